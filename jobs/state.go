@@ -1,0 +1,87 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// State is where a task stands. The words are those of the database, of JSON and of the command line.
+type State string
+
+// The states of a task. The first five are unfinished: the task will start, or is running.
+const (
+	Scheduled State = "scheduled" // waits for its start time
+	Pending   State = "pending"   // may start now
+	Blocked   State = "blocked"   // waits for another task, or for its lane
+	Running   State = "running"   // an attempt is in progress
+	Retrying  State = "retrying"  // an attempt failed, the next is due later
+	Completed State = "completed" // finished: exit 0, or no error
+	Failed    State = "failed"    // finished: no attempt or loss left
+	Cancelled State = "cancelled" // finished: stopped on request, expired, or its dependency failed
+)
+
+var states = []State{Scheduled, Pending, Blocked, Running, Retrying, Completed, Failed, Cancelled}
+
+// States returns every state there is: the unfinished ones first, in the order of a task's life.
+func States() []State { return slices.Clone(states) }
+
+// Unfinished returns the states in which a task will start or is running.
+func Unfinished() []State { return slices.Clone(states[:5]) }
+
+// Finished returns the states in which a task has ended.
+func Finished() []State { return slices.Clone(states[5:]) }
+
+// Finished says whether a task in this state has ended.
+func (s State) Finished() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// ParseStates reads a list as people write it: states, or the words unfinished and finished, separated by commas.
+func ParseStates(text string) ([]State, error) {
+	var list []State
+	for word := range strings.SplitSeq(text, ",") {
+		switch word = strings.TrimSpace(word); {
+		case word == "unfinished":
+			list = append(list, Unfinished()...)
+		case word == "finished":
+			list = append(list, Finished()...)
+		case slices.Contains(states, State(word)):
+			list = append(list, State(word))
+		default:
+			return nil, fmt.Errorf("unknown state %q (%s, unfinished or finished)", word, join(states))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+func join(list []State) string {
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ", ")
+}
+
+// move is one way from a state to another, and the verb that takes it.
+type move struct {
+	From, To State
+	By       string
+}
+
+// moves are all moves there are. Next, the statements of db and the schema are tested against it.
+var moves = []move{
+	{Scheduled, Pending, "due"}, {Scheduled, Blocked, "due"}, {Scheduled, Cancelled, "cancel"},
+	{Pending, Running, "claim"}, {Pending, Blocked, "block"}, {Pending, Cancelled, "cancel"}, {Pending, Scheduled, "replace"},
+	{Blocked, Pending, "free"}, {Blocked, Scheduled, "free"}, {Blocked, Cancelled, "cancel"},
+	{Running, Completed, "finish"}, {Running, Failed, "finish"}, {Running, Retrying, "finish"},
+	{Running, Cancelled, "finish"}, {Running, Pending, "release"}, {Running, Scheduled, "snooze"},
+	{Retrying, Pending, "due"}, {Retrying, Cancelled, "cancel"},
+	{Completed, Pending, "retry"}, {Completed, Scheduled, "retry"}, {Completed, Blocked, "retry"},
+	{Failed, Pending, "retry"}, {Failed, Scheduled, "retry"}, {Failed, Blocked, "retry"},
+	{Cancelled, Pending, "retry"}, {Cancelled, Scheduled, "retry"}, {Cancelled, Blocked, "retry"},
+}
+
+// CanMove says whether a task may go from one state to another in one step.
+func CanMove(from, to State) bool {
+	return slices.ContainsFunc(moves, func(m move) bool { return m.From == from && m.To == to })
+}

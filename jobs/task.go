@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Task is one row: run this job, with these arguments, under these rules. It is a copy: changing it changes nothing.
+// Zero times, empty texts and zero durations stand for "none" unless said otherwise. What is said of an attempt (from
+// StartedAt on) is of the current one, or of the last.
+type Task struct {
+	ID           int64 // increasing, never reused, gaps allowed
+	GenerationID int64 // grows with every change of state or owner
+	Job          string
+	Args         json.RawMessage // a command's argv, or a function's input; nil: none
+	Label        string
+	Queue        string
+	State        State
+	Reason       Reason
+	Priority     int // higher runs first
+	Lane         string
+	UniqueKey    string
+	Schedule     string
+	RunAt        time.Time // when it is due
+	ExpiresAt    time.Time // if it has not started by then it never does
+
+	Attempt     int // attempts started that count
+	MaxAttempts int // 0: the job's own default, filled in at the first start
+	Losses      int
+	MaxLosses   int
+	Timeout     time.Duration // of one attempt; 0: none
+	KillAfter   time.Duration // between TERM and KILL
+	Backoff     Backoff
+	RetryOn     Codes
+	OutputLimit int64 // bytes kept of an attempt's output
+
+	Path       string // absolute; empty: looked up by the worker
+	Cwd        string // empty: the worker's
+	Env        map[string]string
+	EnvFile    string
+	InputBytes int64 // size of what the command reads on stdin
+
+	WorkerID          string
+	Worker            string // the name of the worker with that id, for people
+	LeaseExpiresAt    time.Time
+	CancelRequestedAt time.Time
+	CreatedAt         time.Time
+	CreatedBy         string
+	UpdatedAt         time.Time
+
+	StartedAt       time.Time
+	FinishedAt      time.Time // of the task: zero while it is unfinished
+	Duration        time.Duration
+	Result          json.RawMessage
+	Error           string
+	ExitCode        *int
+	Signal          int
+	OutputBytes     int64
+	OutputTruncated bool
+	Progress        json.RawMessage // {"done", "total", "text"}; nil: none reported
+}
+
+// Attempt is the record of one execution of a task that has ended.
+type Attempt struct {
+	TaskID          int64
+	GenerationID    int64 // of the claim
+	Attempt         int   // a lost one and its repeat share a number
+	State           State // Completed, Failed, Cancelled or Snoozed
+	Reason          Reason
+	Counted         bool // false: lost, given back or put off
+	WorkerID        string
+	Worker          string
+	StartedAt       time.Time
+	FinishedAt      time.Time
+	Duration        time.Duration
+	ExitCode        *int
+	Signal          int
+	Error           string
+	OutputBytes     int64
+	OutputTruncated bool
+}
+
+// Chunk is a piece of what an attempt printed, in the order in which it was printed.
+type Chunk struct {
+	TaskID       int64
+	Attempt      int
+	GenerationID int64
+	Seq          int64
+	Stream       string // "stdout" or "stderr"
+	At           time.Time
+	Data         []byte
+	DroppedBytes int64 // printed before this chunk and after the last, and not kept
+}
