@@ -28,9 +28,15 @@ const Snoozed State = "snoozed"
 func Next(t Task, o Outcome, now time.Time) Change {
 	asked := !t.CancelRequestedAt.IsZero()
 	c := Change{Reason: o.Reason, Error: o.Error, Result: o.Result, Attempt: t.Attempt, Losses: t.Losses, Counted: true}
+	cancelled := func() Change {
+		if asked {
+			c.Error = t.CancelText
+		}
+		return c.end(Cancelled, ReasonCancelled)
+	}
 	again := func(to State, in time.Duration) Change { // it goes on, unless someone wants it cancelled
 		if asked {
-			return c.end(Cancelled, ReasonCancelled)
+			return cancelled()
 		}
 		c.State = to
 		if to != Pending {
@@ -59,7 +65,7 @@ func Next(t Task, o Outcome, now time.Time) Change {
 		return again(Scheduled, *o.snooze)
 	case o.Reason == ReasonCancelled:
 		c.AttemptState = Cancelled
-		return c.end(Cancelled, ReasonCancelled)
+		return cancelled()
 	case o.Reason == "":
 		c.AttemptState = Completed
 		return c.end(Completed, "")

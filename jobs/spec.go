@@ -141,6 +141,26 @@ func newSpec(job string, options ...[]Option) Spec {
 	return s
 }
 
+// Task returns the task that the Spec asks for, enqueued at now: everything but its id. It does not validate.
+func (s *Spec) Task(now time.Time) Task {
+	t := Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: Pending, Priority: s.Priority,
+		UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: s.Timeout,
+		KillAfter: s.KillAfter, Backoff: s.Backoff, RetryOn: s.RetryOn, OutputLimit: s.OutputLimit, Path: s.Path, Cwd: s.Cwd,
+		Env: s.Env, EnvFile: s.EnvFile, InputBytes: int64(len(s.Input)), CreatedAt: now, CreatedBy: s.CreatedBy, UpdatedAt: now}
+	if !s.RunAt.IsZero() {
+		t.RunAt = s.RunAt
+	}
+	if t.RunAt.After(now) {
+		t.State = Scheduled
+	} else {
+		t.RunAt = now
+	}
+	if s.ExpiresIn > 0 {
+		t.ExpiresAt = t.RunAt.Add(s.ExpiresIn)
+	}
+	return t
+}
+
 // Validate returns the first thing that is wrong with the Spec: Err, or a *FieldError.
 func (s *Spec) Validate() error {
 	if s.Err != nil {

@@ -44,6 +44,8 @@ type Task struct {
 	Worker            string // the name of the worker with that id, for people
 	LeaseExpiresAt    time.Time
 	CancelRequestedAt time.Time
+	CancelNow         bool   // stop it by KILL, without TERM and KillAfter
+	CancelText        string // who asked, and why
 	CreatedAt         time.Time
 	CreatedBy         string
 	UpdatedAt         time.Time

@@ -1,0 +1,234 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// claimArm finds pending tasks of queue [2] and job [3], whose own max_attempts is [1]. Index: tasks_pending.
+const claimArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE state = 'pending' AND queue = ? AND job = ?`
+
+// claimTasks takes up to [1] tasks from the arms of all jobs (joined by UNION ALL, which SQLite merges in index order, without
+// a sort, stopping at the limit) for worker [2], lease until [3], started at [4], time [5]. Returns the claimed rows in no
+// order: Claim sorts them. Promise: a task goes to one caller only. MATERIALIZED plans the subquery once.
+const claimTasks = `WITH next AS MATERIALIZED (%s ORDER BY priority DESC, id LIMIT ?)
+UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
+	max_attempts = coalesce(max_attempts, most), worker_id = ?, lease_expires_at = ?, started_at = ?, updated_at = ?, reason = NULL,
+	error = NULL, result = NULL, exit_code = NULL, signal = NULL, duration = NULL, output_bytes = 0, output_truncated = 0,
+	progress = NULL, cancel_requested_at = NULL, cancel_now = 0, cancel_text = NULL
+FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id
+RETURNING ` + taskColumns
+
+// selectQueues lists the queues that have pending tasks, by a loose scan: one seek each. Index: tasks_pending.
+const selectQueues = `WITH RECURSIVE names (queue) AS (
+	SELECT min(queue) FROM tasks WHERE state = 'pending'
+	UNION ALL
+	SELECT (SELECT min(queue) FROM tasks WHERE state = 'pending' AND queue > names.queue) FROM names WHERE names.queue IS NOT NULL)
+SELECT queue FROM names WHERE queue IS NOT NULL`
+
+// selectDue returns when the next scheduled or retrying task is due, and when the next task expires. Indexes: tasks_due, tasks_expiry.
+const selectDue = `SELECT coalesce((SELECT min(run_at) FROM tasks WHERE state = 'scheduled' OR state = 'retrying'), 0),
+	coalesce((SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL), 0)`
+
+// promoteTasks makes tasks pending that are due at [2]; time [1]. Index: tasks_due.
+const promoteTasks = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id IN (
+	SELECT id FROM tasks WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000)`
+
+// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. Returns their queues. Index: tasks_expiry.
+const expireTasks = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, reason = 'expired', error = 'not started in time',
+	finished_at = ?, updated_at = ? WHERE id IN (
+	SELECT id FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
+	ORDER BY expires_at LIMIT 1000) RETURNING queue`
+
+// ClaimJob is a job that a worker can run, and the max attempts of its tasks that name none.
+type ClaimJob struct {
+	Job         string
+	MaxAttempts int
+}
+
+// Claim asks for tasks.
+type Claim struct {
+	Free  int            // at most so many
+	Lease time.Duration  // how long the tasks are the worker's, unless a beat renews it
+	Limit map[string]int // at most so many of these queues; nil: any queue; a queue that is not named: none of it
+}
+
+// claimer finds the tasks of one worker. It is used by one goroutine.
+type claimer struct {
+	worker string
+	jobs   []ClaimJob
+	text   string // claimTasks with an arm for each job
+	last   string // the queue that was served first the last time
+}
+
+func newClaimer(worker string, jobs []ClaimJob) *claimer {
+	arms := strings.TrimSuffix(strings.Repeat(claimArm+" UNION ALL ", len(jobs)), " UNION ALL ")
+	return &claimer{worker: worker, jobs: jobs, text: fmt.Sprintf(claimTasks, arms)}
+}
+
+// due makes pending what is due and cancels what has expired at now. It returns when to do it again; zero: nothing waits.
+func (t *tx) due(now time.Time) (time.Time, error) {
+	for {
+		var due, expiry number
+		if err := t.scan(selectDue, nil, &due, &expiry); err != nil {
+			return time.Time{}, err
+		}
+		ms := number(now.UnixMilli())
+		isDue, isOver := due != 0 && due <= ms, expiry != 0 && expiry <= ms
+		if isOver { // before it could be claimed
+			var queues []string
+			if err := t.list(&queues, expireTasks, ms, ms, ms); err != nil {
+				return time.Time{}, err
+			}
+			counts := map[count]int{}
+			for _, queue := range queues {
+				counts[count{queue, jobs.Cancelled}]++
+			}
+			if err := t.count(counts, now); err != nil {
+				return time.Time{}, err
+			}
+		}
+		if isDue {
+			if _, err := t.exec(promoteTasks, int64(ms), int64(ms)); err != nil {
+				return time.Time{}, err
+			}
+		}
+		if isDue || isOver {
+			continue
+		}
+		if due == 0 || expiry != 0 && expiry < due {
+			due = expiry
+		}
+		return due.time(), nil
+	}
+}
+
+// claim takes tasks for the free slots, the queues in turn, and returns them in the order in which to start them.
+func (t *tx) claim(c *claimer, ask Claim, now time.Time) ([]jobs.Task, error) {
+	if ask.Free <= 0 || len(c.jobs) == 0 {
+		return nil, nil
+	}
+	queues, err := t.queues(c, ask)
+	if err != nil || len(queues) == 0 {
+		return nil, err
+	}
+	c.last = queues[0]
+	var claimed []jobs.Task
+	taken := map[string]int{}
+	for pass := range 2 { // first a fair share for each queue, then what is left for those that have more
+		for i, queue := range queues {
+			free := ask.Free - len(claimed)
+			if pass == 0 {
+				free = (free + len(queues) - i - 1) / (len(queues) - i)
+			}
+			if most, ok := ask.Limit[queue]; ok {
+				free = min(free, most-taken[queue])
+			}
+			if free <= 0 {
+				continue
+			}
+			batch, err := t.claimQueue(c, queue, free, ask.Lease, now)
+			if err != nil {
+				return nil, err
+			}
+			taken[queue] += len(batch)
+			claimed = append(claimed, batch...)
+		}
+		if len(claimed) == ask.Free || len(queues) == 1 {
+			break
+		}
+	}
+	return claimed, nil
+}
+
+// queues returns the queues to serve, the one after the last first.
+func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
+	var queues []string
+	if ask.Limit == nil {
+		if err := t.list(&queues, selectQueues); err != nil {
+			return nil, err
+		}
+	} else {
+		for queue, most := range ask.Limit {
+			if most > 0 {
+				queues = append(queues, queue)
+			}
+		}
+		slices.Sort(queues)
+	}
+	next, found := slices.BinarySearch(queues, c.last)
+	if found {
+		next++
+	}
+	if next >= len(queues) {
+		return queues, nil
+	}
+	return slices.Concat(queues[next:], queues[:next]), nil
+}
+
+func (t *tx) claimQueue(c *claimer, queue string, free int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
+	args := make([]any, 0, 3*len(c.jobs)+5)
+	for _, job := range c.jobs {
+		args = append(args, int64(max(job.MaxAttempts, 1)), queue, job.Job)
+	}
+	ms := now.UnixMilli()
+	args = append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms)
+	var rows []row
+	if err := t.list(&rows, c.text, args...); err != nil {
+		return nil, err
+	}
+	claimed := make([]jobs.Task, len(rows))
+	for i := range rows {
+		claimed[i] = rows[i].task()
+	}
+	slices.SortFunc(claimed, func(a, b jobs.Task) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+	})
+	return claimed, nil
+}
+
+// Turn is one round of a worker's loop: finish what has ended, then claim for the slots that are free. It is one write, so that
+// a worker that is busy pays for one transaction and not for two.
+type Turn struct {
+	Now    time.Time
+	Finish []Finish
+	Claim  Claim
+}
+
+// Turned is what a Turn did.
+type Turned struct {
+	Finished []Finished  // one for each Finish
+	Claimed  []jobs.Task // in the order in which to start them
+	NextDue  time.Time   // when something else becomes due or expires; zero: nothing is scheduled
+}
+
+// Turn takes a turn of worker w. If it finishes anything it returns when that is on the disk. It can be repeated after an error:
+// a finish that was accepted stays accepted, and tasks claimed by a turn whose answer was lost show up in Beat as ghosts.
+func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
+	to := normal
+	if len(turn.Finish) > 0 {
+		to = full
+	}
+	var done Turned
+	err := w.db.update(ctx, to, func(t *tx) error {
+		done = Turned{}
+		var err error
+		if done.Finished, err = t.finish(w.id, turn.Finish, turn.Now); err != nil {
+			return fmt.Errorf("finish tasks: %w", err)
+		}
+		if done.NextDue, err = t.due(turn.Now); err != nil {
+			return fmt.Errorf("promote tasks: %w", err)
+		}
+		if done.Claimed, err = t.claim(w.claimer, turn.Claim, turn.Now); err != nil {
+			return fmt.Errorf("claim tasks: %w", err)
+		}
+		return nil
+	})
+	return done, err
+}

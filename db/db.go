@@ -1,0 +1,103 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/jobs"
+)
+
+// Options of Open. The zero Options opens a file that exists, for reading and writing.
+type Options struct {
+	Create      bool          // make the file when there is none
+	Normal      bool          // leave out every fsync of a commit: a power cut may undo the last writes, a crash of a program none
+	BusyTimeout time.Duration // how long a write waits for other processes' locks. Defaults to 5 s
+}
+
+// DB is an open database. It is safe for use by many goroutines.
+type DB struct {
+	path    string
+	id      fileID
+	options Options
+	created bool
+
+	write *sqlx.DB // one connection, owned by the writer
+	read  *sqlx.DB // query_only, opened when first used
+	writer
+
+	closing sync.Once
+}
+
+// Open opens the database file at path, creating it if the options say so, and brings its schema up to date. Errors are
+// *jobs.Problem of kind ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or ErrInvalid; then nothing was changed.
+func Open(ctx context.Context, path string, options Options) (*DB, error) {
+	if options.BusyTimeout == 0 {
+		options.BusyTimeout = 5 * time.Second
+	}
+	path, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{path: path, options: options}
+	if err := d.open(ctx); err != nil {
+		d.closePools()
+		return nil, err
+	}
+	d.writer.start(d)
+	return d, nil
+}
+
+// Path returns the absolute path of the file, symlinks resolved.
+func (d *DB) Path() string { return d.path }
+
+// Dir returns the directory beside the file that holds what belongs to it, such as result files: PATH.d.
+func (d *DB) Dir() string { return d.path + ".d" }
+
+// Created says whether this Open made the file.
+func (d *DB) Created() bool { return d.created }
+
+// Close waits for the writes under way, refuses later ones with ErrClosed, and closes the file. It is safe to call twice.
+func (d *DB) Close() error {
+	var err error
+	d.closing.Do(func() {
+		d.writer.stop()
+		err = d.closePools()
+	})
+	return err
+}
+
+func (d *DB) closePools() error {
+	var errs []error
+	for _, pool := range []*sqlx.DB{d.read, d.write} { // the writer last: it leaves the file tidy
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Replaced returns an error of kind ErrReplaced when the path no longer leads to the file that was opened.
+func (d *DB) Replaced() error {
+	info, err := os.Stat(d.path)
+	if err == nil && identify(info) == d.id {
+		return nil
+	}
+	return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced or removed: " + d.path,
+		Why: []string{"it is no longer the file that was opened"}, Err: err}
+}
+
+// Size returns the bytes of the file and of its write-ahead log.
+func (d *DB) Size() (file, wal int64) {
+	if info, err := os.Stat(d.path); err == nil {
+		file = info.Size()
+	}
+	if info, err := os.Stat(d.path + "-wal"); err == nil {
+		wal = info.Size()
+	}
+	return file, wal
+}

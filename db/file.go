@@ -1,0 +1,73 @@
+package db
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"example.com/runner/jobs"
+)
+
+// resolve returns the absolute path of the file itself, behind every symlink.
+func resolve(path string) (string, error) {
+	if path == "" {
+		return "", &jobs.Problem{Kind: jobs.ErrInvalid, What: "no path for the database", Try: "--db PATH"}
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fileProblem(err, path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil { // the file does not exist yet
+		return filepath.Join(dir, filepath.Base(path)), nil
+	}
+	return path, nil
+}
+
+// find looks at the file, without opening it, and makes an empty one when there is none and the options say so.
+func (d *DB) find() error {
+	info, err := os.Stat(d.path)
+	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
+		var file *os.File
+		// 0600 from its first moment; the -wal and -shm files take their mode from it.
+		if file, err = os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+			d.created = true
+			err = file.Close() // no connection is open yet, so no lock is dropped
+		} else if errors.Is(err, fs.ErrExist) { // another process was quicker
+			err = nil
+		}
+		if err == nil {
+			info, err = os.Stat(d.path)
+		}
+	}
+	switch {
+	case err != nil:
+		return fileProblem(err, d.path)
+	case info.IsDir():
+		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is a directory, not a database", Try: "--db " + filepath.Join(d.path, "runner.db")}
+	case !info.Mode().IsRegular():
+		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a regular file", Try: "--db another file"}
+	}
+	d.id = identify(info)
+	return nil
+}
+
+func fileProblem(err error, path string) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, parent := os.Stat(filepath.Dir(path)); errors.Is(parent, fs.ErrNotExist) {
+			return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no directory " + filepath.Dir(path), Err: err,
+				Why: []string{"the directory of a database is not created"}, Try: "mkdir -p " + filepath.Dir(path)}
+		}
+		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no database at " + path, Err: err,
+			Why: []string{"runner enqueue and runner work create it"}, Try: "--db PATH, or RUNNER_DB"}
+	case errors.Is(err, fs.ErrPermission):
+		return &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err,
+			Why: []string{"permission denied"}, Try: "check the owner and mode of the file and of its directory"}
+	default:
+		return &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err, Why: []string{err.Error()}}
+	}
+}

@@ -1,0 +1,19 @@
+//go:build unix
+
+package db
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// fileID tells one file from another, whatever it is called.
+type fileID struct{ device, inode uint64 }
+
+func identify(info fs.FileInfo) fileID {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}
+	}
+	return fileID{uint64(stat.Dev), uint64(stat.Ino)} // the types differ between systems
+}

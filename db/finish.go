@@ -1,0 +1,123 @@
+package db
+
+import (
+	"database/sql"
+	"errors"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// finishTask ends the attempt of task [17] by the claim of generation [18] of worker [19], if that still owns it and nobody has
+// asked to cancel it, or [20] says that this is known. State [1], and the columns in their order.
+const finishTask = `UPDATE tasks SET generation_id = generation_id + 1, lease_expires_at = NULL, state = ?, reason = ?, error = ?,
+	result = ?, run_at = coalesce(?, run_at), attempt = ?, losses = ?, exit_code = ?, signal = ?, started_at = ?, duration = ?,
+	output_bytes = ?, output_truncated = ?, finished_at = ?, updated_at = ?, progress = CASE WHEN ? THEN progress END
+WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running' AND (cancel_requested_at IS NULL OR ?)`
+
+// insertAttempt keeps the record of an attempt that has ended. Its key refuses a second outcome of one claim.
+const insertAttempt = `INSERT INTO attempts (task_id, generation_id, attempt, state, reason, counted, worker_id, started_at, finished_at,
+	duration, exit_code, signal, error, output_bytes, output_truncated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// selectRefused tells why finishTask changed nothing: what task [1] is now, and whether worker [3] has ended its claim [2] before.
+const selectRefused = `SELECT state, generation_id, coalesce(worker_id, ''), coalesce(cancel_requested_at, 0), cancel_now, coalesce(cancel_text, ''),
+	EXISTS (SELECT 1 FROM attempts WHERE task_id = tasks.id AND generation_id = ? AND worker_id = ?) FROM tasks WHERE id = ?`
+
+// releaseTask gives back task [2], claimed as generation [3] by worker [4] and not started; time [1]. A task that someone wants
+// cancelled is not given back.
+const releaseTask = `UPDATE tasks SET generation_id = generation_id + 1, lease_expires_at = NULL, state = 'pending', attempt = attempt - 1,
+	started_at = (SELECT max(started_at) FROM attempts WHERE task_id = tasks.id), updated_at = ?
+WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running' AND cancel_requested_at IS NULL`
+
+// Finish ends an attempt: of Task, as it was claimed, with Outcome. What follows is asked of jobs.Next.
+type Finish struct {
+	Task    jobs.Task
+	Outcome jobs.Outcome
+	Output  Output // what is left to store of what it printed
+	Release bool   // it was claimed and never started: Outcome and Output are not looked at
+}
+
+// Finished is the answer to a Finish.
+type Finished struct {
+	Change jobs.Change // what followed
+	Fenced bool        // the attempt no longer owned its task: nothing was written
+}
+
+// finish ends attempts of worker and counts the tasks that ended.
+func (t *tx) finish(worker string, list []Finish, now time.Time) ([]Finished, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	done := make([]Finished, len(list))
+	counts := map[count]int{}
+	for i := range list {
+		f := &list[i]
+		var err error
+		if done[i], err = t.finishOne(worker, f, now); err != nil {
+			return nil, err
+		}
+		if state := done[i].Change.State; state.Finished() && !done[i].Fenced {
+			counts[count{f.Task.Queue, state}]++
+		}
+	}
+	return done, t.count(counts, now)
+}
+
+func (t *tx) finishOne(worker string, f *Finish, now time.Time) (Finished, error) {
+	task := f.Task
+	for {
+		change, changed, err := t.tryFinish(worker, task, f, now)
+		if err != nil || changed {
+			return Finished{Change: change}, err
+		}
+		var state, owner, cancelText string
+		var generation int64
+		var cancelAt number
+		var cancelNow, before bool
+		err = t.scan(selectRefused, []any{f.Task.GenerationID, worker, f.Task.ID},
+			&state, &generation, &owner, &cancelAt, &cancelNow, &cancelText, &before)
+		switch {
+		case errors.Is(err, sql.ErrNoRows): // deleted
+			return Finished{Fenced: true}, nil
+		case err != nil:
+			return Finished{}, err
+		case before: // accepted by a write whose answer was lost
+			return Finished{Change: change}, nil
+		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() && cancelAt != 0:
+			task.CancelRequestedAt, task.CancelNow, task.CancelText = cancelAt.time(), cancelNow, cancelText // decide again, knowing it
+		default:
+			return Finished{Fenced: true}, nil
+		}
+	}
+}
+
+func (t *tx) tryFinish(worker string, task jobs.Task, f *Finish, now time.Time) (jobs.Change, bool, error) {
+	asked := !task.CancelRequestedAt.IsZero()
+	o := f.Outcome
+	if f.Release {
+		if !asked {
+			n, err := t.exec(releaseTask, now.UnixMilli(), task.ID, task.GenerationID, worker)
+			return jobs.Change{State: jobs.Pending}, n == 1, err
+		}
+		o = jobs.Outcome{Reason: jobs.ReasonCancelled, Started: now, Finished: now}
+	}
+	c := jobs.Next(task, o, now)
+	var finishedAt any
+	if c.State.Finished() {
+		finishedAt = o.Finished.UnixMilli()
+	}
+	n, err := t.exec(finishTask, string(c.State), nullText(c.Reason), nullText(c.Error), nullText(c.Result), nullTime(c.RunAt),
+		int64(c.Attempt), int64(c.Losses), nullInt(o.ExitCode), nullNumber(o.Signal), o.Started.UnixMilli(), o.Duration.Milliseconds(),
+		o.OutputBytes, o.OutputTruncated, finishedAt, now.UnixMilli(), c.State.Finished(),
+		task.ID, task.GenerationID, worker, asked)
+	if err != nil || n == 0 {
+		return c, false, err
+	}
+	if err := t.output(task, f.Output); err != nil {
+		return c, false, err
+	}
+	_, err = t.exec(insertAttempt, task.ID, task.GenerationID, int64(task.Attempt), string(c.AttemptState), nullText(o.Reason), c.Counted,
+		worker, o.Started.UnixMilli(), o.Finished.UnixMilli(), o.Duration.Milliseconds(), nullInt(o.ExitCode), nullNumber(o.Signal),
+		nullText(o.Error), o.OutputBytes, o.OutputTruncated)
+	return c, true, err
+}

@@ -1,0 +1,110 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// insertTask adds a task; its values are those of insertValues. Our own rows are born with generation 1 and their true state.
+const insertTask = `INSERT INTO tasks (generation_id, job, args, label, queue, state, priority, unique_key, run_at, expires_at,
+	max_attempts, max_losses, timeout, kill_after, backoff, backoff_delay, backoff_max, retry_on, output_limit, path, cwd, env,
+	env_file, input_bytes, created_at, created_by, updated_at)
+VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// selectUnique finds the unfinished task with key [1]. Index: tasks_unique.
+const selectUnique = `SELECT id FROM tasks WHERE unique_key = ? AND finished_at IS NULL`
+
+const insertInput = `INSERT INTO inputs (task_id, data) VALUES (?, ?)`
+
+const selectInput = `SELECT data FROM inputs WHERE task_id = ?`
+
+// Inserted is the answer to one Spec.
+type Inserted struct {
+	ID   int64
+	Kept bool // an unfinished task had its unique key: ID is that one's, and nothing was added
+}
+
+// Insert adds tasks at now, all or none, and returns when they are on the disk. The specs must be valid.
+func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
+	added := make([]Inserted, len(specs))
+	err := d.update(ctx, full, func(t *tx) error {
+		for i := range specs {
+			var err error
+			if added[i], err = t.insertSpec(&specs[i], now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return added, err
+}
+
+// InsertSeq is Insert for any number of tasks. It holds the write lock while it asks specs for the next one, once for each; an
+// error that comes from there undoes everything and is returned as it is.
+func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]Inserted, error) {
+	var added []Inserted
+	err := d.updateAlone(ctx, full, func(t *tx) error {
+		for spec, err := range specs {
+			if err == nil {
+				err = ctx.Err() // asked between rows: no statement is ever interrupted
+			}
+			if err != nil {
+				return err
+			}
+			one, err := t.insertSpec(&spec, now)
+			if err != nil {
+				return err
+			}
+			added = append(added, one)
+		}
+		return nil
+	})
+	return added, err
+}
+
+func (t *tx) insertSpec(spec *jobs.Spec, now time.Time) (Inserted, error) {
+	task := spec.Task(now)
+	var env any
+	if len(task.Env) > 0 {
+		object, err := json.Marshal(task.Env)
+		if err != nil {
+			return Inserted{}, err
+		}
+		env = string(object)
+	}
+	values := []any{task.Job, nullText(task.Args), nullText(task.Label), task.Queue, string(task.State), int64(task.Priority),
+		nullText(task.UniqueKey), task.RunAt.UnixMilli(), nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses),
+		nullNumber(millis(task.Timeout)), millis(task.KillAfter), string(task.Backoff.Strategy), millis(task.Backoff.Delay),
+		millis(task.Backoff.Max), nullText(task.RetryOn), task.OutputLimit, nullText(task.Path), nullText(task.Cwd), env,
+		nullText(task.EnvFile), task.InputBytes, task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), task.UpdatedAt.UnixMilli()}
+	if task.UniqueKey != "" {
+		var id int64
+		switch err := t.scan(selectUnique, []any{task.UniqueKey}, &id); {
+		case err == nil:
+			return Inserted{ID: id, Kept: true}, nil
+		case !errors.Is(err, sql.ErrNoRows):
+			return Inserted{}, err
+		}
+	}
+	id, err := t.insert(insertTask, values...) // the write lock is held: nobody can have taken the key since
+	if err == nil && len(spec.Input) > 0 {
+		_, err = t.exec(insertInput, id, spec.Input)
+	}
+	return Inserted{ID: id}, err
+}
+
+// Input returns what the command of a task reads on stdin.
+func (d *DB) Input(ctx context.Context, id int64) ([]byte, error) {
+	var data []byte
+	err := d.read.GetContext(ctx, &data, selectInput, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return data, explain(err, d.path)
+}

@@ -1,0 +1,155 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// renewLeases moves the leases of the claims [2], JSON pairs of id and generation_id, of worker [3] to [1]. A beat always changes
+// the value, even with the clock set back: a reaper looks for change. Returns the claims that the worker still owns.
+const renewLeases = `UPDATE tasks SET lease_expires_at = max(?, lease_expires_at + 1)
+WHERE (id, generation_id) IN (SELECT value->>0, value->>1 FROM json_each(?)) AND worker_id = ? AND state = 'running'
+RETURNING id, generation_id`
+
+// selectOwned lists the claims of worker [1]. Index: tasks_running.
+const selectOwned = `SELECT id, generation_id FROM tasks WHERE worker_id = ? AND state = 'running'`
+
+// selectAsked lists the claims of worker [1] that someone wants cancelled. Index: tasks_running.
+const selectAsked = `SELECT id, generation_id, cancel_now, cancel_text FROM tasks
+WHERE worker_id = ? AND state = 'running' AND cancel_requested_at IS NOT NULL`
+
+// selectLeases lists the claims of other workers than [1], with their leases. Index: tasks_running.
+const selectLeases = `SELECT tasks.id, tasks.generation_id, tasks.worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
+FROM tasks LEFT JOIN workers ON workers.id = tasks.worker_id WHERE tasks.state = 'running' AND tasks.worker_id <> ?`
+
+// selectLost reads task [1] if it still is the claim of generation [2] of worker [3] with lease [4].
+const selectLost = `SELECT ` + taskColumns + ` FROM tasks
+WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running' AND lease_expires_at = ?`
+
+// ClaimID names one claim of a task: its later writes carry both numbers.
+type ClaimID struct {
+	ID           int64 `db:"id"`
+	GenerationID int64 `db:"generation_id"`
+}
+
+// Asked is a claim that someone wants cancelled.
+type Asked struct {
+	ClaimID
+	Now  bool // by KILL at once
+	Text string
+}
+
+// Beat renews the leases of running until lease after now, and the worker's own sign of life. It returns the claims that are
+// still the worker's: what is missing has been taken away, and its attempt must stop.
+func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
+	pairs := make([][2]int64, len(running))
+	for i, c := range running {
+		pairs[i] = [2]int64{c.ID, c.GenerationID}
+	}
+	mine, err := json.Marshal(pairs)
+	if err != nil {
+		return nil, err
+	}
+	err = w.db.beat(ctx, func(t *tx) error {
+		owned = nil
+		if len(running) > 0 {
+			if err := t.list(&owned, renewLeases, now.Add(lease).UnixMilli(), string(mine), w.id); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(touchWorker, now.UnixMilli(), w.id)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("heartbeat: %w", err)
+	}
+	return owned, nil
+}
+
+// Owned lists the claims that the database says are the worker's.
+func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
+	var claims []ClaimID
+	err := w.db.read.SelectContext(ctx, &claims, selectOwned, w.id)
+	return claims, explain(err, w.db.path)
+}
+
+// Release gives back claims that were never started.
+func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) error {
+	return w.db.update(ctx, normal, func(t *tx) error {
+		for _, c := range claims {
+			f := Finish{Task: jobs.Task{ID: c.ID, GenerationID: c.GenerationID}, Release: true}
+			if _, err := t.finishOne(w.id, &f, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Asked lists the claims of the worker that someone wants cancelled.
+func (w *Worker) Asked(ctx context.Context) ([]Asked, error) {
+	var rows []struct {
+		ClaimID
+		Now  bool `db:"cancel_now"`
+		Text text `db:"cancel_text"`
+	}
+	if err := w.db.read.SelectContext(ctx, &rows, selectAsked, w.id); err != nil {
+		return nil, explain(err, w.db.path)
+	}
+	asked := make([]Asked, len(rows))
+	for i, r := range rows {
+		asked[i] = Asked{r.ClaimID, r.Now, string(r.Text)}
+	}
+	return asked, nil
+}
+
+// Lease is a claim of another worker as it was seen.
+type Lease struct {
+	ClaimID
+	WorkerID  string `db:"worker_id"`
+	ExpiresAt int64  `db:"lease_expires_at"` // as stored: only ever compared with itself
+	Length    int64  `db:"lease"`            // ms
+}
+
+// Leases lists the claims of all other workers.
+func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
+	var leases []Lease
+	err := w.db.read.SelectContext(ctx, &leases, selectLeases, w.id)
+	return leases, explain(err, w.db.path)
+}
+
+// Reap records the loss of claims whose worker is dead or hung: each becomes pending, failed or cancelled, as jobs.Next says. A
+// claim that was renewed or finished since it was seen is left alone. It returns how many were reaped.
+func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (int, error) {
+	reaped := 0
+	err := w.db.update(ctx, normal, func(t *tx) error {
+		reaped = 0
+		counts := map[count]int{}
+		for _, l := range lost {
+			var rows []row
+			if err := t.list(&rows, selectLost, l.ID, l.GenerationID, l.WorkerID, l.ExpiresAt); err != nil {
+				return err
+			}
+			if len(rows) == 0 {
+				continue
+			}
+			task := rows[0].task()
+			f := Finish{Task: task, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
+				Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
+			done, err := t.finishOne(l.WorkerID, &f, now)
+			if err != nil {
+				return err
+			}
+			if done.Change.State.Finished() {
+				counts[count{task.Queue, done.Change.State}]++
+			}
+			reaped++
+		}
+		return t.count(counts, now)
+	})
+	return reaped, err
+}

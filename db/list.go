@@ -1,0 +1,219 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/runner/jobs"
+)
+
+// selectTasks reads tasks with the names of their workers; a WHERE and an ORDER BY follow.
+const selectTasks = `SELECT ` + taskColumns + `, workers.name AS worker FROM tasks LEFT JOIN workers ON workers.id = tasks.worker_id`
+
+// selectIDs and countTasks read the same rows as selectTasks.
+const (
+	selectIDs  = `SELECT tasks.id FROM tasks`
+	countTasks = `SELECT count(*) FROM tasks`
+)
+
+// selectAttempts lists the attempts of task [1] that have ended.
+const selectAttempts = `SELECT attempts.*, coalesce(workers.name, '') AS worker FROM attempts LEFT JOIN workers ON workers.id = attempts.worker_id
+WHERE task_id = ? ORDER BY generation_id`
+
+// few is how many rows of a partial index are worth sorting rather than walking the table from its newest row.
+const few = 10_000
+
+// Page limits a list.
+type Page struct {
+	Limit  int  // 0: no limit
+	Oldest bool // first; else the newest
+}
+
+// condition is a WHERE clause that is put together from constant texts, and its arguments.
+type condition struct {
+	parts []string
+	args  []any
+}
+
+func (c *condition) and(part string, args ...any) {
+	c.parts = append(c.parts, part)
+	c.args = append(c.args, args...)
+}
+
+func (c *condition) String() string {
+	if len(c.parts) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(c.parts, " AND ")
+}
+
+// where turns a filter into SQL. Lists travel as JSON, so that the text stays the same; states are literal, as the partial
+// indexes are.
+func where(f jobs.Filter) *condition {
+	c := &condition{}
+	list := func(column string, values any) {
+		text, err := json.Marshal(values)
+		if err != nil {
+			panic(err) // lists of numbers and texts always marshal
+		}
+		c.and(column+" IN (SELECT value FROM json_each(?))", string(text))
+	}
+	if f.IDs != nil {
+		list("tasks.id", f.IDs)
+	}
+	if len(f.States) > 0 {
+		words := make([]string, len(f.States))
+		for i, state := range f.States {
+			if !slices.Contains(jobs.States(), state) {
+				panic("db: no state " + string(state))
+			}
+			words[i] = "tasks.state = '" + string(state) + "'"
+		}
+		c.and("(" + strings.Join(words, " OR ") + ")")
+	}
+	if len(f.Queues) > 0 {
+		list("tasks.queue", f.Queues)
+	}
+	if len(f.Jobs) > 0 {
+		list("tasks.job", f.Jobs)
+	}
+	if f.Label != "" {
+		c.and("tasks.label = ?", f.Label)
+	}
+	if f.Worker != "" {
+		c.and("tasks.worker_id IN (SELECT id FROM workers WHERE id = ? OR name = ?)", f.Worker, f.Worker)
+	}
+	if f.Match != "" {
+		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Match) + "%"
+		c.and(`(tasks.label LIKE ? ESCAPE '\' OR tasks.job LIKE ? ESCAPE '\' OR tasks.args LIKE ? ESCAPE '\' OR tasks.error LIKE ? ESCAPE '\')`,
+			like, like, like, like)
+	}
+	if !f.Since.IsZero() {
+		c.and("coalesce(tasks.finished_at, tasks.created_at) >= ?", f.Since.UnixMilli())
+	}
+	if !f.Until.IsZero() {
+		c.and("coalesce(tasks.finished_at, tasks.created_at) <= ?", f.Until.UnixMilli())
+	}
+	if !f.FinishedBefore.IsZero() {
+		c.and("tasks.finished_at < ?", f.FinishedBefore.UnixMilli())
+	}
+	if f.Before > 0 {
+		c.and("tasks.id < ?", f.Before)
+	}
+	if f.After > 0 {
+		c.and("tasks.id > ?", f.After)
+	}
+	return c
+}
+
+// sparse counts, as far as few, the rows of the states that have an index of their own.
+var sparse = map[jobs.State]string{
+	jobs.Running:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'running' LIMIT 10001)`,
+	jobs.Pending:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT 10001)`,
+	jobs.Failed:    `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'failed' LIMIT 10001)`,
+	jobs.Scheduled: `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001)`,
+	jobs.Retrying:  `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001)`,
+}
+
+// order chooses how to find the first rows by id: through the index of the states when they have few rows, else by walking the
+// table from its end. The unary plus keeps SQLite from doing the other.
+func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error) {
+	column := "tasks.id"
+	if len(f.States) > 0 && f.IDs == nil {
+		rows := 0
+		for _, state := range f.States {
+			n := few + 1
+			if text, ok := sparse[state]; ok {
+				if err := d.read.GetContext(ctx, &n, text); err != nil {
+					return "", explain(err, d.path)
+				}
+			}
+			rows += n
+		}
+		if rows <= few {
+			column = "+tasks.id"
+		}
+	}
+	order := " ORDER BY " + column + " DESC"
+	if page.Oldest {
+		order = " ORDER BY " + column
+	}
+	if page.Limit > 0 {
+		order += fmt.Sprintf(" LIMIT %d", page.Limit)
+	}
+	return order, nil
+}
+
+// List returns the tasks that a filter selects, newest first unless the page says otherwise.
+func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, error) {
+	c := where(f)
+	order, err := d.order(ctx, f, page)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	if err := d.read.SelectContext(ctx, &rows, selectTasks+c.String()+order, c.args...); err != nil {
+		return nil, explain(err, d.path)
+	}
+	tasks := make([]jobs.Task, len(rows))
+	for i := range rows {
+		tasks[i] = rows[i].task()
+	}
+	return tasks, nil
+}
+
+// IDs returns the ids of the tasks that a filter selects, as List.
+func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error) {
+	c := where(f)
+	order, err := d.order(ctx, f, page)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	err = d.read.SelectContext(ctx, &ids, selectIDs+c.String()+order, c.args...)
+	return ids, explain(err, d.path)
+}
+
+// Count counts the tasks that a filter selects. It may walk over all of them.
+func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
+	c := where(f)
+	var n int
+	err := d.read.GetContext(ctx, &n, countTasks+c.String(), c.args...)
+	return n, explain(err, d.path)
+}
+
+// Attempts lists the attempts of a task that have ended, oldest first.
+func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
+	var rows []struct {
+		TaskID          int64  `db:"task_id"`
+		GenerationID    int64  `db:"generation_id"`
+		Attempt         int    `db:"attempt"`
+		State           string `db:"state"`
+		Reason          text   `db:"reason"`
+		Counted         bool   `db:"counted"`
+		WorkerID        string `db:"worker_id"`
+		Worker          string `db:"worker"`
+		StartedAt       number `db:"started_at"`
+		FinishedAt      number `db:"finished_at"`
+		Duration        number `db:"duration"`
+		ExitCode        choice `db:"exit_code"`
+		Signal          number `db:"signal"`
+		Error           text   `db:"error"`
+		OutputBytes     int64  `db:"output_bytes"`
+		OutputTruncated bool   `db:"output_truncated"`
+	}
+	if err := d.read.SelectContext(ctx, &rows, selectAttempts, id); err != nil {
+		return nil, explain(err, d.path)
+	}
+	attempts := make([]jobs.Attempt, len(rows))
+	for i, r := range rows {
+		attempts[i] = jobs.Attempt{TaskID: r.TaskID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
+			Reason: jobs.Reason(r.Reason), Counted: r.Counted, WorkerID: r.WorkerID, Worker: r.Worker, StartedAt: r.StartedAt.time(),
+			FinishedAt: r.FinishedAt.time(), Duration: r.Duration.duration(), ExitCode: r.ExitCode.value, Signal: int(r.Signal),
+			Error: string(r.Error), OutputBytes: r.OutputBytes, OutputTruncated: r.OutputTruncated}
+	}
+	return attempts, nil
+}

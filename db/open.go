@@ -1,0 +1,143 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/jmoiron/sqlx"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"example.com/runner/jobs"
+)
+
+// setDriver makes the driver strict once per process. OFD locks, where the system has them, survive that some other code of
+// the process opens and closes the file; the driver refuses the switch when a host program has already locked a file, and then
+// the host's choice stands.
+var setDriver = sync.OnceFunc(func() {
+	_, _ = sqlite.OFDLocking(true)
+	sqlite.StrictPragmas(true)
+})
+
+// EngineVersion returns the version of SQLite that is linked in, as in "3.54.1".
+func EngineVersion() string { return sqlite3.SQLITE_VERSION }
+
+// dsn names the file to the driver. The path goes through url.URL, so that ?, # and % in it stay part of the name. Pragmas
+// stand here because one sent by Exec reaches a single connection of a pool. mode is a mode of SQLite's URIs: rw or ro.
+func dsn(path, mode string, pragmas ...string) string {
+	query := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
+	for _, pragma := range append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)") {
+		query.Add("_pragma", pragma)
+	}
+	if len(path) > 2 && path[1] == ':' { // C:\dir\file as /C:/dir/file
+		path = "/" + strings.ReplaceAll(path, `\`, "/")
+	}
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
+}
+
+func connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	pool, err := sqlx.Open("sqlite", dsn(path, mode, pragmas...))
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(most)
+	pool.SetMaxIdleConns(most)
+	return pool, nil
+}
+
+// open finds the file, makes it if it may, checks whose it is, and leaves d with its pools and the writer's connection.
+func (d *DB) open(ctx context.Context) error {
+	setDriver()
+	if err := d.find(); err != nil {
+		return err
+	}
+	level := "synchronous(FULL)"
+	if d.options.Normal {
+		level = "synchronous(NORMAL)"
+	}
+	var err error
+	// The writer's connection never waits inside SQLite, whose back-off starves beside a busy process: begin tries again itself.
+	if d.write, err = connect(d.path, "rw", 1, "busy_timeout(0)", level, "journal_size_limit(67108864)"); err != nil {
+		return err
+	}
+	if d.read, err = connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)"); err != nil {
+		return err
+	}
+	if d.conn, err = d.write.Connx(ctx); err != nil {
+		return explain(err, d.path)
+	}
+	var have int
+	err = d.patiently(func() error { have, err = version(ctx, d.conn, d.path); return err })
+	if err != nil || have == SchemaVersion() {
+		return err
+	}
+	return d.initialise(ctx)
+}
+
+// initialise turns an empty file into a database, or an old schema into the present one. One process at a time does it: the
+// switch to WAL ignores the busy handler, and eight openers of a new file would collide (measured: 1 of 96).
+func (d *DB) initialise(ctx context.Context) error {
+	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
+		return fileProblem(err, d.path)
+	}
+	lock := flock.New(d.Dir()+"/init.lock", flock.SetPermissions(0o600))
+	defer lock.Close()
+	ctx, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
+	defer cancel()
+	if ok, err := lock.TryLockContext(ctx, 5*time.Millisecond); !ok {
+		return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Try: "again",
+			Why: []string{"another process is creating or upgrading it"}, Err: err}
+	}
+	return d.patiently(func() error {
+		have, err := version(ctx, d.conn, d.path)
+		if err != nil || have == SchemaVersion() {
+			return err
+		}
+		if have == 0 {
+			if _, err := d.conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+				return explain(err, d.path)
+			}
+			var mode string
+			if err := d.conn.QueryRowxContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+				return explain(err, d.path)
+			}
+			if mode != "wal" {
+				return &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot use " + d.path,
+					Why: []string{"this filesystem has no write-ahead log: journal_mode stays " + mode}, Try: "--db on a local disk"}
+			}
+		}
+		return migrate(ctx, d.conn, d.path)
+	})
+}
+
+// patiently repeats do while the file is locked by others, for as long as the busy timeout says.
+func (d *DB) patiently(do func() error) error {
+	deadline := time.Now().Add(d.options.BusyTimeout)
+	for {
+		err := do()
+		if !isBusy(err) || !time.Now().Before(deadline) {
+			if isBusy(err) {
+				return d.busy(err)
+			}
+			return err
+		}
+		pauseBusy()
+	}
+}
+
+// busy is the error of a write that waited for too long. It names who holds the lock, if the system tells.
+func (d *DB) busy(err error) error {
+	why := fmt.Sprintf("another process has held the write lock for %v", d.options.BusyTimeout)
+	if pid, name := lockHolder(d.path + "-shm"); pid != 0 {
+		why += " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"
+	}
+	return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Err: err,
+		Why: []string{why, "nothing was written; exit status 75 means it is safe to try again"}}
+}

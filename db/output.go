@@ -1,0 +1,109 @@
+package db
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/runner/jobs"
+)
+
+// insertOutput keeps a piece of what task [1] printed, if its claim of generation [2] is still running. Promise: an attempt that
+// lost its task writes nothing.
+const insertOutput = `INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')`
+
+// insertLastOutput is insertOutput in the transaction that has just finished the attempt.
+const insertLastOutput = `INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+const deleteOutput = `DELETE FROM output WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`
+
+// cutOutput forgets the first [1] bytes of a piece, and says how many before it were not kept [2].
+const cutOutput = `UPDATE output SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ? AND seq = ?`
+
+// selectOutput lists up to [4] pieces of task [1], generation [2], after piece [3].
+const selectOutput = `SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM output
+WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT ?`
+
+// Output is a change to what is kept of an attempt's output.
+type Output struct {
+	Add    []jobs.Chunk
+	Delete Pieces // no longer kept
+	Cut    Cut    // the first piece behind what is not kept
+}
+
+// Pieces are those from From up to, but without, To.
+type Pieces struct{ From, To int64 }
+
+// Cut forgets the first Skip bytes of piece Seq. Seq 0: none is cut.
+type Cut struct {
+	Seq     int64
+	Skip    int64
+	Dropped int64 // bytes before it that are not kept, in all
+}
+
+var streams = [...]string{1: "stdout", 2: "stderr"}
+
+func streamNumber(name string) int64 {
+	if name == streams[2] {
+		return 2
+	}
+	return 1
+}
+
+// output stores the rest of an attempt's output in the transaction that has finished it.
+func (t *tx) output(task jobs.Task, out Output) error {
+	_, err := t.writeOutput(insertLastOutput, task, out)
+	return err
+}
+
+func (t *tx) writeOutput(insert string, task jobs.Task, out Output) (fenced bool, err error) {
+	for _, c := range out.Add {
+		n, err := t.exec(insert, task.ID, task.GenerationID, c.Seq, int64(task.Attempt), streamNumber(c.Stream), c.At.UnixMilli(), c.Data, c.DroppedBytes)
+		if err != nil || n == 0 {
+			return n == 0, err
+		}
+	}
+	if out.Delete.To > out.Delete.From {
+		if _, err := t.exec(deleteOutput, task.ID, task.GenerationID, out.Delete.From, out.Delete.To); err != nil {
+			return false, err
+		}
+	}
+	if out.Cut.Seq != 0 {
+		_, err = t.exec(cutOutput, out.Cut.Skip, out.Cut.Dropped, task.ID, task.GenerationID, out.Cut.Seq)
+	}
+	return false, err
+}
+
+// WriteOutput stores some of a running attempt's output. It returns jobs.ErrLost if the attempt no longer owns its task.
+func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) error {
+	return w.db.update(ctx, normal, func(t *tx) error {
+		fenced, err := t.writeOutput(insertOutput, task, out)
+		if err == nil && fenced {
+			err = fmt.Errorf("output of task %d: %w", task.ID, jobs.ErrLost)
+		}
+		return err
+	})
+}
+
+// Output returns up to limit pieces of what an attempt has printed, after piece seq (from 1; 0: from the start).
+func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
+	var rows []struct {
+		TaskID       int64  `db:"task_id"`
+		GenerationID int64  `db:"generation_id"`
+		Seq          int64  `db:"seq"`
+		Attempt      int    `db:"attempt"`
+		Stream       int    `db:"stream"`
+		At           number `db:"at"`
+		Data         []byte `db:"data"`
+		Dropped      int64  `db:"dropped_bytes"`
+	}
+	if err := d.read.SelectContext(ctx, &rows, selectOutput, claim.ID, claim.GenerationID, seq, limit); err != nil {
+		return nil, explain(err, d.path)
+	}
+	chunks := make([]jobs.Chunk, len(rows))
+	for i, r := range rows {
+		chunks[i] = jobs.Chunk{TaskID: r.TaskID, GenerationID: r.GenerationID, Seq: r.Seq, Attempt: r.Attempt,
+			Stream: streams[min(max(r.Stream, 1), 2)], At: r.At.time(), Data: r.Data, DroppedBytes: r.Dropped}
+	}
+	return chunks, nil
+}

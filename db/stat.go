@@ -1,0 +1,127 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// addCount adds [4] to the tasks of queue [1] that ended in state [2] in minute [3].
+const addCount = `INSERT INTO counters (queue, state, minute, n) VALUES (?, ?, ?, ?)
+ON CONFLICT (queue, state, minute) DO UPDATE SET n = n + excluded.n`
+
+// countPending, countDue and countRunning count unfinished tasks by queue and state, from an index alone (running: few rows).
+const (
+	countPending = `SELECT queue, 'pending' AS state, count(*) AS n FROM tasks WHERE state = 'pending' GROUP BY queue`
+	countDue     = `SELECT queue, state, count(*) AS n FROM tasks WHERE state = 'scheduled' OR state = 'retrying' GROUP BY queue, state`
+	countRunning = `SELECT queue, 'running' AS state, count(*) AS n FROM tasks WHERE state = 'running' GROUP BY queue`
+)
+
+// countEnded sums up the tasks that ended since minute [1].
+const countEnded = `SELECT queue, state, sum(n) AS n FROM counters WHERE minute >= ? GROUP BY queue, state`
+
+// The heads of the pending tasks: the oldest entry of each queue, job and priority, found by seeks. Index: tasks_pending.
+const (
+	nextJob      = `SELECT min(job) FROM tasks WHERE state = 'pending' AND queue = ? AND job > ?`
+	nextPriority = `SELECT max(priority) FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? AND priority < ?`
+	selectHead   = `SELECT run_at FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ? ORDER BY id LIMIT 1`
+)
+
+// count is what a counter counts.
+type count struct {
+	queue string
+	state jobs.State
+}
+
+// count adds to the counters of now's minute.
+func (t *tx) count(counts map[count]int, now time.Time) error {
+	for c, n := range counts {
+		if _, err := t.exec(addCount, c.queue, string(c.state), now.Unix()/60, int64(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// QueueStat is what is in one queue.
+type QueueStat struct {
+	Queue  string
+	Counts map[jobs.State]int // tasks by unfinished state
+	Ended  map[jobs.State]int // tasks that ended since the asked time, by finished state
+	Oldest time.Time          // when the pending task that waits longest was due; zero: none waits
+}
+
+// Queues returns what is in each queue that has unfinished tasks or had tasks end since then, by name in no order. It never
+// walks over finished tasks.
+func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat, error) {
+	stats := map[string]*QueueStat{}
+	of := func(queue string) *QueueStat {
+		if stats[queue] == nil {
+			stats[queue] = &QueueStat{Queue: queue, Counts: map[jobs.State]int{}, Ended: map[jobs.State]int{}}
+		}
+		return stats[queue]
+	}
+	for _, text := range []string{countPending, countDue, countRunning, countEnded} {
+		var rows []struct {
+			Queue string     `db:"queue"`
+			State jobs.State `db:"state"`
+			N     int        `db:"n"`
+		}
+		var args []any
+		if text == countEnded {
+			args = append(args, since.Unix()/60)
+		}
+		if err := d.read.SelectContext(ctx, &rows, text, args...); err != nil {
+			return nil, explain(err, d.path)
+		}
+		for _, r := range rows {
+			if r.State.Finished() {
+				of(r.Queue).Ended[r.State] = r.N
+			} else {
+				of(r.Queue).Counts[r.State] = r.N
+			}
+		}
+	}
+	for _, stat := range stats {
+		if stat.Counts[jobs.Pending] > 0 {
+			oldest, err := d.oldest(ctx, stat.Queue)
+			if err != nil {
+				return nil, explain(err, d.path)
+			}
+			stat.Oldest = oldest
+		}
+	}
+	return stats, nil
+}
+
+// oldest returns when the pending task of a queue that waits longest was due, seen from the heads of its jobs and priorities.
+func (d *DB) oldest(ctx context.Context, queue string) (time.Time, error) {
+	var oldest number
+	for job := ""; ; {
+		var next text
+		if err := d.read.GetContext(ctx, &next, nextJob, queue, job); err != nil || next == "" {
+			return oldest.time(), err
+		}
+		job = string(next)
+		for priority := int64(1) << 32; ; {
+			var lower choice
+			if err := d.read.GetContext(ctx, &lower, nextPriority, queue, job, priority); err != nil {
+				return time.Time{}, err
+			}
+			if lower.value == nil {
+				break
+			}
+			priority = int64(*lower.value)
+			var heads []number
+			if err := d.read.SelectContext(ctx, &heads, selectHead, queue, job, priority); err != nil {
+				return time.Time{}, err
+			}
+			for _, head := range heads {
+				if oldest == 0 || head < oldest {
+					oldest = head
+				}
+			}
+		}
+	}
+}

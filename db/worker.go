@@ -1,0 +1,149 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// insertWorker registers a start of a worker; values as in the schema.
+const insertWorker = `INSERT INTO workers (id, name, host, boot_id, pid, user, version, slots, queues, jobs, state, lease, started_at, beat_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)`
+
+// touchWorker is the sign of life of worker [2] at [1].
+const touchWorker = `UPDATE workers SET beat_at = ? WHERE id = ?`
+
+const drainWorker = `UPDATE workers SET state = 'draining' WHERE id = ?`
+
+const endWorker = `UPDATE workers SET ended_at = ?, beat_at = ? WHERE id = ?`
+
+// selectWorkers lists the workers that have not said goodbye and were seen since [1]. Index: workers_live.
+const selectWorkers = `SELECT id, name, host, pid, user, version, slots, queues, jobs, state, lease, started_at, beat_at,
+	(SELECT json_group_array(id) FROM (SELECT id FROM tasks WHERE worker_id = workers.id AND state = 'running' ORDER BY id)) AS running
+FROM workers WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`
+
+// WorkerInfo is what a worker says of itself.
+type WorkerInfo struct {
+	ID        string
+	Name      string
+	Host      string
+	BootID    string
+	PID       int
+	User      string
+	Version   string
+	Slots     int
+	Queues    []QueueMax // nil: all
+	Jobs      []string
+	Draining  bool
+	Lease     time.Duration
+	StartedAt time.Time
+	BeatAt    time.Time
+	Running   []int64 // ids of its running tasks
+}
+
+// QueueMax is a queue that a worker serves, and how many of its tasks it runs at once; 0: as many as it has slots.
+type QueueMax struct {
+	Queue string `json:"queue"`
+	Max   int    `json:"max"`
+}
+
+// Worker is a registered worker. Turn is for one goroutine; the other methods are safe for many.
+type Worker struct {
+	db      *DB
+	id      string
+	claimer *claimer
+}
+
+// ID returns the worker's id: random, never reused.
+func (w *Worker) ID() string { return w.id }
+
+// Register adds a worker that runs the tasks of jobs.
+func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*Worker, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{db: d, id: id.String(), claimer: newClaimer(id.String(), jobs)}
+	names := make([]string, len(jobs))
+	for i, job := range jobs {
+		names[i] = job.Job
+	}
+	jobList, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	var queues any
+	if info.Queues != nil {
+		list, err := json.Marshal(info.Queues)
+		if err != nil {
+			return nil, err
+		}
+		queues = string(list)
+	}
+	at := info.StartedAt.UnixMilli()
+	return w, d.update(ctx, normal, func(t *tx) error {
+		_, err := t.exec(insertWorker, w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.User, info.Version,
+			int64(info.Slots), queues, string(jobList), millis(info.Lease), at, at)
+		return err
+	})
+}
+
+// Drain says that the worker starts nothing more.
+func (w *Worker) Drain(ctx context.Context) error {
+	return w.db.update(ctx, normal, func(t *tx) error { _, err := t.exec(drainWorker, w.id); return err })
+}
+
+// Sync returns when everything that was committed before it is on the disk.
+func (w *Worker) Sync(ctx context.Context, now time.Time) error {
+	return w.db.update(ctx, full, func(t *tx) error { _, err := t.exec(touchWorker, now.UnixMilli(), w.id); return err })
+}
+
+// End says goodbye.
+func (w *Worker) End(ctx context.Context, now time.Time) error {
+	return w.db.update(ctx, normal, func(t *tx) error {
+		_, err := t.exec(endWorker, now.UnixMilli(), now.UnixMilli(), w.id)
+		return err
+	})
+}
+
+// Workers lists the workers that have not said goodbye and were seen since then.
+func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error) {
+	var rows []struct {
+		ID        string `db:"id"`
+		Name      string `db:"name"`
+		Host      string `db:"host"`
+		PID       int    `db:"pid"`
+		User      string `db:"user"`
+		Version   string `db:"version"`
+		Slots     int    `db:"slots"`
+		Queues    text   `db:"queues"`
+		Jobs      text   `db:"jobs"`
+		State     string `db:"state"`
+		Lease     number `db:"lease"`
+		StartedAt number `db:"started_at"`
+		BeatAt    number `db:"beat_at"`
+		Running   text   `db:"running"`
+	}
+	if err := d.read.SelectContext(ctx, &rows, selectWorkers, since.UnixMilli()); err != nil {
+		return nil, explain(err, d.path)
+	}
+	workers := make([]WorkerInfo, len(rows))
+	for i, r := range rows {
+		w := WorkerInfo{ID: r.ID, Name: r.Name, Host: r.Host, PID: r.PID, User: r.User, Version: r.Version, Slots: r.Slots,
+			Draining: r.State == "draining", Lease: r.Lease.duration(), StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
+		for _, part := range []struct {
+			text text
+			to   any
+		}{{r.Queues, &w.Queues}, {r.Jobs, &w.Jobs}, {r.Running, &w.Running}} {
+			if part.text != "" {
+				if err := json.Unmarshal([]byte(part.text), part.to); err != nil {
+					return nil, err
+				}
+			}
+		}
+		workers[i] = w
+	}
+	return workers, nil
+}
