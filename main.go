@@ -1,16 +1,131 @@
+// Runner is a durable job runner in one file: one binary, one SQLite database.
 package main
 
 import (
-	_ "github.com/dustin/go-humanize"
-	_ "github.com/gofrs/flock"
-	_ "github.com/jmoiron/sqlx"
-	_ "github.com/mattn/go-runewidth"
-	_ "github.com/urfave/cli/v2"
-	_ "golang.org/x/sys/unix"
-	_ "golang.org/x/term"
-	_ "modernc.org/sqlite"
-	_ "al.essio.dev/pkg/shellescape"
-	_ "github.com/schollz/progressbar/v3"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
 )
 
-func main() {}
+func main() {
+	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the program: args[0] is its name. It returns the exit status (cli.md 8).
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv, now: time.Now}
+	return a.run(ctx, args[1:])
+}
+
+// app is the world as commands see it. A command's constructor is handed one and keeps it for its Action.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	now            func() time.Time
+	printer        *printer // made from the command line before any Action runs
+}
+
+// groups are the headings of the root help screen, in its order. A command's Category is one of them, or empty for the
+// bottom of the screen.
+var groups = []string{"Run tasks", "See", "Steer", "Look after", "Inside a task"}
+
+// commands lists every command there is, in the order of the help screen. A new one is a file cmd_x.go and a line here.
+func commands(a *app) []*cli.Command {
+	return []*cli.Command{
+		later("Run tasks", "enqueue", "add a task (or many: --batch)"),
+		later("Run tasks", "work", "run tasks until interrupted"),
+		later("See", "status", "queues, workers, what is wrong"),
+		later("See", "list", "tasks, newest first", "ls"),
+		later("See", "show", "one task: attempts, timing, why it waits"),
+		later("See", "logs", "what a task printed (-f to follow)"),
+		later("Steer", "wait", "block until tasks finish"),
+		later("Steer", "cancel", "stop tasks that wait or run"),
+		later("Steer", "retry", "run finished tasks again"),
+		later("Steer", "delete", "forget finished tasks", "rm"),
+		later("", "completion", "bash, zsh, fish or powershell"),
+	}
+}
+
+// later stands in commands for one that is still being written.
+func later(group, name, usage string, aliases ...string) *cli.Command {
+	return &cli.Command{Name: name, Aliases: aliases, Usage: usage, Category: group, Action: func(*cli.Context) error {
+		return &failure{code: "internal", exit: 1, what: name + " is not there yet"}
+	}}
+}
+
+func (a *app) run(ctx context.Context, args []string) (status int) {
+	list := commands(a)
+	globals := globalFlags()
+	line, err := permute(list, globals, args, a.getenv)
+	a.printer = newPrinter(a, line)
+	defer func() {
+		if v := recover(); v != nil { // Go would exit with 2, which means that nothing was touched
+			a.printer.fail(&failure{code: "internal", exit: 1, what: fmt.Sprintf("internal error: %v", v),
+				why: append([]string{"this is a bug in runner; please report it with these lines"},
+					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
+			status = 1
+		}
+	}()
+	if err == nil {
+		err = a.dispatch(ctx, list, globals, line)
+	}
+	if flushErr := a.printer.flush(); err == nil && flushErr != nil {
+		err = &failure{code: "internal", exit: 1, what: "cannot write the answer to stdout", err: flushErr}
+	}
+	if err != nil {
+		a.printer.fail(err)
+	}
+	return exitCode(err)
+}
+
+// dispatch answers --help and --version itself and leaves the rest to urfave/cli.
+func (a *app) dispatch(ctx context.Context, list []*cli.Command, globals []*option, line commandLine) error {
+	switch {
+	case line.on("version"):
+		return printVersion(a.printer)
+	case line.command == nil:
+		return a.rootHelp(list, line)
+	case line.on("help"):
+		return commandHelp(a.printer, line, globals)
+	}
+	return newCLI(list, globals).RunContext(ctx, line.argv())
+}
+
+// newCLI hands the commands to urfave/cli with everything switched off that it would do by itself: help on stdout after an
+// error, words such as "help" and "h", completion requests in the argv, os.Exit. Most of these are set per command, as
+// commands do not inherit them.
+func newCLI(list []*cli.Command, globals []*option) *cli.App {
+	var prepare func([]*cli.Command)
+	prepare = func(list []*cli.Command) {
+		for _, c := range list {
+			c.HideHelp, c.HideHelpCommand = true, true
+			c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usage("%v", err) }
+			if c.Action == nil { // a group
+				c.Action = func(*cli.Context) error {
+					return usage("%s needs a command", c.Name).hint("runner %s --help", c.Name)
+				}
+			}
+			c.Flags = slices.Clone(c.Flags)
+			for _, o := range globals {
+				c.Flags = append(c.Flags, o)
+			}
+			prepare(c.Subcommands)
+		}
+	}
+	prepare(list)
+	return &cli.App{
+		Name: "runner", HelpName: "runner", Commands: list,
+		HideHelp: true, HideHelpCommand: true, HideVersion: true, DisableSliceFlagSeparator: true,
+		ExitErrHandler: func(*cli.Context, error) {},
+		Writer:         io.Discard, ErrWriter: io.Discard,
+		Compiled: time.Unix(1, 0), // or urfave asks the file system for it
+	}
+}

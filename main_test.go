@@ -1,6 +1,59 @@
 package main
 
 import (
-	_ "github.com/rogpeppe/go-internal/testscript"
-	_ "pgregory.net/rapid"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
+
+// The test binary is the programs of the scripts, too: "runner" in a script is this main, in a process of its own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"runner": main})
+}
+
+// TestScript runs the scripts, which specify the command line. A script starts in an empty directory with a HOME of its own
+// and RUNNER_DB set to a file there, so that no test run ever finds a database in use (as root, /var/lib/runner would be
+// one); of the environment outside it sees PATH only. To rewrite the goldens: UPDATE_SCRIPTS=1 go test -run TestScript .
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("HOME", home)
+			env.Setenv("RUNNER_DB", filepath.Join(env.WorkDir, "runner.db"))
+			env.Setenv("USER", "ann")
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of go test -race lingers for a second
+			env.Setenv("TZ", "Europe/Berlin")
+			return os.Mkdir(home, 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus},
+	})
+}
+
+// expectStatus is the script command "status N program [args...]": it runs the program and checks its exit status.
+// stdout and stderr can then be looked at as after exec.
+func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N program [args...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// database says which file a command works on, and how it is opened.
+type database struct {
+	path        string // absolute
+	from        string // what named it: "--db", "$RUNNER_DB", "$STATE_DIRECTORY"; empty: nothing, it is the standard one
+	standard    bool   // its directory is ours to create; that of a path somebody named is not
+	busyTimeout time.Duration
+	unsafeFS    bool
+}
+
+// database reads the global options that say which database. With -v it says which one that is.
+func (a *app) database(c *cli.Context) (database, error) {
+	d, err := a.findDatabase(get[string](c, "db"))
+	if err != nil {
+		return d, err
+	}
+	d.busyTimeout, d.unsafeFS = get[time.Duration](c, "busy-timeout"), get[bool](c, "unsafe-fs")
+	a.printer.detail("database: %s", d.describe())
+	return d, nil
+}
+
+// describe is the path and, unless it is the standard one, who named it.
+func (d database) describe() string {
+	if d.from == "" {
+		return d.path
+	}
+	return d.path + "   (from " + d.from + ")"
+}
+
+// findDatabase is locateDatabase on this machine.
+func (a *app) findDatabase(flag string) (database, error) {
+	d, err := locateDatabase(flag, a.getenv, os.Getuid(), runtime.GOOS, directoryOwner)
+	if err != nil || filepath.IsAbs(d.path) {
+		return d, err
+	}
+	path, err := filepath.Abs(d.path)
+	if err != nil {
+		return d, &failure{code: "no_database", exit: 1, what: "no working directory for " + d.path, err: err}
+	}
+	d.path = path
+	return d, nil
+}
+
+// locateDatabase finds the database by the five rules of cli.md 2; the first that matches wins. owner returns the uid of a
+// directory, and whether there is such a directory. An empty variable is an unset one. Never the working directory: a
+// database would appear wherever somebody stands.
+func locateDatabase(flag string, getenv func(string) string, uid int, goos string, owner func(string) (int, bool)) (database, error) {
+	const system = "/var/lib/runner"
+	home := getenv("HOME")
+	d := database{standard: true}
+	switch {
+	case flag != "":
+		d = database{path: flag, from: "--db"}
+	case getenv("RUNNER_DB") != "":
+		d = database{path: getenv("RUNNER_DB"), from: "$RUNNER_DB"}
+	case getenv("STATE_DIRECTORY") != "":
+		first, _, _ := strings.Cut(getenv("STATE_DIRECTORY"), ":")
+		d.path, d.from = first+"/runner.db", "$STATE_DIRECTORY"
+	case goos != "windows" && goos != "darwin" && mayUse(system, uid, owner):
+		d.path = system + "/runner.db"
+	case goos == "windows" && getenv("LocalAppData") != "":
+		d.path = getenv("LocalAppData") + `\runner\runner.db`
+	case goos == "windows":
+		return d, homeless("LocalAppData")
+	case goos == "darwin" && home != "":
+		d.path = home + "/Library/Application Support/runner/runner.db"
+	case goos != "darwin" && strings.HasPrefix(getenv("XDG_STATE_HOME"), "/"): // the standard says: ignore relative ones
+		d.path = strings.TrimRight(getenv("XDG_STATE_HOME"), "/") + "/runner/runner.db"
+	case home != "":
+		d.path = strings.TrimRight(home, "/") + "/.local/state/runner/runner.db"
+	default:
+		return d, homeless("HOME")
+	}
+	if strings.HasPrefix(d.path, "postgres://") || strings.HasPrefix(d.path, "postgresql://") {
+		return d, usage("PostgreSQL is not supported yet").because(d.from + " names a PostgreSQL server").hint("--db FILE")
+	}
+	return d, nil
+}
+
+// mayUse says whether the machine's own directory is this user's database: it exists, and they are root or own it.
+func mayUse(dir string, uid int, owner func(string) (int, bool)) bool {
+	o, ok := owner(dir)
+	return ok && (uid == 0 || uid == o)
+}
+
+func homeless(variable string) *failure {
+	return (&failure{code: "no_database", exit: 1, what: "which database? " + variable + " is not set, nor is RUNNER_DB"}).
+		hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
+}
+
+// directoryOwner asks the file system. The uid is read by reflection because the type that has it differs per system, and
+// build tags belong into internal/process and db.
+func directoryOwner(dir string) (uid int, ok bool) {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return 0, false
+	}
+	if sys := reflect.Indirect(reflect.ValueOf(info.Sys())); sys.Kind() == reflect.Struct {
+		if field := sys.FieldByName("Uid"); field.IsValid() && field.CanUint() {
+			return int(field.Uint()), true
+		}
+	}
+	return -1, true
+}

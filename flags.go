@@ -1,0 +1,224 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+)
+
+// option is a flag: a long name, perhaps a letter, and a value. It is the only kind of cli.Flag here. urfave sees the long
+// name alone, because permute has already replaced letters: with two names it would set a repeatable value twice.
+type option struct {
+	name, short string
+	hint        string // NAME in "--queue NAME"; empty: the option takes no value
+	usage       string // for the help; ends with the default, if there is one: "... (10s)"
+	env         string // the variable that stands in for the option; empty: none
+	value       optionValue
+}
+
+// optionValue is what an option holds. check says whether text would do, without keeping it.
+type optionValue interface {
+	flag.Value
+	check(text string) error
+	repeats() bool
+}
+
+func (o *option) Names() []string               { return []string{o.name} }
+func (o *option) IsSet() bool                   { return false } // urfave asks the flag set first, and that knows
+func (o *option) Apply(set *flag.FlagSet) error { set.Var(o.value, o.name, o.usage); return nil }
+
+// String is the option as the help shows it.
+func (o *option) String() string {
+	text := "    --" + o.name
+	if o.short != "" {
+		text = "-" + o.short + ", --" + o.name
+	}
+	if o.hint != "" {
+		text += " " + o.hint
+	}
+	return text
+}
+
+// setting is an optionValue of type T, read from its text by parse. One with add may be given several times.
+type setting[T any] struct {
+	value T
+	parse func(string) (T, error)
+	add   func(T, T) T
+	bare  bool // an option without a value, such as --json
+}
+
+func (s *setting[T]) Set(text string) error {
+	v, err := s.parse(text)
+	if err == nil && s.add != nil {
+		v = s.add(s.value, v)
+	}
+	if err == nil {
+		s.value = v
+	}
+	return err
+}
+
+func (s *setting[T]) String() string          { return fmt.Sprint(s.value) }
+func (s *setting[T]) IsBoolFlag() bool        { return s.bare }
+func (s *setting[T]) repeats() bool           { return s.add != nil }
+func (s *setting[T]) check(text string) error { _, err := s.parse(text); return err }
+
+// get returns what an option was given, or its default. T is the type that the option's constructor names.
+func get[T any](c *cli.Context, name string) T { return c.Generic(name).(*setting[T]).value }
+
+// The constructors of options. names is "queue" or "queue q"; hint is the word for the value in the help. What they hold is
+// read by get with the type that stands last in their name or in their value.
+
+func scalar[T any](names, hint, usage string, value T, parse func(string) (T, error)) *option {
+	name, short, _ := strings.Cut(names, " ")
+	return &option{name: name, short: short, hint: hint, usage: usage, value: &setting[T]{value: value, parse: parse}}
+}
+
+// repeated is an option that may be given several times; its values are added up. get[[]T].
+func repeated[T any](names, hint, usage string, parse func(string) ([]T, error)) *option {
+	name, short, _ := strings.Cut(names, " ")
+	return &option{name: name, short: short, hint: hint, usage: usage, value: &setting[[]T]{parse: parse,
+		add: func(old, more []T) []T { return append(slices.Clip(old), more...) }}}
+}
+
+// one turns a parser of one value into a parser for repeated.
+func one[T any](parse func(string) (T, error)) func(string) ([]T, error) {
+	return func(text string) ([]T, error) {
+		v, err := parse(text)
+		return []T{v}, err
+	}
+}
+
+// boolOption is an option without a value. get[bool], or c.Bool.
+func boolOption(names, usage string) *option {
+	o := scalar(names, "", usage, false, parseBool)
+	o.value.(*setting[bool]).bare = true
+	return o
+}
+
+// textOption holds any text. get[string], or c.String.
+func textOption(names, hint, usage, value string) *option {
+	return scalar(names, hint, usage, value, func(text string) (string, error) { return text, nil })
+}
+
+// choiceOption holds one of some words. get[string], or c.String.
+func choiceOption(names, usage, value string, words ...string) *option {
+	return scalar(names, strings.Join(words, "|"), usage, value, func(text string) (string, error) {
+		if !slices.Contains(words, text) {
+			return "", errors.New("is none of " + strings.Join(words, ", "))
+		}
+		return text, nil
+	})
+}
+
+// intOption holds a whole number of at least low. get[int], or c.Int.
+func intOption(names, hint, usage string, value, low int) *option {
+	return scalar(names, hint, usage, value, func(text string) (int, error) { return parseInt(text, low) })
+}
+
+// durationOption holds a DUR. get[time.Duration].
+func durationOption(names, usage string, value time.Duration) *option {
+	return scalar(names, "DUR", usage, value, parseDuration)
+}
+
+// sizeOption holds a SIZE in bytes. get[int64].
+func sizeOption(names, usage string, value int64) *option {
+	return scalar(names, "SIZE", usage, value, parseSize)
+}
+
+// timeOption holds a TIME: a moment to come. get[time.Time].
+func (a *app) timeOption(names, usage string) *option {
+	return scalar(names, "TIME", usage, time.Time{}, func(text string) (time.Time, error) {
+		return parseTime(text, a.now(), time.Local)
+	})
+}
+
+// whenOption holds a WHEN: a moment gone by. get[time.Time].
+func (a *app) whenOption(names, usage string) *option {
+	return scalar(names, "WHEN", usage, time.Time{}, func(text string) (time.Time, error) {
+		return parseWhen(text, a.now(), time.Local)
+	})
+}
+
+// codesOption holds CODES. get[jobs.Codes].
+func codesOption(names, usage string) *option {
+	return scalar(names, "CODES", usage, jobs.Codes(""), parseCodes)
+}
+
+// idsOption holds IDS, repeatable. get[[]int64].
+func idsOption(names, usage string) *option { return repeated(names, "IDS", usage, parseIDs) }
+
+// globalFlags are the options of every command. They may stand before the command, too.
+func globalFlags() []*option {
+	busy := durationOption("busy-timeout", "wait this long for the database, then exit 75 (10s)", 10*time.Second)
+	busy.env = "RUNNER_BUSY_TIMEOUT"
+	unsafe := boolOption("unsafe-fs", "use a database on a network file system")
+	unsafe.env = "RUNNER_UNSAFE_FS"
+	return []*option{
+		textOption("db", "PATH", "the database; $RUNNER_DB", ""), // the variable is read by findDatabase
+		boolOption("json", "JSON Lines on stdout; errors as JSON on stderr"),
+		choiceOption("color", "colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
+		busy, unsafe,
+		boolOption("verbose v", "say more on stderr: database, retries, causes"),
+		boolOption("help h", "this text"),
+		boolOption("version", "versions of runner, SQLite and Go"),
+	}
+}
+
+// Options that several commands share.
+
+func queueOption() *option {
+	return repeated("queue q", "NAME", "tasks of this queue; repeatable", one(parseQueue))
+}
+
+func formatOption() *option {
+	return textOption("format", "TEMPLATE", "a Go template over the keys of the JSON record", "")
+}
+
+func revealOption() *option { return boolOption("reveal", "show the values of env, and input") }
+
+func yesOption() *option { return boolOption("yes y", "do not ask") }
+
+func dryRunOption() *option { return boolOption("dry-run", "list what would be done; change nothing") }
+
+// optionsOf returns the options of a command, without the global ones.
+func optionsOf(c *cli.Command) []*option {
+	var list []*option
+	for _, f := range c.Flags {
+		if o, ok := f.(*option); ok {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// fromEnvironment gives each option of work (and serve) its variable: --max-wait is RUNNER_MAX_WAIT. No other command's
+// options have one.
+func fromEnvironment(list []cli.Flag) []cli.Flag {
+	for _, f := range list {
+		o := f.(*option)
+		o.env = envName(o.name)
+	}
+	return list
+}
+
+// envName is the variable of an option of work.
+func envName(option string) string {
+	return "RUNNER_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
+}
+
+func parseBool(text string) (bool, error) {
+	v, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, errors.New("is neither true nor false")
+	}
+	return v, nil
+}

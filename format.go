@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/template"
+)
+
+// formatter prints records as --format says: a Go text/template over the keys of the JSON record, a line per record.
+type formatter struct {
+	printer  *printer
+	template *template.Template
+}
+
+// formatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.
+func (p *printer) formatter(text string) (*formatter, error) {
+	if p.json {
+		return nil, usage("--format and --json exclude each other")
+	}
+	t, err := template.New("--format").Option("missingkey=error").Funcs(template.FuncMap{"json": templateJSON}).Parse(unescape(text))
+	if err != nil {
+		return nil, usage("--format: %s", templateError(err)).hint(`--format '{{.id}}\t{{.state}}'`)
+	}
+	return &formatter{p, t}, nil
+}
+
+// record prints one record: anything that --json would print as one object.
+func (f *formatter) record(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber() // big integers pass unharmed
+	var keys map[string]any
+	if err := decoder.Decode(&keys); err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	for key, value := range keys {
+		if value == nil {
+			keys[key] = "" // null prints nothing, and is false in {{if}}
+		}
+	}
+	var text strings.Builder
+	if err := f.template.Execute(&text, keys); err != nil {
+		return usage("--format: %s", templateError(err)).hint("--json, to see the keys")
+	}
+	if f.printer.out.tty {
+		f.printer.print(safeLines(text.String()) + "\n")
+		return nil
+	}
+	_, err = io.WriteString(f.printer.answer, text.String()+"\n")
+	return err
+}
+
+// templateError takes the template's name and position off an error.
+func templateError(err error) string {
+	if e, ok := errors.AsType[template.ExecError](err); ok {
+		err = e.Err
+	}
+	text := err.Error()
+	if _, rest, ok := strings.Cut(text, ": "); ok {
+		text = rest
+	}
+	return text
+}
+
+// templateJSON is the function json of templates: {{json .args}}.
+func templateJSON(v any) (string, error) {
+	var b strings.Builder
+	err := writeJSON(&b, v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// unescape reads \t, \n and \\ outside of actions.
+func unescape(text string) string {
+	var b strings.Builder
+	for text != "" {
+		outside, rest, found := strings.Cut(text, "{{")
+		b.WriteString(strings.NewReplacer(`\t`, "\t", `\n`, "\n", `\\`, `\`).Replace(outside))
+		if !found {
+			break
+		}
+		action, after, closed := strings.Cut(rest, "}}")
+		b.WriteString("{{" + action)
+		if closed {
+			b.WriteString("}}")
+		}
+		text = after
+	}
+	return b.String()
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
+)
+
+// commandLine is an argv that has been understood. Every trap of urfave/cli's parser (cli.md 13) is disarmed here: what it
+// gets to see is "runner COMMAND --long=value ... -- WORD ...".
+type commandLine struct {
+	command *cli.Command // nil: none was named
+	path    []string     // its names, of groups too: "schedule", "add"
+	given   []givenOption
+	words   []string // what is neither option nor command
+
+	globals, options []*option // those known at this point
+	err              error     // the first
+}
+
+type givenOption struct {
+	option *option
+	text   string
+}
+
+// permute reads the arguments after the program's name. Options may stand before, between and after words, the global ones
+// before the command too, until "--"; for commands that take a command of their own, until its first word. The last of a
+// repeated scalar wins, and any option wins over its variable in the environment, wherever it stands. After an error the
+// rest is still read, because --json decides how the error looks.
+func permute(list []*cli.Command, globals []*option, args []string, getenv func(string) string) (commandLine, error) {
+	line := &commandLine{globals: globals, options: globals}
+	for i, arg := range args {
+		if !utf8.ValidString(arg) {
+			line.fail(usage("argument %d, %q, is not UTF-8", i+1, arg))
+		}
+	}
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		switch {
+		case word == "--" && line.command != nil && line.command.Subcommands == nil:
+			line.words, args = append(line.words, args...), nil
+		case word == "--": // the command is still to come
+		case len(word) > 1 && word[0] == '-':
+			args = line.flag(word, args)
+		case line.command == nil && line.err == nil:
+			list = line.enter(list, word)
+		case line.command != nil && line.command.Subcommands != nil:
+			list = line.enter(list, word)
+		default:
+			line.words = append(line.words, word)
+			if stopsAt := firstWord(line.path); stopsAt >= 0 && len(line.words) > stopsAt {
+				line.words, args = append(line.words, args...), nil
+			}
+		}
+	}
+	line.environment(getenv)
+	return *line, line.err
+}
+
+// firstWord says how many words of our own precede the command that a command line hands on: everything from there belongs
+// to that command. -1: it hands none on.
+func firstWord(path []string) int {
+	switch strings.Join(path, " ") {
+	case "enqueue":
+		return 0
+	case "schedule add":
+		return 1 // after NAME
+	}
+	return -1
+}
+
+// enter makes the command with this name the current one and returns its subcommands.
+func (line *commandLine) enter(list []*cli.Command, word string) []*cli.Command {
+	if word == "help" && line.command == nil { // "runner help show" is "runner show --help"
+		line.set("help", "true")
+		return list
+	}
+	for _, c := range list {
+		if c.HasName(word) {
+			line.command, line.path = c, append(line.path, c.Name)
+			line.options = append(slices.Clip(optionsOf(c)), line.globals...)
+			return c.Subcommands
+		}
+	}
+	var names []string
+	for _, c := range list {
+		names = append(names, append([]string{c.Name}, c.Aliases...)...)
+	}
+	prefix := strings.Join(append([]string{"runner"}, line.path...), " ")
+	f := usage("unknown command %q", strings.Join(append(line.path, word), " ")).hint("%s --help", prefix)
+	if near := nearest(word, names); near != "" {
+		f = f.hint("%s %s", prefix, near)
+	}
+	if instead := elsewhere(word); instead != "" && len(line.path) == 0 {
+		f = f.hint("runner %s", instead)
+	}
+	line.fail(f)
+	return list
+}
+
+// elsewhere knows what people type who come from other tools.
+func elsewhere(word string) string {
+	switch word {
+	case "queues", "stats", "workers":
+		return "status"
+	case "prune", "clean", "remove":
+		return "delete"
+	case "kill", "stop":
+		return "cancel"
+	case "follow", "tail":
+		return "logs -f"
+	case "why", "info":
+		return "show"
+	case "add", "push", "submit", "run":
+		return "enqueue"
+	case "export":
+		return "list --json"
+	case "import":
+		return "enqueue --batch FILE"
+	case "version":
+		return "--version"
+	}
+	return ""
+}
+
+// flag takes one option and, if it has one, its value; it returns the arguments that are left.
+func (line *commandLine) flag(word string, args []string) []string {
+	name, text, hasText := strings.Cut(word, "=")
+	i := slices.IndexFunc(line.options, func(o *option) bool {
+		return name == "--"+o.name || o.short != "" && name == "-"+o.short
+	})
+	if i < 0 {
+		line.fail(line.unknown(name))
+		return args
+	}
+	o := line.options[i]
+	switch {
+	case hasText:
+	case o.hint == "":
+		text = "true"
+	case len(args) == 0:
+		line.fail(usage("%s needs a value: --%s %s", name, o.name, o.hint))
+		return args
+	default:
+		text, args = args[0], args[1:]
+	}
+	if err := o.value.check(text); err != nil {
+		line.fail(usage("--%s %q: %v", o.name, text, err))
+		return args
+	}
+	if strings.IndexByte(text, 0) >= 0 {
+		line.fail(usage("--%s %q: holds a NUL byte", o.name, text))
+	}
+	line.given = append(line.given, givenOption{o, text})
+	return args
+}
+
+func (line *commandLine) unknown(name string) *failure {
+	where := strings.Join(append([]string{"runner"}, line.path...), " ")
+	f := usage("unknown option %s of %s", name, where)
+	if line.command == nil {
+		return usage("unknown option %s before the command", name).hint("runner COMMAND %s", name)
+	}
+	if len(name) > 2 && name[1] != '-' { // -fn 5, -queue
+		letter := slices.IndexFunc(line.options, func(o *option) bool { return o.short != "" && o.short == name[1:2] })
+		word := slices.IndexFunc(line.options, func(o *option) bool { return o.name == name[1:] })
+		switch {
+		case word >= 0:
+			return f.hint("-%s", name)
+		case letter >= 0:
+			return f.because("letters are not combined; give each its own dash").hint("-%s -%s", name[1:2], name[2:])
+		}
+	}
+	var names []string
+	for _, o := range line.options {
+		names = append(names, "--"+o.name)
+	}
+	if near := nearest(name, names); near != "" && len(name) > 3 {
+		return f.hint("%s", near)
+	}
+	return f.hint("%s --help", where)
+}
+
+// environment adds the options that were not given but have a variable which is set. An empty variable counts as unset.
+// Lists are separated by commas.
+func (line *commandLine) environment(getenv func(string) string) {
+	for _, o := range line.options {
+		if o.env == "" || getenv(o.env) == "" || line.gave(o.name) {
+			continue
+		}
+		texts := []string{getenv(o.env)}
+		if o.value.repeats() {
+			texts = strings.Split(texts[0], ",")
+		}
+		for _, text := range texts {
+			if err := o.value.check(text); err != nil {
+				line.fail(usage("$%s %q: %v", o.env, text, err))
+				break
+			}
+			line.given = append(line.given, givenOption{o, text})
+		}
+	}
+}
+
+// argv is the line as urfave/cli reads it without surprise.
+func (line commandLine) argv() []string {
+	argv := append([]string{"runner"}, line.path...)
+	for _, g := range line.given {
+		argv = append(argv, "--"+g.option.name+"="+g.text)
+	}
+	return append(append(argv, "--"), line.words...)
+}
+
+func (line *commandLine) fail(err error) {
+	if line.err == nil {
+		line.err = err
+	}
+}
+
+func (line *commandLine) set(name, text string) {
+	for _, o := range line.options {
+		if o.name == name {
+			line.given = append(line.given, givenOption{o, text})
+		}
+	}
+}
+
+func (line commandLine) gave(name string) bool {
+	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
+}
+
+// last is the text of an option that holds one value; empty if it was not given.
+func (line commandLine) last(name string) string {
+	for _, g := range slices.Backward(line.given) {
+		if g.option.name == name {
+			return g.text
+		}
+	}
+	return ""
+}
+
+// on says whether an option without a value was given.
+func (line commandLine) on(name string) bool {
+	v, _ := parseBool(line.last(name))
+	return v
+}
+
+// nearest returns the candidate that word was probably meant to be, or nothing.
+func nearest(word string, candidates []string) string {
+	best, score := "", 0.8
+	for _, c := range candidates {
+		if s := smetrics.JaroWinkler(word, c, 0.7, 4); s > score && len(word) < 100 {
+			best, score = c, s
+		}
+	}
+	return best
+}

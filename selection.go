@@ -1,0 +1,103 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+)
+
+// selection is which tasks a command means: ids, or a filter, or --all (cli.md 4).
+type selection struct {
+	filter jobs.Filter
+	all    bool // --all was typed
+	empty  bool // nothing was typed
+}
+
+// selectors are the options of every command that takes tasks.
+func (a *app) selectors() []cli.Flag {
+	return []cli.Flag{
+		queueOption(),
+		repeated("state s", "STATE,...", "tasks in these states; also: unfinished, finished", jobs.ParseStates),
+		repeated("job j", "NAME", "tasks of this job: command, email.send; repeatable", one(parseJob)),
+		textOption("label", "TEXT", "tasks with this label", ""),
+		textOption("worker", "NAME", "tasks that ran last on this worker", ""),
+		textOption("match", "TEXT", "part of label, job, args or error; ASCII case ignored", ""),
+		a.whenOption("since", "finished since then; unfinished ones: created since then"),
+		a.whenOption("until", "the same, until then"),
+		durationOption("older-than", "finished longer ago than this", 0),
+		boolOption("all", "every task: no other filter"),
+	}
+}
+
+// readSelection reads the ids among the words, and the options of selectors.
+func readSelection(c *cli.Context, now time.Time) (selection, error) {
+	var s selection
+	ids, err := readIDs(c.Args().Slice())
+	if err != nil {
+		return s, err
+	}
+	f := jobs.Filter{
+		Queues: get[[]string](c, "queue"), States: get[[]jobs.State](c, "state"), Jobs: get[[]string](c, "job"),
+		Label: get[string](c, "label"), Worker: get[string](c, "worker"), Match: get[string](c, "match"),
+		Since: get[time.Time](c, "since"), Until: get[time.Time](c, "until"),
+	}
+	if c.IsSet("older-than") {
+		f.FinishedBefore = now.Add(-get[time.Duration](c, "older-than"))
+	}
+	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "worker", "match", "since", "until", "older-than"}, c.IsSet)
+	s.all = get[bool](c, "all")
+	switch {
+	case len(ids) > 0 && (filtered || s.all):
+		return s, usage("task ids and filters exclude each other")
+	case s.all && filtered:
+		return s, usage("--all and filters exclude each other")
+	}
+	f.IDs = ids
+	s.filter, s.empty = f, len(ids) == 0 && !filtered && !s.all
+	return s, nil
+}
+
+// readIDs reads words as IDS. Each id is kept once, in the order of the words.
+func readIDs(words []string) ([]int64, error) {
+	var ids []int64
+	for _, word := range words {
+		more, err := parseIDs(word)
+		if err != nil {
+			return nil, usage("%q %v", word, err)
+		}
+		for _, id := range more {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids, nil
+}
+
+// typed returns an error if nothing was selected: no verb acts on everything unless --all is typed.
+func (s selection) typed(verb string) error {
+	if !s.empty {
+		return nil
+	}
+	return usage("%s needs task ids or a filter", verb).
+		hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
+}
+
+// sure asks before a filter changes n tasks: question is "Cancel 118 tasks in media?". One task is no question, nor are
+// ids. Where nobody can be asked, --yes is needed.
+func (s selection) sure(p *printer, yes bool, n int, question string) error {
+	switch {
+	case yes || n <= 1 || len(s.filter.IDs) > 0:
+		return nil
+	case !p.asks:
+		return usage("the filter matches %s tasks, and nobody can be asked", count(int64(n))).
+			because("nothing was changed").hint("--yes, or --dry-run to see them")
+	case p.confirm("%s", question):
+		return nil
+	}
+	p.say("nothing was changed")
+	return exitStatus(1)
+}
