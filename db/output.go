@@ -8,12 +8,13 @@ import (
 )
 
 // insertOutput keeps a piece of what task [1] printed, if its claim of generation [2] is still running. Promise: an attempt that
-// lost its task writes nothing.
-const insertOutput = `INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
+// lost its task writes nothing. Writing a
+// piece twice, after an error that had committed, changes nothing.
+const insertOutput = `INSERT OR REPLACE INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')`
 
 // insertLastOutput is insertOutput in the transaction that has just finished the attempt.
-const insertLastOutput = `INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+const insertLastOutput = `INSERT OR REPLACE INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
 const deleteOutput = `DELETE FROM output WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`
 

@@ -1,0 +1,53 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. The end of
+// ctx ends the waiting, not the task. A task that does not exist, or is deleted meanwhile, is jobs.ErrNotFound.
+func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
+	notices, stop := r.wake.subscribe(ctx)
+	defer stop()
+	for {
+		task, err := r.Get(ctx, id)
+		if err != nil || task.State.Finished() {
+			return task, err
+		}
+		if err := pause(ctx, notices, time.Second); err != nil {
+			return task, err
+		}
+	}
+}
+
+// Changes calls look at once, and again whenever some process has committed and at least every second, until look says that it is done, an
+// error ends it, or ctx does.
+func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)) error {
+	notices, stop := r.wake.subscribe(ctx)
+	defer stop()
+	for {
+		if done, err := look(); done || err != nil {
+			return err
+		}
+		if err := pause(ctx, notices, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for a notice, for at most d.
+func pause(ctx context.Context, notices <-chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-notices:
+		return nil
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

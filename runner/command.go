@@ -1,0 +1,260 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/process"
+	"example.com/runner/jobs"
+)
+
+// CommandOptions say how Commands runs them.
+type CommandOptions struct {
+	// Tee is called with what commands print, as it comes, from several goroutines. Defaults to none.
+	Tee func(task jobs.Task, stream string, data []byte)
+}
+
+// Commands returns the handler of the job "command". A program that does not register it runs functions only.
+func Commands(options CommandOptions) jobs.Handler {
+	return jobs.Handler{Job: jobs.CommandJob, MaxAttempts: jobs.CommandAttempts,
+		Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
+			a := attemptFrom(ctx)
+			if a == nil {
+				return nil, errors.New("commands are run by Work only")
+			}
+			c := command{attempt: a, task: task}
+			a.output.tee = options.Tee
+			return c.run()
+		}}
+}
+
+// command is one attempt of a task that runs an argv.
+type command struct {
+	*attempt
+	task jobs.Task
+}
+
+// The exit codes of shells for what could not be started, kept as the exit code of an attempt with reason start.
+const (
+	cannotExecute = 126
+	notFoundCode  = 127
+)
+
+func startError(code int, format string, args ...any) error {
+	return &jobs.AttemptError{Reason: jobs.ReasonStart, ExitCode: &code, Msg: fmt.Sprintf(format, args...)}
+}
+
+func (c *command) run() (json.RawMessage, error) {
+	argv, err := jobs.Argv(c.task.Args)
+	if err != nil {
+		return nil, err
+	}
+	environ, err := c.environ()
+	if err != nil {
+		return nil, startError(cannotExecute, "env_file: %v", err)
+	}
+	path, err := c.path(argv[0])
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := c.output.pipe("stdout")
+	if err != nil {
+		return nil, &troubleError{err}
+	}
+	defer stdout.Close()
+	stderr, err := c.output.pipe("stderr")
+	if err != nil {
+		return nil, &troubleError{err}
+	}
+	defer stderr.Close()
+	stdin, err := c.stdin()
+	if err != nil {
+		return nil, err
+	}
+	if stdin != nil {
+		defer stdin.Close()
+	}
+	if context.Cause(c.ctx) != nil {
+		return nil, context.Cause(c.ctx)
+	}
+	p, err := process.Start(process.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr})
+	if err != nil {
+		return nil, c.notStarted(path, err)
+	}
+	stdout.Close() // the command has its own
+	stderr.Close()
+	if stdin != nil {
+		stdin.Close()
+	}
+	exit, err := c.wait(p)
+	if err != nil {
+		return nil, err
+	}
+	return c.verdict(exit)
+}
+
+func (c *command) notStarted(path string, err error) error {
+	var dir *process.DirError
+	switch {
+	case process.Trouble(err):
+		return &troubleError{err}
+	case errors.As(err, &dir):
+		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))
+	case errors.Is(err, fs.ErrNotExist):
+		return startError(notFoundCode, "%s: not found", path)
+	default:
+		return startError(cannotExecute, "cannot execute %s: %v", path, reasonOf(err))
+	}
+}
+
+// reasonOf is the system's own word for an error, without the names around it.
+func reasonOf(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// path is what to execute: the stored path, or what the name leads to in the worker's PATH.
+func (c *command) path(name string) (string, error) {
+	if c.task.Path != "" {
+		return c.task.Path, nil
+	}
+	if strings.ContainsRune(name, os.PathSeparator) {
+		if !filepath.IsAbs(name) && c.task.Cwd != "" {
+			name = filepath.Join(c.task.Cwd, name)
+		}
+		return name, nil
+	}
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return filepath.Abs(path)
+	case errors.Is(err, fs.ErrPermission):
+		return "", startError(cannotExecute, "%s: found in PATH but not executable", name)
+	default:
+		return "", startError(notFoundCode, "%s: not found in the worker's PATH", name)
+	}
+}
+
+// wait lets the command run until it ends or its attempt is stopped: then TERM, and KILL after kill_after.
+func (c *command) wait(p *process.Process) (process.Exit, error) {
+	ended := make(chan struct{})
+	var exit process.Exit
+	var err error
+	go func() {
+		defer close(ended)
+		exit, err = p.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-c.ctx.Done():
+		c.end(p, ended)
+	}
+	c.output.drain()
+	return exit, err
+}
+
+func (c *command) end(p *process.Process, ended <-chan struct{}) {
+	select {
+	case <-c.kill:
+	default:
+		if c.task.KillAfter > 0 {
+			_ = p.Terminate() // it may have ended; then there is nothing to do
+			timer := time.NewTimer(c.task.KillAfter)
+			defer timer.Stop()
+			select {
+			case <-ended:
+				return
+			case <-timer.C:
+			case <-c.kill:
+			}
+		}
+	}
+	_ = p.Kill()
+	<-ended
+}
+
+// verdict reads how the command ended, and the result that it left.
+func (c *command) verdict(exit process.Exit) (json.RawMessage, error) {
+	result, err := c.result()
+	ok := exit.Signal == 0 && exit.Code == 0
+	switch {
+	case ok && err == nil && context.Cause(c.ctx) == nil:
+		return result, nil
+	case ok && err != nil:
+		return nil, &jobs.AttemptError{Reason: jobs.ReasonError, ExitCode: &exit.Code, Msg: err.Error()}
+	case err != nil:
+		result = nil
+	}
+	failure := &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &exit.Code, Msg: "exit status " + strconv.Itoa(exit.Code)}
+	if exit.Signal != 0 {
+		failure = &jobs.AttemptError{Reason: jobs.ReasonSignal, Signal: exit.Signal, Msg: "killed by signal " + strconv.Itoa(exit.Signal)}
+	}
+	return result, failure
+}
+
+// resultPath is where the command may leave a result: a name that only this attempt has, in a directory of this user alone.
+func (c *command) resultPath() string {
+	return filepath.Join(c.e.r.store.Dir(), fmt.Sprintf("result-%d-%d.json", c.task.ID, c.task.GenerationID))
+}
+
+// result reads and removes what the command left at $RUNNER_RESULT: nothing, or JSON. Links and fifos are not followed nor waited on.
+func (c *command) result() (json.RawMessage, error) {
+	path := c.resultPath()
+	file, err := os.OpenFile(path, os.O_RDONLY|openNoFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		_ = os.Remove(path)
+		return nil, fmt.Errorf("result: cannot read $RUNNER_RESULT: %w", reasonOf(err))
+	}
+	defer os.Remove(path)
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("result: $RUNNER_RESULT is no regular file")
+	}
+	text, err := io.ReadAll(io.LimitReader(file, jobs.MaxResult+1))
+	if err != nil {
+		return nil, fmt.Errorf("result: %w", err)
+	}
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return nil, nil
+	}
+	return text, jobs.ValidResult(text)
+}
+
+// stdin is the reading end of a pipe that is fed with the task's input; nil: there is none.
+func (c *command) stdin() (*os.File, error) {
+	if c.task.InputBytes == 0 {
+		return nil, nil
+	}
+	input, err := c.e.r.store.Input(c.ctx, c.task.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the input: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, &troubleError{err}
+	}
+	go func() {
+		defer w.Close()
+		_, _ = w.Write(input) // a command may end without having read it
+	}()
+	return r, nil
+}

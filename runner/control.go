@@ -1,0 +1,41 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/db"
+)
+
+// Moved is what became of one task that was cancelled, retried or deleted.
+type Moved = db.Moved
+
+// CancelOptions say how to cancel.
+type CancelOptions struct {
+	Now    bool   // stop commands by KILL at once. Defaults to TERM, and KILL after the task's kill_after
+	Reason string // kept as part of the task's error
+}
+
+// Cancel cancels tasks: those that wait at once; those that run are stopped by their worker, and Cancel returns before that has
+// happened, with state running (use Await). A finished task stays as it is.
+func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]Moved, error) {
+	text := "cancelled by " + r.user()
+	if options.Reason != "" {
+		text += ": " + options.Reason
+	}
+	return r.store.Cancel(ctx, ids, text, options.Now, now())
+}
+
+// Retry makes finished tasks wait again after in, as if they were new: attempts and losses are 0, expiry is cleared, history and
+// output stay. Tasks that are scheduled or retrying become due then, their counts kept. A running task is left alone.
+func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Moved, error) {
+	at := now()
+	moved, err := r.store.Retry(ctx, ids, at.Add(in), at)
+	r.wake.tell()
+	return moved, err
+}
+
+// Delete forgets finished tasks with their attempts and output. Others are left alone.
+func (r *Runner) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
+	return r.store.Delete(ctx, ids)
+}

@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// Enqueued is what became of a Spec: its task's ID, and whether an unfinished task with the same unique key was Kept instead of
+// adding one.
+type Enqueued = db.Inserted
+
+// Enqueue adds a task and returns it when it is on the disk; with a unique key that an unfinished task has, that one. After an
+// error other than jobs.ErrInvalid the task may exist all the same: a unique key makes it safe to try again.
+func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
+	at := now()
+	done, err := r.insert(ctx, []jobs.Spec{spec}, at)
+	switch {
+	case err != nil:
+		return jobs.Task{}, err
+	case done[0].Kept:
+		return r.Get(ctx, done[0].ID)
+	}
+	task := spec.Task(at)
+	task.ID, task.CreatedBy = done[0].ID, r.user()
+	return task, nil
+}
+
+// Add is Enqueue for a few tasks, all or none, in one transaction. The answers are in the order of the specs.
+func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
+	return r.insert(ctx, slices.Clone(specs), now())
+}
+
+func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]Enqueued, error) {
+	for i := range specs {
+		if err := r.prepare(&specs[i]); err != nil {
+			return nil, err
+		}
+	}
+	done, err := r.store.Insert(ctx, specs, at)
+	if err == nil {
+		r.wake.tell()
+	}
+	return done, err
+}
+
+// EnqueueAll adds any number of tasks in one transaction, all or none. It asks specs for each of them once, while no other
+// process can write: they should come from memory or from a file, not from a pipe. The error of a spec that is not valid is a
+// *SpecError.
+func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
+	n := 0
+	done, err := r.store.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
+		for spec := range specs {
+			err := r.prepare(&spec)
+			if err != nil {
+				err = &SpecError{Index: n, Err: err}
+			}
+			if n++; !yield(spec, err) {
+				return
+			}
+		}
+	}, now())
+	if err == nil {
+		r.wake.tell()
+	}
+	return done, err
+}
+
+// SpecError says which of many specs is not valid.
+type SpecError struct {
+	Index int // from 0
+	Err   error
+}
+
+func (e *SpecError) Error() string { return fmt.Sprintf("spec %d: %v", e.Index, e.Err) }
+
+// Unwrap returns what is wrong with the spec.
+func (e *SpecError) Unwrap() error { return e.Err }
+
+func (r *Runner) prepare(spec *jobs.Spec) error {
+	if spec.CreatedBy == "" {
+		spec.CreatedBy = r.user()
+	}
+	return spec.Validate()
+}
+
+// userName returns who runs this process, by name if the system knows one.
+func userName() string {
+	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // without reading a user database at each enqueue
+		return name
+	}
+	if os.Getuid() == 0 {
+		return "root"
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
+}

@@ -1,0 +1,177 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// attempt is one execution of a task in this process, from its claim until its end is written.
+type attempt struct {
+	e      *engine
+	claim  db.ClaimID
+	task   jobs.Task
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	output *capture
+
+	kill     chan struct{} // closed: a command is to be killed without further grace
+	killOnce sync.Once
+	fenced   atomic.Bool // the task is no longer ours: nothing of it is written
+
+	// Set before the attempt is sent on engine.ended, or by abandon.
+	over    atomic.Bool
+	outcome jobs.Outcome
+	release bool  // it was never started
+	trouble error // why a command could not be started, if that was the machine's fault
+}
+
+func newAttempt(e *engine, task jobs.Task) *attempt {
+	a := &attempt{e: e, task: task, claim: db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, kill: make(chan struct{})}
+	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(context.Background(), attemptKey{}, a))
+	a.output = newCapture(a)
+	return a
+}
+
+// begin starts the attempt on a goroutine of its own, which sends it on engine.ended when it is over.
+func (a *attempt) begin() {
+	a.e.logStart(a)
+	go func() {
+		started := now()
+		result, err := a.run()
+		finished := now()
+		a.output.close()
+		if !a.over.CompareAndSwap(false, true) {
+			return // given up: its end is written already
+		}
+		a.outcome = a.judge(result, err)
+		a.outcome.Started, a.outcome.Finished, a.outcome.Duration = started, finished, finished.Sub(started)
+		a.outcome.OutputBytes, a.outcome.OutputTruncated = a.output.sizes()
+		a.e.ended <- a
+	}()
+}
+
+// run calls the handler and turns a panic, or an end of the goroutine, into an error.
+func (a *attempt) run() (result json.RawMessage, err error) {
+	ctx := a.ctx
+	if d := a.timeout(); d > 0 {
+		timer := time.AfterFunc(d, func() { a.stop(jobs.ErrTimeout, false) })
+		defer timer.Stop()
+	}
+	returned := make(chan struct{})
+	go func() { // a handler that calls runtime.Goexit ends this goroutine only
+		defer close(returned)
+		ended := false
+		defer func() {
+			if ended {
+				return
+			}
+			if p := recover(); p != nil {
+				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: fmt.Sprintf("panic: %v\n\n%s", p, debug.Stack())}
+			} else {
+				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: "the function ended its goroutine"}
+			}
+		}()
+		result, err = a.e.r.handlers[a.task.Job].Run(ctx, a.task)
+		ended = true
+	}()
+	<-returned
+	return result, err
+}
+
+func (a *attempt) timeout() time.Duration {
+	if a.task.Timeout == 0 && a.task.Job == jobs.CommandJob {
+		return a.e.r.options.Timeout
+	}
+	return a.task.Timeout
+}
+
+// judge reads what the handler returned. An error of an attempt that was being stopped has the reason of the stop.
+func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
+	if err == nil && result != nil {
+		if err = jobs.ValidResult(result); err != nil {
+			result = nil
+		}
+	}
+	if trouble, ok := errors.AsType[*troubleError](err); ok {
+		a.release, a.trouble = true, trouble.err
+		return jobs.Outcome{}
+	}
+	o := jobs.OutcomeOf(result, err)
+	if err == nil {
+		return o
+	}
+	switch cause := context.Cause(a.ctx); {
+	case errors.Is(cause, jobs.ErrTimeout):
+		o.Reason, o.Error = jobs.ReasonTimeout, fmt.Sprintf("ran for longer than %v", a.timeout())
+	case errors.Is(cause, jobs.ErrCancelled):
+		o.Reason, o.Error = jobs.ReasonCancelled, "cancelled"
+	case errors.Is(cause, jobs.ErrShutdown):
+		o.Reason, o.Error = jobs.ReasonShutdown, "its worker stopped"
+	case errors.Is(cause, jobs.ErrLost):
+		o.Reason, o.Error = jobs.ReasonLost, "its worker could not renew its lease"
+	}
+	return o
+}
+
+// stop ends the attempt's context, for the first cause it is given; kill leaves a command no grace.
+func (a *attempt) stop(cause error, kill bool) {
+	a.cancel(cause)
+	if kill {
+		a.killOnce.Do(func() { close(a.kill) })
+	}
+}
+
+// abandon gives up an attempt that does not end. It returns false when it has just ended after all.
+func (a *attempt) abandon() bool {
+	if !a.over.CompareAndSwap(false, true) {
+		return false
+	}
+	at := now()
+	a.outcome = jobs.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, and it did not", Started: a.task.StartedAt,
+		Finished: at, Duration: at.Sub(a.task.StartedAt)}
+	return true
+}
+
+// notStarted makes the attempt one that gives its task back.
+func (a *attempt) notStarted() *attempt {
+	a.over.Store(true)
+	a.release = true
+	return a
+}
+
+// finish is what the attempt asks the database to write.
+func (a *attempt) finish() db.Finish {
+	if a.release {
+		return db.Finish{Task: a.task, Release: true}
+	}
+	return db.Finish{Task: a.task, Outcome: a.outcome, Output: a.output.rest()}
+}
+
+// troubleError says that a command could not be started for want of processes, memory or descriptors.
+type troubleError struct{ err error }
+
+func (e *troubleError) Error() string { return e.err.Error() }
+
+type attemptKey struct{}
+
+func attemptFrom(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	return a
+}
+
+// TaskFrom returns the task whose attempt runs with ctx, as it was when it was claimed; false outside of one.
+func TaskFrom(ctx context.Context) (jobs.Task, bool) {
+	if a := attemptFrom(ctx); a != nil {
+		return a.task, true
+	}
+	return jobs.Task{}, false
+}

@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// Page limits a list: at most Limit entries (0: all), the newest first unless Oldest.
+type Page = db.Page
+
+// Get returns a task, or jobs.ErrNotFound.
+func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
+	tasks, err := r.store.List(ctx, jobs.Filter{IDs: []int64{id}}, Page{})
+	if err != nil {
+		return jobs.Task{}, err
+	}
+	if len(tasks) == 0 {
+		return jobs.Task{}, notFound(id)
+	}
+	return tasks[0], nil
+}
+
+func notFound(id int64) error {
+	return &jobs.Problem{Kind: jobs.ErrNotFound, What: fmt.Sprintf("no task %d", id), Try: "runner list"}
+}
+
+// List returns the tasks that a filter selects, newest first unless the page says otherwise.
+func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]jobs.Task, error) {
+	return r.store.List(ctx, filter, page)
+}
+
+// IDs returns the ids of the tasks that a filter selects, as List.
+func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int64, error) {
+	return r.store.IDs(ctx, filter, page)
+}
+
+// Count counts the tasks that a filter selects. It may look at each of them.
+func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
+	return r.store.Count(ctx, filter)
+}
+
+// Attempts returns the attempts of a task, oldest first; the last of a running task is the one in progress, in state running.
+func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
+	attempts, err := r.store.Attempts(ctx, task.ID)
+	if err == nil && task.State == jobs.Running {
+		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,
+			State: jobs.Running, Counted: true, WorkerID: task.WorkerID, Worker: task.Worker, StartedAt: task.StartedAt,
+			Duration: now().Sub(task.StartedAt)})
+	}
+	return attempts, err
+}
+
+// Input returns what the command of a task reads on stdin; nil: nothing.
+func (r *Runner) Input(ctx context.Context, id int64) ([]byte, error) { return r.store.Input(ctx, id) }
+
+// Output returns up to limit pieces of what an attempt has printed so far, in order, after piece seq (0: from the start).
+func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
+	return r.store.Output(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
+}
+
+// Queue is what is in one queue. Ended counts the tasks that ended in the last 24 hours.
+type Queue = db.QueueStat
+
+// Queues returns what is in each queue that has tasks waiting or running, or had some end in the last 24 hours; by name.
+func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
+	stats, err := r.store.Queues(ctx, now().Add(-24*time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	queues := make([]Queue, 0, len(stats))
+	for _, stat := range stats {
+		queues = append(queues, *stat)
+	}
+	slices.SortFunc(queues, func(a, b Queue) int {
+		if a.Queue < b.Queue {
+			return -1
+		}
+		return 1
+	})
+	return queues, nil
+}
+
+// WorkerInfo is what a worker says of itself.
+type WorkerInfo = db.WorkerInfo
+
+// seenWithin is how many leases may pass since a worker's last beat before it is taken for gone.
+const seenWithin = 2
+
+// Workers returns the workers that have given a sign of life lately, oldest first.
+func (r *Runner) Workers(ctx context.Context) ([]WorkerInfo, error) {
+	at := now()
+	workers, err := r.store.Workers(ctx, at.Add(-24*time.Hour))
+	return slices.DeleteFunc(workers, func(w WorkerInfo) bool { return at.Sub(w.BeatAt) > seenWithin*w.Lease }), err
+}
+
+// Size returns the bytes of the database file and of its write-ahead log.
+func (r *Runner) Size() (file, wal int64) { return r.store.Size() }

@@ -1,0 +1,138 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// Version is the version of this library and of the program built from it.
+const Version = "0.1.0"
+
+// Sync says how far a commit goes before a call returns.
+type Sync int
+
+const (
+	Full   Sync = iota // enqueues and finishes are on the disk: they survive a power cut
+	Normal             // no fsync for a commit: they survive the death of any process, a power cut may undo the last ones
+)
+
+// Options of Open. The zero Options is useful.
+type Options struct {
+	// MustExist makes Open fail with jobs.ErrNoDatabase rather than create the file. Defaults to false.
+	MustExist bool
+	// BusyTimeout is how long a write waits while other processes hold the file's lock. Defaults to 5 s.
+	BusyTimeout time.Duration
+	// Sync says how far a commit goes. Defaults to Full.
+	Sync Sync
+	// Log receives what the engine does; attempts that fail are warnings. Defaults to none.
+	Log *slog.Logger
+
+	// Concurrency is how many attempts Work runs at once. Defaults to runtime.GOMAXPROCS(0).
+	Concurrency int
+	// Queues are the queues that Work serves, in turn. Defaults to all.
+	Queues []QueueMax
+	// Grace is how long Work lets running attempts go on once its context has ended. Defaults to 30 s; negative: not at all.
+	Grace time.Duration
+	// Lease is how long a task stays this worker's without a heartbeat; heartbeats come every sixth of it. At least 5 s.
+	// Defaults to 60 s.
+	Lease time.Duration
+	// Timeout limits attempts of commands that have no timeout of their own. Defaults to no limit.
+	Timeout time.Duration
+	// Name is what people read as the worker's name. Defaults to HOST:PID.
+	Name string
+
+	noWatch bool // tests with fake time: a goroutine that waits for the system would stop the clock
+}
+
+// QueueMax is a queue to serve, and at most how many of its tasks at once; Max 0: as many as there are slots.
+type QueueMax = db.QueueMax
+
+// The limits of Options.Lease.
+const (
+	MinLease     = 5 * time.Second
+	defaultLease = time.Minute
+	defaultGrace = 30 * time.Second
+)
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Concurrency <= 0 {
+		o.Concurrency = runtime.GOMAXPROCS(0)
+	}
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	return o
+}
+
+// Runner is an open database and the jobs that this process can run. Its methods are safe for use by many goroutines.
+type Runner struct {
+	store    *db.DB
+	options  Options
+	log      *slog.Logger
+	handlers map[string]jobs.Handler
+	wake     hub
+	user     func() string
+
+	mu     sync.Mutex
+	abort  context.CancelFunc // of the Work under way; nil: none
+	fenced atomic.Int64
+}
+
+// Open opens the database file at path, creating it unless the options say otherwise, and brings its schema up to date. The
+// directory must exist. Errors are *jobs.Problem of kind jobs.ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or
+// ErrInvalid; then nothing was changed.
+func Open(ctx context.Context, path string, options Options) (*Runner, error) {
+	options = options.withDefaults()
+	if options.Lease < MinLease {
+		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Try: "at least 5s"}
+	}
+	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist, Normal: options.Sync == Normal, BusyTimeout: options.BusyTimeout})
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, user: sync.OnceValue(userName)}
+	r.wake.watch = func(ctx context.Context) (<-chan struct{}, error) {
+		if options.noWatch {
+			return nil, nil
+		}
+		return store.Watch(ctx)
+	}
+	return r, nil
+}
+
+// Close closes the database. Work must have returned. It is safe to call twice.
+func (r *Runner) Close() error {
+	r.wake.close()
+	return r.store.Close()
+}
+
+// Path returns the absolute path of the database file, symlinks resolved.
+func (r *Runner) Path() string { return r.store.Path() }
+
+// Created says whether Open made the file.
+func (r *Runner) Created() bool { return r.store.Created() }
+
+// Fenced returns how many results and heartbeats of this process were refused because their task belonged to a newer generation.
+func (r *Runner) Fenced() int64 { return r.fenced.Load() }
+
+// EngineVersion returns the version of SQLite that is linked in.
+func EngineVersion() string { return db.EngineVersion() }
+
+// SchemaVersion returns the version of the schema that this program writes.
+func SchemaVersion() int { return db.SchemaVersion() }
+
+// now is the only place where this package reads the clock.
+func now() time.Time { return time.Now() }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package runner
+
+// bootID is not known on this system.
+func bootID() string { return "" }

@@ -1,0 +1,414 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// Work runs tasks until ctx ends. Then it starts nothing more, gives the running attempts Options.Grace to end, stops the others
+// (their tasks go back, uncounted), and returns nil. It returns an error when the database can no longer be used, jobs.ErrShutdown
+// when Abort cut it off, and jobs.ErrInvalid when there is nothing that it could run. One Work at a time.
+func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false) }
+
+// WorkUntilEmpty is Work that also returns when nothing runs and no task is due: what is due, and what becomes due meanwhile.
+func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true) }
+
+// Abort ends the grace of a Work that is under way: its attempts are killed and go back, and it returns jobs.ErrShutdown.
+func (r *Runner) Abort() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.abort != nil {
+		r.abort()
+	}
+}
+
+func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
+	if len(r.handlers) == 0 {
+		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
+	}
+	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	r.mu.Lock()
+	if r.abort != nil {
+		r.mu.Unlock()
+		return fmt.Errorf("%w: Work is running already", jobs.ErrConflict)
+	}
+	r.abort = abort
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.abort = nil
+	}()
+	e, err := r.newEngine(ctx, untilEmpty)
+	if err != nil {
+		return err
+	}
+	return e.run(ctx, aborted.Done())
+}
+
+// engine is one Work: a loop that claims, starts and settles attempts, and the goroutines beside it.
+type engine struct {
+	r          *Runner
+	log        *slog.Logger
+	worker     *db.Worker
+	slots      int
+	limit      map[string]int // of each queue; nil: all queues
+	untilEmpty bool
+	environ    []string // of commands: the process's own, without what is runner's
+	ended      chan *attempt
+	stopped    chan struct{} // closed when the loop is over
+	beside     sync.WaitGroup
+
+	mu        sync.Mutex
+	running   map[db.ClaimID]*attempt
+	confirmed time.Time // when the last beat was sent that came through: leases last from there
+
+	// The rest belongs to the loop.
+	unsettled []*attempt // ended, and not yet written
+	nextDue   time.Time
+	more      bool          // the last claim may have left something
+	pause     time.Duration // before the next turn: after an error, or when the machine has no room for commands
+	failures  int           // turns in a row that failed for good
+	finished  int
+	released  int
+}
+
+func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error) {
+	o := r.options
+	host, _ := os.Hostname() // for people only
+	name := o.Name
+	if name == "" {
+		name = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	e := &engine{r: r, log: r.log, slots: o.Concurrency, untilEmpty: untilEmpty, environ: commandEnviron(os.Environ()),
+		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
+	if o.Queues != nil {
+		e.limit = map[string]int{}
+		for _, q := range o.Queues {
+			if err := jobs.ValidQueue(q.Queue); err != nil {
+				return nil, err
+			}
+			if e.limit[q.Queue] = q.Max; q.Max <= 0 {
+				e.limit[q.Queue] = o.Concurrency
+			}
+		}
+	}
+	claimed := make([]db.ClaimJob, 0, len(r.handlers))
+	for _, job := range slices.Sorted(maps.Keys(r.handlers)) {
+		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: r.handlers[job].MaxAttempts})
+	}
+	info := db.WorkerInfo{Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), User: r.user(), Version: Version,
+		Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+	var err error
+	e.worker, err = r.store.Register(ctx, info, claimed)
+	return e, err
+}
+
+// run is the life of a Work: until ctx ends, then a drain, which the end of aborted cuts off.
+func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
+	write := context.WithoutCancel(ctx) // writes are never cut off by the end of the work
+	notices, unsubscribe := e.r.wake.subscribe(ctx)
+	defer unsubscribe()
+	e.beside.Go(e.heartbeat)
+	e.beside.Go(e.reap)
+	err := e.loop(ctx, write, notices, aborted)
+	close(e.stopped)
+	e.beside.Wait()
+	if end := e.worker.End(write, now()); end != nil && err == nil {
+		err = end
+	}
+	e.log.Info("stopped", "finished", e.finished, "released", e.released)
+	return err
+}
+
+func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, aborted <-chan struct{}) error {
+	var grace, abandon <-chan time.Time
+	draining := ctx.Done()
+	stopping := false // nothing is started any more
+	e.more = true
+	e.ready()
+	for {
+		if !stopping && ctx.Err() != nil {
+			stopping, draining = true, nil
+			e.log.Info("draining", "running", len(e.running), "grace", max(e.r.options.Grace, 0))
+			if err := e.worker.Drain(write); err != nil {
+				e.log.Warn("cannot tell that this worker drains", "err", err)
+			}
+			grace = time.After(max(e.r.options.Grace, 0))
+		}
+		if e.pause == 0 && (len(e.unsettled) > 0 || e.more && !stopping && e.free() > 0) {
+			if err := e.turn(write, stopping); err != nil {
+				e.stopAll(jobs.ErrShutdown, true)
+				return err
+			}
+			continue // what became free, or what ended meanwhile, is looked at again without waiting
+		}
+		if e.idle() && (stopping || e.untilEmpty && e.pause == 0 && !e.isDue()) {
+			return e.verdict(aborted)
+		}
+		timer := time.NewTimer(e.sleep(stopping))
+		select {
+		case a := <-e.ended:
+			e.collect(a)
+		case <-notices:
+			e.more = true
+			e.askedToCancel(write)
+		case <-timer.C:
+			e.pause = 0
+			e.more = true
+			e.ghosts(write)
+		case <-draining:
+		case <-grace:
+			grace = nil
+			abandon = time.After(e.stopAll(jobs.ErrShutdown, false))
+		case <-aborted:
+			aborted, grace = nil, nil
+			abandon = time.After(min(e.stopAll(jobs.ErrShutdown, true), abortWait))
+			stopping, draining = true, nil
+		case <-abandon:
+			abandon = nil
+			e.abandonAll()
+		}
+		timer.Stop()
+	}
+}
+
+const (
+	longestSleep = time.Minute            // so that a jump of the wall clock delays nothing for longer
+	firstPause   = 20 * time.Millisecond  // after an error
+	longestPause = 2 * time.Second        //
+	abortWait    = 700 * time.Millisecond // for killed attempts to end before they are given up
+	stopWait     = 5 * time.Second        // beyond the longest kill_after
+)
+
+func (e *engine) verdict(aborted <-chan struct{}) error {
+	if aborted == nil {
+		return jobs.ErrShutdown
+	}
+	return nil
+}
+
+func (e *engine) free() int { return e.slots - len(e.running) }
+
+func (e *engine) idle() bool { return len(e.running) == 0 && len(e.unsettled) == 0 }
+
+func (e *engine) isDue() bool { return e.more || !e.nextDue.IsZero() && !e.nextDue.After(now()) }
+
+// sleep is how long there is nothing to do unless something happens.
+func (e *engine) sleep(stopping bool) time.Duration {
+	switch {
+	case e.pause > 0:
+		return e.pause
+	case stopping || e.nextDue.IsZero():
+		return longestSleep
+	default:
+		return min(max(e.nextDue.Sub(now()), 0)+time.Millisecond, longestSleep) // times in the file are whole milliseconds
+	}
+}
+
+// collect takes an attempt that has ended, and those that end at the same moment: they share a transaction.
+func (e *engine) collect(a *attempt) {
+	e.unsettled = append(e.unsettled, a)
+	for yields := 0; yields < 4; {
+		select {
+		case a := <-e.ended:
+			e.unsettled = append(e.unsettled, a)
+		default:
+			runtime.Gosched()
+			yields++
+		}
+	}
+}
+
+// turn writes what has ended, and claims and starts what fits. It returns an error only when the work cannot go on.
+func (e *engine) turn(ctx context.Context, stopping bool) error {
+	o := e.r.options
+	finish := make([]db.Finish, 0, len(e.unsettled))
+	settled := make([]*attempt, 0, len(e.unsettled))
+	for _, a := range e.unsettled {
+		if a.fenced.Load() {
+			e.forget(a, nil)
+			continue
+		}
+		finish = append(finish, a.finish())
+		settled = append(settled, a)
+	}
+	e.unsettled = settled
+	sent := now()
+	free := 0
+	if !stopping && sent.Sub(e.lastBeat()) < o.Lease/2 { // a worker whose beats fail takes nothing more
+		free = e.free() + len(settled)
+	}
+	done, err := e.worker.Turn(ctx, db.Turn{Now: sent, Finish: finish, Claim: db.Claim{Free: free, Lease: o.Lease, Limit: e.room(settled)}})
+	if err != nil {
+		return e.failed(err)
+	}
+	e.pause, e.failures = 0, 0
+	e.unsettled = e.unsettled[:0]
+	for i, a := range settled {
+		e.forget(a, &done.Finished[i])
+	}
+	e.nextDue = done.NextDue
+	e.more = free > 0 && len(done.Claimed) == free
+	return e.start(ctx, done.Claimed, sent)
+}
+
+// failed decides what an error of a turn means. Whatever it was, the finishes are kept and written again: that is safe.
+func (e *engine) failed(err error) error {
+	e.pause = min(max(2*e.pause, firstPause), longestPause)
+	if errors.Is(err, jobs.ErrBusy) || errors.Is(err, jobs.ErrFull) || errors.Is(err, jobs.ErrUnknown) {
+		e.log.Warn("cannot write, will try again", "err", err, "waiting", len(e.unsettled))
+		e.failures = 0
+		return nil
+	}
+	if e.failures++; e.failures < 2 {
+		e.log.Error("cannot write, will try once more", "err", err)
+		return nil
+	}
+	return err
+}
+
+// room is how many tasks of each queue may still be claimed; nil: any number of any queue.
+func (e *engine) room(settled []*attempt) map[string]int {
+	if e.limit == nil {
+		return nil
+	}
+	room := maps.Clone(e.limit)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.running {
+		room[a.task.Queue]--
+	}
+	for _, a := range settled {
+		room[a.task.Queue]++
+	}
+	return room
+}
+
+// start begins the attempts of claimed tasks, in their order. sent is when the claim was sent: the leases last from there.
+func (e *engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time) error {
+	if slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
+		// A claim may be forgotten by a power cut. One that must never be repeated is on the disk before it starts.
+		if err := e.worker.Sync(ctx, sent); err != nil {
+			e.log.Warn("cannot sync a claim", "err", err)
+			for _, task := range claimed {
+				e.unsettled = append(e.unsettled, e.add(task).notStarted())
+			}
+			return e.failed(err)
+		}
+	}
+	for _, task := range claimed {
+		a := e.add(task)
+		a.begin()
+	}
+	return nil
+}
+
+func (e *engine) add(task jobs.Task) *attempt {
+	a := newAttempt(e, task)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running[a.claim] = a
+	return a
+}
+
+// forget ends the life of an attempt in this process. done is nil when it was fenced before it could be written.
+func (e *engine) forget(a *attempt, done *db.Finished) {
+	e.mu.Lock()
+	delete(e.running, a.claim)
+	e.mu.Unlock()
+	a.cancel(nil)
+	switch {
+	case done == nil || done.Fenced:
+		e.r.fenced.Add(1)
+		e.log.Warn("result refused: the task belongs to a newer generation", "task", a.task.ID, "attempt", a.task.Attempt)
+	case a.release:
+		e.released++
+		if a.trouble != nil {
+			e.pause = max(e.pause, firstPause*10) // the machine has no room: claim later
+			e.log.Warn("cannot start commands now, given back", "task", a.task.ID, "err", a.trouble)
+		}
+	default:
+		if done.Change.State == jobs.Pending {
+			e.released++
+		} else {
+			e.finished++
+		}
+		e.logEnd(a, done.Change)
+	}
+}
+
+// stopAll ends the contexts of all attempts and returns how long their ends may take.
+func (e *engine) stopAll(cause error, kill bool) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	wait := stopWait
+	for _, a := range e.running {
+		wait = max(wait, a.task.KillAfter+stopWait)
+		a.stop(cause, kill)
+	}
+	return wait
+}
+
+// abandonAll gives up attempts that do not end: functions that ignore their context, since commands are dead by now. Their tasks
+// go back; what they still do or return is refused.
+func (e *engine) abandonAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.running {
+		if a.abandon() {
+			e.log.Warn("attempt does not end, given up", "task", a.task.ID, "job", a.task.Job)
+			e.unsettled = append(e.unsettled, a)
+		}
+	}
+}
+
+// askedToCancel stops the attempts whose tasks someone wants cancelled.
+func (e *engine) askedToCancel(ctx context.Context) {
+	if len(e.running) == 0 {
+		return
+	}
+	asked, err := e.worker.Asked(ctx)
+	if err != nil {
+		e.log.Warn("cannot look for cancel requests", "err", err)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ask := range asked {
+		if a := e.running[ask.ClaimID]; a != nil {
+			a.stop(jobs.ErrCancelled, ask.Now)
+		}
+	}
+}
+
+// ghosts gives back tasks that the database says are this worker's and that it does not run: the answer to their claim was lost.
+// It is called by the loop between turns, when no claim is under way.
+func (e *engine) ghosts(ctx context.Context) {
+	owned, err := e.worker.Owned(ctx)
+	if err != nil {
+		return // told by the next write
+	}
+	e.mu.Lock()
+	ghosts := slices.DeleteFunc(owned, func(c db.ClaimID) bool { return e.running[c] != nil })
+	e.mu.Unlock()
+	if len(ghosts) == 0 {
+		return
+	}
+	e.log.Warn("giving back tasks whose claim was not answered", "tasks", len(ghosts))
+	if err := e.worker.Release(ctx, ghosts, now()); err != nil {
+		e.log.Warn("cannot give back tasks", "err", err)
+	}
+}
