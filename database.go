@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // database says which file a command works on, and how it is opened.
@@ -29,6 +32,26 @@ func (a *app) database(c *cli.Context) (database, error) {
 	d.busyTimeout, d.unsafeFS = get[time.Duration](c, "busy-timeout"), get[bool](c, "unsafe-fs")
 	a.printer.detail("database: %s", d.describe())
 	return d, nil
+}
+
+// open opens the database that the command line names. Only enqueue, work and schedule add create it; what they know
+// better than the options of every command is in more.
+func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Runner, error) {
+	d, err := a.database(c)
+	if err != nil {
+		return nil, err
+	}
+	more.MustExist, more.BusyTimeout = !create, d.busyTimeout
+	if create && d.standard {
+		if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
+			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.path), Err: err}
+		}
+	}
+	r, err := runner.Open(c.Context, d.path, more)
+	if err == nil && r.Created() {
+		a.printer.note("created %s", r.Path())
+	}
+	return r, err
 }
 
 // describe is the path and, unless it is the standard one, who named it.

@@ -213,49 +213,6 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-func TestLocateDatabase(t *testing.T) {
-	owner := func(uid int) func(string) (int, bool) {
-		return func(dir string) (int, bool) { return uid, dir == "/var/lib/runner" && uid >= 0 }
-	}
-	for _, test := range []struct {
-		flag, env  string
-		uid, owner int
-		goos       string
-		path, from string
-	}{
-		{"x.db", "RUNNER_DB=/e.db HOME=/h", 7, -1, "linux", "x.db", "--db"},
-		{"", "RUNNER_DB=/e.db STATE_DIRECTORY=/s HOME=/h", 7, -1, "linux", "/e.db", "$RUNNER_DB"},
-		{"", "RUNNER_DB= STATE_DIRECTORY=/s:/t HOME=/h", 0, 0, "linux", "/s/runner.db", "$STATE_DIRECTORY"},
-		{"", "HOME=/h", 0, 9, "linux", "/var/lib/runner/runner.db", ""},
-		{"", "HOME=/h", 9, 9, "freebsd", "/var/lib/runner/runner.db", ""},
-		{"", "HOME=/h", 9, 9, "darwin", "/h/Library/Application Support/runner/runner.db", ""},
-		{"", "HOME=/h", 8, 9, "linux", "/h/.local/state/runner/runner.db", ""},
-		{"", "HOME=/h", 0, -1, "linux", "/h/.local/state/runner/runner.db", ""},
-		{"", "HOME=/h XDG_STATE_HOME=/x/", 8, 9, "linux", "/x/runner/runner.db", ""},
-		{"", "HOME=/h XDG_STATE_HOME=x", 8, 9, "linux", "/h/.local/state/runner/runner.db", ""},
-		{"", `LocalAppData=C:\L`, -1, -1, "windows", `C:\L\runner\runner.db`, ""},
-	} {
-		env := map[string]string{}
-		for pair := range strings.FieldsSeq(test.env) {
-			name, value, _ := strings.Cut(pair, "=")
-			env[name] = value
-		}
-		d, err := locateDatabase(test.flag, func(n string) string { return env[n] }, test.uid, test.goos, owner(test.owner))
-		if err != nil || d.path != test.path || d.from != test.from || d.standard != (test.from == "" || test.from == "$STATE_DIRECTORY") {
-			t.Errorf("%+v: %+v %v", test, d, err)
-		}
-	}
-	none := func(string) string { return "" }
-	_, err := locateDatabase("", none, 8, "linux", owner(-1))
-	if exitCode(err) != 1 || !strings.Contains(explain(err).what+explain(err).try, "RUNNER_DB") {
-		t.Errorf("no HOME: %v", err)
-	}
-	_, err = locateDatabase("postgres://h/d", none, 8, "linux", owner(-1))
-	if exitCode(err) != 2 || !strings.Contains(err.Error(), "not supported yet") {
-		t.Errorf("postgres: %v", err)
-	}
-}
-
 func FuzzPermute(f *testing.F) {
 	f.Add("show\x0142\x01--json\x01-n\x015")
 	f.Add("enqueue\x01-p\x01-5\x01--\x01--\x01-")

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/runner"
+)
+
+func TestLocateDatabase(t *testing.T) {
+	owner := func(uid int) func(string) (int, bool) {
+		return func(dir string) (int, bool) { return uid, dir == "/var/lib/runner" && uid >= 0 }
+	}
+	for _, test := range []struct {
+		flag, env  string
+		uid, owner int
+		goos       string
+		path, from string
+	}{
+		{"x.db", "RUNNER_DB=/e.db HOME=/h", 7, -1, "linux", "x.db", "--db"},
+		{"", "RUNNER_DB=/e.db STATE_DIRECTORY=/s HOME=/h", 7, -1, "linux", "/e.db", "$RUNNER_DB"},
+		{"", "RUNNER_DB= STATE_DIRECTORY=/s:/t HOME=/h", 0, 0, "linux", "/s/runner.db", "$STATE_DIRECTORY"},
+		{"", "HOME=/h", 0, 9, "linux", "/var/lib/runner/runner.db", ""},
+		{"", "HOME=/h", 9, 9, "freebsd", "/var/lib/runner/runner.db", ""},
+		{"", "HOME=/h", 9, 9, "darwin", "/h/Library/Application Support/runner/runner.db", ""},
+		{"", "HOME=/h", 8, 9, "linux", "/h/.local/state/runner/runner.db", ""},
+		{"", "HOME=/h", 0, -1, "linux", "/h/.local/state/runner/runner.db", ""},
+		{"", "HOME=/h XDG_STATE_HOME=/x/", 8, 9, "linux", "/x/runner/runner.db", ""},
+		{"", "HOME=/h XDG_STATE_HOME=x", 8, 9, "linux", "/h/.local/state/runner/runner.db", ""},
+		{"", `LocalAppData=C:\L`, -1, -1, "windows", `C:\L\runner\runner.db`, ""},
+	} {
+		env := map[string]string{}
+		for pair := range strings.FieldsSeq(test.env) {
+			name, value, _ := strings.Cut(pair, "=")
+			env[name] = value
+		}
+		d, err := locateDatabase(test.flag, func(n string) string { return env[n] }, test.uid, test.goos, owner(test.owner))
+		if err != nil || d.path != test.path || d.from != test.from || d.standard != (test.from == "" || test.from == "$STATE_DIRECTORY") {
+			t.Errorf("%+v: %+v %v", test, d, err)
+		}
+	}
+	none := func(string) string { return "" }
+	_, err := locateDatabase("", none, 8, "linux", owner(-1))
+	if exitCode(err) != 1 || !strings.Contains(explain(err).what+explain(err).try, "RUNNER_DB") {
+		t.Errorf("no HOME: %v", err)
+	}
+	_, err = locateDatabase("postgres://h/d", none, 8, "linux", owner(-1))
+	if exitCode(err) != 2 || !strings.Contains(err.Error(), "not supported yet") {
+		t.Errorf("postgres: %v", err)
+	}
+}
+
+func TestOpenCreatesWhatItMay(t *testing.T) {
+	state := t.TempDir()
+	open := func(create bool, args ...string) (text string, err error) {
+		var out, talk bytes.Buffer
+		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &talk, now: time.Now, getenv: func(name string) string {
+			return map[string]string{"STATE_DIRECTORY": state + "/service", "RUNNER_FORCE_TTY": "80"}[name]
+		}}
+		list := []*cli.Command{{Name: "open", Action: func(c *cli.Context) error {
+			r, err := a.open(c, create, runner.Options{})
+			if err != nil {
+				return err
+			}
+			return r.Close()
+		}}}
+		globals := globalFlags()
+		line, err := permute(list, globals, append([]string{"open"}, args...), a.getenv)
+		a.printer = newPrinter(a, line)
+		if err == nil {
+			err = newCLI(list, globals).RunContext(context.Background(), line.argv())
+		}
+		return talk.String(), err
+	}
+	file := filepath.Join(state, "service", "runner.db")
+	if _, err := open(false); exitCode(err) != 1 || explain(err).code != "no_database" {
+		t.Errorf("nothing there: %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(file)); err == nil {
+		t.Error("a command that does not create made the directory")
+	}
+	if text, err := open(true); err != nil || text != "created "+file+"\n" {
+		t.Errorf("created: %q %v", text, err)
+	}
+	if info, err := os.Stat(filepath.Dir(file)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("directory: %v %v", info, err)
+	}
+	if text, err := open(false, "-v"); err != nil || text != "database: "+file+"   (from $STATE_DIRECTORY)\n" {
+		t.Errorf("opened: %q %v", text, err)
+	}
+	if _, err := open(true, "--db", filepath.Join(state, "nodir", "x.db")); exitCode(err) != 1 || explain(err).code != "no_database" {
+		t.Errorf("the parent of a path that somebody named is not created: %v", err)
+	}
+}
