@@ -46,45 +46,40 @@ func (a *attempt) begin() {
 	a.e.logStart(a)
 	go func() {
 		started := now()
-		result, err := a.run()
-		finished := now()
-		a.output.close()
-		if !a.over.CompareAndSwap(false, true) {
-			return // given up: its end is written already
+		var timer *time.Timer
+		if d := a.timeout(); d > 0 {
+			timer = time.AfterFunc(d, func() { a.stop(jobs.ErrTimeout, false) })
 		}
-		a.outcome = a.judge(result, err)
-		a.outcome.Started, a.outcome.Finished, a.outcome.Duration = started, finished, finished.Sub(started)
-		a.outcome.OutputBytes, a.outcome.OutputTruncated = a.output.sizes()
-		a.e.ended <- a
-	}()
-}
-
-// run calls the handler and turns a panic, or an end of the goroutine, into an error.
-func (a *attempt) run() (result json.RawMessage, err error) {
-	ctx := a.ctx
-	if d := a.timeout(); d > 0 {
-		timer := time.AfterFunc(d, func() { a.stop(jobs.ErrTimeout, false) })
-		defer timer.Stop()
-	}
-	returned := make(chan struct{})
-	go func() { // a handler that calls runtime.Goexit ends this goroutine only
-		defer close(returned)
-		ended := false
-		defer func() {
-			if ended {
-				return
+		var result json.RawMessage
+		var err error
+		returned := false
+		defer func() { // a deferred call sees panics, and handlers that call runtime.Goexit
+			if timer != nil {
+				timer.Stop()
 			}
 			if p := recover(); p != nil {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: fmt.Sprintf("panic: %v\n\n%s", p, debug.Stack())}
-			} else {
+			} else if !returned {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: "the function ended its goroutine"}
 			}
+			a.end(started, result, err)
 		}()
-		result, err = a.e.r.handlers[a.task.Job].Run(ctx, a.task)
-		ended = true
+		result, err = a.e.r.handlers[a.task.Job].Run(a.ctx, a.task)
+		returned = true
 	}()
-	<-returned
-	return result, err
+}
+
+// end settles what happened and hands the attempt to the loop.
+func (a *attempt) end(started time.Time, result json.RawMessage, err error) {
+	finished := now()
+	a.output.close()
+	if !a.over.CompareAndSwap(false, true) {
+		return // given up: its end is written already
+	}
+	a.outcome = a.judge(result, err)
+	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = started, finished, finished.Sub(started)
+	a.outcome.OutputBytes, a.outcome.OutputTruncated = a.output.sizes()
+	a.e.ended <- a
 }
 
 func (a *attempt) timeout() time.Duration {

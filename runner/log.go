@@ -25,7 +25,9 @@ func (e *engine) ready() {
 	e.log.Info("ready", "db", e.r.Path(), "slots", e.slots, "queues", queues)
 }
 
-func attemptOf(t jobs.Task) string { return strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts) }
+func attemptOf(t jobs.Task) string {
+	return strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
+}
 
 func (e *engine) logStart(a *attempt) {
 	if !e.log.Enabled(context.Background(), slog.LevelInfo) {

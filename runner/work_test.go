@@ -1,0 +1,197 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func open(t *testing.T, options runner.Options) *runner.Runner {
+	t.Helper()
+	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func enqueue(t *testing.T, r *runner.Runner, spec jobs.Spec) jobs.Task {
+	t.Helper()
+	task, err := r.Enqueue(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+func drain(t *testing.T, r *runner.Runner) {
+	t.Helper()
+	if err := r.WorkUntilEmpty(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, r *runner.Runner, id int64) jobs.Task {
+	t.Helper()
+	task, err := r.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+func output(t *testing.T, r *runner.Runner, id int64) string {
+	t.Helper()
+	attempts, err := r.Attempts(t.Context(), get(t, r, id))
+	if err != nil || len(attempts) == 0 {
+		t.Fatal(attempts, err)
+	}
+	chunks, err := r.Output(t.Context(), attempts[len(attempts)-1], 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, c := range chunks {
+		text.Write(c.Data)
+	}
+	return text.String()
+}
+
+type pair struct{ A, B int }
+
+var add = jobs.DefineResult[pair, int]("add")
+
+func TestFunctionRunsAndLeavesItsResult(t *testing.T) {
+	r := open(t, runner.Options{})
+	r.Register(add.Handler(func(_ context.Context, p pair) (int, error) { return p.A + p.B, nil }))
+	task := enqueue(t, r, add.With(pair{2, 3}))
+	drain(t, r)
+	sum, err := add.Result(r.Await(t.Context(), task.ID))
+	if err != nil || sum != 5 {
+		t.Fatal(sum, err)
+	}
+	if got := get(t, r, task.ID); got.State != jobs.Completed || got.Attempt != 1 || got.MaxAttempts != jobs.FuncAttempts || got.FinishedAt.IsZero() {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCommandRunsAndItsOutputIsKept(t *testing.T) {
+	r := open(t, runner.Options{})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`, "x", "wörld"}, Input: []byte("input")}.With())
+	drain(t, r)
+	if text := output(t, r, task.ID); text != "hello wörld\ninput" {
+		t.Errorf("%q", text)
+	}
+	if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `{"n":1}` {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAttemptsAreRetriedWithTheirErrorsKept(t *testing.T) {
+	r := open(t, runner.Options{})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "exit 7"}}.With(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed})))
+	drain(t, r)
+	got := get(t, r, task.ID)
+	if got.State != jobs.Failed || got.Reason != jobs.ReasonExit || got.Attempt != 3 || got.ExitCode == nil || *got.ExitCode != 7 {
+		t.Fatalf("%+v", got)
+	}
+	attempts, err := r.Attempts(t.Context(), got)
+	if err != nil || len(attempts) != 3 {
+		t.Fatal(attempts, err)
+	}
+	for i, a := range attempts {
+		if a.Attempt != i+1 || a.Error != "exit status 7" || !a.Counted || a.State != jobs.Failed {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+func TestPanicsAndGoexitFailTheAttempt(t *testing.T) {
+	r := open(t, runner.Options{})
+	boom := jobs.Define[json.RawMessage]("boom", jobs.MaxAttempts(1))
+	r.Register(boom.Handler(func(context.Context, json.RawMessage) error { panic("kaput") }))
+	task := enqueue(t, r, boom.With(nil))
+	drain(t, r)
+	if got := get(t, r, task.ID); got.Reason != jobs.ReasonPanic || !strings.Contains(got.Error, "kaput") || !strings.Contains(got.Error, "work_test.go") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCancelStopsARunningCommand(t *testing.T) {
+	r := open(t, runner.Options{})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Work(ctx) }()
+	err := r.Changes(t.Context(), func() (bool, error) { return get(t, r, task.ID).State == jobs.Running, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if moved, err := r.Cancel(t.Context(), []int64{task.ID}, runner.CancelOptions{Reason: "enough"}); err != nil || moved[0].State != jobs.Running {
+		t.Fatal(moved, err)
+	}
+	got, err := r.Await(t.Context(), task.ID)
+	if err != nil || got.State != jobs.Cancelled || !strings.Contains(got.Error, "enough") {
+		t.Fatalf("%+v %v", got, err)
+	}
+	t.Log("cancelled after", time.Since(began))
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
+	r := open(t, runner.Options{Grace: 10 * time.Millisecond})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Work(ctx) }()
+	if err := r.Changes(t.Context(), func() (bool, error) { return get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Reason != jobs.ReasonShutdown || got.Attempt != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAbortKills(t *testing.T) {
+	r := open(t, runner.Options{})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 60"}}.With())
+	done := make(chan error, 1)
+	go func() { done <- r.Work(t.Context()) }()
+	if err := r.Changes(t.Context(), func() (bool, error) { return get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	r.Abort()
+	if err := <-done; !errors.Is(err, jobs.ErrShutdown) {
+		t.Fatal(err)
+	}
+	t.Log("gone after", time.Since(began))
+	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
+		t.Errorf("%+v", got)
+	}
+}
