@@ -30,6 +30,8 @@ type DB struct {
 	read  *sqlx.DB // query_only, opened when first used
 	writer
 
+	watches sync.WaitGroup
+	quit    chan struct{} // closed by Close: ends the watches
 	closing sync.Once
 }
 
@@ -43,7 +45,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{path: path, options: options}
+	d := &DB{path: path, options: options, quit: make(chan struct{})}
 	if err := d.open(ctx); err != nil {
 		d.closePools()
 		return nil, err
@@ -65,6 +67,8 @@ func (d *DB) Created() bool { return d.created }
 func (d *DB) Close() error {
 	var err error
 	d.closing.Do(func() {
+		close(d.quit)
+		d.watches.Wait()
 		d.writer.stop()
 		err = d.closePools()
 	})

@@ -1,8 +1,8 @@
 package db
 
 import (
-	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,27 +10,52 @@ import (
 // writeLockByte is where the lock of a WAL database's writer is, in its -shm file (SQLite's WALINDEX_LOCK_OFFSET).
 const writeLockByte = "120"
 
-// lockHolder returns the pid and name of the process that holds the write lock: best effort, 0 when it cannot be told.
-func lockHolder(shm string) (pid int, name string) {
-	info, err := os.Stat(shm)
+// lock is a line of /proc/locks about one file.
+type lock struct {
+	pid   int
+	write bool
+	byte0 string // the first byte that is locked
+}
+
+// locks lists the locks on the file at path, as the kernel shows them to everyone: opening the file to ask would drop our own.
+func locks(path string) []lock {
+	info, err := os.Stat(path)
 	if err != nil {
-		return 0, ""
+		return nil
 	}
-	locks, err := os.ReadFile("/proc/locks")
+	text, err := os.ReadFile("/proc/locks")
 	if err != nil {
-		return 0, ""
+		return nil
 	}
-	inode := fmt.Sprint(identify(info).inode)
-	for line := range strings.Lines(string(locks)) {
+	inode := ":" + strconv.FormatUint(identify(info).inode, 10)
+	var found []lock
+	for line := range strings.Lines(string(text)) {
 		// 1: POSIX  ADVISORY  WRITE 4411 fe:01:1234 120 120
 		field := strings.Fields(line)
-		if len(field) != 8 || field[3] != "WRITE" || !strings.HasSuffix(field[5], ":"+inode) || field[6] != writeLockByte {
+		if len(field) != 8 || !strings.HasSuffix(field[5], inode) {
 			continue
 		}
-		if pid, err = strconv.Atoi(field[4]); err == nil && pid > 0 {
-			comm, _ := os.ReadFile("/proc/" + field[4] + "/comm")
-			return pid, strings.TrimSpace(string(comm))
+		pid, err := strconv.Atoi(field[4])
+		if err == nil {
+			found = append(found, lock{pid, field[3] == "WRITE", field[6]})
+		}
+	}
+	return found
+}
+
+// lockHolder returns the pid and name of the process that holds the write lock: best effort, 0 when it cannot be told.
+func lockHolder(shm string) (pid int, name string) {
+	for _, l := range locks(shm) {
+		if l.write && l.byte0 == writeLockByte && l.pid > 0 {
+			comm, _ := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/comm")
+			return l.pid, strings.TrimSpace(string(comm))
 		}
 	}
 	return 0, ""
+}
+
+// othersOpen says whether another process has the database open: each connection holds a lock on the -shm file.
+func othersOpen(shm string) bool {
+	self := os.Getpid()
+	return slices.ContainsFunc(locks(shm), func(l lock) bool { return l.pid != self })
 }

@@ -28,7 +28,7 @@ func (d *DB) Watch(ctx context.Context) (<-chan struct{}, error) {
 	events, stop := walEvents(d.path)
 	notices := make(chan struct{}, 1)
 	w := &watch{conn: conn, notices: notices}
-	d.done.Go(func() {
+	d.watches.Go(func() {
 		defer pool.Close()
 		defer conn.Close()
 		defer stop()

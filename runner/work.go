@@ -77,7 +77,8 @@ type engine struct {
 
 	// The rest belongs to the loop.
 	unsettled []*attempt // ended, and not yet written
-	nextDue   time.Time
+	nextDue   time.Time     // of what is known to be scheduled
+	look      bool          // somebody else may have changed something
 	more      bool          // the last claim may have left something
 	pause     time.Duration // before the next turn: after an error, or when the machine has no room for commands
 	failures  int           // turns in a row that failed for good
@@ -137,7 +138,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 	var grace, abandon <-chan time.Time
 	draining := ctx.Done()
 	stopping := false // nothing is started any more
-	e.more = true
+	e.look, e.more = true, true
 	e.ready()
 	for {
 		if !stopping && ctx.Err() != nil {
@@ -163,11 +164,11 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 		case a := <-e.ended:
 			e.collect(a)
 		case <-notices:
-			e.more = true
+			e.look, e.more = true, true
 			e.askedToCancel(write)
 		case <-timer.C:
 			e.pause = 0
-			e.more = true
+			e.look, e.more = true, true
 			e.ghosts(write)
 		case <-draining:
 		case <-grace:
@@ -251,7 +252,9 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	if !stopping && sent.Sub(e.lastBeat()) < o.Lease/2 { // a worker whose beats fail takes nothing more
 		free = e.free() + len(settled)
 	}
-	done, err := e.worker.Turn(ctx, db.Turn{Now: sent, Finish: finish, Claim: db.Claim{Free: free, Lease: o.Lease, Limit: e.room(settled)}})
+	look := e.look || !e.nextDue.IsZero() && !e.nextDue.After(sent)
+	done, err := e.worker.Turn(ctx, db.Turn{Now: sent, Finish: finish, Look: look,
+		Claim: db.Claim{Free: free, Lease: o.Lease, Limit: e.room(settled)}})
 	if err != nil {
 		return e.failed(err)
 	}
@@ -260,7 +263,14 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	for i, a := range settled {
 		e.forget(a, &done.Finished[i])
 	}
-	e.nextDue = done.NextDue
+	if look {
+		e.look, e.nextDue = false, done.NextDue
+	}
+	for _, f := range done.Finished {
+		if at := f.Change.RunAt; !at.IsZero() && (e.nextDue.IsZero() || at.Before(e.nextDue)) {
+			e.nextDue = at
+		}
+	}
 	e.more = free > 0 && len(done.Claimed) == free
 	return e.start(ctx, done.Claimed, sent)
 }

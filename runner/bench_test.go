@@ -1,0 +1,240 @@
+package runner_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// The benchmarks print ratios to a bare loop: prepared statements over the same tables in one goroutine, with nothing of
+// this package. It is the limit of what any program on this driver can do with these tables.
+
+var noop = jobs.Define[string]("noop", jobs.MaxAttempts(1))
+
+var payload = `{"to":"someone@example.com","subject":"a payload of about one hundred bytes as tasks often have","n":1}`
+
+// bench opens a fresh database, filled with n pending no-op tasks.
+func bench(b *testing.B, sync runner.Sync, n, concurrency int) *runner.Runner {
+	b.Helper()
+	r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), runner.Options{Sync: sync, Concurrency: concurrency})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { r.Close() })
+	if _, err := r.EnqueueAll(b.Context(), repeat(noop.With(payload), n)); err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+func repeat(spec jobs.Spec, n int) iter.Seq[jobs.Spec] {
+	return func(yield func(jobs.Spec) bool) {
+		for range n {
+			if !yield(spec) {
+				return
+			}
+		}
+	}
+}
+
+// bareDB is the bare loop's connection to the database of a benchmark.
+type bareDB struct {
+	b     *testing.B
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+func openBare(b *testing.B, path, level string) *bareDB {
+	b.Helper()
+	pool, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=synchronous("+level+")&_pragma=cache_size(-8000)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { pool.Close() })
+	conn, err := pool.Conn(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close() })
+	return &bareDB{b, conn, map[string]*sql.Stmt{}}
+}
+
+func (d *bareDB) stmt(text string) *sql.Stmt {
+	if d.stmts[text] == nil {
+		stmt, err := d.conn.PrepareContext(context.Background(), text)
+		if err != nil {
+			d.b.Fatal(err)
+		}
+		d.stmts[text] = stmt
+	}
+	return d.stmts[text]
+}
+
+func (d *bareDB) exec(text string, args ...any) {
+	if _, err := d.stmt(text).Exec(args...); err != nil {
+		d.b.Fatal(err)
+	}
+}
+
+const (
+	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id, priority FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? ORDER BY priority DESC, id LIMIT ?)
+UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, worker_id = ?, lease_expires_at = ?, started_at = ?, updated_at = ?
+FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING tasks.id, tasks.generation_id, tasks.args`
+	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?, duration = 0
+WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
+	bareAttempt = `INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker_id, started_at, finished_at, duration) VALUES (?, ?, 1, 'completed', 1, ?, ?, ?, 0)`
+	bareInsert  = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, created_at, updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, ?, ?)`
+)
+
+// drain claims and finishes n tasks, k at a time, finishing one batch and claiming the next in one transaction.
+func (d *bareDB) drain(n, k int) {
+	type claim struct{ id, generation int64 }
+	const worker = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0000"
+	var batch []claim
+	for done := 0; done < n; done += len(batch) {
+		d.exec("BEGIN IMMEDIATE")
+		ms := time.Now().UnixMilli()
+		for _, c := range batch {
+			d.exec(bareFinish, ms, ms, c.id, c.generation, worker)
+			d.exec(bareAttempt, c.id, c.generation, worker, ms, ms)
+		}
+		batch = batch[:0]
+		rows, err := d.stmt(bareClaim).Query("default", "noop", k, worker, ms+60000, ms, ms)
+		if err != nil {
+			d.b.Fatal(err)
+		}
+		for rows.Next() {
+			var c claim
+			var args string
+			if err := rows.Scan(&c.id, &c.generation, &args); err != nil {
+				d.b.Fatal(err)
+			}
+			batch = append(batch, c)
+		}
+		if err := rows.Close(); err != nil {
+			d.b.Fatal(err)
+		}
+		d.exec("COMMIT")
+		if len(batch) == 0 {
+			d.b.Fatal("nothing to claim")
+		}
+	}
+}
+
+var levels = []struct {
+	name, pragma string
+	sync         runner.Sync
+}{{"normal", "NORMAL", runner.Normal}, {"durable", "FULL", runner.Full}}
+
+// BenchmarkDrain runs no-op functions end to end: claimed in batches, each finished before its slot takes the next.
+func BenchmarkDrain(b *testing.B) {
+	for _, level := range levels {
+		for _, concurrency := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("%s/c=%d", level.name, concurrency), func(b *testing.B) {
+				n := b.N
+				b.StopTimer()
+				bare := bench(b, level.sync, n, concurrency)
+				d := openBare(b, bare.Path(), level.pragma)
+				began := time.Now()
+				d.drain(n, concurrency)
+				limit := time.Since(began)
+
+				r := bench(b, level.sync, n, concurrency)
+				var ran atomic.Int64
+				r.Register(noop.Handler(func(context.Context, string) error { ran.Add(1); return nil }))
+				b.StartTimer()
+				began = time.Now()
+				if err := r.WorkUntilEmpty(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				took := time.Since(began)
+				b.StopTimer()
+				if ran.Load() != int64(n) {
+					b.Fatalf("%d of %d tasks ran", ran.Load(), n)
+				}
+				report(b, n, took, limit)
+			})
+		}
+	}
+}
+
+func report(b *testing.B, n int, took, limit time.Duration) {
+	b.ReportMetric(float64(n)/took.Seconds(), "tasks/s")
+	b.ReportMetric(float64(n)/limit.Seconds(), "bare/s")
+	b.ReportMetric(limit.Seconds()/took.Seconds(), "ratio")
+}
+
+// BenchmarkEnqueue adds tasks one by one from some goroutines, each waiting for its commit.
+func BenchmarkEnqueue(b *testing.B) {
+	for _, level := range levels {
+		for _, callers := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("%s/callers=%d", level.name, callers), func(b *testing.B) {
+				n := b.N
+				b.StopTimer()
+				d := openBare(b, bench(b, level.sync, 0, 1).Path(), level.pragma)
+				began := time.Now()
+				for range n {
+					ms := time.Now().UnixMilli()
+					d.exec(bareInsert, "noop", payload, ms, ms, ms)
+				}
+				limit := time.Since(began)
+
+				r := bench(b, level.sync, 0, 1)
+				var next atomic.Int64
+				var group sync.WaitGroup
+				b.StartTimer()
+				began = time.Now()
+				for range callers {
+					group.Go(func() {
+						for next.Add(1) <= int64(n) {
+							if _, err := r.Enqueue(b.Context(), noop.With(payload)); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				group.Wait()
+				took := time.Since(began)
+				b.StopTimer()
+				report(b, n, took, limit)
+			})
+		}
+	}
+}
+
+// BenchmarkEnqueueAll adds b.N tasks in one transaction.
+func BenchmarkEnqueueAll(b *testing.B) {
+	n := b.N
+	b.StopTimer()
+	d := openBare(b, bench(b, runner.Full, 0, 1).Path(), "FULL")
+	began := time.Now()
+	d.exec("BEGIN IMMEDIATE")
+	for range n {
+		ms := time.Now().UnixMilli()
+		d.exec(bareInsert, "noop", payload, ms, ms, ms)
+	}
+	d.exec("COMMIT")
+	limit := time.Since(began)
+
+	r := bench(b, runner.Full, 0, 1)
+	b.StartTimer()
+	began = time.Now()
+	if _, err := r.EnqueueAll(b.Context(), repeat(noop.With(payload), n)); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(began)
+	b.StopTimer()
+	report(b, n, took, limit)
+}
