@@ -23,6 +23,9 @@ const (
 const selectAttempts = `SELECT attempts.*, coalesce(workers.name, '') AS worker FROM attempts LEFT JOIN workers ON workers.id = attempts.worker_id
 WHERE task_id = ? ORDER BY generation_id`
 
+// countAhead counts the pending tasks of queue [1] that start before one of priority [2] and id [3]. Index: tasks_pending.
+const countAhead = `SELECT count(*) FROM tasks WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2 AND id < ?3)`
+
 // few is how many rows of a partial index are worth sorting rather than walking the table from its newest row.
 const few = 10_000
 
@@ -182,6 +185,13 @@ func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	c := where(f)
 	var n int
 	err := d.read.GetContext(ctx, &n, countTasks+c.String(), c.args...)
+	return n, explain(err, d.path)
+}
+
+// Ahead counts the pending tasks of a task's queue that start before it.
+func (d *DB) Ahead(ctx context.Context, task jobs.Task) (int, error) {
+	var n int
+	err := d.read.GetContext(ctx, &n, countAhead, task.Queue, task.Priority, task.ID)
 	return n, explain(err, d.path)
 }
 

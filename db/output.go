@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"example.com/runner/jobs"
 )
@@ -24,6 +25,10 @@ const cutOutput = `UPDATE output SET data = substr(data, ? + 1), dropped_bytes =
 // selectOutput lists up to [4] pieces of task [1], generation [2], after piece [3].
 const selectOutput = `SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM output
 WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT ?`
+
+// selectLastOutput lists the last [3] pieces of task [1], generation [2], the last one first.
+const selectLastOutput = `SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM output
+WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT ?`
 
 // Output is a change to what is kept of an attempt's output.
 type Output struct {
@@ -88,6 +93,17 @@ func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) er
 
 // Output returns up to limit pieces of what an attempt has printed, after piece seq (from 1; 0: from the start).
 func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
+	return d.output(ctx, selectOutput, claim.ID, claim.GenerationID, seq, limit)
+}
+
+// LastOutput returns the last pieces of what an attempt has printed, in order.
+func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.Chunk, error) {
+	chunks, err := d.output(ctx, selectLastOutput, claim.ID, claim.GenerationID, limit)
+	slices.Reverse(chunks)
+	return chunks, err
+}
+
+func (d *DB) output(ctx context.Context, query string, args ...any) ([]jobs.Chunk, error) {
 	var rows []struct {
 		TaskID       int64  `db:"task_id"`
 		GenerationID int64  `db:"generation_id"`
@@ -98,7 +114,7 @@ func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([
 		Data         []byte `db:"data"`
 		Dropped      int64  `db:"dropped_bytes"`
 	}
-	if err := d.read.SelectContext(ctx, &rows, selectOutput, claim.ID, claim.GenerationID, seq, limit); err != nil {
+	if err := d.read.SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, explain(err, d.path)
 	}
 	chunks := make([]jobs.Chunk, len(rows))

@@ -11,15 +11,16 @@ import (
 const addCount = `INSERT INTO counters (queue, state, minute, n) VALUES (?, ?, ?, ?)
 ON CONFLICT (queue, state, minute) DO UPDATE SET n = n + excluded.n`
 
-// countPending, countDue and countRunning count unfinished tasks by queue and state, from an index alone (running: few rows).
+// countPending, countDue and countRunning count unfinished tasks by queue and state, from an index alone (running: few rows);
+// pending ones by job, too.
 const (
-	countPending = `SELECT queue, 'pending' AS state, count(*) AS n FROM tasks WHERE state = 'pending' GROUP BY queue`
-	countDue     = `SELECT queue, state, count(*) AS n FROM tasks WHERE state = 'scheduled' OR state = 'retrying' GROUP BY queue, state`
-	countRunning = `SELECT queue, 'running' AS state, count(*) AS n FROM tasks WHERE state = 'running' GROUP BY queue`
+	countPending = `SELECT queue, job, 'pending' AS state, count(*) AS n FROM tasks WHERE state = 'pending' GROUP BY queue, job`
+	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM tasks WHERE state = 'scheduled' OR state = 'retrying' GROUP BY queue, state`
+	countRunning = `SELECT queue, '' AS job, 'running' AS state, count(*) AS n FROM tasks WHERE state = 'running' GROUP BY queue`
 )
 
 // countEnded sums up the tasks that ended since minute [1].
-const countEnded = `SELECT queue, state, sum(n) AS n FROM counters WHERE minute >= ? GROUP BY queue, state`
+const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM counters WHERE minute >= ? GROUP BY queue, state`
 
 // The heads of the pending tasks: the oldest entry of each queue, job and priority, found by seeks. Index: tasks_pending.
 const (
@@ -48,6 +49,7 @@ func (t *tx) count(counts map[count]int, now time.Time) error {
 type QueueStat struct {
 	Queue  string
 	Counts map[jobs.State]int // tasks by unfinished state
+	Jobs   map[string]int     // pending tasks by job
 	Ended  map[jobs.State]int // tasks that ended since the asked time, by finished state
 	Oldest time.Time          // when the pending task that waits longest was due; zero: none waits
 }
@@ -58,13 +60,14 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 	stats := map[string]*QueueStat{}
 	of := func(queue string) *QueueStat {
 		if stats[queue] == nil {
-			stats[queue] = &QueueStat{Queue: queue, Counts: map[jobs.State]int{}, Ended: map[jobs.State]int{}}
+			stats[queue] = &QueueStat{Queue: queue, Counts: map[jobs.State]int{}, Jobs: map[string]int{}, Ended: map[jobs.State]int{}}
 		}
 		return stats[queue]
 	}
 	for _, text := range []string{countPending, countDue, countRunning, countEnded} {
 		var rows []struct {
 			Queue string     `db:"queue"`
+			Job   string     `db:"job"`
 			State jobs.State `db:"state"`
 			N     int        `db:"n"`
 		}
@@ -79,7 +82,10 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 			if r.State.Finished() {
 				of(r.Queue).Ended[r.State] = r.N
 			} else {
-				of(r.Queue).Counts[r.State] = r.N
+				of(r.Queue).Counts[r.State] += r.N
+			}
+			if r.State == jobs.Pending {
+				of(r.Queue).Jobs[r.Job] = r.N
 			}
 		}
 	}

@@ -44,6 +44,11 @@ func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
 	return r.store.Count(ctx, filter)
 }
 
+// Ahead counts the pending tasks of a task's queue that start before it does.
+func (r *Runner) Ahead(ctx context.Context, task jobs.Task) (int, error) {
+	return r.store.Ahead(ctx, task)
+}
+
 // Attempts returns the attempts of a task, oldest first; the last of a running task is the one in progress, in state running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
@@ -61,6 +66,11 @@ func (r *Runner) Input(ctx context.Context, id int64) ([]byte, error) { return r
 // Output returns up to limit pieces of what an attempt has printed so far, in order, after piece seq (0: from the start).
 func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return r.store.Output(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
+}
+
+// LastOutput returns up to limit of the last pieces of what an attempt has printed so far, in order.
+func (r *Runner) LastOutput(ctx context.Context, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
+	return r.store.LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
 }
 
 // Queue is what is in one queue. Ended counts the tasks that ended in the last 24 hours.

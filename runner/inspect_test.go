@@ -1,0 +1,50 @@
+package runner_test
+
+import (
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func TestAheadCountsWhatStartsBefore(t *testing.T) {
+	r := open(t, runner.Options{})
+	add := func(queue string, priority int) jobs.Task {
+		return enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(queue), jobs.Priority(priority)))
+	}
+	first := add("a", 5)
+	second := add("a", 5)
+	add("b", 9) // queues take turns
+	high := add("a", 6)
+	for task, want := range map[*jobs.Task]int{&first: 1, &second: 2, &high: 0} {
+		if n, err := r.Ahead(t.Context(), *task); err != nil || n != want {
+			t.Errorf("%d tasks are ahead of task %d, want %d (%v)", n, task.ID, want, err)
+		}
+	}
+	queues, err := r.Queues(t.Context())
+	if err != nil || len(queues) != 2 || queues[0].Counts[jobs.Pending] != 3 || queues[0].Jobs["command"] != 3 || queues[1].Jobs["command"] != 1 {
+		t.Errorf("%+v %v", queues, err)
+	}
+}
+
+func TestLastOutputIsTheEnd(t *testing.T) {
+	r := open(t, runner.Options{})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	task := enqueue(t, r, jobs.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end").With())
+	drain(t, r)
+	attempts, err := r.Attempts(t.Context(), get(t, r, task.ID))
+	if err != nil || len(attempts) != 1 {
+		t.Fatal(attempts, err)
+	}
+	for limit, want := range map[int]string{1: "end\n", 2: "err\nend\n", 9: "out\nerr\nend\n"} {
+		var text strings.Builder
+		chunks, err := r.LastOutput(t.Context(), attempts[0], limit)
+		for _, c := range chunks {
+			text.Write(c.Data)
+		}
+		if err != nil || text.String() != want {
+			t.Errorf("last %d pieces: %q, want %q (%v)", limit, &text, want, err)
+		}
+	}
+}
