@@ -61,10 +61,10 @@ type piece struct {
 	storing bool // a write is under way: it must not grow
 }
 
-func newCapture(a *attempt) *capture {
+func newCapture(a *attempt, tee func(jobs.Task, string, []byte)) *capture {
 	limit := a.task.OutputLimit
 	head := min(headMost, limit/2)
-	c := &capture{a: a, head: head, tail: limit - head}
+	c := &capture{a: a, tee: tee, head: head, tail: limit - head}
 	c.room.L = &c.mu
 	return c
 }

@@ -34,7 +34,7 @@ func Commands(options CommandOptions) jobs.Handler {
 				return nil, errors.New("commands are run by Work only")
 			}
 			c := command{attempt: a, task: task}
-			a.output.tee = options.Tee
+			a.output = newCapture(a, options.Tee)
 			return c.run()
 		}}
 }

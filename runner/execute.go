@@ -21,7 +21,7 @@ type attempt struct {
 	task   jobs.Task
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	output *capture
+	output *capture // of commands
 
 	kill     chan struct{} // closed: a command is to be killed without further grace
 	killOnce sync.Once
@@ -37,7 +37,6 @@ type attempt struct {
 func newAttempt(e *engine, task jobs.Task) *attempt {
 	a := &attempt{e: e, task: task, claim: db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, kill: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(context.Background(), attemptKey{}, a))
-	a.output = newCapture(a)
 	return a
 }
 
@@ -45,7 +44,7 @@ func newAttempt(e *engine, task jobs.Task) *attempt {
 func (a *attempt) begin() {
 	a.e.logStart(a)
 	go func() {
-		started := now()
+		began := now()
 		var timer *time.Timer
 		if d := a.timeout(); d > 0 {
 			timer = time.AfterFunc(d, func() { a.stop(jobs.ErrTimeout, false) })
@@ -62,7 +61,7 @@ func (a *attempt) begin() {
 			} else if !returned {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: "the function ended its goroutine"}
 			}
-			a.end(started, result, err)
+			a.end(now().Sub(began), result, err)
 		}()
 		result, err = a.e.r.handlers[a.task.Job].Run(a.ctx, a.task)
 		returned = true
@@ -70,15 +69,18 @@ func (a *attempt) begin() {
 }
 
 // end settles what happened and hands the attempt to the loop.
-func (a *attempt) end(started time.Time, result json.RawMessage, err error) {
-	finished := now()
-	a.output.close()
+func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
+	if a.output != nil {
+		a.output.close()
+	}
 	if !a.over.CompareAndSwap(false, true) {
 		return // given up: its end is written already
 	}
 	a.outcome = a.judge(result, err)
-	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = started, finished, finished.Sub(started)
-	a.outcome.OutputBytes, a.outcome.OutputTruncated = a.output.sizes()
+	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, now(), took
+	if a.output != nil {
+		a.outcome.OutputBytes, a.outcome.OutputTruncated = a.output.sizes()
+	}
 	a.e.ended <- a
 }
 
@@ -148,7 +150,11 @@ func (a *attempt) finish() db.Finish {
 	if a.release {
 		return db.Finish{Task: a.task, Release: true}
 	}
-	return db.Finish{Task: a.task, Outcome: a.outcome, Output: a.output.rest()}
+	f := db.Finish{Task: a.task, Outcome: a.outcome}
+	if a.output != nil {
+		f.Output = a.output.rest()
+	}
+	return f
 }
 
 // troubleError says that a command could not be started for want of processes, memory or descriptors.

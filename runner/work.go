@@ -80,6 +80,7 @@ type engine struct {
 	nextDue   time.Time     // of what is known to be scheduled
 	look      bool          // somebody else may have changed something
 	more      bool          // the last claim may have left something
+	empty     bool          // the last turn looked, and found nothing
 	pause     time.Duration // before the next turn: after an error, or when the machine has no room for commands
 	failures  int           // turns in a row that failed for good
 	finished  int
@@ -157,7 +158,11 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			continue // what became free, or what ended meanwhile, is looked at again without waiting
 		}
 		if e.idle() && (stopping || e.untilEmpty && e.pause == 0 && !e.isDue()) {
-			return e.verdict(aborted)
+			if stopping || e.empty {
+				return e.verdict(aborted)
+			}
+			e.look, e.more = true, true // nothing is known to be due: look once more before believing it
+			continue
 		}
 		timer := time.NewTimer(e.sleep(stopping))
 		select {
@@ -272,6 +277,10 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 		}
 	}
 	e.more = free > 0 && len(done.Claimed) == free
+	e.empty = look && free > 0 && len(done.Claimed) == 0
+	if free == 0 && !stopping && len(settled) == 0 { // beats fail: the loop must not spin while they do
+		e.pause = firstPause
+	}
 	return e.start(ctx, done.Claimed, sent)
 }
 

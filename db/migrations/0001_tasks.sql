@@ -8,12 +8,12 @@ CREATE TABLE tasks (
   generation_id       INTEGER NOT NULL DEFAULT 0 CHECK (generation_id >= 0), -- compare-and-swap token: +1 with every change of state or owner
   job                 TEXT NOT NULL DEFAULT 'command' CHECK (length(job) BETWEEN 1 AND 100), -- what it runs: command, or a registered function
   args                TEXT CHECK (args IS NULL OR json_valid(args) AND length(CAST(args AS BLOB)) <= 1048576), -- JSON: an argv, or a function's input
-  label               TEXT CHECK (length(CAST(label AS BLOB)) <= 200), -- shown in lists before the job
+  label               TEXT CHECK (label IS NULL OR length(CAST(label AS BLOB)) <= 200), -- shown in lists before the job
   queue               TEXT NOT NULL DEFAULT 'default' CHECK (length(queue) BETWEEN 1 AND 100), -- named stream; queues take turns
   state               TEXT NOT NULL DEFAULT 'scheduled',     -- see the CHECK at the end
   reason              TEXT,                                  -- why the last attempt, or the task, ended otherwise than well
   priority            INTEGER NOT NULL DEFAULT 5 CHECK (priority BETWEEN -2147483648 AND 2147483647), -- higher runs first
-  unique_key          TEXT CHECK (length(CAST(unique_key AS BLOB)) <= 200), -- at most one unfinished task has it
+  unique_key          TEXT CHECK (unique_key IS NULL OR length(CAST(unique_key AS BLOB)) <= 200), -- at most one unfinished task has it
   run_at              INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)), -- when it is due
   expires_at          INTEGER,                               -- not started by then: cancelled, reason expired
   attempt             INTEGER NOT NULL DEFAULT 0 CHECK (attempt >= 0), -- attempts started that count
@@ -27,16 +27,16 @@ CREATE TABLE tasks (
   backoff_max         INTEGER NOT NULL DEFAULT 3600000 CHECK (backoff_max >= 0), -- the delay's upper limit
   retry_on            TEXT,                                  -- exit codes worth another attempt, as in 75,100-111; null: any
   output_limit        INTEGER NOT NULL DEFAULT 1048576 CHECK (output_limit >= 0), -- bytes kept of an attempt's output
-  path                TEXT CHECK (length(CAST(path AS BLOB)) <= 4096), -- of the program; null: looked up by the worker
-  cwd                 TEXT CHECK (length(CAST(cwd AS BLOB)) <= 4096), -- null: the worker's
+  path                TEXT CHECK (path IS NULL OR length(CAST(path AS BLOB)) <= 4096), -- of the program; null: looked up by the worker
+  cwd                 TEXT CHECK (cwd IS NULL OR length(CAST(cwd AS BLOB)) <= 4096), -- null: the worker's
   env                 TEXT CHECK (env IS NULL OR json_valid(env) AND length(CAST(env AS BLOB)) <= 262144), -- JSON object of texts
-  env_file            TEXT CHECK (length(CAST(env_file AS BLOB)) <= 4096), -- NAME=VALUE lines, read at each start
+  env_file            TEXT CHECK (env_file IS NULL OR length(CAST(env_file AS BLOB)) <= 4096), -- NAME=VALUE lines, read at each start
   input_bytes         INTEGER NOT NULL DEFAULT 0 CHECK (input_bytes >= 0), -- size of the row in inputs; 0: none
   worker_id           TEXT,                                  -- of the current or last attempt
   lease_expires_at    INTEGER,                               -- only while running; renewed by heartbeats
   cancel_requested_at INTEGER,                               -- someone wants the running attempt stopped
   cancel_now          INTEGER NOT NULL DEFAULT 0,            -- 1: without the grace of kill_after
-  cancel_text         TEXT CHECK (length(CAST(cancel_text AS BLOB)) <= 8192), -- who and why: becomes the error of the cancelled task
+  cancel_text         TEXT CHECK (cancel_text IS NULL OR length(CAST(cancel_text AS BLOB)) <= 8192), -- who and why: becomes the error of the cancelled task
   created_at          INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
   created_by          TEXT,                                  -- the user who enqueued it
   updated_at          INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)), -- last change of state or owner
@@ -44,7 +44,7 @@ CREATE TABLE tasks (
   finished_at         INTEGER,                               -- of the task: set in the three finished states only
   duration            INTEGER,
   result              TEXT CHECK (result IS NULL OR json_valid(result) AND length(CAST(result AS BLOB)) <= 1048576), -- JSON
-  error               TEXT CHECK (length(CAST(error AS BLOB)) <= 8192),
+  error               TEXT CHECK (error IS NULL OR length(CAST(error AS BLOB)) <= 8192),
   exit_code           INTEGER,
   signal              INTEGER,
   output_bytes        INTEGER NOT NULL DEFAULT 0,            -- printed by the attempt, kept or not
