@@ -43,7 +43,7 @@ func commands(a *app) []*cli.Command {
 		later("Run tasks", "enqueue", "add a task (or many: --batch)"),
 		later("Run tasks", "work", "run tasks until interrupted"),
 		later("See", "status", "queues, workers, what is wrong"),
-		later("See", "list", "tasks, newest first", "ls"),
+		listCommand(a),
 		later("See", "show", "one task: attempts, timing, why it waits"),
 		later("See", "logs", "what a task printed (-f to follow)"),
 		later("Steer", "wait", "block until tasks finish"),

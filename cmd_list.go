@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func listCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "list", Aliases: []string{"ls"}, Category: "See", Usage: "tasks, newest first",
+		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID]\nrunner list [SELECTOR] --format TEMPLATE | --json",
+		Flags: append(a.selectors(),
+			intOption("rows n", "ROWS", "at most so many; 0: all (30; all of given ids)", 30, 0),
+			boolOption("reverse r", "oldest first"),
+			scalar("before", "ID", "only tasks with lower ids: the next page", int64(0), parseID),
+			boolOption("wide", "columns PRI, LANE and WORKER too; lines may be long"),
+			revealOption(), formatOption()),
+		Description: `Filters are ANDed, repeats of one filter ORed. Without one: every task.
+
+COLUMNS
+  TRY   attempt/max attempts; – while the job's own maximum is not known
+  AGE   since the task was enqueued
+  TIME  of the current attempt, or of the last one
+  NOTE  in 48s, stopping, exit 22, signal 9, timeout, lost 4, by ann, ...
+  On a narrow terminal columns leave: TRY, QUEUE, AGE, TIME, NOTE.
+  In a pipe, separated by tabs: id, state, queue, try, created_at,
+  duration (seconds), note, worker, job.
+
+EXAMPLES
+  runner list -s failed --since 1d
+  runner list -q media -s unfinished -n 0 --json
+  runner list --format '{{.id}}\t{{.state}}\t{{json .args}}'
+
+EXIT STATUS
+  0   done, whatever was found
+  1   no database, or it cannot be read
+  2   wrong usage
+  3   one of the given ids does not exist; the others are listed
+  75  the database was busy for too long`,
+		Action: func(c *cli.Context) error {
+			o, err := readListOptions(c, a)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runList(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type listOptions struct {
+	filter       jobs.Filter
+	rows         int // 0: all
+	oldest       bool
+	wide, reveal bool
+	format       *formatter // nil: none
+}
+
+func readListOptions(c *cli.Context, a *app) (listOptions, error) {
+	s, err := readSelection(c, a.now())
+	if err != nil {
+		return listOptions{}, err
+	}
+	o := listOptions{filter: s.filter, rows: get[int](c, "rows"), oldest: get[bool](c, "reverse"),
+		wide: get[bool](c, "wide"), reveal: get[bool](c, "reveal")}
+	o.filter.Before = get[int64](c, "before")
+	if len(o.filter.IDs) > 0 && !c.IsSet("rows") {
+		o.rows = 0
+	}
+	if c.IsSet("format") {
+		o.format, err = a.printer.formatter(get[string](c, "format"))
+	}
+	return o, err
+}
+
+func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) error {
+	now := p.now()
+	var shown []jobs.Task // for a table, whose columns are as wide as their widest cell
+	n := 0
+	err := eachTask(ctx, r, o, func(t jobs.Task) error {
+		n++
+		switch {
+		case p.json || o.format != nil:
+			record, err := listRecord(ctx, r, t, now, o.reveal)
+			switch {
+			case err != nil:
+				return err
+			case p.json:
+				return p.record(record)
+			}
+			return o.format.record(record)
+		case p.out.tty:
+			shown = append(shown, t)
+		default:
+			listLine(p, t, now)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(shown) > 0 {
+		p.table(listTable(shown, now, o.wide))
+	}
+	if err := noSuchTasks(ctx, r, o.filter.IDs); err != nil {
+		return err
+	}
+	if n == 0 {
+		p.note("no tasks")
+	}
+	if n > 0 && n == o.rows && p.interactive() {
+		p.flush() // counting may take a moment
+		all, err := r.Count(ctx, o.filter)
+		if err != nil {
+			return err
+		}
+		if all > n {
+			p.note("%s of %s tasks; -n 0 for all", count(int64(n)), count(int64(all)))
+		}
+	}
+	return nil
+}
+
+// eachTask hands the selected tasks to yield, page by page: no long read transaction, and no more in memory than a page.
+func eachTask(ctx context.Context, r *runner.Runner, o listOptions, yield func(jobs.Task) error) error {
+	const page = 1000
+	filter, left := o.filter, o.rows
+	for {
+		limit := page
+		if o.rows > 0 {
+			limit = min(limit, left)
+		}
+		tasks, err := r.List(ctx, filter, runner.Page{Limit: limit, Oldest: o.oldest})
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			if err := yield(t); err != nil {
+				return err
+			}
+		}
+		if left -= len(tasks); len(tasks) < limit || left == 0 {
+			return nil
+		}
+		last := tasks[len(tasks)-1].ID
+		if o.oldest {
+			filter.After = last
+		} else {
+			filter.Before = last
+		}
+	}
+}
+
+// noSuchTasks is the failure of a command that was given ids which do not exist; nil if all of them do.
+func noSuchTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	there, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, id := range ids {
+		if !slices.Contains(there, id) {
+			missing = append(missing, strconv.FormatInt(id, 10))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return (&failure{code: "not_found", exit: 3, what: "no task " + strings.Join(missing, ", ")}).hint("runner list")
+}
+
+func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time, revealed bool) (any, error) {
+	record := taskRecord(t, now)
+	if !revealed {
+		return record, nil
+	}
+	input, err := readInput(ctx, r, t)
+	return reveal(record, t.Env, input), err
+}
+
+// readInput returns what the command of a task reads on stdin; nil: nothing.
+func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, error) {
+	if t.InputBytes == 0 {
+		return nil, nil
+	}
+	return r.Input(ctx, t.ID)
+}
+
+// listLine writes a task for other programs.
+func listLine(p *printer, t jobs.Task, now time.Time) {
+	lasted := ""
+	if d, ok := duration(t, now); ok {
+		lasted = seconds(d).String()
+	}
+	p.fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, note(t, now),
+		t.Worker, jobText(t))
+}
+
+// listTable is the table for people.
+func listTable(tasks []jobs.Task, now time.Time, wide bool) table {
+	t := table{long: wide, columns: []column{{name: "ID", right: true}, {name: "STATE", paint: stateColour}, {name: "QUEUE", leaves: 4},
+		{name: "PRI", right: true, leaves: 2}, {name: "LANE", leaves: 1}, {name: "TRY", leaves: 3}, {name: "AGE", right: true, leaves: 5},
+		{name: "TIME", right: true, leaves: 6}, {name: "NOTE", leaves: 7}, {name: "WORKER", leaves: 1}, {name: "JOB"}}}
+	special := wide || slices.ContainsFunc(tasks, func(t jobs.Task) bool { return t.Priority != jobs.DefaultPriority })
+	for _, task := range tasks {
+		priority, lane, worker, lasted := "", "", "", ""
+		if special {
+			priority = strconv.Itoa(task.Priority)
+		}
+		if wide {
+			lane, worker = task.Lane, task.Worker
+		}
+		if d, ok := duration(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
+			lasted = took(d)
+		}
+		t.rows = append(t.rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
+			age(now.Sub(task.CreatedAt)), lasted, note(task, now), worker, jobText(task)})
+	}
+	return t
+}
+
+// try is how often a task has started, of how often it may.
+func try(t jobs.Task) string {
+	if t.MaxAttempts == 0 {
+		return fmt.Sprintf("%d/–", t.Attempt)
+	}
+	return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts)
+}
+
+// parseID reads one task id.
+func parseID(text string) (int64, error) {
+	ids, err := parseIDs(text)
+	if err == nil && len(ids) > 1 {
+		err = errors.New("is more than one task id")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}

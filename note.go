@@ -1,0 +1,75 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// note says in a word or two what is special about a task: the column NOTE of lists.
+func note(t jobs.Task, now time.Time) string {
+	switch t.State {
+	case jobs.Scheduled, jobs.Retrying:
+		if !t.RunAt.After(now) {
+			return "due" // no worker has looked yet
+		}
+		return "in " + age(soon(t.RunAt.Sub(now)))
+	case jobs.Running:
+		if !t.CancelRequestedAt.IsZero() {
+			return "stopping"
+		}
+		return progress(t.Progress)
+	case jobs.Cancelled:
+		switch by, ok := strings.CutPrefix(t.Error, "cancelled by "); {
+		case t.Reason == jobs.ReasonExpired:
+			return "expired"
+		case ok && t.Reason == jobs.ReasonCancelled:
+			by, _, _ = strings.Cut(by, ": ")
+			return "by " + by
+		}
+		return ""
+	}
+	if t.Reason == jobs.ReasonLost {
+		return fmt.Sprintf("lost %d", t.Losses)
+	}
+	return ending(t.Reason, t.ExitCode, t.Signal)
+}
+
+// ending says in a word or two how an attempt ended otherwise than well: exit 22, signal 9, not found, timeout.
+func ending(reason jobs.Reason, exitCode *int, signal int) string {
+	switch {
+	case reason == jobs.ReasonExit && exitCode != nil:
+		return fmt.Sprintf("exit %d", *exitCode)
+	case reason == jobs.ReasonSignal:
+		return fmt.Sprintf("signal %d", signal)
+	case reason == jobs.ReasonStart && exitCode != nil && *exitCode == 127:
+		return "not found"
+	case reason == jobs.ReasonStart:
+		return "not started"
+	}
+	return string(reason)
+}
+
+// progress is what a function reports, in short: 12/40, or its text.
+func progress(report json.RawMessage) string {
+	var p struct {
+		Done, Total json.Number
+		Text        string
+	}
+	if json.Unmarshal(report, &p) != nil {
+		return ""
+	}
+	if p.Done != "" && p.Total != "" {
+		return p.Done.String() + "/" + p.Total.String()
+	}
+	return cmp.Or(cut(p.Text, 12), p.Done.String())
+}
+
+// soon rounds a time to come to seconds, upwards: what is due in 900ms is not due in 0s.
+func soon(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}
