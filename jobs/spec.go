@@ -52,6 +52,7 @@ type Spec struct {
 	RunAt       time.Time     // zero: now
 	In          time.Duration // after enqueueing; RunAt and In exclude each other
 	ExpiresIn   time.Duration // after it is due; 0: never
+	ExpiresAt   time.Time     // zero: as ExpiresIn says; they exclude each other
 	MaxAttempts int           // 0: the job's own default
 	MaxLosses   int
 	Timeout     time.Duration
@@ -158,6 +159,9 @@ func (s *Spec) Task(now time.Time) Task {
 	if s.ExpiresIn > 0 {
 		t.ExpiresAt = t.RunAt.Add(s.ExpiresIn)
 	}
+	if !s.ExpiresAt.IsZero() {
+		t.ExpiresAt = s.ExpiresAt
+	}
 	return t
 }
 
@@ -233,6 +237,10 @@ func (s *Spec) validateNumbers() error {
 		return invalid("run_at", "year %d is out of range", s.RunAt.Year())
 	case !s.RunAt.IsZero() && s.In != 0:
 		return invalid("run_at", "give a time or a delay, not both")
+	case !s.ExpiresAt.IsZero() && (s.ExpiresAt.Year() < 1970 || s.ExpiresAt.Year() > 9999):
+		return invalid("expires_at", "year %d is out of range", s.ExpiresAt.Year())
+	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
+		return invalid("expires_at", "give a time or a delay, not both")
 	}
 	if err := s.RetryOn.Validate(); err != nil {
 		return invalid("retry_on", "%v", err)

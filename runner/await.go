@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,14 +9,18 @@ import (
 )
 
 // Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. The end of
-// ctx ends the waiting, not the task. A task that does not exist, or is deleted meanwhile, is jobs.ErrNotFound.
+// ctx ends the waiting, not the task. A task that does not exist, or is deleted meanwhile, is jobs.ErrNotFound; a file that is
+// no longer the one that was opened is jobs.ErrReplaced.
 func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
 	notices, stop := r.wake.subscribe(ctx)
 	defer stop()
 	for {
 		task, err := r.Get(ctx, id)
-		if err != nil || task.State.Finished() {
-			return task, err
+		if err == nil && task.State.Finished() {
+			return task, nil
+		}
+		if gone := r.store.Replaced(); gone != nil || err != nil {
+			return task, cmp.Or(gone, err)
 		}
 		if err := pause(ctx, notices, time.Second); err != nil {
 			return task, err
@@ -23,14 +28,18 @@ func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
 	}
 }
 
-// Changes calls look at once, and again whenever some process has committed and at least every second, until look says that it is done, an
-// error ends it, or ctx does.
+// Changes calls look at once, and again whenever some process has committed and at least every second, until look says that it
+// is done, an error ends it, or ctx does. A file that is no longer the one that was opened shows nothing more: jobs.ErrReplaced.
 func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)) error {
 	notices, stop := r.wake.subscribe(ctx)
 	defer stop()
 	for {
-		if done, err := look(); done || err != nil {
-			return err
+		done, err := look()
+		if err == nil && done {
+			return nil
+		}
+		if gone := r.store.Replaced(); gone != nil || err != nil {
+			return cmp.Or(gone, err)
 		}
 		if err := pause(ctx, notices, time.Second); err != nil {
 			return err
