@@ -41,7 +41,7 @@ var groups = []string{"Run tasks", "See", "Steer", "Look after", "Inside a task"
 func commands(a *app) []*cli.Command {
 	return []*cli.Command{
 		later("Run tasks", "enqueue", "add a task (or many: --batch)"),
-		later("Run tasks", "work", "run tasks until interrupted"),
+		workCommand(a),
 		later("See", "status", "queues, workers, what is wrong"),
 		listCommand(a),
 		later("See", "show", "one task: attempts, timing, why it waits"),

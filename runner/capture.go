@@ -78,6 +78,9 @@ func (c *capture) pipe(stream string) (*os.File, error) {
 	c.pipes = append(c.pipes, r)
 	c.readers.Go(func() {
 		defer r.Close()
+		if c.tee != nil {
+			defer c.tee(c.a.task, stream, nil)
+		}
 		buffer := make([]byte, pieceMost)
 		for {
 			n, err := r.Read(buffer)

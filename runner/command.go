@@ -21,7 +21,8 @@ import (
 
 // CommandOptions say how Commands runs them.
 type CommandOptions struct {
-	// Tee is called with what commands print, as it comes, from several goroutines. Defaults to none.
+	// Tee is called with what commands print, as it comes, from several goroutines, and with no data when a stream has ended.
+	// It must not keep the data. Defaults to none.
 	Tee func(task jobs.Task, stream string, data []byte)
 }
 

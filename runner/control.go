@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/jobs"
 )
 
 // Moved is what became of one task that was cancelled, retried or deleted.
@@ -23,7 +24,7 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 	if options.Reason != "" {
 		text += ": " + options.Reason
 	}
-	return r.store.Cancel(ctx, ids, text, options.Now, now())
+	return r.store.Cancel(ctx, ids, jobs.CutError(text), options.Now, now())
 }
 
 // Retry makes finished tasks wait again after in, as if they were new: attempts and losses are 0, expiry is cleared, history and

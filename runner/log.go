@@ -79,7 +79,7 @@ func (e *engine) logEnd(a *attempt, c jobs.Change) {
 		args = append(args, "err", cut(line, 200))
 	}
 	if c.State == jobs.Retrying || c.State == jobs.Scheduled {
-		args = append(args, "next", c.RunAt.Local().Format(time.TimeOnly))
+		args = append(args, "next", c.RunAt)
 	}
 	e.log.Log(context.Background(), level, text, args...)
 }

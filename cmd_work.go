@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func workCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "work", Category: "Run tasks", Usage: "run tasks until interrupted", UsageText: "runner work [OPTIONS]",
+		Description: `Runs the commands of the database's tasks, in the foreground: highest priority
+first, then the oldest; queues take turns. Functions (--job) run in the program
+that registers them, on the same database. The database is created if there is
+none. stdout stays empty but for --tee; the log goes to stderr.
+
+Every option has a variable: RUNNER_CONCURRENCY=8, RUNNER_QUEUE=mail,media=2.
+
+SIGNALS
+  TERM, INT  start nothing more; running tasks get --grace to end, then they
+             are stopped and wait for the next worker
+  again      kill them now, exit 1
+  HUP        on a terminal as TERM
+  USR1       log what is running and waiting
+
+EXIT STATUS
+  0   stopped by a signal, or nothing left (--until-empty); tasks may have failed
+  1   the database cannot be used, or a second signal
+  2   usage
+  75  the database is busy, or the disk is full`,
+		Flags: fromEnvironment([]cli.Flag{
+			intOption("concurrency c", "N", "tasks at once (the CPUs this process may use)", runtime.GOMAXPROCS(0), 1),
+			repeated("queue q", "NAME[=MAX]", "only tasks of this queue, MAX at once; repeatable (all queues)", one(parseQueueMax)),
+			boolOption("until-empty", "run what is due, and what becomes due meanwhile, then exit"),
+			durationOption("grace", "on stop, let tasks go on for this long (30s)", 30*time.Second),
+			durationOption("timeout", "for commands without a timeout of their own (none)", 0),
+			scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
+			boolOption("tee", "copy what tasks print to stdout and stderr"),
+			scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
+			choiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
+			choiceOption("log-level", "the least level to log (info)", "info", "debug", "info", "warn", "error"),
+		}),
+		Action: func(c *cli.Context) error {
+			o, err := readWorkOptions(c, a)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, true, o.engine)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runWork(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type workOptions struct {
+	engine     runner.Options
+	untilEmpty bool
+	tee        bool
+	terminal   bool // a person started it there, and it ends with the terminal
+}
+
+func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
+	p := a.printer
+	o := workOptions{untilEmpty: get[bool](c, "until-empty"), tee: get[bool](c, "tee"), terminal: p.out.tty || p.talk.tty || isTerminal(a.stdin)}
+	if c.Args().Present() {
+		return o, usage("work takes no arguments: %q", c.Args().First()).hint("runner enqueue -- %s", c.Args().First())
+	}
+	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
+		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
+		Name: get[string](c, "name")}
+	if o.engine.Grace == 0 {
+		o.engine.Grace = -1 // 0 would be the default
+	}
+	for i, q := range o.engine.Queues {
+		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
+			return o, usage("--queue %s is given twice", q.Queue)
+		}
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(get[string](c, "log-level"))); err != nil {
+		return o, err
+	}
+	o.engine.Log = newLog(p.talk, logStyleFor(get[string](c, "log-format"), p.talk, a.getenv("JOURNAL_STREAM")), level)
+	return o, nil
+}
+
+// parseQueueMax reads NAME[=MAX].
+func parseQueueMax(text string) (runner.QueueMax, error) {
+	name, most, limited := strings.Cut(text, "=")
+	q := runner.QueueMax{Queue: name}
+	if _, err := parseQueue(name); err != nil || !limited {
+		return q, err
+	}
+	var err error
+	q.Max, err = parseInt(most, 1)
+	return q, err
+}
+
+func parseLease(text string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	if err == nil && d < runner.MinLease {
+		err = errors.New("is too short: at least " + exact(runner.MinLease))
+	}
+	return d, err
+}
+
+func parseWorkerName(text string) (string, error) {
+	if len(text) > jobs.MaxText || strings.ContainsFunc(text, unicode.IsControl) {
+		return "", errors.New("is no name: at most 200 bytes without control characters")
+	}
+	return text, nil
+}
+
+func isTerminal(stdin io.Reader) bool {
+	file, ok := stdin.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+func runWork(ctx context.Context, r *runner.Runner, p *printer, o workOptions) error {
+	commands := runner.CommandOptions{}
+	if o.tee {
+		commands.Tee = newTee(p.out, p.talk, o.engine.Concurrency > 1, o.engine.Log).copy
+	}
+	r.Register(runner.Commands(commands))
+	ctx, stop := obeySignals(ctx, r, o)
+	defer stop()
+	work := r.Work
+	if o.untilEmpty {
+		work = r.WorkUntilEmpty
+	}
+	err := work(ctx)
+	switch {
+	case errors.Is(err, jobs.ErrShutdown): // the log has said so
+		return exitStatus(1)
+	case ctx.Err() != nil && errors.Is(err, context.Canceled): // a signal came before the work had begun
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// logStyle is how log records look.
+type logStyle int
+
+const (
+	plainLog    logStyle = iota // RFC 3339, level, message, key=value
+	terminalLog                 // the same with the time of day, for eyes
+	journalLog                  // <priority>message key=value: the journal has the time
+	jsonLog                     // an object per line
+)
+
+// logStyleFor reads --log-format; auto looks at where the log goes.
+func logStyleFor(format string, to stream, journalStream string) logStyle {
+	switch {
+	case format == "json":
+		return jsonLog
+	case format == "text":
+		return plainLog
+	case to.tty:
+		return terminalLog
+	case isJournal(to.Writer, journalStream):
+		return journalLog
+	}
+	return plainLog
+}
+
+// isJournal says whether w is what systemd connected to its journal: $JOURNAL_STREAM is "device:inode" of that.
+func isJournal(w io.Writer, journalStream string) bool {
+	file, ok := w.(*os.File)
+	if !ok || journalStream == "" {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	sys := reflect.Indirect(reflect.ValueOf(info.Sys())) // as directoryOwner: its type differs per system
+	if sys.Kind() != reflect.Struct {
+		return false
+	}
+	device, inode := sys.FieldByName("Dev"), sys.FieldByName("Ino")
+	return device.IsValid() && inode.IsValid() && fmt.Sprintf("%v:%v", device, inode) == journalStream
+}
+
+// newLog makes the log of a worker on a stream, a line per record whatever a task is called or has printed.
+func newLog(to stream, style logStyle, level slog.Level) *slog.Logger {
+	if style == jsonLog {
+		return slog.New(slog.NewJSONHandler(jsonLines{to.Writer}, &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}))
+	}
+	return slog.New(&logHandler{to: to, style: style, level: level, mu: &sync.Mutex{}})
+}
+
+// logHints follow the records of a worker that a person at its terminal may want to act on.
+var logHints = map[string]string{"draining": " (again to stop now)"}
+
+// logHandler writes records as text.
+type logHandler struct {
+	to    stream
+	style logStyle
+	level slog.Level
+	mu    *sync.Mutex // of the stream
+	group string      // before the keys of what follows
+	attrs string      // of With, written out
+}
+
+// Enabled implements slog.Handler.
+func (h *logHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+// WithGroup implements slog.Handler.
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	more := *h
+	if name != "" {
+		more.group += name + "."
+	}
+	return &more
+}
+
+// WithAttrs implements slog.Handler.
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	more := *h
+	for _, a := range attrs {
+		more.attrs += h.attr(h.group, a, time.Time{})
+	}
+	return &more
+}
+
+// Handle implements slog.Handler.
+func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	message := safe(r.Message)
+	if r.NumAttrs() > 0 || h.attrs != "" {
+		if h.style != journalLog {
+			message = fmt.Sprintf("%-14s ", message)
+		}
+	}
+	level := fmt.Sprintf("%-5s", r.Level)
+	switch h.style {
+	case journalLog:
+		fmt.Fprintf(&b, "<%d>%s", priority(r.Level), message)
+	case terminalLog:
+		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(time.TimeOnly), h.to.paint(levelColour(r.Level), level), message)
+	default:
+		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(stampLayout), level, message)
+	}
+	b.WriteString(h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		b.WriteString(h.attr(h.group, a, r.Time))
+		return true
+	})
+	if h.style == terminalLog {
+		b.WriteString(logHints[r.Message])
+	}
+	b.WriteByte('\n')
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := io.WriteString(h.to, b.String())
+	return err
+}
+
+// attr is " key=value", or several of them for a group. A person sees no date of times on the day of the record.
+func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
+	v := a.Value.Resolve()
+	text := ""
+	switch v.Kind() {
+	case slog.KindGroup:
+		if a.Key != "" {
+			group += a.Key + "."
+		}
+		for _, one := range v.Group() {
+			text += h.attr(group, one, day)
+		}
+		return text
+	case slog.KindTime:
+		local := v.Time().Local()
+		switch {
+		case h.style != terminalLog:
+			text = local.Format(stampLayout)
+		case local.Format(time.DateOnly) == day.Local().Format(time.DateOnly):
+			text = local.Format(time.TimeOnly)
+		default:
+			text = local.Format(time.DateTime)
+		}
+	case slog.KindDuration:
+		text = v.Duration().Round(time.Millisecond).String()
+		for _, zero := range []string{"m0s", "h0m"} { // 1m0s, 1h0m0s
+			if strings.HasSuffix(text, zero) {
+				text = text[:len(text)-2]
+			}
+		}
+	default:
+		text = v.String()
+	}
+	if a.Key == "" && text == "" {
+		return ""
+	}
+	return " " + logText(group+a.Key) + "=" + logText(text)
+}
+
+// logText quotes a key or value that would not be read back as one word, or that could drive a terminal.
+func logText(text string) string {
+	quoted := func(r rune) bool {
+		return !unicode.IsPrint(r) || strings.ContainsRune(` "=`, r) || r == unicode.ReplacementChar
+	}
+	if text == "" || strings.ContainsFunc(text, quoted) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+func levelColour(level slog.Level) colour {
+	switch {
+	case level >= slog.LevelError:
+		return red
+	case level >= slog.LevelWarn:
+		return yellow
+	case level < slog.LevelInfo:
+		return dim
+	}
+	return ""
+}
+
+// priority is the number that syslog and the journal have for a level.
+func priority(level slog.Level) int {
+	switch {
+	case level >= slog.LevelError:
+		return 3
+	case level >= slog.LevelWarn:
+		return 4
+	case level >= slog.LevelInfo:
+		return 6
+	}
+	return 7
+}
+
+// jsonLogValue gives times and durations the form that they have in every JSON of ours.
+func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindTime:
+		return slog.String(a.Key, stamp(a.Value.Time()).String())
+	case slog.KindDuration:
+		return slog.Any(a.Key, seconds(a.Value.Duration()))
+	}
+	return a
+}
+
+// jsonLines passes lines of JSON on, with what could drive a terminal escaped.
+type jsonLines struct{ io.Writer }
+
+func (w jsonLines) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(w.Writer, escapeJSON(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}

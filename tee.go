@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+
+	"example.com/runner/jobs"
+)
+
+// teeLine is the longest line that is held back until it ends; of a longer one, pieces pass as lines.
+const teeLine = 64 << 10
+
+// tee copies what commands print to our own stdout and stderr, byte for byte. Where several run at once, lines are written
+// whole, each behind the id of its task.
+type tee struct {
+	to  map[string]io.Writer // by stream
+	log *slog.Logger
+
+	mu     sync.Mutex
+	begun  map[teeSource][]byte // lines that have not ended; nil: lines are not kept apart
+	failed bool                 // somebody closed our stdout: tasks go on without it
+}
+
+type teeSource struct {
+	id, generation int64
+	stream         string
+}
+
+func newTee(stdout, stderr io.Writer, prefixed bool, log *slog.Logger) *tee {
+	t := &tee{to: map[string]io.Writer{"stdout": stdout, "stderr": stderr}, log: log}
+	if prefixed {
+		t.begun = map[teeSource][]byte{}
+	}
+	return t
+}
+
+// copy is runner.CommandOptions.Tee: no data means that the stream has ended.
+func (t *tee) copy(task jobs.Task, stream string, data []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun == nil {
+		t.write(stream, data)
+		return
+	}
+	source := teeSource{task.ID, task.GenerationID, stream}
+	text := append(t.begun[source], data...)
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	var out bytes.Buffer
+	for line := range bytes.Lines(text[:whole]) {
+		fmt.Fprintf(&out, "[%d] %s", task.ID, line)
+	}
+	rest := text[whole:]
+	if len(rest) > teeLine || len(data) == 0 && len(rest) > 0 {
+		fmt.Fprintf(&out, "[%d] %s\n", task.ID, rest)
+		rest = nil
+	}
+	if t.begun[source] = bytes.Clone(rest); len(data) == 0 {
+		delete(t.begun, source)
+	}
+	t.write(stream, out.Bytes())
+}
+
+func (t *tee) write(stream string, data []byte) {
+	if len(data) == 0 || t.failed {
+		return
+	}
+	if _, err := t.to[stream].Write(data); err != nil {
+		t.failed = true
+		t.log.Warn("cannot copy output any more", "stream", stream, "err", err)
+	}
+}

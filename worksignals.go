@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// obeySignals makes this process do what signals ask of a worker (cli.md 12.2). The context that it returns ends with the
+// first TERM or INT; the second one aborts the work; a third one ends the process at once, as if nobody listened.
+func obeySignals(ctx context.Context, r *runner.Runner, o workOptions) (context.Context, func()) {
+	ctx, drain := context.WithCancel(ctx)
+	log := o.engine.Log
+	// A closed stdout or stderr must not end the work. SIGPIPE is caught and not ignored: ignoring it, commands would inherit.
+	incoming, release := catch(append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, statusSignals...)...)
+	over := make(chan struct{})
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		for {
+			var s os.Signal
+			select {
+			case s = <-incoming:
+			case <-over:
+				return
+			}
+			switch {
+			case s == syscall.SIGPIPE:
+			case slices.Contains(statusSignals, s):
+				logStatus(ctx, r, o)
+			case s == syscall.SIGHUP && !o.terminal:
+				log.Info("hangup", "note", "nothing to reload: settings live in the database")
+			case ctx.Err() == nil:
+				drain()
+			default:
+				log.Warn("stopping now")
+				r.Abort()
+				signal.Reset(os.Interrupt, syscall.SIGTERM)
+			}
+		}
+	})
+	return ctx, func() {
+		release()
+		close(over)
+		listener.Wait()
+		drain()
+	}
+}
+
+// logStatus logs what this worker does and what waits.
+func logStatus(ctx context.Context, r *runner.Runner, o workOptions) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	log := o.engine.Log
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		log.Warn("no status", "err", err)
+		return
+	}
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		log.Warn("no status", "err", err)
+		return
+	}
+	host, _ := os.Hostname() // as the library does
+	var running []string
+	for _, w := range workers {
+		if w.PID == os.Getpid() && w.Host == host {
+			for _, id := range w.Running {
+				running = append(running, strconv.FormatInt(id, 10))
+			}
+		}
+	}
+	args := []any{"running", len(running), "slots", o.engine.Concurrency, "tasks", strings.Join(running, ",")}
+	for _, state := range []jobs.State{jobs.Pending, jobs.Scheduled, jobs.Retrying} {
+		n := 0
+		for _, q := range queues {
+			n += q.Counts[state]
+		}
+		args = append(args, string(state), n)
+	}
+	log.Info("status", append(args, "workers", len(workers))...)
+}
