@@ -43,8 +43,10 @@ type watch struct {
 	last    int64
 }
 
-// again are the looks after an event at which nothing had changed yet: 10 to 20 % of events come just before their commit is visible.
-var again = [...]time.Duration{0, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond}
+// again are the pauses before the looks after an event: it comes when the log is written, and its commit is visible a little later,
+// or with an fsync a good deal.
+var again = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
+	2 * time.Millisecond, 5 * time.Millisecond}
 
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
 	ticker := time.NewTicker(sweep)

@@ -13,15 +13,22 @@ const reapEvery = time.Second
 // reap takes over the tasks of workers that hang or died. No two clocks are compared: a lease has expired when this process has
 // seen it unchanged for its whole length of monotonic time. So a jump of the wall clock reaps nothing, a process that has just
 // started waits for one lease first, and a beat that comes in between saves its task.
+//
+// While no other worker runs anything, nothing is looked at until somebody has written.
 func (e *engine) reap() {
-	ticker := time.NewTicker(reapEvery)
-	defer ticker.Stop()
+	notices, unsubscribe := e.r.wake.subscribe(context.Background())
+	defer unsubscribe()
 	seen := map[db.Lease]time.Time{}
-	for {
-		select {
-		case <-e.stopped:
+	for first := true; ; first = false {
+		if len(seen) == 0 && !first {
+			select {
+			case <-e.stopped:
+				return
+			case <-notices:
+			}
+		}
+		if !first && !e.pauseOf(reapEvery) {
 			return
-		case <-ticker.C:
 		}
 		leases, err := e.worker.Leases(context.Background())
 		if err != nil {
@@ -41,6 +48,18 @@ func (e *engine) reap() {
 			e.log.Warn("took over tasks of a worker that is gone", "tasks", n, "worker", lost[0].WorkerID)
 			e.r.wake.tell()
 		}
+	}
+}
+
+// pauseOf waits for d, and returns false when the work is over before that.
+func (e *engine) pauseOf(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-e.stopped:
+		return false
+	case <-timer.C:
+		return true
 	}
 }
 

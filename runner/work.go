@@ -76,7 +76,7 @@ type engine struct {
 	confirmed time.Time // when the last beat was sent that came through: leases last from there
 
 	// The rest belongs to the loop.
-	unsettled []*attempt // ended, and not yet written
+	unsettled []*attempt    // ended, and not yet written
 	nextDue   time.Time     // of what is known to be scheduled
 	look      bool          // somebody else may have changed something
 	more      bool          // the last claim may have left something

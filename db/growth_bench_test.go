@@ -1,0 +1,129 @@
+package db
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// fillTasks adds [3] tasks of job [1] in state [2], with priority [4].
+const fillTasks = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
+INSERT INTO tasks (generation_id, job, state, priority, run_at, max_attempts, finished_at, created_at, updated_at)
+SELECT 1, ?1, ?2, ?4, ?5, 10, CASE WHEN ?2 = 'completed' THEN ?5 END, ?5, ?5 FROM n`
+
+// BenchmarkClaim claims ten tasks in one turn and gives them back in the next, beside a million rows that must not matter. It
+// prints the time of one such pair as a ratio to the small case of the same run.
+func BenchmarkClaim(b *testing.B) {
+	const million = 1_000_000
+	week := 7 * 24 * time.Hour
+	cases := []struct {
+		name     string
+		job      string
+		state    jobs.State
+		rows     int
+		priority int
+		after    time.Duration
+	}{
+		{"1k_pending", "noop", jobs.Pending, 1000, 5, 0},
+		{"1M_pending", "noop", jobs.Pending, million, 5, 0},
+		{"1M_finished", "noop", jobs.Completed, million, 5, 0},
+		{"1M_scheduled_higher_priority", "noop", jobs.Scheduled, million, 9, week},
+		{"1M_pending_of_a_foreign_job", "foreign", jobs.Pending, million, 9, 0},
+	}
+	var small time.Duration
+	for _, c := range cases {
+		b.Run(c.name, func(b *testing.B) {
+			d, err := Open(b.Context(), filepath.Join(b.TempDir(), "growth.db"), Options{Create: true, Normal: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Close()
+			at := time.Now()
+			fill := func(job string, state jobs.State, rows, priority int, at time.Time) {
+				err := d.updateAlone(b.Context(), normal, func(t *tx) error {
+					_, err := t.exec(fillTasks, job, string(state), int64(rows), int64(priority), at.UnixMilli())
+					return err
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			fill(c.job, c.state, c.rows, c.priority, at.Add(c.after))
+			if c.job != "noop" || c.state != jobs.Pending {
+				fill("noop", jobs.Pending, 1000, 5, at)
+			}
+			w, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 10}, []ClaimJob{{"noop", 10}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			pair := func() {
+				done, err := w.Turn(b.Context(), Turn{Now: time.Now(), Look: true, Claim: Claim{Free: 10, Lease: time.Minute}})
+				if err != nil || len(done.Claimed) != 10 {
+					b.Fatal(len(done.Claimed), err)
+				}
+				finish := make([]Finish, len(done.Claimed))
+				for i, task := range done.Claimed {
+					finish[i] = Finish{Task: task, Release: true}
+				}
+				if _, err := w.Turn(b.Context(), Turn{Now: time.Now(), Finish: finish}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for range 20 {
+				pair()
+			}
+			began := time.Now()
+			n := 0
+			for b.Loop() {
+				pair()
+				n++
+			}
+			one := time.Since(began) / time.Duration(n)
+			if small == 0 {
+				small = one
+			}
+			b.ReportMetric(float64(one)/float64(small), "x_small")
+		})
+	}
+}
+
+// BenchmarkClaimJobs claims one task with more and more jobs registered: an arm for each.
+func BenchmarkClaimJobs(b *testing.B) {
+	for _, n := range []int{1, 5, 30} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			d, err := Open(b.Context(), filepath.Join(b.TempDir(), "jobs.db"), Options{Create: true, Normal: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Close()
+			names := []ClaimJob{{"noop", 10}}
+			for i := range n - 1 {
+				names = append(names, ClaimJob{fmt.Sprint("job", i), 1})
+			}
+			at := time.Now()
+			err = d.updateAlone(b.Context(), normal, func(t *tx) error {
+				_, err := t.exec(fillTasks, "noop", "pending", int64(1000), int64(5), at.UnixMilli())
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			w, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 1}, names)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				done, err := w.Turn(b.Context(), Turn{Now: time.Now(), Claim: Claim{Free: 1, Lease: time.Minute}})
+				if err != nil || len(done.Claimed) != 1 {
+					b.Fatal(err)
+				}
+				if _, err := w.Turn(b.Context(), Turn{Now: time.Now(), Finish: []Finish{{Task: done.Claimed[0], Release: true}}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
