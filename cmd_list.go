@@ -186,13 +186,14 @@ func noSuchTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	return (&failure{code: "not_found", exit: 3, what: "no task " + strings.Join(missing, ", ")}).hint("runner list")
 }
 
-func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time, revealed bool) (any, error) {
+func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time, reveal bool) (any, error) {
 	record := taskRecord(t, now)
-	if !revealed {
+	if !reveal {
 		return record, nil
 	}
+	record.Env = revealed(t.Env)
 	input, err := readInput(ctx, r, t)
-	return reveal(record, t.Env, input), err
+	return jsonRevealed{record, encoded(input)}, err
 }
 
 // readInput returns what the command of a task reads on stdin; nil: nothing.

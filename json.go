@@ -70,7 +70,7 @@ type jsonTask struct {
 }
 
 // taskRecord is the record of a task as it is at now: a running one's duration is what it has run so far. The values of env
-// are hidden; see reveal.
+// are hidden; see revealed.
 func taskRecord(t jobs.Task, now time.Time) jsonTask {
 	return jsonTask{
 		ID: t.ID, Job: t.Job, Args: rawJSON(t.Args), Label: known(t.Label), Queue: t.Queue, State: t.State, Reason: known(t.Reason),
@@ -113,16 +113,21 @@ type jsonRevealed struct {
 	Input *string `json:"input"` // base64
 }
 
-// reveal adds to a task's record what is hidden otherwise.
-func reveal(record jsonTask, env map[string]string, input []byte) jsonRevealed {
+// revealed is an environment with its values.
+func revealed(env map[string]string) map[string]*string {
+	shown := hidden(env)
 	for name, value := range env {
-		record.Env[name] = &value
+		shown[name] = &value
 	}
-	r := jsonRevealed{jsonTask: record}
-	if input != nil {
-		r.Input = new(base64.StdEncoding.EncodeToString(input))
+	return shown
+}
+
+// encoded is input in JSON; nil stays null.
+func encoded(input []byte) *string {
+	if input == nil {
+		return nil
 	}
-	return r
+	return new(base64.StdEncoding.EncodeToString(input))
 }
 
 // hidden keeps the names of an environment.

@@ -44,7 +44,7 @@ func commands(a *app) []*cli.Command {
 		workCommand(a),
 		later("See", "status", "queues, workers, what is wrong"),
 		listCommand(a),
-		later("See", "show", "one task: attempts, timing, why it waits"),
+		showCommand(a),
 		later("See", "logs", "what a task printed (-f to follow)"),
 		later("Steer", "wait", "block until tasks finish"),
 		later("Steer", "cancel", "stop tasks that wait or run"),

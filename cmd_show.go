@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func showCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "show", Category: "See", Usage: "one task: attempts, timing, why it waits",
+		UsageText: "runner show ID... [--reveal] [--format TEMPLATE]",
+		Flags:     []cli.Flag{revealOption(), formatOption()},
+		Description: `What a task runs, under which rules, and each of its attempts. For one that
+has not finished, why it waits; after a failed attempt, the last five lines of
+its output (all of it: runner logs ID).
+
+The values of env are shown as ••• (in JSON: null) unless --reveal is given.
+In a pipe: a line "key, tab, value" for each key of the JSON record, then a
+line "attempt" for each attempt; an empty line between tasks.
+
+EXIT STATUS
+  0   done
+  1   no database, or it cannot be read
+  2   wrong usage
+  3   one of the tasks does not exist; the others are shown
+  75  the database was busy for too long`,
+		Action: func(c *cli.Context) error {
+			o, err := readShowOptions(c, a.printer)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runShow(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type showOptions struct {
+	ids    []int64
+	reveal bool
+	format *formatter // nil: none
+}
+
+func readShowOptions(c *cli.Context, p *printer) (showOptions, error) {
+	ids, err := readIDs(c.Args().Slice())
+	switch {
+	case err != nil:
+		return showOptions{}, err
+	case len(ids) == 0:
+		return showOptions{}, usage("show needs a task id").hint("runner show 1042      runner list, to find it")
+	}
+	o := showOptions{ids: ids, reveal: get[bool](c, "reveal")}
+	if c.IsSet("format") {
+		o.format, err = p.formatter(get[string](c, "format"))
+	}
+	return o, err
+}
+
+func runShow(ctx context.Context, r *runner.Runner, p *printer, o showOptions) error {
+	between := ""
+	for _, id := range o.ids {
+		s, err := readSheet(ctx, r, id, p.now(), o.reveal)
+		switch {
+		case errors.Is(err, jobs.ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		case p.json:
+			err = p.record(s.record())
+		case o.format != nil:
+			err = o.format.record(s.record())
+		case p.out.tty:
+			p.print(between)
+			s.draw(p)
+		default:
+			p.print(between)
+			err = s.lines(p)
+		}
+		if err != nil {
+			return err
+		}
+		between = "\n"
+	}
+	return noSuchTasks(ctx, r, o.ids)
+}
+
+// sheet is all there is to know about a task.
+type sheet struct {
+	task     jobs.Task
+	attempts []jobs.Attempt
+	why      string
+	tail     []string // the last lines of the last attempt that ended, if that failed
+	input    []byte   // with reveal only
+	reveal   bool
+	now      time.Time
+}
+
+// tailLines is how much of a failed attempt's output show shows.
+const tailLines = 5
+
+func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, reveal bool) (sheet, error) {
+	t, err := r.Get(ctx, id)
+	if err != nil {
+		return sheet{}, err
+	}
+	s := sheet{task: t, reveal: reveal, now: now}
+	if s.attempts, err = r.Attempts(ctx, t); err != nil {
+		return s, err
+	}
+	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
+		chunks, err := r.LastOutput(ctx, *last, 64)
+		if err != nil {
+			return s, err
+		}
+		s.tail = lastLines(chunks, tailLines)
+	}
+	if reveal {
+		if s.input, err = readInput(ctx, r, t); err != nil {
+			return s, err
+		}
+	}
+	if !t.State.Finished() {
+		ahead, err := r.Ahead(ctx, t)
+		if err != nil {
+			return s, err
+		}
+		workers, err := r.Workers(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.why = why(t, ahead, workers, now)
+	}
+	return s, nil
+}
+
+// lastEnded is the last attempt that has ended; nil: there is none.
+func (s *sheet) lastEnded() *jobs.Attempt {
+	for i := len(s.attempts) - 1; i >= 0; i-- {
+		if s.attempts[i].State != jobs.Running {
+			return &s.attempts[i]
+		}
+	}
+	return nil
+}
+
+// record is the sheet in JSON.
+func (s *sheet) record() any {
+	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: []jsonDependency{},
+		Dependents: []jsonDependency{}, History: []jsonAttempt{}}
+	for _, a := range s.attempts {
+		full.History = append(full.History, attemptRecord(a))
+	}
+	if !s.reveal {
+		return full
+	}
+	full.Env = revealed(s.task.Env)
+	return jsonFullRevealed{full, encoded(s.input)}
+}
+
+// lines writes the sheet for other programs.
+func (s *sheet) lines(p *printer) error {
+	list, err := pairs(s.record())
+	if err != nil {
+		return err
+	}
+	for _, pair := range list {
+		if pair.key != "history" {
+			p.fields(pair.key, pair.value)
+		}
+	}
+	for _, a := range s.attempts {
+		if err := p.values("attempt", attemptRecord(a)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

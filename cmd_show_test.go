@@ -1,0 +1,123 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// sampleSheet is the task of the sample in cli.md 5.6.
+func sampleSheet() sheet {
+	code := 22
+	t := sampleTasks()[1]
+	t.Path, t.Cwd, t.CreatedBy, t.Error = "/usr/bin/curl", "/srv/app", "ann", "exit status 22"
+	t.CreatedAt, t.UpdatedAt, t.Env = noon.Add(-9*time.Minute-4*time.Second), noon.Add(220*time.Millisecond), map[string]string{"TOKEN": "s3cret"}
+	t.RunAt, t.Timeout, t.KillAfter = noon.Add(48*time.Second), 30*time.Second, jobs.DefaultKillAfter
+	t.Backoff = jobs.Backoff{Strategy: jobs.Exponential, Delay: 24 * time.Second, Max: time.Hour}
+	t.MaxLosses, t.OutputLimit = jobs.DefaultMaxLosses, jobs.DefaultOutputLimit
+	attempt := func(n int, started, lasted time.Duration) jobs.Attempt {
+		return jobs.Attempt{TaskID: t.ID, Attempt: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
+			Counted: true, StartedAt: noon.Add(-started), Duration: lasted, OutputBytes: 118}
+	}
+	return sheet{task: t, now: noon, why: why(t, 0, nil, noon), tail: []string{"curl: (22) The requested URL returned error: 503"},
+		attempts: []jobs.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
+}
+
+func TestShowLooksLikeTheSample(t *testing.T) {
+	setZone(t)
+	p, out, talk := testPrinter(80)
+	s := sampleSheet()
+	s.draw(p)
+	p.flush()
+	if want := `task 1040   retrying   attempt 2 of 3 failed, next in 48s
+  command   curl -fsS https://example.com/hook
+  path      /usr/bin/curl        cwd  /srv/app
+  queue     default              priority  5          lane  –
+  created   2026-01-31 14:02:11 (9m ago) by ann
+  options   timeout 30s, max attempts 3, backoff 24s, env TOKEN=•••
+  why       waits for its next attempt at 14:12:03 (backoff 48s)
+
+  TRY  STARTED   TIME  RESULT   WORKER    OUTPUT
+    1  14:10:47  2.0s  exit 22  web1:811   118 B
+    2  14:11:13  2.1s  exit 22  web1:811   118 B
+
+  curl: (22) The requested URL returned error: 503
+`; out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	if want := "  logs: runner logs 1040     now: runner retry 1040     stop: runner cancel 1040\n"; talk.String() != want {
+		t.Errorf("stderr %q, want %q", talk, want)
+	}
+	s.reveal = true
+	p, out, _ = testPrinter(40)
+	s.draw(p)
+	if p.flush(); !strings.Contains(out.String(), "TOKEN=s3cret") || !strings.Contains(out.String(), "\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n") {
+		t.Errorf("40 columns:\n%s", out)
+	}
+}
+
+// What was named or printed by others never drives the terminal.
+func TestShowIsSafe(t *testing.T) {
+	setZone(t)
+	s := sampleSheet()
+	evil := "\x1b]0;x\a\u202e\xff"
+	s.task.Label, s.task.Cwd, s.task.CreatedBy, s.task.UniqueKey, s.task.EnvFile, s.task.Worker = evil, evil, evil, evil, evil, evil
+	s.task.Env, s.task.Path, s.task.Queue = map[string]string{evil: evil}, evil, evil
+	s.task.Reason, s.task.Error, s.task.Result = jobs.ReasonPanic, evil+"\n\tat\n"+evil, []byte(`"`+evil+`"`)
+	s.attempts[0].Worker, s.tail, s.input, s.reveal, s.why = evil, []string{evil}, []byte(evil), true, evil
+	p, out, _ := testPrinter(60)
+	s.draw(p)
+	p.flush()
+	for line := range strings.Lines(out.String()) {
+		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, drives) {
+			t.Errorf("%q", line)
+		}
+	}
+}
+
+func TestHeadlines(t *testing.T) {
+	code := 1
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	for _, test := range []struct {
+		task jobs.Task
+		want string
+	}{
+		{jobs.Task{State: jobs.Scheduled, RunAt: noon.Add(time.Hour)}, "starts in 1h"},
+		{jobs.Task{State: jobs.Scheduled, RunAt: ago(time.Minute)}, "due 1m ago"},
+		{jobs.Task{State: jobs.Pending, RunAt: ago(time.Minute)}, "due 1m ago"},
+		{jobs.Task{State: jobs.Pending, RunAt: ago(time.Minute), Reason: jobs.ReasonLost}, "lost, due 1m ago"},
+		{jobs.Task{State: jobs.Running, Attempt: 1, MaxAttempts: 2, StartedAt: ago(11 * time.Second)}, "attempt 1 of 2, for 11s"},
+		{jobs.Task{State: jobs.Running, Attempt: 1, MaxAttempts: 1, StartedAt: ago(0), CancelRequestedAt: noon}, "attempt 1 of 1, for 0ms, stopping"},
+		{jobs.Task{State: jobs.Completed, StartedAt: ago(time.Hour), Duration: 142 * time.Millisecond, FinishedAt: ago(time.Hour)}, "took 142ms, 1h ago"},
+		{jobs.Task{State: jobs.Failed, Attempt: 3, MaxAttempts: 3, Reason: jobs.ReasonExit, ExitCode: &code, FinishedAt: ago(time.Hour)}, "exit 1 in attempt 3 of 3, 1h ago"},
+		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonLost, Losses: 4, FinishedAt: ago(time.Hour)}, "lost 4, 1h ago"},
+		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "cancelled by ann: late", FinishedAt: ago(time.Hour)}, "by ann, 1h ago"},
+		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "gone", FinishedAt: ago(time.Hour)}, "1h ago"},
+	} {
+		if got := headline(test.task, noon); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	chunk := func(stream, text string) jobs.Chunk { return jobs.Chunk{Stream: stream, Data: []byte(text)} }
+	for _, test := range []struct {
+		chunks []jobs.Chunk
+		want   []string
+	}{
+		{nil, nil},
+		{[]jobs.Chunk{chunk("stdout", "\n\n")}, nil},
+		{[]jobs.Chunk{chunk("stdout", "1\n2\n3\n4\n")}, []string{"2", "3", "4"}},
+		{[]jobs.Chunk{chunk("stdout", "one, "), chunk("stdout", "two"), chunk("stderr", "three\n")}, []string{"one, two", "three"}},
+		{[]jobs.Chunk{chunk("stdout", " 10 %\r 50 %\r100 %\r\ndone\r\n\tat x")}, []string{"100 %", "done", "    at x"}},
+		{[]jobs.Chunk{chunk("stdout", "a\n\nb")}, []string{"a", "", "b"}},
+	} {
+		if got := lastLines(test.chunks, 3); !slices.Equal(got, test.want) {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}

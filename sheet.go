@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// draw shows a task to people.
+func (s *sheet) draw(p *printer) {
+	t := s.task
+	p.print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.out.paint(stateColour(string(t.State)), string(t.State)), safe(headline(t, s.now))))
+	for _, line := range s.facts() {
+		p.print(fitFacts(line, p.out.width))
+	}
+	if len(s.attempts) > 0 {
+		p.print("\n")
+		s.drawAttempts(p)
+	}
+	if len(s.tail) > 0 {
+		p.print("\n")
+		if t.State == jobs.Running {
+			p.print("  the attempt before ended with\n")
+		}
+		for _, line := range s.tail {
+			p.print("  " + cut(safe(line), p.out.width-2) + "\n")
+		}
+	} else if len(s.attempts) > 0 {
+		p.print("\n")
+	}
+	p.note("  %s", strings.Join(s.hints(), "     "))
+}
+
+// headline says how a task stands.
+func headline(t jobs.Task, now time.Time) string {
+	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
+	lasted, _ := duration(t, now)
+	var parts []string
+	switch word := note(t, now); {
+	case t.State == jobs.Running:
+		parts = []string{attempt, "for " + took(lasted), word}
+	case t.State == jobs.Retrying:
+		parts = []string{attempt + " failed", "next " + word}
+	case t.State == jobs.Scheduled && t.RunAt.After(now):
+		parts = []string{"starts " + word}
+	case t.State == jobs.Completed:
+		parts = []string{"took " + took(lasted), age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Failed && t.Reason != jobs.ReasonLost && t.Reason != jobs.ReasonShutdown:
+		parts = []string{word + " in " + attempt, age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State.Finished():
+		parts = []string{word, age(now.Sub(t.FinishedAt)) + " ago"}
+	default: // it may start
+		parts = []string{ending(t.Reason, t.ExitCode, t.Signal), "due " + age(now.Sub(t.RunAt)) + " ago"}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
+}
+
+// fact is a line, or a part of one, of what is known about a task.
+type fact struct{ key, value string }
+
+// facts lists them, line by line.
+func (s *sheet) facts() [][]fact {
+	t := s.task
+	var lines [][]fact
+	add := func(line ...fact) { lines = append(lines, line) }
+	or := func(text string) string {
+		if text == "" {
+			return "–"
+		}
+		return text
+	}
+	if t.Label != "" {
+		add(fact{"label", t.Label})
+	}
+	if t.Job == jobs.CommandJob {
+		unlabelled := t
+		unlabelled.Label = ""
+		add(fact{"command", jobText(unlabelled)})
+		add(fact{"path", or(t.Path)}, fact{"cwd", or(t.Cwd)})
+	} else {
+		add(fact{"job", t.Job})
+		add(fact{"args", or(compact(t.Args))})
+	}
+	add(fact{"queue", t.Queue}, fact{"priority", fmt.Sprint(t.Priority)}, fact{"lane", or(t.Lane)})
+	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), age(s.now.Sub(t.CreatedAt)))
+	if t.CreatedBy != "" {
+		created += " by " + t.CreatedBy
+	}
+	add(fact{"created", created})
+	if t.UniqueKey != "" {
+		add(fact{"unique", t.UniqueKey})
+	}
+	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
+		add(fact{"expires", clock(t.ExpiresAt, s.now)})
+	}
+	if options := s.options(); len(options) > 0 {
+		add(fact{"options", strings.Join(options, ", ")})
+	}
+	if len(s.input) > 0 {
+		add(fact{"input", string(s.input)})
+	}
+	if t.Result != nil {
+		add(fact{"result", compact(t.Result)})
+	}
+	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // those are in the table
+		add(fact{"error", t.Error})
+	}
+	if s.why != "" {
+		add(fact{"why", s.why})
+	}
+	return lines
+}
+
+// options lists the rules of a task that somebody chose.
+func (s *sheet) options() (list []string) {
+	t := s.task
+	add := func(chosen bool, format string, args ...any) {
+		if chosen {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	add(t.Timeout > 0, "timeout %s", exact(t.Timeout))
+	add(t.KillAfter != jobs.DefaultKillAfter, "kill after %s", exact(t.KillAfter))
+	add(t.MaxAttempts > 0, "max attempts %d", t.MaxAttempts)
+	add(t.MaxLosses != jobs.DefaultMaxLosses, "max losses %d", t.MaxLosses)
+	if b := t.Backoff; b != jobs.DefaultBackoff {
+		add(b.Strategy == jobs.DefaultBackoff.Strategy, "backoff %s", exact(b.Delay))
+		add(b.Strategy != jobs.DefaultBackoff.Strategy, "backoff %s %s", b.Strategy, exact(b.Delay))
+		add(b.Max != jobs.DefaultBackoff.Max, "at most %s", exact(b.Max))
+	}
+	add(t.RetryOn != "", "retry on %s", t.RetryOn)
+	add(t.OutputLimit != jobs.DefaultOutputLimit, "output limit %s", exactSize(t.OutputLimit))
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		value := "•••"
+		if s.reveal {
+			value = t.Env[name]
+		}
+		add(true, "env %s=%s", name, value)
+	}
+	add(t.EnvFile != "", "env file %s", t.EnvFile)
+	add(t.InputBytes > 0, "input %s", size(t.InputBytes))
+	return list
+}
+
+// fitFacts draws a line of facts, or each of them on a line of its own where they do not fit. Further lines of a value stand
+// below its first.
+func fitFacts(line []fact, width int) string {
+	const key, value = 10, 21
+	text, at := "", 0
+	for i, f := range line {
+		part := fmt.Sprintf("  %-*s%s", key, f.key, strings.ReplaceAll(safeLines(f.value), "\n", "\n"+strings.Repeat(" ", 2+key)))
+		if i > 0 {
+			part = f.key + "  " + safe(f.value)
+			at = max(2+key+value*i, cells(text)+2)
+			text += strings.Repeat(" ", at-cells(text))
+		}
+		text += part
+	}
+	if len(line) == 1 || cells(text) <= width {
+		return text + "\n"
+	}
+	text = ""
+	for _, f := range line {
+		text += fitFacts([]fact{f}, width)
+	}
+	return text
+}
+
+// lastAttempts is how many of its attempts show shows.
+const lastAttempts = 20
+
+func (s *sheet) drawAttempts(p *printer) {
+	shown := s.attempts[max(len(s.attempts)-lastAttempts, 0):]
+	if hidden := len(s.attempts) - len(shown); hidden > 0 {
+		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", plural(hidden, "attempt"), s.task.ID))
+	}
+	t := table{columns: []column{{name: "  TRY", right: true}, {name: "STARTED", leaves: 2}, {name: "TIME", right: true},
+		{name: "RESULT"}, {name: "WORKER", leaves: 1}, {name: "OUTPUT", right: true}}}
+	for _, a := range shown {
+		result := string(a.State)
+		if a.State == jobs.Failed {
+			result = ending(a.Reason, a.ExitCode, a.Signal)
+		}
+		output := size(a.OutputBytes)
+		if a.State == jobs.Running {
+			output = "" // counted at the end
+		}
+		t.rows = append(t.rows, []string{fmt.Sprint(a.Attempt), clock(a.StartedAt, s.now), took(a.Duration), result, a.Worker, output})
+	}
+	p.table(t)
+}
+
+// hints are commands that one may want next.
+func (s *sheet) hints() (list []string) {
+	t := s.task
+	if len(s.attempts) > 0 {
+		list = append(list, fmt.Sprintf("logs: runner logs %d", t.ID))
+	}
+	switch {
+	case t.State == jobs.Retrying || t.State == jobs.Scheduled:
+		list = append(list, fmt.Sprintf("now: runner retry %d", t.ID))
+	case t.State.Finished():
+		list = append(list, fmt.Sprintf("again: runner retry %d", t.ID))
+	}
+	if !t.State.Finished() {
+		list = append(list, fmt.Sprintf("stop: runner cancel %d", t.ID))
+	}
+	return list
+}
+
+// lastLines returns the last n lines of an attempt's output as a terminal would leave them: a line that was overwritten is
+// what it was last. The lines are not safe.
+func lastLines(chunks []jobs.Chunk, n int) []string {
+	var text []byte
+	for i, c := range chunks {
+		if i > 0 && c.Stream != chunks[i-1].Stream && len(text) > 0 && text[len(text)-1] != '\n' {
+			text = append(text, '\n') // the streams are not one text
+		}
+		text = append(text, c.Data...)
+	}
+	var lines []string
+	for text = bytes.TrimRight(text, "\r\n\t "); len(text) > 0 && len(lines) < n; {
+		var line []byte
+		if at := bytes.LastIndexByte(text, '\n'); at >= 0 {
+			text, line = text[:at], text[at+1:]
+		} else {
+			text, line = nil, text
+		}
+		line = bytes.TrimRight(line, "\r")
+		line = line[bytes.LastIndexByte(line, '\r')+1:]
+		lines = append(lines, strings.ReplaceAll(string(line), "\t", "    "))
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+// compact is JSON on one line.
+func compact(text json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return string(text)
+	}
+	return b.String()
+}

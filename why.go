@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// why says in one sentence what an unfinished task waits for, or where it runs (cli.md 5.6); it is empty for a finished one.
+// ahead is how many tasks of its queue start before it; workers are those that gave a sign of life lately.
+func why(t jobs.Task, ahead int, workers []runner.WorkerInfo, now time.Time) string {
+	switch {
+	case t.State.Finished():
+		return ""
+	case t.State == jobs.Running:
+		return whereItRuns(t, workers, now)
+	case t.RunAt.After(now) && t.State == jobs.Retrying:
+		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", clock(t.RunAt, now), took(rounded(t.RunAt.Sub(t.UpdatedAt))))
+	case t.RunAt.After(now) && t.State == jobs.Scheduled:
+		return "runs at " + clock(t.RunAt, now)
+	}
+	var draining []string
+	ready := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool {
+		state := workerState(w, now)
+		if state == workerDraining {
+			draining = append(draining, w.Name)
+		}
+		return state != workerReady
+	})
+	if len(ready) == 0 && len(draining) > 0 {
+		return "no worker runs (" + strings.Join(draining, ", ") + ": draining)"
+	}
+	if len(ready) == 0 {
+		return "no worker runs"
+	}
+	serving := slices.DeleteFunc(ready, func(w runner.WorkerInfo) bool { return !serves(w, t.Queue) })
+	if len(serving) == 0 {
+		return "no worker serves queue " + t.Queue
+	}
+	able := slices.DeleteFunc(serving, func(w runner.WorkerInfo) bool { return !slices.Contains(w.Jobs, t.Job) })
+	if len(able) == 0 {
+		return "no worker has job " + t.Job
+	}
+	busy, slots := busySlots(able)
+	return fmt.Sprintf("behind %s, %d/%d slots busy", plural(ahead, "task"), busy, slots)
+}
+
+func whereItRuns(t jobs.Task, workers []runner.WorkerInfo, now time.Time) string {
+	at := slices.IndexFunc(workers, func(w runner.WorkerInfo) bool { return w.ID == t.WorkerID })
+	gone := at < 0 || workerState(workers[at], now) == workerLost
+	switch {
+	case gone && t.LeaseExpiresAt.Before(now) && !slices.ContainsFunc(workers, func(w runner.WorkerInfo) bool { return workerState(w, now) != workerLost }):
+		return fmt.Sprintf("%s is gone, and no worker runs that could take over", t.Worker)
+	case gone && t.LeaseExpiresAt.Before(now):
+		return fmt.Sprintf("%s is gone; another worker will take over", t.Worker)
+	}
+	text := fmt.Sprintf("running on %s for %s", t.Worker, took(now.Sub(t.StartedAt)))
+	if !t.CancelRequestedAt.IsZero() {
+		text += fmt.Sprintf(", asked to stop %s ago", age(now.Sub(t.CancelRequestedAt)))
+	}
+	return text
+}
+
+// serves says whether a worker takes tasks of a queue.
+func serves(w runner.WorkerInfo, queue string) bool {
+	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q runner.QueueMax) bool { return q.Queue == queue })
+}
+
+func busySlots(workers []runner.WorkerInfo) (busy, slots int) {
+	for _, w := range workers {
+		busy += len(w.Running)
+		slots += w.Slots
+	}
+	return busy, slots
+}
+
+// clock is a moment for people, in their zone: only the time if that is today.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// rounded is a duration as it was meant: the 47.78s until a time in whole seconds are 48s.
+func rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d
+	}
+	return d.Round(time.Second)
+}
+
+// plural is a number of things: 1 task, 1,203 tasks.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return count(int64(n)) + " " + thing + "s"
+}
