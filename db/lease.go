@@ -26,9 +26,11 @@ WHERE worker_id = ? AND state = 'running' AND cancel_requested_at IS NOT NULL`
 const selectLeases = `SELECT tasks.id, tasks.generation_id, tasks.worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
 FROM tasks LEFT JOIN workers ON workers.id = tasks.worker_id WHERE tasks.state = 'running' AND tasks.worker_id <> ?`
 
-// selectLost reads task [1] if it still is the claim of generation [2] of worker [3] with lease [4].
-const selectLost = `SELECT ` + taskColumns + ` FROM tasks
-WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running' AND lease_expires_at = ?`
+// selectClaim reads task [1] if it still is the claim of generation [2] of worker [3].
+const selectClaim = `SELECT ` + taskColumns + ` FROM tasks WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
+
+// selectLost is selectClaim for a lease that still is [4].
+const selectLost = selectClaim + ` AND lease_expires_at = ?`
 
 // ClaimID names one claim of a task: its later writes carry both numbers.
 type ClaimID struct {
@@ -77,16 +79,21 @@ func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
 	return claims, explain(err, w.db.path)
 }
 
-// Release gives back claims that were never started.
+// Release gives back claims that were never started, and cancels those of them that someone wants cancelled.
 func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
+		list := make([]Finish, 0, len(claims))
 		for _, c := range claims {
-			f := Finish{Task: jobs.Task{ID: c.ID, GenerationID: c.GenerationID}, Release: true}
-			if _, err := t.finishOne(w.id, &f, now); err != nil {
+			var rows []row
+			if err := t.list(&rows, selectClaim, c.ID, c.GenerationID, w.id); err != nil {
 				return err
 			}
+			for i := range rows {
+				list = append(list, Finish{Task: rows[i].task(), Release: true})
+			}
 		}
-		return nil
+		_, err := t.finish(w.id, list, now)
+		return err
 	})
 }
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // hub tells everyone in this process who waits for a change of the database that there may be one: a commit of any process,
@@ -38,19 +39,26 @@ func (h *hub) subscribe(ctx context.Context) (notices <-chan struct{}, stop func
 func (h *hub) start(ctx context.Context) {
 	ctx, h.stop = context.WithCancel(ctx)
 	commits, err := h.watch(ctx)
-	if err != nil || commits == nil {
-		return // those who wait look every second anyway
+	if err != nil { // look every now and then instead
+		ticker := time.NewTicker(time.Second)
+		h.done.Go(func() { <-ctx.Done(); ticker.Stop() })
+		h.done.Go(func() { forward(ctx, ticker.C, h.tell) })
+		return
 	}
-	h.done.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-commits:
-				h.tell()
-			}
+	if commits != nil {
+		h.done.Go(func() { forward(ctx, commits, h.tell) })
+	}
+}
+
+func forward[T any](ctx context.Context, from <-chan T, tell func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-from:
+			tell()
 		}
-	})
+	}
 }
 
 // tell tells everyone: there was a commit, or this process has changed something.

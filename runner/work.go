@@ -81,7 +81,9 @@ type engine struct {
 	look      bool          // somebody else may have changed something
 	more      bool          // the last claim may have left something
 	empty     bool          // the last turn looked, and found nothing
-	pause     time.Duration // before the next turn: after an error, or when the machine has no room for commands
+	pause     time.Duration // the last one, after an error
+	resumeAt  time.Time     // no turn before it: after an error, or when the machine has no room for commands
+	sweptAt   time.Time     // when ghosts were last looked for
 	failures  int           // turns in a row that failed for good
 	finished  int
 	released  int
@@ -150,14 +152,15 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			}
 			grace = time.After(max(e.r.options.Grace, 0))
 		}
-		if e.pause == 0 && (len(e.unsettled) > 0 || e.more && !stopping && e.free() > 0) {
+		if !e.resting() && (len(e.unsettled) > 0 || e.more && !stopping && e.free() > 0) {
 			if err := e.turn(write, stopping); err != nil {
 				e.stopAll(jobs.ErrShutdown, true)
+				e.awaitEnds()
 				return err
 			}
 			continue // what became free, or what ended meanwhile, is looked at again without waiting
 		}
-		if e.idle() && (stopping || e.untilEmpty && e.pause == 0 && !e.isDue()) {
+		if e.idle() && (stopping || e.untilEmpty && !e.resting() && !e.isDue()) {
 			if stopping || e.empty {
 				return e.verdict(aborted)
 			}
@@ -172,9 +175,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.look, e.more = true, true
 			e.askedToCancel(write)
 		case <-timer.C:
-			e.pause = 0
 			e.look, e.more = true, true
-			e.ghosts(write)
 		case <-draining:
 		case <-grace:
 			grace = nil
@@ -188,11 +189,11 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.abandonAll()
 		}
 		timer.Stop()
+		e.sweep(write)
 	}
 }
 
 const (
-	longestSleep = time.Minute            // so that a jump of the wall clock delays nothing for longer
 	firstPause   = 20 * time.Millisecond  // after an error
 	longestPause = 2 * time.Second        //
 	abortWait    = 700 * time.Millisecond // for killed attempts to end before they are given up
@@ -212,15 +213,19 @@ func (e *engine) idle() bool { return len(e.running) == 0 && len(e.unsettled) ==
 
 func (e *engine) isDue() bool { return e.more || !e.nextDue.IsZero() && !e.nextDue.After(now()) }
 
+func (e *engine) resting() bool { return now().Before(e.resumeAt) }
+
+func (e *engine) rest(d time.Duration) { e.resumeAt = now().Add(d) }
+
 // sleep is how long there is nothing to do unless something happens.
 func (e *engine) sleep(stopping bool) time.Duration {
 	switch {
-	case e.pause > 0:
-		return e.pause
+	case e.resting():
+		return e.resumeAt.Sub(now())
 	case stopping || e.nextDue.IsZero():
-		return longestSleep
-	default:
-		return min(max(e.nextDue.Sub(now()), 0)+time.Millisecond, longestSleep) // times in the file are whole milliseconds
+		return e.r.options.Lease / 6
+	default: // times in the file are whole milliseconds; a jump of the wall clock delays nothing for long
+		return min(max(e.nextDue.Sub(now()), 0)+time.Millisecond, e.r.options.Lease/6)
 	}
 }
 
@@ -279,7 +284,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	e.more = free > 0 && len(done.Claimed) == free
 	e.empty = look && free > 0 && len(done.Claimed) == 0
 	if free == 0 && !stopping && len(settled) == 0 { // beats fail: the loop must not spin while they do
-		e.pause = firstPause
+		e.rest(firstPause)
 	}
 	return e.start(ctx, done.Claimed, sent)
 }
@@ -287,6 +292,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 // failed decides what an error of a turn means. Whatever it was, the finishes are kept and written again: that is safe.
 func (e *engine) failed(err error) error {
 	e.pause = min(max(2*e.pause, firstPause), longestPause)
+	e.rest(e.pause)
 	if errors.Is(err, jobs.ErrBusy) || errors.Is(err, jobs.ErrFull) || errors.Is(err, jobs.ErrUnknown) {
 		e.log.Warn("cannot write, will try again", "err", err, "waiting", len(e.unsettled))
 		e.failures = 0
@@ -356,7 +362,7 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 	case a.release:
 		e.released++
 		if a.trouble != nil {
-			e.pause = max(e.pause, firstPause*10) // the machine has no room: claim later
+			e.rest(10 * firstPause) // the machine has no room: claim later
 			e.log.Warn("cannot start commands now, given back", "task", a.task.ID, "err", a.trouble)
 		}
 	default:
@@ -413,21 +419,36 @@ func (e *engine) askedToCancel(ctx context.Context) {
 	}
 }
 
-// ghosts gives back tasks that the database says are this worker's and that it does not run: the answer to their claim was lost.
-// It is called by the loop between turns, when no claim is under way.
-func (e *engine) ghosts(ctx context.Context) {
+// sweep gives back ghosts every sixth of a lease: tasks that the database says are this worker's and that it does not run, because
+// the answer to their claim was lost. It belongs to the loop, so that no claim is under way.
+func (e *engine) sweep(ctx context.Context) {
+	at := now()
+	if at.Sub(e.sweptAt) < e.r.options.Lease/6 {
+		return
+	}
+	e.sweptAt = at
 	owned, err := e.worker.Owned(ctx)
 	if err != nil {
 		return // told by the next write
 	}
-	e.mu.Lock()
 	ghosts := slices.DeleteFunc(owned, func(c db.ClaimID) bool { return e.running[c] != nil })
-	e.mu.Unlock()
 	if len(ghosts) == 0 {
 		return
 	}
 	e.log.Warn("giving back tasks whose claim was not answered", "tasks", len(ghosts))
 	if err := e.worker.Release(ctx, ghosts, now()); err != nil {
 		e.log.Warn("cannot give back tasks", "err", err)
+	}
+}
+
+// awaitEnds waits a moment for attempts that were killed, so that none is left when Work returns.
+func (e *engine) awaitEnds() {
+	over := time.After(abortWait)
+	for left := len(e.running) - len(e.unsettled); left > 0; left-- {
+		select {
+		case <-e.ended:
+		case <-over:
+			return
+		}
 	}
 }
