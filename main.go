@@ -47,9 +47,9 @@ func commands(a *app) []*cli.Command {
 		showCommand(a),
 		later("See", "logs", "what a task printed (-f to follow)"),
 		later("Steer", "wait", "block until tasks finish"),
-		later("Steer", "cancel", "stop tasks that wait or run"),
-		later("Steer", "retry", "run finished tasks again"),
-		later("Steer", "delete", "forget finished tasks", "rm"),
+		cancelCommand(a),
+		retryCommand(a),
+		deleteCommand(a),
 		later("", "completion", "bash, zsh, fish or powershell"),
 	}
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func cancelCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "cancel", Category: "Steer", Usage: "stop tasks that wait or run",
+		UsageText: "runner cancel ID...|SELECTOR [--now] [--no-wait] [--reason TEXT]",
+		Description: `A task that waits is cancelled at once. A command that runs gets SIGTERM, and
+SIGKILL after its --kill-after, with every process of its group; the context of
+a function ends. Returns when that is true: nothing of the tasks runs any more.
+A filter selects unfinished tasks only. A task that has finished stays as it is.
+
+Prints a line per task: id and state. A filter that selects several tasks asks
+on a terminal, and elsewhere needs --yes.
+
+EXAMPLES
+  runner cancel 1041 1039
+  runner cancel -q media --reason "disk is full"
+  runner cancel -s running --job email.send --yes
+
+EXIT STATUS
+  0   the tasks do not run, and will not; also when a filter selects none
+  1   no database, or the answer was no
+  2   usage; nothing was changed
+  3   some of the ids do not exist; the others are done
+  75  the database is busy, or the disk is full`,
+		Flags: a.steeringOptions(
+			boolOption("now", "SIGKILL at once"),
+			boolOption("no-wait", "do not wait until running tasks have stopped"),
+			textOption("reason", "TEXT", "kept with the task and shown", "")),
+		Action: func(c *cli.Context) error {
+			o, err := readCancelOptions(c, a.now())
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runCancel(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type cancelOptions struct {
+	steering
+	how    runner.CancelOptions
+	noWait bool
+}
+
+func readCancelOptions(c *cli.Context, now time.Time) (cancelOptions, error) {
+	s, err := readSteering(c, now, "cancel", "cancelled")
+	s.only(jobs.Unfinished(), jobs.Unfinished())
+	return cancelOptions{steering: s, how: runner.CancelOptions{Now: get[bool](c, "now"), Reason: get[string](c, "reason")},
+		noWait: get[bool](c, "no-wait")}, err
+}
+
+func runCancel(ctx context.Context, r *runner.Runner, p *printer, o cancelOptions) error {
+	ids, err := o.tasks(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return o.preview(ctx, r, p, ids, func(jobs.Task) string { return "" })
+	}
+	began := p.now()
+	out := newOutcomes(p, &o.steering, ids)
+	var stopping []jobs.Task
+	for part := range slices.Chunk(ids, steerMost) {
+		if _, err := r.Cancel(ctx, part, o.how); err != nil {
+			return err
+		}
+		tasks, err := tasksByID(ctx, r, part)
+		if err != nil {
+			return err
+		}
+		for _, id := range part {
+			t, there := tasks[id]
+			switch {
+			case !there:
+				out.missing = append(out.missing, id)
+			case !isStopping(t):
+				out.line(id, string(t.State), "", o.record(p, t))
+			case o.noWait:
+				out.line(id, string(t.State), "stopping", o.record(p, t))
+			default:
+				stopping = append(stopping, t)
+			}
+		}
+	}
+	if len(stopping) > 0 {
+		if err := o.await(ctx, r, p, out, stopping, began); err != nil {
+			return err
+		}
+	}
+	return out.end()
+}
+
+// isStopping says whether a task still runs that somebody wants cancelled.
+func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
+
+// await tells what stops, and each task when it has.
+func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *printer, out *outcomes, stopping []jobs.Task, began time.Time) error {
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	left := make([]int64, len(stopping))
+	for i, t := range stopping {
+		left[i] = t.ID
+		switch {
+		case p.json:
+		case i < outcomeLines:
+			p.say("%d stopping: %s", t.ID, o.means(t, workers))
+		case i == outcomeLines:
+			p.say("%s more stopping", count(int64(len(stopping)-i)))
+		}
+	}
+	return r.Changes(ctx, func() (bool, error) {
+		tasks, err := tasksByID(ctx, r, left)
+		if err != nil {
+			return false, err
+		}
+		left = slices.DeleteFunc(left, func(id int64) bool {
+			t, there := tasks[id]
+			switch {
+			case !there:
+				out.missing = append(out.missing, id) // deleted by somebody else
+			case isStopping(t):
+				return false
+			default:
+				out.line(id, string(t.State), "after "+took(p.now().Sub(began)), o.record(p, t))
+			}
+			return true
+		})
+		return len(left) == 0, p.flush()
+	})
+}
+
+// means says what stops a running task.
+func (o *cancelOptions) means(t jobs.Task, workers []runner.WorkerInfo) string {
+	alive := slices.ContainsFunc(workers, func(w runner.WorkerInfo) bool { return w.ID == t.WorkerID })
+	switch {
+	case len(workers) == 0:
+		return "its worker is gone, and no other runs (runner work)"
+	case !alive:
+		return "its worker is gone; another one takes over"
+	case t.Job != jobs.CommandJob:
+		return "its function is told"
+	case t.CancelNow || t.KillAfter == 0:
+		return "SIGKILL sent"
+	}
+	return "SIGTERM sent, SIGKILL in " + exact(t.KillAfter)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func deleteCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "delete", Aliases: []string{"rm"}, Category: "Steer", Usage: "forget finished tasks",
+		UsageText: "runner delete ID...|SELECTOR",
+		Description: `Forgets finished tasks, with their attempts and output. There is no way back.
+Tasks that wait or run are left alone: cancel them first. A filter selects
+finished tasks only.
+
+Prints a line per task: id and "deleted". A filter that selects several tasks
+asks on a terminal, and elsewhere needs --yes.
+
+EXAMPLES
+  runner delete 1034
+  runner delete -s completed --older-than 1w --yes
+  runner delete --all --dry-run
+
+EXIT STATUS
+  0   done; also when a filter selects none
+  1   a task has not finished; the others are deleted
+  2   usage; nothing was deleted
+  3   some of the ids do not exist; the others are deleted
+  75  the database is busy, or the disk is full`,
+		Flags: a.steeringOptions(),
+		Action: func(c *cli.Context) error {
+			o, err := readDeleteOptions(c, a.now())
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runDelete(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type deleteOptions struct{ steering }
+
+func readDeleteOptions(c *cli.Context, now time.Time) (deleteOptions, error) {
+	s, err := readSteering(c, now, "delete", "deleted")
+	s.only(jobs.Finished(), jobs.Finished())
+	return deleteOptions{s}, err
+}
+
+func runDelete(ctx context.Context, r *runner.Runner, p *printer, o deleteOptions) error {
+	ids, err := o.tasks(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return o.preview(ctx, r, p, ids, func(t jobs.Task) string {
+			if !t.State.Finished() {
+				return "it is " + string(t.State)
+			}
+			return ""
+		})
+	}
+	out := newOutcomes(p, &o.steering, ids)
+	for part := range slices.Chunk(ids, steerMost) {
+		moved, err := r.Delete(ctx, part)
+		if err != nil {
+			return err
+		}
+		for _, m := range moved {
+			switch {
+			case m.Done:
+				out.line(m.ID, "deleted", "", jsonDeleted{m.ID, true})
+			case m.State == "":
+				out.missing = append(out.missing, m.ID)
+			default:
+				out.refuse(m.ID, string(m.State), "it is "+string(m.State), jsonDeleted{m.ID, false})
+			}
+		}
+	}
+	return out.end()
+}

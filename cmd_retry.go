@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func retryCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "retry", Category: "Steer", Usage: "run finished tasks again",
+		UsageText: "runner retry ID...|SELECTOR [--in DUR]",
+		Description: `Finished tasks wait again under their ids, as if they were new: no attempts, no
+losses, no expiry; their history and output stay. Tasks that are scheduled or
+retrying become due now, their counts kept. A running task is left alone.
+
+A filter without --state selects failed tasks; completed ones are run again by
+id only. Prints a line per task: id and state. A filter that selects several
+tasks asks on a terminal, and elsewhere needs --yes.
+
+EXAMPLES
+  runner retry 1037
+  runner retry -s failed --since 1h
+  runner retry -q mail --in 10m --yes
+
+EXIT STATUS
+  0   done; also when a filter selects none
+  1   a task is running, or its unique key belongs to another unfinished task;
+      the others are done
+  2   usage; nothing was changed
+  3   some of the ids do not exist; the others are done
+  75  the database is busy, or the disk is full`,
+		Flags: a.steeringOptions(durationOption("in", "start them so much later", 0)),
+		Action: func(c *cli.Context) error {
+			o, err := readRetryOptions(c, a.now())
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runRetry(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type retryOptions struct {
+	steering
+	in time.Duration
+}
+
+func readRetryOptions(c *cli.Context, now time.Time) (retryOptions, error) {
+	s, err := readSteering(c, now, "retry", "retried")
+	o := retryOptions{steering: s, in: get[time.Duration](c, "in")}
+	if err == nil && o.in > jobs.MaxDelay {
+		return o, usage("--in %s is too long: at most 10 years", exact(o.in))
+	}
+	possible := slices.DeleteFunc(jobs.States(), func(state jobs.State) bool { return state == jobs.Completed })
+	o.only([]jobs.State{jobs.Failed}, possible)
+	if err == nil && o.nothing {
+		return o, usage("completed tasks are run again by id only").hint("runner retry 1042")
+	}
+	return o, err
+}
+
+func runRetry(ctx context.Context, r *runner.Runner, p *printer, o retryOptions) error {
+	ids, err := o.tasks(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		return o.preview(ctx, r, p, ids, func(t jobs.Task) string {
+			if t.State == jobs.Running {
+				return whyRunning
+			}
+			return ""
+		})
+	}
+	out := newOutcomes(p, &o.steering, ids)
+	for part := range slices.Chunk(ids, steerMost) {
+		moved, err := r.Retry(ctx, part, o.in)
+		if err != nil {
+			return err
+		}
+		var tasks map[int64]jobs.Task // of the records
+		if p.json {
+			if tasks, err = tasksByID(ctx, r, part); err != nil {
+				return err
+			}
+		}
+		for _, m := range moved {
+			state, record := string(m.State), o.record(p, tasks[m.ID])
+			switch {
+			case m.State == "":
+				out.missing = append(out.missing, m.ID)
+			case m.Taken:
+				out.refuse(m.ID, state, "its unique key belongs to another task", record)
+			case !m.Done && m.State == jobs.Running:
+				out.refuse(m.ID, state, whyRunning, record)
+			case !m.Done:
+				out.refuse(m.ID, state, "it is "+state, record)
+			case m.State == jobs.Scheduled:
+				out.line(m.ID, state, "in "+exact(o.in), record)
+			default:
+				out.line(m.ID, state, "", record)
+			}
+		}
+	}
+	return out.end()
+}
