@@ -64,7 +64,11 @@ func (d *DB) open(ctx context.Context) error {
 	}
 	var err error
 	// The writer's connection never waits inside SQLite, whose back-off starves beside a busy process: begin tries again itself.
-	if d.write, err = connect(d.path, "rw", 1, "busy_timeout(0)", level, "journal_size_limit(67108864)"); err != nil {
+	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)"}
+	if d.options.ReadOnly {
+		pragmas = append(pragmas, "query_only(1)")
+	}
+	if d.write, err = connect(d.path, "rw", 1, pragmas...); err != nil {
 		return err
 	}
 	if d.read, err = connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)"); err != nil {
@@ -75,8 +79,11 @@ func (d *DB) open(ctx context.Context) error {
 	}
 	var have int
 	err = d.patiently(func() error { have, err = version(ctx, d.conn, d.path); return err })
-	if err != nil || have == SchemaVersion() {
+	switch {
+	case err != nil || have == SchemaVersion():
 		return err
+	case d.options.ReadOnly:
+		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
 	}
 	return d.initialise(ctx)
 }

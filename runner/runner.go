@@ -27,6 +27,8 @@ const (
 type Options struct {
 	// MustExist makes Open fail with jobs.ErrNoDatabase rather than create the file. Defaults to false.
 	MustExist bool
+	// ReadOnly makes Open neither create nor upgrade the file, and every write fail. Defaults to false.
+	ReadOnly bool
 	// BusyTimeout is how long a write waits while other processes hold the file's lock. Defaults to 5 s.
 	BusyTimeout time.Duration
 	// Sync says how far a commit goes. Defaults to Full.
@@ -99,7 +101,7 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	if options.Lease < MinLease {
 		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Try: "at least 5s"}
 	}
-	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist, Normal: options.Sync == Normal, BusyTimeout: options.BusyTimeout})
+	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal, BusyTimeout: options.BusyTimeout})
 	if err != nil {
 		return nil, err
 	}
