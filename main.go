@@ -42,7 +42,7 @@ func commands(a *app) []*cli.Command {
 	return []*cli.Command{
 		later("Run tasks", "enqueue", "add a task (or many: --batch)"),
 		workCommand(a),
-		later("See", "status", "queues, workers, what is wrong"),
+		statusCommand(a),
 		listCommand(a),
 		showCommand(a),
 		later("See", "logs", "what a task printed (-f to follow)"),

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// sampleStatus is the sample of cli.md 5.4, without what is not there yet: paused queues and schedules.
+func sampleStatus() standing {
+	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
+		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
+			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done},
+			Jobs: map[string]int{"command": pending}}
+		if oldest > 0 {
+			q.Oldest = noon.Add(-oldest)
+		}
+		return q
+	}
+	s := standing{path: "/var/lib/runner/runner.db", dbSize: 84_000_000, now: noon, alive: 1, busy: 2, slots: 4,
+		queues: []runner.Queue{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
+			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
+		workers: []runner.WorkerInfo{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
+			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
+	s.problems = problems(s.queues, s.workers, noon)
+	return s
+}
+
+func drawnStatus(columns int, s standing) string {
+	p, out, _ := testPrinter(columns)
+	s.draw(p)
+	p.flush()
+	return out.String()
+}
+
+func TestStatusLooksLikeTheSample(t *testing.T) {
+	for columns, want := range map[int]string{80: `● 1 worker, 2 of 4 slots busy           /var/lib/runner/runner.db  84 MB
+
+QUEUE    PENDING  SCHED  BLOCK  RETRY  RUN  FAILED 24H  DONE 24H  OLDEST
+default        3      1      0      1    1           4     1,284     11m
+mail           0      0      0      0    0           0       392       –
+media        118      0      2      0    1           0        77   2h14m
+
+WORKER    SLOTS  QUEUES  UP  SEEN
+web1:811    2/4  all     6d  1s ago
+
+! 4 tasks failed in default in 24h   runner list -q default -s failed --since 1d
+`, 40: `● 1 worker, 2 of 4 slots busy
+  /var/lib/runner/runner.db  84 MB
+
+QUEUE    PENDING  RUN  FAILED 24H
+default        3    1           4
+mail           0    0           0
+media        118    1           0
+
+WORKER    SLOTS  QUEUES  UP  SEEN
+web1:811    2/4  all     6d  1s ago
+
+! 4 tasks failed in default in 24h
+    runner list -q default -s failed
+    --since 1d
+`} {
+		if got := drawnStatus(columns, sampleStatus()); got != want {
+			t.Errorf("%d columns:\n%s\nwant\n%s", columns, got, want)
+		}
+	}
+}
+
+func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
+	s := sampleStatus()
+	s.path = "/srv/映画/" + strings.Repeat("👩‍👩‍👧 家族/", 20) + "runner.db"
+	s.queues[0].Queue, s.queues[1].Counts[jobs.Scheduled], s.queues[2].Counts[jobs.Pending] = strings.Repeat("q", jobs.MaxName), math.MaxInt32, math.MaxInt32
+	s.workers[0].Name, s.workers[0].Queues = strings.Repeat("働く\x1b", 30), []runner.QueueMax{{Queue: "media", Max: 2}, {Queue: strings.Repeat("q", 80)}}
+	gone := s.workers[0]
+	gone.BeatAt = noon.Add(-90 * time.Second)
+	s.workers = append(s.workers, gone)
+	s.problems = problems(s.queues, s.workers, noon)
+	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
+		text := drawnStatus(columns, s)
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, drives) {
+				t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
+			}
+		}
+		if columns >= 40 && (!strings.Contains(text, "runner.db") || !strings.Contains(text, "lost")) {
+			t.Errorf("%d columns:\n%s", columns, text)
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	worker := func(more func(*runner.WorkerInfo)) runner.WorkerInfo {
+		w := runner.WorkerInfo{Name: "web1:811", Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}
+		more(&w)
+		return w
+	}
+	command := worker(func(*runner.WorkerInfo) {})
+	mail := worker(func(w *runner.WorkerInfo) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
+	sender := worker(func(w *runner.WorkerInfo) { w.Jobs = []string{"email.send"} })
+	lost := worker(func(w *runner.WorkerInfo) { w.Name, w.BeatAt, w.Running = "my web", noon.Add(-90*time.Second), []int64{7} })
+	draining := worker(func(w *runner.WorkerInfo) { w.Draining = true })
+	queue := func(name string, states map[jobs.State]int, byJob map[string]int) runner.Queue {
+		return runner.Queue{Queue: name, Counts: states, Jobs: byJob}
+	}
+	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
+	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 1, jobs.Completed: 9}}
+	for _, test := range []struct {
+		queues  []runner.Queue
+		workers []runner.WorkerInfo
+		want    []jsonProblem
+	}{
+		{nil, nil, nil},
+		{[]runner.Queue{waits}, nil, []jsonProblem{{"no_worker", "no worker runs, and 4 tasks wait", "runner work"}}},
+		{[]runner.Queue{waits}, []runner.WorkerInfo{draining}, []jsonProblem{{"no_worker", "no worker runs, and 4 tasks wait", "runner work"}}},
+		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.WorkerInfo{lost}, []jsonProblem{
+			{"lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'"},
+			{"no_worker", "no worker runs, and 1 task waits", "runner work"}}},
+		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.WorkerInfo{mail},
+			[]jsonProblem{{"no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media"}}},
+		{[]runner.Queue{waits}, []runner.WorkerInfo{command}, []jsonProblem{
+			{"no_job", "no worker of queue mail has job email.send, and 2 tasks wait", "runner list -q mail -j email.send -s pending"}}},
+		{[]runner.Queue{waits}, []runner.WorkerInfo{sender}, []jsonProblem{
+			{"no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail"}}},
+		{[]runner.Queue{waits}, []runner.WorkerInfo{sender, mail}, nil},
+		{[]runner.Queue{failed}, []runner.WorkerInfo{command}, []jsonProblem{
+			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d"}}},
+	} {
+		got := problems(test.queues, test.workers, noon)
+		if got == nil || len(got) != len(test.want) {
+			t.Errorf("%+v, want %+v", got, test.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != test.want[i] {
+				t.Errorf("%+v, want %+v", got[i], test.want[i])
+			}
+		}
+	}
+}
+
+// --follow draws at once, and ends with its context.
+func TestStatusFollows(t *testing.T) {
+	r := testRunner(t)
+	p, out, _ := testPrinter(80)
+	ctx, cancel := context.WithCancel(t.Context())
+	p.out.Writer = writerFunc(func(data []byte) (int, error) { cancel(); return out.Write(data) })
+	p.answer.Reset(p.out)
+	if err := runStatus(ctx, r, p, statusOptions{follow: true}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\x1b[H\x1b[J✗ no worker"; !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), want) != 1 {
+		t.Errorf("%q", out)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(data []byte) (int, error) { return f(data) }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// problems lists what somebody should look at, each with the command to type. workers are those that gave a sign of life
+// lately.
+func problems(queues []runner.Queue, workers []runner.WorkerInfo, now time.Time) []jsonProblem {
+	list := []jsonProblem{}
+	add := func(code, try, format string, args ...any) {
+		list = append(list, jsonProblem{Code: code, Message: fmt.Sprintf(format, args...), Try: try})
+	}
+	var ready []runner.WorkerInfo
+	for _, w := range workers {
+		switch state := workerState(w, now); {
+		case state == workerReady:
+			ready = append(ready, w)
+		case state == workerLost && len(w.Running) > 0:
+			add("lost_worker", "runner list -s running --worker "+shellescape.Quote(w.Name), "worker %s has not been seen for %s and holds %s",
+				w.Name, age(now.Sub(w.BeatAt)), plural(len(w.Running), "task"))
+		}
+	}
+	waiting := 0
+	for _, q := range queues {
+		for _, n := range q.Counts { // running tasks, too, if nobody is there to run them
+			waiting += n
+		}
+	}
+	if len(ready) == 0 && waiting > 0 {
+		add("no_worker", "runner work", "no worker runs, and %s", wait(waiting))
+	}
+	for _, q := range queues {
+		serving := slices.DeleteFunc(slices.Clone(ready), func(w runner.WorkerInfo) bool { return !serves(w, q.Queue) })
+		switch n := q.Counts[jobs.Pending]; {
+		case n == 0 || len(ready) == 0:
+		case len(serving) == 0:
+			add("no_queue", "runner work -q "+q.Queue, "no worker serves queue %s, and %s", q.Queue, wait(n))
+		default:
+			for _, job := range slices.Sorted(maps.Keys(q.Jobs)) {
+				if slices.ContainsFunc(serving, func(w runner.WorkerInfo) bool { return slices.Contains(w.Jobs, job) }) {
+					continue
+				}
+				try := "runner work -q " + q.Queue
+				if job != jobs.CommandJob { // the program that registers it has to run: we do not know its name
+					try = fmt.Sprintf("runner list -q %s -j %s -s pending", q.Queue, job)
+				}
+				add("no_job", try, "no worker of queue %s has job %s, and %s", q.Queue, job, wait(q.Jobs[job]))
+			}
+		}
+	}
+	for _, q := range queues {
+		if n := q.Ended[jobs.Failed]; n > 0 {
+			add("failed", fmt.Sprintf("runner list -q %s -s failed --since 1d", q.Queue), "%s failed in %s in 24h", plural(n, "task"), q.Queue)
+		}
+	}
+	return list
+}
+
+// wait is how many tasks wait: "1 task waits", "118 tasks wait".
+func wait(n int) string {
+	if n == 1 {
+		return "1 task waits"
+	}
+	return plural(n, "task") + " wait"
+}
