@@ -122,7 +122,7 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		if err != nil {
 			return s, err
 		}
-		s.tail = lastLines(chunks, tailLines)
+		s.tail = closingLines(chunks, tailLines)
 	}
 	if reveal {
 		if s.input, err = readInput(ctx, r, t); err != nil {

@@ -116,7 +116,7 @@ func TestLastLines(t *testing.T) {
 		{[]jobs.Chunk{chunk("stdout", " 10 %\r 50 %\r100 %\r\ndone\r\n\tat x")}, []string{"100 %", "done", "    at x"}},
 		{[]jobs.Chunk{chunk("stdout", "a\n\nb")}, []string{"a", "", "b"}},
 	} {
-		if got := lastLines(test.chunks, 3); !slices.Equal(got, test.want) {
+		if got := closingLines(test.chunks, 3); !slices.Equal(got, test.want) {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

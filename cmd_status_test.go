@@ -102,7 +102,9 @@ func TestProblems(t *testing.T) {
 	command := worker(func(*runner.WorkerInfo) {})
 	mail := worker(func(w *runner.WorkerInfo) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
 	sender := worker(func(w *runner.WorkerInfo) { w.Jobs = []string{"email.send"} })
-	lost := worker(func(w *runner.WorkerInfo) { w.Name, w.BeatAt, w.Running = "my web", noon.Add(-90*time.Second), []int64{7} })
+	lost := worker(func(w *runner.WorkerInfo) {
+		w.Name, w.BeatAt, w.Running = "my web", noon.Add(-90*time.Second), []int64{7}
+	})
 	draining := worker(func(w *runner.WorkerInfo) { w.Draining = true })
 	queue := func(name string, states map[jobs.State]int, byJob map[string]int) runner.Queue {
 		return runner.Queue{Queue: name, Counts: states, Jobs: byJob}

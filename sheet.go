@@ -214,9 +214,9 @@ func (s *sheet) hints() (list []string) {
 	return list
 }
 
-// lastLines returns the last n lines of an attempt's output as a terminal would leave them: a line that was overwritten is
+// closingLines returns the last n lines of an attempt's output as a terminal would leave them: a line that was overwritten is
 // what it was last. The lines are not safe.
-func lastLines(chunks []jobs.Chunk, n int) []string {
+func closingLines(chunks []jobs.Chunk, n int) []string {
 	var text []byte
 	for i, c := range chunks {
 		if i > 0 && c.Stream != chunks[i-1].Stream && len(text) > 0 && text[len(text)-1] != '\n' {
