@@ -1,0 +1,43 @@
+# Shorthands. .ci/run does not need them.
+GO        ?= go
+BENCHTIME ?= 1s
+FUZZTIME  ?= 30s
+# urfave_cli_no_docs leaves out a generator of manual pages that nothing here calls.
+BUILD     := -tags urfave_cli_no_docs -trimpath -ldflags "-s -w"
+TARGETS   := linux/amd64 linux/arm64 linux/arm darwin/arm64 windows/amd64 freebsd/amd64
+
+.PHONY: build test race lint bench fuzz cross docs ci clean
+
+build: ## bin/runner, small
+	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/runner .
+
+test:
+	$(GO) test ./...
+
+race:
+	$(GO) test -race ./...
+
+lint:
+	$(GO) vet ./...
+	golangci-lint run ./...
+
+bench: ## figures; ratios to a bare loop in the same run say more than the figures themselves
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
+
+fuzz: ## every fuzz test there is, one after the other
+	@grep -roE '^func Fuzz\w+' --include='*_test.go' . | sed -E 's,/[^/]*:func , ,' | while read -r dir name; do \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; done
+
+cross: ## dist/runner-OS-ARCH for all targets
+	@for target in $(TARGETS); do \
+		out=dist/runner-$$(echo $$target | tr / -); case $$target in windows/*) out=$$out.exe;; esac; echo $$out; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build $(BUILD) -o $$out . || exit 1; done
+
+docs: ## rewrite what is generated
+	UPDATE_DOCS=1 $(GO) test -run TestStatesAreDocumented ./jobs
+
+ci:
+	.ci/run
+
+clean:
+	rm -rf bin dist
