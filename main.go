@@ -50,7 +50,8 @@ func commands(a *app) []*cli.Command {
 		cancelCommand(a),
 		retryCommand(a),
 		deleteCommand(a),
-		later("", "completion", "bash, zsh, fish or powershell"),
+		completionCommand(a),
+		completeCommand(a),
 	}
 }
 

@@ -16,6 +16,7 @@ type commandLine struct {
 	path    []string     // its names, of groups too: "schedule", "add"
 	given   []givenOption
 	words   []string // what is neither option nor command
+	wants   *option  // the last argument is this option, and its value is missing
 
 	globals, options []*option // those known at this point
 	err              error     // the first
@@ -143,6 +144,7 @@ func (line *commandLine) flag(word string, args []string) []string {
 	case o.hint == "":
 		text = "true"
 	case len(args) == 0:
+		line.wants = o
 		line.fail(usage("%s needs a value: --%s %s", name, o.name, o.hint))
 		return args
 	default:

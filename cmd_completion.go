@@ -1,0 +1,127 @@
+package main
+
+import (
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/urfave/cli/v2"
+)
+
+// shells are those that there is a completion script for.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+var completionScripts = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript, "powershell": powershellScript}
+
+func completionCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "completion", Usage: "bash, zsh, fish or powershell", UsageText: "runner completion bash|zsh|fish|powershell",
+		Description: `Prints a script that lets a shell complete commands, options, states, queues,
+jobs, workers and recent task ids.
+
+  bash        source <(runner completion bash)           in ~/.bashrc
+  zsh         source <(runner completion zsh)            in ~/.zshrc, after compinit
+  fish        runner completion fish | source            in config.fish
+  powershell  runner completion powershell | Out-String | Invoke-Expression
+                                                         in $PROFILE
+
+EXIT STATUS
+  0  the script is on stdout
+  2  usage`,
+		Action: func(c *cli.Context) error {
+			script, ok := completionScripts[c.Args().First()]
+			if !ok || c.NArg() != 1 {
+				return usage("completion needs a shell: %s", strings.Join(shells, ", "))
+			}
+			a.printer.print(script)
+			return nil
+		},
+	}
+}
+
+// completeCommand is what the scripts call: the words after "runner" up to the cursor stand behind --. It prints a suggestion
+// on each line, a tab, and what it is.
+func completeCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "__complete", Hidden: true, Usage: "what the scripts of completion ask", UsageText: "runner __complete [--new] -- WORD...",
+		Flags: []cli.Flag{boolOption("new", "the cursor stands behind the last word: some shells lose an empty one")},
+		Action: func(c *cli.Context) error {
+			words := c.Args().Slice()
+			if get[bool](c, "new") || len(words) == 0 {
+				words = append(words, "")
+			}
+			for _, s := range a.complete(c.Context, words) {
+				if s.word == shellescape.Quote(s.word) { // the scripts insert it as it is
+					a.printer.print(s.word + "\t" + safe(s.about) + "\n")
+				}
+			}
+			return nil
+		},
+	}
+}
+
+const bashScript = `# bash completion for runner; source <(runner completion bash)
+_runner() {
+    local line=${COMP_LINE:0:COMP_POINT} breaks=${COMP_WORDBREAKS//[^=:]/} head= words word
+    IFS=$' \t\n' read -r -d '' -a words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    word=${words[${#words[@]}-1]}
+    # readline replaces only what follows the last = or :
+    [[ -n $breaks ]] && head=${word%"${word##*[$breaks]}"}
+    COMPREPLY=()
+    while IFS= read -r word; do
+        word=${word%%$'\t'*}
+        COMPREPLY+=("${word#"$head"}")
+    done < <("${words[0]/#\~\//$HOME/}" __complete -- "${words[@]:1}" 2>/dev/null)
+}
+complete -o default -F _runner runner
+`
+
+const zshScript = `#compdef runner
+# zsh completion for runner; source <(runner completion zsh)
+_runner() {
+    local line
+    local -a lines suggestions
+    lines=("${(@f)$(${(Q)words[1]} __complete -- "${(@Q)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
+    for line in $lines; do
+        suggestions+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    done
+    if (( $#suggestions )); then
+        _describe -V 'runner' suggestions
+    else
+        _files
+    fi
+}
+if [[ $funcstack[1] == _runner ]]; then
+    _runner "$@"
+else
+    compdef _runner runner
+fi
+`
+
+const fishScript = `# fish completion for runner; runner completion fish | source
+function __runner_complete
+    set -l words (commandline -opc)
+    set -l word (commandline -ct)
+    set -l suggestions ($words[1] __complete -- $words[2..-1] "$word" 2>/dev/null)
+    if test (count $suggestions) -gt 0
+        printf '%s\n' $suggestions
+    else
+        __fish_complete_path "$word"
+    end
+end
+complete -c runner -k -f -a '(__runner_complete)'
+`
+
+const powershellScript = `# PowerShell completion for runner; runner completion powershell | Out-String | Invoke-Expression
+Register-ArgumentCompleter -Native -CommandName runner -ScriptBlock {
+    param($word, $ast, $cursor)
+    $words = @($ast.CommandElements | Select-Object -Skip 1 |
+        Where-Object { $_.Extent.EndOffset -le $cursor } | ForEach-Object { $_.ToString() })
+    $new = if ($word -eq '') { @('--new') } else { @() }
+    & $ast.CommandElements[0].ToString() __complete @new -- @words 2>$null | ForEach-Object {
+        $name, $about = $_ -split [char]9, 2
+        if (-not $about) { $about = $name }
+        [System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $about)
+    }
+}
+`

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// suggestion is a word that may stand where the cursor is, and what it is.
+type suggestion struct{ word, about string }
+
+const (
+	recallWithin = 100 * time.Millisecond // or the shell's user would wait for the database
+	recallIDs    = 50
+)
+
+// complete suggests words for the last of args, which are those after "runner" up to the cursor. Without a suggestion shells
+// offer files.
+func (a *app) complete(ctx context.Context, args []string) []suggestion {
+	before, word := args[:len(args)-1], args[len(args)-1]
+	list := commands(a)
+	line, _ := permute(list, globalFlags(), before, a.getenv)
+	name, text, valued := strings.Cut(word, "=")
+	handedOn := line.command != nil && firstWord(line.path) >= 0 && (len(line.words) > firstWord(line.path) || slices.Contains(before, "--"))
+	switch {
+	case line.wants != nil:
+		return starting(word, a.optionValues(ctx, line, line.wants))
+	case handedOn: // to the command that is enqueued
+		return nil
+	case strings.HasPrefix(word, "-") && slices.Contains(before, "--"):
+		return nil
+	case strings.HasPrefix(word, "--") && valued:
+		i := slices.IndexFunc(line.options, func(o *option) bool { return "--"+o.name == name })
+		if i < 0 {
+			return nil
+		}
+		return behind(name+"=", starting(text, a.optionValues(ctx, line, line.options[i])))
+	case strings.HasPrefix(word, "-"):
+		return starting(word, optionNames(line.options))
+	case line.command == nil || line.command.Subcommands != nil:
+		if line.command != nil {
+			list = line.command.Subcommands
+		}
+		return starting(word, commandNames(list))
+	}
+	return starting(word, a.arguments(ctx, line))
+}
+
+// starting keeps the suggestions that begin with what was typed. In a list with commas only its last entry is completed.
+func starting(typed string, list []suggestion) []suggestion {
+	head := typed[:strings.LastIndexByte(typed, ',')+1]
+	typed = typed[len(head):]
+	var kept []suggestion
+	for _, s := range list {
+		if strings.HasPrefix(s.word, typed) {
+			kept = append(kept, s)
+		}
+	}
+	return behind(head, kept)
+}
+
+// behind puts a text in front of each word.
+func behind(head string, list []suggestion) []suggestion {
+	for i := range list {
+		list[i].word = head + list[i].word
+	}
+	return list
+}
+
+func commandNames(list []*cli.Command) (names []suggestion) {
+	for _, c := range list {
+		if !c.Hidden {
+			names = append(names, suggestion{c.Name, c.Usage})
+		}
+	}
+	return names
+}
+
+func optionNames(list []*option) (names []suggestion) {
+	for _, o := range list {
+		names = append(names, suggestion{"--" + o.name, o.usage})
+	}
+	return names
+}
+
+// optionValues suggests what an option may be set to.
+func (a *app) optionValues(ctx context.Context, line commandLine, o *option) (values []suggestion) {
+	switch {
+	case o.name == "state":
+		for _, state := range jobs.States() {
+			values = append(values, suggestion{word: string(state)})
+		}
+		return append(values, suggestion{"unfinished", "any of the first five"}, suggestion{"finished", "any of the last three"})
+	case strings.Contains(o.hint, "|"):
+		for word := range strings.SplitSeq(o.hint, "|") {
+			values = append(values, suggestion{word: word})
+		}
+		return values
+	case o.name == "queue":
+		return a.recall(ctx, line, recallQueues)
+	case o.name == "job":
+		return a.recall(ctx, line, recallJobs)
+	case o.name == "worker":
+		return a.recall(ctx, line, recallWorkers)
+	}
+	return nil
+}
+
+// arguments suggests words that are no options: ids of tasks in states that make sense.
+func (a *app) arguments(ctx context.Context, line commandLine) (words []suggestion) {
+	var states []jobs.State
+	switch line.command.Name {
+	case "completion":
+		for _, shell := range shells {
+			words = append(words, suggestion{word: shell})
+		}
+		return words
+	case "show", "logs", "list":
+	case "wait", "cancel":
+		states = jobs.Unfinished()
+	case "retry":
+		states = append([]jobs.State{jobs.Scheduled, jobs.Retrying}, jobs.Finished()...)
+	case "delete":
+		states = jobs.Finished()
+	default:
+		return nil
+	}
+	words = a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
+		tasks, err := r.List(ctx, jobs.Filter{States: states}, runner.Page{Limit: recallIDs})
+		for _, t := range tasks {
+			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + cut(safe(jobText(t)), 60)})
+		}
+		return ids, err
+	})
+	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.word) })
+}
+
+// recall asks the database that the line means, if it answers soon. What it cannot tell is not suggested.
+func (a *app) recall(ctx context.Context, line commandLine, ask func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
+	d, err := a.findDatabase(line.last("db"))
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, recallWithin)
+	defer cancel()
+	answer := make(chan []suggestion, 1)
+	go func() {
+		r, err := runner.Open(ctx, d.path, runner.Options{ReadOnly: true, BusyTimeout: recallWithin})
+		if err != nil {
+			answer <- nil
+			return
+		}
+		defer r.Close()
+		list, err := ask(ctx, r)
+		if err != nil {
+			list = nil
+		}
+		answer <- list
+	}()
+	select {
+	case list := <-answer:
+		return list
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
+	queues, err := r.Queues(ctx)
+	for _, q := range queues {
+		about := count(int64(q.Counts[jobs.Pending])) + " pending, " + count(int64(q.Counts[jobs.Running])) + " running"
+		names = append(names, suggestion{q.Queue, about})
+	}
+	return names, err
+}
+
+func recallJobs(ctx context.Context, r *runner.Runner) ([]suggestion, error) {
+	names := []suggestion{{word: jobs.CommandJob}}
+	workers, err := r.Workers(ctx)
+	for _, w := range workers {
+		for _, job := range w.Jobs {
+			if !slices.ContainsFunc(names, func(s suggestion) bool { return s.word == job }) {
+				names = append(names, suggestion{word: job})
+			}
+		}
+	}
+	return names, err
+}
+
+func recallWorkers(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
+	workers, err := r.Workers(ctx)
+	for _, w := range workers {
+		names = append(names, suggestion{w.Name, strconv.Itoa(len(w.Running)) + " running"})
+	}
+	return names, err
+}
