@@ -31,7 +31,7 @@ func (s *sheet) draw(p *printer) {
 		for _, line := range s.tail {
 			p.print("  " + cut(safe(line), p.out.width-2) + "\n")
 		}
-	} else if len(s.attempts) > 0 {
+	} else if p.interactive() {
 		p.print("\n")
 	}
 	p.note("  %s", strings.Join(s.hints(), "     "))
