@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/slogtest"
+	"time"
+)
+
+// logged is what a log of this style writes for one record.
+func logged(t *testing.T, to stream, style logStyle, level slog.Level, message string, args ...any) string {
+	t.Helper()
+	var out bytes.Buffer
+	to.Writer = &out
+	record := slog.NewRecord(time.Date(2026, 1, 31, 14, 0, 1, 0, time.FixedZone("", 3600)), level, message, 0)
+	record.Add(args...)
+	if err := newLog(to, style, slog.LevelInfo).Handler().Handle(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestLogStyles(t *testing.T) {
+	args := []any{"db", "/var/lib/runner.db", "slots", 4, "queues", "all"}
+	for style, want := range map[logStyle]string{
+		terminalLog: "14:00:01 INFO  ready           db=/var/lib/runner.db slots=4 queues=all\n",
+		plainLog:    "2026-01-31T14:00:01.000+01:00 INFO  ready           db=/var/lib/runner.db slots=4 queues=all\n",
+		journalLog:  "<6>ready db=/var/lib/runner.db slots=4 queues=all\n",
+		jsonLog:     `{"time":"2026-01-31T13:00:01.000Z","level":"INFO","msg":"ready","db":"/var/lib/runner.db","slots":4,"queues":"all"}` + "\n",
+	} {
+		if got := logged(t, stream{}, style, slog.LevelInfo, "ready", args...); got != want {
+			t.Errorf("style %d\n%q\n%q", style, got, want)
+		}
+	}
+	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>", slog.LevelError: "<3>"} {
+		if got := logged(t, stream{}, journalLog, level, "x"); got != want+"x\n" {
+			t.Errorf("%v: %q", level, got)
+		}
+	}
+	if got := logged(t, stream{colour: true}, terminalLog, slog.LevelWarn, "x"); got != "14:00:01 \x1b[33mWARN \x1b[0m x\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestLogValuesStayOneWordOnOneLine(t *testing.T) {
+	at := time.Date(2026, 1, 31, 13, 11, 13, 0, time.UTC)
+	for _, test := range []struct {
+		value      any
+		text, json string
+	}{
+		{"plain", "plain", `"plain"`},
+		{"", `""`, `""`},
+		{"two words", `"two words"`, `"two words"`},
+		{`a="b"`, `"a=\"b\""`, `"a=\"b\""`},
+		{"a\nb\x1b]0;x\a", `"a\nb\x1b]0;x\a"`, `"a\nb\u001b]0;x\u0007"`},
+		{"\u202egnp\u0085", `"\u202egnp\u0085"`, `"\u202egnp\u0085"`},
+		{"\xff", `"\xff"`, `"\ufffd"`},
+		{"größe", "größe", `"größe"`},
+		{2*time.Second + 13456*time.Microsecond, "2.013s", "2.013"},
+		{time.Minute, "1m", "60"},
+		{10 * time.Minute, "10m", "600"},
+		{2 * time.Hour, "2h", "7200"},
+		{at, at.Local().Format("2006-01-02T15:04:05.000Z07:00"), `"2026-01-31T13:11:13.000Z"`},
+		{errors.New("it broke"), `"it broke"`, `"it broke"`},
+		{[]int{1, 2}, `"[1 2]"`, `[1,2]`},
+	} {
+		if got := logged(t, stream{}, journalLog, slog.LevelInfo, "m", "k", test.value); got != "<6>m k="+test.text+"\n" {
+			t.Errorf("%v: %q", test.value, got)
+		}
+		got := logged(t, stream{}, jsonLog, slog.LevelInfo, "m", "k", test.value)
+		if !strings.HasSuffix(got, `"msg":"m","k":`+test.json+"}\n") || !json.Valid([]byte(got)) {
+			t.Errorf("%v: %q", test.value, got)
+		}
+	}
+}
+
+func TestLogTimesOfTheDayHaveNoDateOnATerminal(t *testing.T) {
+	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
+	for hours, want := range map[int]string{1: "13:00:00", 24: "2026-02-01 12:00:00"} {
+		var out bytes.Buffer
+		record := slog.NewRecord(day, slog.LevelInfo, "m", 0)
+		record.Add("next", day.Add(time.Duration(hours)*time.Hour))
+		if err := newLog(stream{Writer: &out}, terminalLog, slog.LevelInfo).Handler().Handle(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) || hours == 1 && strings.Contains(out.String(), "2026") {
+			t.Errorf("%q, want %s", &out, want)
+		}
+	}
+}
+
+// The standard library's own tests of a slog.Handler, on the plain style read back.
+func TestLogHandlerKeepsThePromisesOfSlog(t *testing.T) {
+	var out bytes.Buffer
+	slogtest.Run(t, func(t *testing.T) slog.Handler {
+		out.Reset()
+		return newLog(stream{Writer: &out}, plainLog, slog.LevelInfo).Handler()
+	}, func(t *testing.T) map[string]any {
+		words := strings.Fields(out.String())
+		m := map[string]any{}
+		if strings.Contains(words[0], "T") && words[0][0] != '0' {
+			m[slog.TimeKey] = words[0]
+		}
+		m[slog.LevelKey], m[slog.MessageKey] = words[1], words[2]
+		for _, word := range words[3:] {
+			key, value, _ := strings.Cut(word, "=")
+			at := m
+			for group, rest, ok := strings.Cut(key, "."); ok; group, rest, ok = strings.Cut(key, ".") {
+				if at[group] == nil {
+					at[group] = map[string]any{}
+				}
+				at, key = at[group].(map[string]any), rest
+			}
+			at[key] = value
+		}
+		return m
+	})
+}
+
+func TestLogStyleFollowsStderr(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	numbers, err := exec.Command("stat", "-c", "%d:%i", path).Output()
+	if err != nil {
+		t.Skip("no GNU stat: ", err)
+	}
+	journal := strings.TrimSpace(string(numbers))
+	for _, test := range []struct {
+		format, journal string
+		to              stream
+		want            logStyle
+	}{
+		{"auto", "", stream{Writer: io.Discard}, plainLog},
+		{"auto", "", stream{Writer: file, tty: true}, terminalLog},
+		{"auto", journal, stream{Writer: file}, journalLog},
+		{"auto", "1:2", stream{Writer: file}, plainLog}, // systemd started a shell, which redirected us
+		{"auto", journal, stream{Writer: io.Discard}, plainLog},
+		{"text", journal, stream{Writer: file, tty: true}, plainLog},
+		{"json", journal, stream{Writer: file, tty: true}, jsonLog},
+	} {
+		if got := logStyleFor(test.format, test.to, test.journal); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+)
+
+func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
+	var out, talk bytes.Buffer
+	tee := newTee(&out, &talk, true, slog.New(slog.DiscardHandler))
+	one, two := jobs.Task{ID: 1041, GenerationID: 2}, jobs.Task{ID: 7, GenerationID: 5}
+	for _, piece := range []struct {
+		task   jobs.Task
+		stream string
+		data   string
+	}{
+		{one, "stdout", "fra"}, {two, "stdout", "a\nb\nc"}, {one, "stderr", "oops\n"}, {one, "stdout", "me 1\n\nlast"}, {two, "stdout", ""}, {one, "stdout", ""},
+		{one, "stderr", ""}, {two, "stderr", ""},
+	} {
+		data := []byte(piece.data)
+		tee.copy(piece.task, piece.stream, data)
+		for i := range data {
+			data[i] = '!' // its owner uses it again
+		}
+	}
+	if want := "[7] a\n[7] b\n[1041] frame 1\n[1041] \n[7] c\n[1041] last\n"; out.String() != want {
+		t.Errorf("%q", &out)
+	}
+	if talk.String() != "[1041] oops\n" {
+		t.Errorf("%q", &talk)
+	}
+	if len(tee.begun) != 0 {
+		t.Error(tee.begun)
+	}
+}
+
+func TestTeeAloneIsRaw(t *testing.T) {
+	var out bytes.Buffer
+	tee := newTee(&out, &out, false, slog.New(slog.DiscardHandler))
+	for _, data := range []string{"a\x00\r", "b", ""} {
+		tee.copy(jobs.Task{ID: 1}, "stdout", []byte(data))
+	}
+	if out.String() != "a\x00\rb" {
+		t.Errorf("%q", &out)
+	}
+}
+
+func TestTeeHoldsBackNoMoreThanALongLine(t *testing.T) {
+	var out bytes.Buffer
+	tee := newTee(&out, &out, true, slog.New(slog.DiscardHandler))
+	for range 300 {
+		tee.copy(jobs.Task{ID: 1}, "stdout", []byte(strings.Repeat("x", 1000)))
+	}
+	tee.copy(jobs.Task{ID: 1}, "stdout", nil)
+	if n := strings.Count(out.String(), "x"); n != 300_000 || cap(tee.begun[teeSource{id: 1, stream: "stdout"}]) > 2*teeLine {
+		t.Error(n, "of 300000 arrived")
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > teeLine+2000 || !strings.HasPrefix(line, "[1] x") {
+			t.Errorf("%d bytes: %.20s", len(line), line)
+		}
+	}
+}
+
+type closedPipe struct{ tries int }
+
+func (c *closedPipe) Write([]byte) (int, error) { c.tries++; return 0, errors.New("broken pipe") }
+
+func TestTeeOutlivesItsReader(t *testing.T) {
+	var log bytes.Buffer
+	pipe := &closedPipe{}
+	tee := newTee(pipe, pipe, true, newLog(stream{Writer: &log}, journalLog, slog.LevelInfo))
+	for range 3 {
+		tee.copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
+	}
+	if pipe.tries != 1 || strings.Count(log.String(), "<4>cannot copy output any more") != 1 {
+		t.Error(pipe.tries, log.String())
+	}
+}
