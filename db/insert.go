@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"iter"
 	"time"
@@ -72,7 +71,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, now time.Time) (Inserted, error) {
 	task := spec.Task(now)
 	var env any
 	if len(task.Env) > 0 {
-		object, err := json.Marshal(task.Env)
+		object, err := jobs.MarshalArgs(task.Env) // as Validate measures it
 		if err != nil {
 			return Inserted{}, err
 		}

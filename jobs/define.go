@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Handler is what a worker calls for the tasks of one job. Make one with Func.Handler or ResultFunc.Handler.
@@ -97,16 +98,23 @@ func MarshalResult(value any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("result: %w", err)
 	}
-	return result, ValidResult(result)
+	if err := ValidResult(result); err != nil {
+		return nil, err
+	}
+	return result, nil
 }
 
-// ValidResult says whether text can be kept as a result: JSON of at most MaxResult bytes.
+// ValidResult says whether text can be kept as a result: JSON in UTF-8, of at most MaxResult bytes and MaxDepth levels.
 func ValidResult(text []byte) error {
 	switch {
 	case len(text) > MaxResult:
 		return fmt.Errorf("result: %d bytes; at most %d", len(text), MaxResult)
 	case !json.Valid(text):
 		return fmt.Errorf("result: not JSON")
+	case !utf8.Valid(text):
+		return fmt.Errorf("result: not UTF-8")
+	case depth(text) > MaxDepth:
+		return fmt.Errorf("result: nested more than %d deep", MaxDepth)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func Next(t Task, o Outcome, now time.Time) Change {
 	switch {
 	case o.Reason == ReasonLost: // counted in losses, not in attempts
 		c.AttemptState, c.Counted = Failed, false
-		c.Attempt, c.Losses = max(t.Attempt-1, 0), t.Losses+1
+		c.Attempt, c.Losses = max(t.Attempt-1, 0), min(t.Losses, t.MaxLosses)+1
 		if c.Losses > t.MaxLosses && !asked {
 			return c.end(Failed, ReasonLost)
 		}
@@ -59,7 +59,7 @@ func Next(t Task, o Outcome, now time.Time) Change {
 			return c.end(Failed, ReasonShutdown)
 		}
 		return again(Pending, 0)
-	case o.snooze != nil:
+	case o.snooze != nil && o.Reason == "": // a stop in between wins: its reason stands
 		c.AttemptState, c.Counted = Snoozed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		return again(Scheduled, *o.snooze)

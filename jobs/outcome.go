@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,8 +98,13 @@ func cmpError(err error, instead string) error {
 }
 
 // OutcomeOf reads what a handler returned. It knows the errors made by RetryIn, Snooze, Cancel and AttemptError, however
-// they are wrapped.
+// they are wrapped. A result that cannot be kept is dropped, and makes a success an error.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
+	if result != nil {
+		if bad := ValidResult(result); bad != nil {
+			result, err = nil, cmpErr(err, bad)
+		}
+	}
 	o := Outcome{Result: result}
 	if err == nil {
 		return o
@@ -111,7 +117,7 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 		cancel  *cancelError
 	)
 	if errors.As(err, &attempt) {
-		o.Reason, o.ExitCode, o.Signal = attempt.Reason, attempt.ExitCode, attempt.Signal
+		o.Reason, o.ExitCode, o.Signal = cmp.Or(attempt.Reason, ReasonError), attempt.ExitCode, attempt.Signal
 	}
 	switch {
 	case errors.As(err, &snooze):

@@ -21,8 +21,8 @@ const (
 // Backoff is the delay between the attempts of a task. The zero Backoff retries at once.
 type Backoff struct {
 	Strategy Strategy      // defaults to Exponential
-	Delay    time.Duration // after the first attempt; defaults to 10 s
-	Max      time.Duration // the delay never grows beyond it (but for the jitter); defaults to 1 h
+	Delay    time.Duration // after the first attempt; 0: none
+	Max      time.Duration // the delay never grows beyond it (but for the jitter)
 }
 
 // DefaultBackoff is the backoff of a task that names none.
@@ -40,7 +40,7 @@ func (b Backoff) After(id int64, n int) time.Duration {
 	default:
 		delay = math.Ldexp(delay, min(n-1, 1000))
 	}
-	delay = min(delay, float64(b.Max))
+	delay = max(min(delay, float64(b.Max), math.MaxInt64/2), 0) // a row of plain SQL may hold any number
 	return time.Duration(delay * (0.9 + 0.2*chance(uint64(id), uint64(n))))
 }
 
@@ -86,8 +86,9 @@ func codeRange(part string) (low, high int, err error) {
 	if !isRange {
 		to = from
 	}
-	low, errLow := strconv.Atoi(from)
-	high, errHigh := strconv.Atoi(to)
+	low64, errLow := strconv.ParseUint(from, 10, 16) // unlike Atoi it takes no sign
+	high64, errHigh := strconv.ParseUint(to, 10, 16)
+	low, high = int(low64), int(high64)
 	if errLow != nil || errHigh != nil || low < 1 || high > 255 || low > high {
 		return 0, 0, fmt.Errorf("%q is no exit code or range of them within 1-255 (as in 75,100-111)", part)
 	}

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"math"
@@ -17,6 +16,7 @@ import (
 const (
 	MaxArgs   = 1 << 20   // bytes of JSON
 	MaxResult = 1 << 20   // bytes of JSON
+	MaxDepth  = 1000      // objects and arrays of args and results within each other: SQLite refuses more
 	MaxInput  = 16 << 20  // bytes on stdin
 	MaxEnv    = 128 << 10 // bytes of the environment as JSON
 	MaxError  = 8 << 10   // bytes of an error
@@ -110,7 +110,8 @@ func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 // KillAfter sets the time between TERM and KILL when a command is stopped. Defaults to 10 s.
 func KillAfter(d time.Duration) Option { return func(s *Spec) { s.KillAfter = d } }
 
-// Retry sets the backoff between attempts. Fields that are zero take those of DefaultBackoff.
+// Retry sets the backoff between attempts. Defaults to DefaultBackoff, whose strategy and limit a backoff without them takes; a
+// delay of 0 starts the next attempt at once.
 func Retry(b Backoff) Option {
 	return func(s *Spec) {
 		if b.Strategy == "" {
@@ -185,7 +186,8 @@ func (s *Spec) validateNames() error {
 	if err := ValidQueue(s.Queue); err != nil {
 		return err
 	}
-	for field, text := range map[string]string{"label": s.Label, "unique_key": s.UniqueKey} {
+	for _, named := range [][2]string{{"label", s.Label}, {"unique_key", s.UniqueKey}} {
+		field, text := named[0], named[1]
 		if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 			return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, MaxText)
 		}
@@ -201,14 +203,34 @@ func (s *Spec) validateArgs() error {
 		return invalid("args", "not JSON")
 	case !utf8.Valid(s.Args):
 		return invalid("args", "not UTF-8")
-	case bytes.IndexByte(s.Args, 0) >= 0:
-		return invalid("args", "holds a NUL byte")
+	case depth(s.Args) > MaxDepth:
+		return invalid("args", "nested more than %d deep", MaxDepth)
 	}
 	if s.Job == CommandJob {
 		_, err := Argv(s.Args)
 		return err
 	}
 	return nil
+}
+
+// depth returns how many objects and arrays of a valid JSON text lie within each other.
+func depth(text []byte) int {
+	deep, deepest, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			deep++
+			deepest = max(deepest, deep)
+		case c == ']' || c == '}':
+			deep--
+		}
+	}
+	return deepest
 }
 
 func (s *Spec) validateNumbers() error {
@@ -258,7 +280,8 @@ func (s *Spec) validateCommand() error {
 	if len(s.Input) > MaxInput {
 		return invalid("input", "%d bytes; at most %d", len(s.Input), MaxInput)
 	}
-	for field, path := range map[string]string{"path": s.Path, "cwd": s.Cwd, "env_file": s.EnvFile} {
+	for _, named := range [][2]string{{"path", s.Path}, {"cwd", s.Cwd}, {"env_file", s.EnvFile}} {
+		field, path := named[0], named[1]
 		if err := validText(field, path, MaxPath); err != nil {
 			return err
 		}
@@ -266,19 +289,18 @@ func (s *Spec) validateCommand() error {
 			return invalid(field, "%q is not absolute", path)
 		}
 	}
-	size := 0
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-		value := s.Env[name]
 		if name == "" || strings.Contains(name, "=") {
 			return invalid("env", "%q is no name of a variable", name)
 		}
-		if err := cmpErr(validText("env", name, MaxEnv), validText("env", value, MaxEnv)); err != nil {
+		if err := cmpErr(validText("env", name, MaxEnv), validText("env", s.Env[name], MaxEnv)); err != nil {
 			return err
 		}
-		size += len(name) + len(value) + 6
 	}
-	if size > MaxEnv {
-		return invalid("env", "%d bytes; at most %d", size, MaxEnv)
+	if len(s.Env) > 0 {
+		if object, err := MarshalArgs(s.Env); err != nil || len(object) > MaxEnv { // as it is kept: some characters take six bytes
+			return invalid("env", "%d bytes as JSON; at most %d", len(object), MaxEnv)
+		}
 	}
 	return nil
 }

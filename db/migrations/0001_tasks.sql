@@ -29,7 +29,7 @@ CREATE TABLE tasks (
   output_limit        INTEGER NOT NULL DEFAULT 1048576 CHECK (output_limit >= 0), -- bytes kept of an attempt's output
   path                TEXT CHECK (path IS NULL OR length(CAST(path AS BLOB)) <= 4096), -- of the program; null: looked up by the worker
   cwd                 TEXT CHECK (cwd IS NULL OR length(CAST(cwd AS BLOB)) <= 4096), -- null: the worker's
-  env                 TEXT CHECK (env IS NULL OR json_valid(env) AND length(CAST(env AS BLOB)) <= 262144), -- JSON object of texts
+  env                 TEXT CHECK (env IS NULL OR json_valid(env) AND length(CAST(env AS BLOB)) <= 131072), -- JSON object of texts
   env_file            TEXT CHECK (env_file IS NULL OR length(CAST(env_file AS BLOB)) <= 4096), -- NAME=VALUE lines, read at each start
   input_bytes         INTEGER NOT NULL DEFAULT 0 CHECK (input_bytes >= 0), -- size of the row in inputs; 0: none
   worker_id           TEXT,                                  -- of the current or last attempt

@@ -1,0 +1,136 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+type message struct {
+	To    string
+	Count int64
+	Tags  []string          `json:",omitempty"`
+	Extra map[string]string `json:",omitempty"`
+}
+
+func anyMessage(t *rapid.T) message {
+	m := message{To: strings.ToValidUTF8(rapid.String().Draw(t, "to"), "?"), Count: rapid.Int64().Draw(t, "count")}
+	m.Tags = append(m.Tags, rapid.SliceOf(rapid.StringN(0, 9, -1)).Draw(t, "tags")...)
+	return m
+}
+
+func TestArgsAndResultComeBackAsTheyWere(t *testing.T) {
+	echo := DefineResult[message, message]("echo")
+	handler := echo.Handler(func(_ context.Context, m message) (message, error) { return m, nil })
+	rapid.Check(t, func(t *rapid.T) {
+		in := anyMessage(t)
+		spec := echo.With(in)
+		if err := spec.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		task := spec.Task(at)
+		result, err := handler.Run(t.Context(), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		task.State, task.Result = Completed, result
+		out, err := echo.Result(task, nil)
+		want, _ := json.Marshal(in)
+		if got, _ := json.Marshal(out); err != nil || string(got) != string(want) {
+			t.Fatalf("%+v became %+v, %v", in, out, err)
+		}
+	})
+}
+
+func TestOptionsOfWithWinOverThoseOfDefine(t *testing.T) {
+	f := Define[int]("f", Queue("a"), MaxAttempts(2), Priority(1))
+	s := f.With(1, Priority(2))
+	if s.Queue != "a" || s.MaxAttempts != 2 || s.Priority != 2 || s.Job != "f" || f.Job() != "f" {
+		t.Errorf("%+v", s)
+	}
+	if h := f.Handler(nil); h.MaxAttempts != 2 || h.Job != "f" {
+		t.Errorf("%+v", h)
+	}
+	if h := Define[int]("g").Handler(nil); h.MaxAttempts != FuncAttempts {
+		t.Errorf("%+v", h)
+	}
+	if s := Define[int]("f").With(1, MaxAttempts(9), AtMostOnce()); s.MaxAttempts != 1 || s.MaxLosses != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestArgsThatDoNotDecodeAreAnOrdinaryError(t *testing.T) {
+	called := false
+	h := Define[message]("email.send").Handler(func(context.Context, message) error { called = true; return nil })
+	for _, args := range []string{`[]`, `"x"`, `{"Count":"one"}`, `{"Count":1e99}`} {
+		result, err := h.Run(t.Context(), Task{Args: json.RawMessage(args)})
+		if o := OutcomeOf(result, err); o.Reason != ReasonError || !strings.Contains(o.Error, "email.send") || called {
+			t.Errorf("%s: %+v", args, o)
+		}
+	}
+	if _, err := h.Run(t.Context(), Task{}); err != nil || !called {
+		t.Errorf("a task without args: %v", err)
+	}
+}
+
+func TestAResultThatCannotBeKeptFailsTheAttemptAndIsNotKept(t *testing.T) {
+	huge := DefineResult[int, string]("huge").Handler(func(context.Context, int) (string, error) { return strings.Repeat("x", MaxResult), nil })
+	deep := DefineResult[int, json.RawMessage]("deep").Handler(func(context.Context, int) (json.RawMessage, error) {
+		return json.RawMessage(strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)), nil
+	})
+	never := DefineResult[int, func()]("never").Handler(func(context.Context, int) (func(), error) { return func() {}, nil })
+	for _, h := range []Handler{huge, deep, never} {
+		result, err := h.Run(t.Context(), Task{})
+		if err == nil || result != nil {
+			t.Errorf("%s: %.20s, %v", h.Job, result, err)
+		}
+		if o := OutcomeOf(result, err); o.Reason != ReasonError || !strings.HasPrefix(o.Error, "result: ") || o.Result != nil {
+			t.Errorf("%s: %s, %.200s, a result of %d bytes", h.Job, o.Reason, o.Error, len(o.Result))
+		}
+	}
+}
+
+func TestValidResult(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for text, ok := range map[string]bool{
+		`1`: true, `null`: true, " {} \n": true, nested(MaxDepth): true, `"` + strings.Repeat("x", MaxResult-2) + `"`: true,
+		``: false, `{`: false, "\"\xff\"": false, nested(MaxDepth + 1): false, `"` + strings.Repeat("x", MaxResult-1) + `"`: false, "1\x00": false,
+	} {
+		if err := ValidResult([]byte(text)); (err == nil) != ok {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+}
+
+func TestResultOfATaskThatDidNotCompleteIsAFailedError(t *testing.T) {
+	f := DefineResult[int, int]("f")
+	for _, s := range States() {
+		_, err := f.Result(Task{ID: 7, State: s, Reason: "exit", Error: "exit status 2"}, nil)
+		failed, ok := errors.AsType[*FailedError](err)
+		if ok != (s != Completed) || ok && (failed.ID != 7 || failed.State != s || failed.Reason != ReasonExit || failed.Msg != "exit status 2") {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	if _, err := f.Result(Task{State: Completed}, ErrNotFound); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if n, err := f.Result(Task{State: Completed}, nil); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	if _, err := f.Result(Task{ID: 3, State: Completed, Result: json.RawMessage(`"x"`)}, nil); err == nil || !strings.Contains(err.Error(), "task 3") {
+		t.Error(err)
+	}
+	for want, e := range map[string]*FailedError{
+		"task 1 failed (exit): exit status 2": {1, Failed, ReasonExit, "exit status 2"},
+		"task 2 cancelled":                    {2, Cancelled, ReasonCancelled, ""},
+		"task 3 pending":                      {ID: 3, State: Pending},
+	} {
+		if e.Error() != want {
+			t.Errorf("%q, want %q", e.Error(), want)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package jobs
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func command(words ...string) Spec { return Command{Argv: words}.With() }
+
+// field returns the field that an error of Validate names; "" for no error.
+func field(t *testing.T, err error) string {
+	t.Helper()
+	if err == nil {
+		return ""
+	}
+	problem, ok := errors.AsType[*FieldError](err)
+	if !ok || !errors.Is(err, ErrInvalid) {
+		t.Errorf("%v is no FieldError, or not ErrInvalid", err)
+		return "?"
+	}
+	return problem.Field
+}
+
+func TestWhatWithMakesIsValid(t *testing.T) {
+	for name, s := range map[string]Spec{
+		"command":  command("true"),
+		"shell":    Shell("exit 1").With(),
+		"function": Define[string]("email.send").With("x"),
+		"everything": Command{Argv: []string{"a", ""}, Path: "/bin/a", Dir: "/", Env: map[string]string{"A": ""}, EnvFile: "/e", Input: []byte("\x00")}.
+			With(Queue("q"), Priority(math.MinInt32), Label("é"), In(MaxDelay), ExpiresIn(MaxDelay), Unique("k"), MaxAttempts(math.MaxInt32),
+				MaxLosses(0), Timeout(1), KillAfter(0), Retry(Backoff{Delay: MaxDelay}), RetryOn("1-255"), OutputLimit(0)),
+	} {
+		if err := s.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
+	long := strings.Repeat("x", MaxText+1)
+	deep := json.RawMessage(strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1))
+	for _, c := range []struct {
+		field string
+		set   func(*Spec)
+	}{
+		{"job", func(s *Spec) { s.Job = "" }},
+		{"job", func(s *Spec) { s.Job = "a b" }},
+		{"job", func(s *Spec) { s.Job = ".a" }},
+		{"job", func(s *Spec) { s.Job = strings.Repeat("a", MaxName+1) }},
+		{"queue", func(s *Spec) { s.Queue = "" }},
+		{"queue", func(s *Spec) { s.Queue = "a:b" }},
+		{"queue", func(s *Spec) { s.Queue = "ä" }},
+		{"queue", func(s *Spec) { s.Queue = strings.Repeat("a", MaxName+1) }},
+		{"label", func(s *Spec) { s.Label = long }},
+		{"label", func(s *Spec) { s.Label = "a\nb" }},
+		{"label", func(s *Spec) { s.Label = "\xff" }},
+		{"label", func(s *Spec) { s.Label = "\u009b31m" }}, // CSI
+		{"unique_key", func(s *Spec) { s.UniqueKey = long }},
+		{"unique_key", func(s *Spec) { s.UniqueKey = "\x00" }},
+		{"args", func(s *Spec) { s.Args = nil }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage{} }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage("[]") }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage(`[""]`) }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage(`["a",null]`) }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage(`["a",1]`) }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage(`["a\u0000"]`) }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage("[\"a\x00\"]") }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage("[\"a\xff\"]") }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage(`"a"`) }},
+		{"args", func(s *Spec) { s.Args = json.RawMessage(`["a"`) }},
+		{"args", func(s *Spec) { s.Job, s.Args = "f", json.RawMessage(`{} {}`) }},
+		{"args", func(s *Spec) { s.Job, s.Args = "f", deep }},
+		{"args", func(s *Spec) { s.Job, s.Args = "f", json.RawMessage(`"`+strings.Repeat("x", MaxArgs)+`"`) }},
+		{"run_at", func(s *Spec) { s.In = -1 }},
+		{"run_at", func(s *Spec) { s.In = MaxDelay + 1 }},
+		{"run_at", func(s *Spec) { s.RunAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }},
+		{"run_at", func(s *Spec) { s.RunAt = time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC) }},
+		{"run_at", func(s *Spec) { s.RunAt, s.In = at, time.Second }},
+		{"expires_in", func(s *Spec) { s.ExpiresIn = -1 }},
+		{"expires_in", func(s *Spec) { s.ExpiresIn = MaxDelay + 1 }},
+		{"timeout", func(s *Spec) { s.Timeout = -1 }},
+		{"timeout", func(s *Spec) { s.Timeout = MaxDelay + 1 }},
+		{"kill_after", func(s *Spec) { s.KillAfter = -1 }},
+		{"backoff_delay", func(s *Spec) { s.Backoff.Delay = -1 }},
+		{"backoff_max", func(s *Spec) { s.Backoff.Max = math.MaxInt64 }},
+		{"backoff", func(s *Spec) { s.Backoff.Strategy = "quadratic" }},
+		{"backoff", func(s *Spec) { s.Backoff.Strategy = "" }},
+		{"priority", func(s *Spec) { s.Priority = math.MaxInt32 + 1 }},
+		{"priority", func(s *Spec) { s.Priority = math.MinInt32 - 1 }},
+		{"max_attempts", func(s *Spec) { s.MaxAttempts = -1 }},
+		{"max_attempts", func(s *Spec) { s.MaxAttempts = math.MaxInt32 + 1 }},
+		{"max_losses", func(s *Spec) { s.MaxLosses = -1 }},
+		{"max_losses", func(s *Spec) { s.MaxLosses = math.MaxInt32 + 1 }},
+		{"output_limit", func(s *Spec) { s.OutputLimit = -1 }},
+		{"retry_on", func(s *Spec) { s.MaxAttempts, s.RetryOn = 2, "0" }},
+		{"retry_on", func(s *Spec) { s.RetryOn = "75" }}, // a command has one attempt
+		{"path", func(s *Spec) { s.Path = "bin/true" }},
+		{"path", func(s *Spec) { s.Path = "/" + strings.Repeat("x", MaxPath) }},
+		{"cwd", func(s *Spec) { s.Cwd = "." }},
+		{"cwd", func(s *Spec) { s.Cwd = "/a\x00" }},
+		{"env_file", func(s *Spec) { s.EnvFile = "x" }},
+		{"env_file", func(s *Spec) { s.EnvFile = "/\xff" }},
+		{"env", func(s *Spec) { s.Env = map[string]string{"": "x"} }},
+		{"env", func(s *Spec) { s.Env = map[string]string{"A=B": "x"} }},
+		{"env", func(s *Spec) { s.Env = map[string]string{"A": "\x00"} }},
+		{"env", func(s *Spec) { s.Env = map[string]string{"A": "\xff"} }},
+		{"env", func(s *Spec) { s.Env = map[string]string{"A": strings.Repeat("x", MaxEnv)} }},
+		{"env", func(s *Spec) { s.Env = map[string]string{"A": strings.Repeat("\x01", MaxEnv/4)} }}, // six bytes each in JSON
+		{"input", func(s *Spec) { s.Input = make([]byte, MaxInput+1) }},
+		{"job", func(s *Spec) { s.Job, s.Cwd = "f", "/" }},
+		{"job", func(s *Spec) { s.Job, s.Env = "f", map[string]string{"A": "x"} }},
+		{"job", func(s *Spec) { s.Job, s.Input = "f", []byte("x") }},
+	} {
+		s := command("true")
+		c.set(&s)
+		if got := field(t, s.Validate()); got != c.field {
+			t.Errorf("Validate names %q, want %q: %.200v", got, c.field, s.Validate())
+		}
+	}
+}
+
+func TestValidateTakesWhatIsJustWithinTheLimits(t *testing.T) {
+	deep := json.RawMessage(strings.Repeat(`[{"a":`, MaxDepth/2) + `"[[["` + strings.Repeat("}]", MaxDepth/2))
+	for name, set := range map[string]func(*Spec){
+		"args":       func(s *Spec) { s.Job, s.Args = "f", json.RawMessage(`"`+strings.Repeat("x", MaxArgs-2)+`"`) },
+		"deep args":  func(s *Spec) { s.Job, s.Args = "f", deep },
+		"wide args":  func(s *Spec) { s.Job, s.Args = "f", json.RawMessage("["+strings.Repeat("[],", 2*MaxDepth)+`"\"[[[" ]`) },
+		"no args":    func(s *Spec) { s.Job, s.Args = "f", nil },
+		"label":      func(s *Spec) { s.Label = strings.Repeat("é", MaxText/2) },
+		"job":        func(s *Spec) { s.Job = "a:b/c.d-e_" + strings.Repeat("z", MaxName-10) },
+		"queue":      func(s *Spec) { s.Queue = strings.Repeat("9", MaxName) },
+		"input":      func(s *Spec) { s.Input = make([]byte, MaxInput) },
+		"env":        func(s *Spec) { s.Env = map[string]string{"A": strings.Repeat("&", MaxEnv-len(`{"A":""}`))} },
+		"path":       func(s *Spec) { s.Path = "/" + strings.Repeat("x", MaxPath-1) },
+		"run_at":     func(s *Spec) { s.RunAt = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) },
+		"the past":   func(s *Spec) { s.RunAt = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC) },
+		"priority":   func(s *Spec) { s.Priority = math.MaxInt32 },
+		"surrogates": func(s *Spec) { s.Args = json.RawMessage(`["\ud83d\ude00"]`) },
+	} {
+		s := command("true")
+		set(&s)
+		if err := s.Validate(); err != nil {
+			t.Errorf("%s: %.200v", name, err)
+		}
+	}
+}
+
+func TestArgvThatIsNoTextIsRefusedNotChanged(t *testing.T) {
+	for _, word := range []string{"\xff", "a\x00b", "caf\xe9"} {
+		s := command("echo", word)
+		if got := field(t, s.Validate()); got != "args" || !strings.Contains(s.Err.Error(), "argument 2") {
+			t.Errorf("%q: %v", word, s.Err)
+		}
+	}
+	words := []string{"printf", "", " ", "<&>", "\u2028", "\n\t\x1b[31m", `"\`, "–é😀", "-", "--", "\ufffd"}
+	s := command(words...)
+	argv, err := Argv(s.Args)
+	if err != nil || strings.Join(argv, "\x00") != strings.Join(words, "\x00") {
+		t.Errorf("%q became %q, %v", words, argv, err)
+	}
+	if strings.Contains(string(s.Args), `\u0026`) {
+		t.Errorf("args are escaped for HTML: %s", s.Args)
+	}
+}
+
+func TestTheCommandJobIsReserved(t *testing.T) {
+	if s := Define[[]string](CommandJob).With([]string{"true"}); field(t, s.Validate()) != "job" {
+		t.Error(s.Err)
+	}
+}
+
+func TestASpecKeepsItsError(t *testing.T) {
+	want := errors.New("line 17")
+	if err := (&Spec{Err: want}).Validate(); err != want {
+		t.Error(err)
+	}
+	if err := (&Spec{}).Validate(); !errors.Is(err, ErrInvalid) {
+		t.Error("the zero Spec is valid")
+	}
+	if s := Define[chan int]("f").With(nil); field(t, s.Validate()) != "args" {
+		t.Error(s.Err)
+	}
+}
+
+func TestTaskOfASpecIsScheduledOnlyWhenItIsDueLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		option Option
+		state  State
+		due    time.Time
+	}{
+		"now":      {In(0), Pending, at},
+		"later":    {In(time.Hour), Scheduled, at.Add(time.Hour)},
+		"at":       {At(at.Add(time.Minute)), Scheduled, at.Add(time.Minute)},
+		"the past": {At(at.Add(-time.Minute)), Pending, at},
+	} {
+		s := Command{Argv: []string{"true"}}.With(c.option, ExpiresIn(time.Second))
+		task := s.Task(at)
+		if task.State != c.state || !task.RunAt.Equal(c.due) || !task.ExpiresAt.Equal(c.due.Add(time.Second)) || task.GenerationID != 1 {
+			t.Errorf("%s: %+v", name, task)
+		}
+	}
+	if s := command("true"); !s.Task(at).ExpiresAt.IsZero() {
+		t.Error("a task expires that nobody said should")
+	}
+}
