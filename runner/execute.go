@@ -104,6 +104,9 @@ func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
 	}
 	o := jobs.OutcomeOf(result, err)
 	if err == nil {
+		if a.task.Job == jobs.CommandJob {
+			o.ExitCode = new(0)
+		}
 		return o
 	}
 	switch cause := context.Cause(a.ctx); {

@@ -65,7 +65,7 @@ func (e *engine) logEnd(a *attempt, c jobs.Change) {
 		args = append(args, "job", a.task.Job)
 	}
 	switch {
-	case o.ExitCode != nil:
+	case o.ExitCode != nil && c.State != jobs.Completed:
 		args = append(args, "exit", *o.ExitCode)
 	case o.Signal != 0:
 		args = append(args, "signal", o.Signal)

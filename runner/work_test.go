@@ -95,7 +95,7 @@ func TestCommandRunsAndItsOutputIsKept(t *testing.T) {
 	if text := output(t, r, task.ID); text != "hello wörld\ninput" {
 		t.Errorf("%q", text)
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `{"n":1}` {
+	if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `{"n":1}` || got.ExitCode == nil || *got.ExitCode != 0 {
 		t.Errorf("%+v", got)
 	}
 }
