@@ -90,6 +90,7 @@ func runStatus(ctx context.Context, r *runner.Runner, p *printer, o statusOption
 			return s.lines(p)
 		}
 		if o.follow {
+			p.out.measure()
 			p.print("\x1b[H\x1b[J") // home, and clear what is below
 		}
 		s.draw(p)

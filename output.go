@@ -82,6 +82,15 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	return s
 }
 
+// measure looks again how wide the terminal is: people change that while something is drawn again and again.
+func (s *stream) measure() {
+	if f, ok := s.Writer.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			s.width = columns
+		}
+	}
+}
+
 // interactive says whether a person is looking at both streams.
 func (p *printer) interactive() bool { return p.out.tty && p.talk.tty && !p.json }
 

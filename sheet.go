@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"example.com/runner/jobs"
 )
 
@@ -61,6 +63,9 @@ func headline(t jobs.Task, now time.Time) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
+// inputMost is how many bytes of the input a terminal is shown.
+const inputMost = 4 << 10
+
 // fact is a line, or a part of one, of what is known about a task.
 type fact struct{ key, value string }
 
@@ -102,8 +107,10 @@ func (s *sheet) facts() [][]fact {
 	if options := s.options(); len(options) > 0 {
 		add(fact{"options", strings.Join(options, ", ")})
 	}
-	if len(s.input) > 0 {
-		add(fact{"input", string(s.input)})
+	if len(s.input) > inputMost {
+		add(fact{"input", string(s.input[:inputMost]) + "…"})
+	} else if len(s.input) > 0 {
+		add(fact{"input", strings.TrimRight(string(s.input), "\n")})
 	}
 	if t.Result != nil {
 		add(fact{"result", compact(t.Result)})
@@ -136,13 +143,15 @@ func (s *sheet) options() (list []string) {
 	}
 	add(t.RetryOn != "", "retry on %s", t.RetryOn)
 	add(t.OutputLimit != jobs.DefaultOutputLimit, "output limit %s", exactSize(t.OutputLimit))
+	env := "env"
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := "•••"
 		if s.reveal {
-			value = t.Env[name]
+			value = shellescape.Quote(t.Env[name])
 		}
-		add(true, "env %s=%s", name, value)
+		env += " " + name + "=" + value
 	}
+	add(len(t.Env) > 0, "%s", env)
 	add(t.EnvFile != "", "env file %s", t.EnvFile)
 	add(t.InputBytes > 0, "input %s", size(t.InputBytes))
 	return list
