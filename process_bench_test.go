@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// buildRunner builds the program as it is shipped.
+func buildRunner(b *testing.B) string {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "runner")
+	out, err := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-ldflags", "-s -w", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// BenchmarkEnqueueProcess runs `runner enqueue -- true`, a process each, while another process has the database open, as a
+// worker has.
+func BenchmarkEnqueueProcess(b *testing.B) {
+	b.StopTimer()
+	program := buildRunner(b)
+	db := filepath.Join(b.TempDir(), "runner.db")
+	r, err := runner.Open(b.Context(), db, runner.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Queues(b.Context()); err != nil { // a connection that stays open
+		b.Fatal(err)
+	}
+	var bare time.Duration
+	for range b.N {
+		began := time.Now()
+		if err := exec.Command("true").Run(); err != nil {
+			b.Fatal(err)
+		}
+		bare += time.Since(began)
+	}
+	peak := int64(0)
+	b.StartTimer()
+	began := time.Now()
+	for range b.N {
+		cmd := exec.Command(program, "--db", db, "enqueue", "--", "true")
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+		peak = max(peak, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+	}
+	took := time.Since(began)
+	b.StopTimer()
+	b.ReportMetric(took.Seconds()*1000/float64(b.N), "ms")
+	b.ReportMetric(took.Seconds()/bare.Seconds(), "x_true")
+	b.ReportMetric(float64(peak)/1024, "MB")
+}
+
+// BenchmarkEnqueueBatch enqueues b.N lines by one `runner enqueue --batch`, and the same tasks by the library's EnqueueAll.
+func BenchmarkEnqueueBatch(b *testing.B) {
+	b.StopTimer()
+	program := buildRunner(b)
+	dir := b.TempDir()
+	var lines bytes.Buffer
+	for i := range b.N {
+		fmt.Fprintf(&lines, "{\"args\":[\"/bin/true\",\"%d\"],\"queue\":\"media\",\"priority\":%d}\n", i, i%10)
+	}
+	file := filepath.Join(dir, "tasks.jsonl")
+	if err := os.WriteFile(file, lines.Bytes(), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	r, err := runner.Open(b.Context(), filepath.Join(dir, "library.db"), runner.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	began := time.Now()
+	if _, err := r.EnqueueAll(b.Context(), func(yield func(jobs.Spec) bool) {
+		for i := range b.N {
+			if !yield(jobs.Command{Argv: []string{"/bin/true", fmt.Sprint(i)}}.With(jobs.Queue("media"), jobs.Priority(i%10))) {
+				return
+			}
+		}
+	}); err != nil {
+		b.Fatal(err)
+	}
+	library := time.Since(began)
+
+	b.StartTimer()
+	began = time.Now()
+	cmd := exec.Command(program, "--db", filepath.Join(dir, "cli.db"), "enqueue", "--batch", file)
+	if err := cmd.Run(); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(began)
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/took.Seconds(), "lines/s")
+	b.ReportMetric(library.Seconds()/took.Seconds(), "x_library")
+	b.ReportMetric(float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)/1024, "MB")
+}
