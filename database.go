@@ -41,7 +41,7 @@ func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Ru
 	if err != nil {
 		return nil, err
 	}
-	more.MustExist, more.BusyTimeout = !create, d.busyTimeout
+	more.MustExist, more.BusyTimeout, more.UnsafeFS = !create, d.busyTimeout, d.unsafeFS
 	if create && d.standard {
 		if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
 			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.path), Err: err}

@@ -17,6 +17,7 @@ type Options struct {
 	Create      bool          // make the file when there is none
 	ReadOnly    bool          // refuse every write, and a schema that would have to be upgraded first
 	Normal      bool          // leave out every fsync of a commit: a power cut may undo the last writes, a crash of a program none
+	UnsafeFS    bool          // accept a network filesystem, on which locks cannot be trusted
 	BusyTimeout time.Duration // how long a write waits for other processes' locks. Defaults to 5 s
 }
 

@@ -29,6 +29,11 @@ func resolve(path string) (string, error) {
 
 // find looks at the file, without opening it, and makes an empty one when there is none and the options say so.
 func (d *DB) find() error {
+	if kind := networkFS(filepath.Dir(d.path)); kind != "" && !d.options.UnsafeFS {
+		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " is on a network filesystem (" + kind + ")",
+			Why: []string{"locks and shared memory do not work there as a database needs them; nothing was changed"},
+			Try: "--db on a local disk, or --unsafe-fs to insist"}
+	}
 	info, err := os.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
 		var file *os.File
@@ -52,6 +57,10 @@ func (d *DB) find() error {
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a regular file", Try: "--db another file"}
 	}
 	d.id = identify(info)
+	if links(info) > 1 {
+		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " has more than one name", Try: "remove the other hard links, or --db another file",
+			Why: []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
+	}
 	return nil
 }
 

@@ -7,3 +7,6 @@ func lockHolder(string) (pid int, name string) { return 0, "" }
 
 // othersOpen cannot tell either, and says what makes a busy writer polite.
 func othersOpen(string) bool { return true }
+
+// networkFS cannot tell on this system.
+func networkFS(string) string { return "" }

@@ -17,3 +17,12 @@ func identify(info fs.FileInfo) fileID {
 	}
 	return fileID{uint64(stat.Dev), uint64(stat.Ino)} // the types differ between systems
 }
+
+// links is how many names the file has.
+func links(info fs.FileInfo) uint64 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 1
+	}
+	return uint64(stat.Nlink)
+}

@@ -31,6 +31,8 @@ type Options struct {
 	ReadOnly bool
 	// BusyTimeout is how long a write waits while other processes hold the file's lock. Defaults to 5 s.
 	BusyTimeout time.Duration
+	// UnsafeFS accepts a database on a network filesystem, where locks cannot be trusted. Defaults to false.
+	UnsafeFS bool
 	// Sync says how far a commit goes. Defaults to Full.
 	Sync Sync
 	// Log receives what the engine does; attempts that fail are warnings. Defaults to none.
@@ -101,7 +103,8 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	if options.Lease < MinLease {
 		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Try: "at least 5s"}
 	}
-	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal, BusyTimeout: options.BusyTimeout})
+	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal,
+		UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout})
 	if err != nil {
 		return nil, err
 	}
