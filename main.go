@@ -40,13 +40,13 @@ var groups = []string{"Run tasks", "See", "Steer", "Look after", "Inside a task"
 // commands lists every command there is, in the order of the help screen. A new one is a file cmd_x.go and a line here.
 func commands(a *app) []*cli.Command {
 	return []*cli.Command{
-		later("Run tasks", "enqueue", "add a task (or many: --batch)"),
+		enqueueCommand(a),
 		workCommand(a),
 		statusCommand(a),
 		listCommand(a),
 		showCommand(a),
-		later("See", "logs", "what a task printed (-f to follow)"),
-		later("Steer", "wait", "block until tasks finish"),
+		logsCommand(a),
+		waitCommand(a),
 		cancelCommand(a),
 		retryCommand(a),
 		deleteCommand(a),

@@ -32,8 +32,9 @@ func (a *app) selectors() []cli.Flag {
 	}
 }
 
-// readSelection reads the ids among the words, and the options of selectors.
-func readSelection(c *cli.Context, now time.Time) (selection, error) {
+// readSelection reads the ids among the words, and the options of selectors, but for those that mean something else to the
+// command.
+func readSelection(c *cli.Context, now time.Time, except ...string) (selection, error) {
 	var s selection
 	ids, err := readIDs(c.Args().Slice())
 	if err != nil {
@@ -47,7 +48,11 @@ func readSelection(c *cli.Context, now time.Time) (selection, error) {
 	if c.IsSet("older-than") {
 		f.FinishedBefore = now.Add(-get[time.Duration](c, "older-than"))
 	}
-	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "worker", "match", "since", "until", "older-than"}, c.IsSet)
+	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "worker", "match", "since", "until", "older-than"},
+		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
+	if slices.Contains(except, "since") {
+		f.Since = time.Time{}
+	}
 	s.all = get[bool](c, "all")
 	switch {
 	case len(ids) > 0 && (filtered || s.all):

@@ -17,6 +17,7 @@ var (
 	errUnits    = errors.New("needs a unit: 250ms, 10s, 5m, 2h, 1d, 1w")
 	errDuration = errors.New("is no duration: 250ms, 10s, 5m, 2h, 1d, 1w, or a sum such as 1h30m")
 	errLong     = errors.New("is too long")
+	errName     = errors.New("is no NAME or NAME=VALUE")
 	errSize     = errors.New("is no size: 65536, 64KiB, 1MiB, 1GiB")
 	errTime     = errors.New("is no time: 15:04, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
 	errWhen     = errors.New("is no time: 90m (ago), 15:04, 2026-01-31, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")

@@ -94,11 +94,15 @@ func where(f jobs.Filter) *condition {
 		c.and(`(tasks.label LIKE ? ESCAPE '\' OR tasks.job LIKE ? ESCAPE '\' OR tasks.args LIKE ? ESCAPE '\' OR tasks.error LIKE ? ESCAPE '\')`,
 			like, like, like, like)
 	}
+	at := "coalesce(tasks.finished_at, tasks.created_at)"
+	if onlyFinished(f) {
+		at = "tasks.finished_at" // that has an index
+	}
 	if !f.Since.IsZero() {
-		c.and("coalesce(tasks.finished_at, tasks.created_at) >= ?", f.Since.UnixMilli())
+		c.and(at+" >= ?", f.Since.UnixMilli())
 	}
 	if !f.Until.IsZero() {
-		c.and("coalesce(tasks.finished_at, tasks.created_at) <= ?", f.Until.UnixMilli())
+		c.and(at+" <= ?", f.Until.UnixMilli())
 	}
 	if !f.FinishedBefore.IsZero() {
 		c.and("tasks.finished_at < ?", f.FinishedBefore.UnixMilli())
@@ -112,6 +116,13 @@ func where(f jobs.Filter) *condition {
 	return c
 }
 
+func onlyFinished(f jobs.Filter) bool {
+	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s jobs.State) bool { return !s.Finished() })
+}
+
+// finishedSince counts, as far as few, the tasks that finished since [1]. Index: tasks_finished.
+const finishedSince = `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE finished_at >= ? LIMIT 10001)`
+
 // sparse counts, as far as few, the rows of the states that have an index of their own.
 var sparse = map[jobs.State]string{
 	jobs.Running:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'running' LIMIT 10001)`,
@@ -121,7 +132,7 @@ var sparse = map[jobs.State]string{
 	jobs.Retrying:  `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001)`,
 }
 
-// order chooses how to find the first rows by id: through the index of the states when they have few rows, else by walking the
+// order chooses how to find the first rows by id: through the index of the states or of the end when they have few rows, else by walking the
 // table from its end. The unary plus keeps SQLite from doing the other.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error) {
 	column := "tasks.id"
@@ -135,6 +146,11 @@ func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error
 				}
 			}
 			rows += n
+		}
+		if rows > few && onlyFinished(f) && !f.Since.IsZero() {
+			if err := d.read.GetContext(ctx, &rows, finishedSince, f.Since.UnixMilli()); err != nil {
+				return "", explain(err, d.path)
+			}
 		}
 		if rows <= few {
 			column = "+tasks.id"

@@ -61,9 +61,12 @@ type piece struct {
 	storing bool // a write is under way: it must not grow
 }
 
+// HeadSize returns how much of the start of an attempt's output is kept when the whole of it is more than limit bytes.
+func HeadSize(limit int64) int64 { return min(headMost, limit/2) }
+
 func newCapture(a *attempt, tee func(jobs.Task, string, []byte)) *capture {
 	limit := a.task.OutputLimit
-	head := min(headMost, limit/2)
+	head := HeadSize(limit)
 	c := &capture{a: a, tee: tee, head: head, tail: limit - head}
 	c.room.L = &c.mu
 	return c

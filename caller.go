@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"example.com/runner/jobs"
+)
+
+// caller is the process that enqueues, as far as tasks take something from it: its directory, its PATH, its variables and its
+// files.
+type caller struct {
+	dir  string // working directory
+	path string // $PATH
+}
+
+func newCaller(getenv func(string) string) (caller, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return caller{}, usage("this shell's working directory is gone").because(reasonOf(err).Error()).hint("cd to one that exists")
+	}
+	return caller{dir: dir, path: getenv("PATH")}, nil
+}
+
+// absolute is a path as seen from the caller's directory; none stays none.
+func (c caller) absolute(path string) string { return within(c.dir, path) }
+
+// within is a path as seen from a directory. One with .. in it is not cleaned: behind a link it leads elsewhere.
+func within(dir, path string) string {
+	switch {
+	case path == "" || filepath.IsAbs(path):
+		return path
+	case strings.Contains(path, ".."):
+		return strings.TrimSuffix(dir, "/") + "/" + path
+	}
+	return filepath.Join(dir, path)
+}
+
+// The exit statuses of shells for what cannot be started.
+const (
+	statusCannotExecute = 126
+	statusNotFound      = 127
+)
+
+// find returns the absolute path of what the first word of a command names: a file, seen from cwd, when it has a slash; else
+// what the caller's PATH leads to. The failure's exit is 126 or 127.
+func (c caller) find(name, cwd string) (string, *failure) {
+	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
+		path := within(cwd, name)
+		found, err := exec.LookPath(path)
+		if err != nil {
+			return "", c.noFile(name, path, err)
+		}
+		return found, nil
+	}
+	denied := ""
+	for _, dir := range filepath.SplitList(c.path) {
+		path := filepath.Join(c.absolute(cmp.Or(dir, ".")), name)
+		found, err := exec.LookPath(path)
+		if err == nil {
+			return found, nil
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && denied == "" {
+			denied = path
+		}
+	}
+	if denied != "" {
+		return "", c.noFile(denied, denied, fs.ErrPermission)
+	}
+	return "", c.notInPath(name, cwd)
+}
+
+func (c caller) notInPath(name, cwd string) *failure {
+	path := "PATH=" + c.path + "  (cron gives scripts a short PATH)"
+	if c.path == "" {
+		path = "PATH is empty"
+	}
+	f := startFailure(statusNotFound, "%q not found in PATH", name).because(path).
+		hint("the full path, or --no-resolve if only the worker has it")
+	if info, err := os.Stat(filepath.Join(cwd, name)); err == nil && info.Mode().IsRegular() {
+		f.try = "./" + name
+	}
+	return f
+}
+
+func (c caller) noFile(name, path string, err error) *failure {
+	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+		return startFailure(statusCannotExecute, "%q is a directory", name)
+	}
+	var f *failure
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+		f = startFailure(statusNotFound, "%q not found", name).hint("--no-resolve if only the worker has it")
+	} else {
+		f = startFailure(statusCannotExecute, "%q cannot be executed: %v", name, reasonOf(err))
+	}
+	if path != name {
+		f.because("looked at " + path)
+	}
+	if f.exit == statusCannotExecute && runtime.GOOS != "windows" {
+		f.hint("chmod +x %s", path)
+	}
+	return f
+}
+
+func startFailure(exit int, format string, args ...any) *failure {
+	return &failure{code: "start", exit: exit, what: fmt.Sprintf(format, args...)}
+}
+
+// reasonOf is the system's own word for an error, without the names around it.
+func reasonOf(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// enter returns the directory that a command is to run in: the caller's, or what --cwd names, seen from there. Unless it may
+// be elsewhere it must exist.
+func (c caller) enter(dir string, elsewhere bool) (string, error) {
+	cwd := c.absolute(dir)
+	if cwd == "" {
+		return c.dir, nil
+	}
+	if elsewhere {
+		return cwd, nil
+	}
+	info, err := os.Stat(cwd)
+	switch {
+	case err != nil:
+		return "", usage("--cwd %q: %v", dir, reasonOf(err))
+	case !info.IsDir():
+		return "", usage("--cwd %q: is no directory", dir)
+	}
+	return cwd, nil
+}
+
+// environment reads the values of -e: NAME=VALUE, or the NAME of a variable of the caller; with all, every variable comes
+// along. No error shows a value.
+func environment(settings []string, all bool) (map[string]string, error) {
+	env := map[string]string{}
+	if all {
+		for _, setting := range os.Environ() {
+			if name, value, found := strings.Cut(setting, "="); found && name != "" { // Windows has names such as "=C:"
+				env[name] = value
+			}
+		}
+	}
+	for _, setting := range settings {
+		name, value, found := strings.Cut(setting, "=")
+		if !found {
+			if value, found = os.LookupEnv(name); !found {
+				return nil, usage("--env %s: there is no such variable here", name).hint("--env %s=VALUE", name)
+			}
+		}
+		env[name] = value
+	}
+	for name, value := range env {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, usage("the value of the variable %q is not UTF-8", name)
+		}
+	}
+	return env, nil
+}
+
+// source is what an option names that takes a file or - for stdin: its text, of at most so many bytes.
+type source struct {
+	option string
+	file   string
+	most   int
+}
+
+func (s source) read(stdin io.Reader) ([]byte, error) {
+	in := stdin
+	if s.file != "-" {
+		file, err := os.Open(s.file)
+		if err != nil {
+			return nil, usage("--%s %q: %v", s.option, s.file, reasonOf(err))
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, int64(s.most)+1))
+	switch {
+	case err != nil:
+		return nil, usage("--%s %q: %v", s.option, s.file, reasonOf(err))
+	case len(text) > s.most:
+		return nil, usage("--%s %q: is too large: at most %s", s.option, s.file, exactSize(int64(s.most)))
+	}
+	return text, nil
+}
+
+// readArgs reads the value of --args: JSON, @FILE or -.
+func readArgs(text string, stdin io.Reader) ([]byte, error) {
+	file, isFile := strings.CutPrefix(text, "@")
+	if text == "-" {
+		file, isFile = "-", true
+	}
+	if !isFile {
+		return []byte(text), nil
+	}
+	return source{"args", file, jobs.MaxArgs}.read(stdin)
+}

@@ -1,0 +1,476 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func enqueueCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "enqueue", Category: "Run tasks", Usage: "add a task (or many: --batch)",
+		UsageText: `runner enqueue [OPTIONS] [--] COMMAND [ARG...]
+runner enqueue [OPTIONS] --shell SCRIPT
+runner enqueue [OPTIONS] --job NAME [--args JSON|@FILE|-]
+runner enqueue [OPTIONS] --batch FILE|-`,
+		Flags: enqueueFlags(a),
+		Description: `The id goes to stdout, and nothing else. It is printed when the task is on the
+disk: from then on it survives a power cut.
+
+Everything from the first word on belongs to the command; options of runner
+come before it. There is no shell unless --shell asks for one. The program is
+looked up now, in this PATH or, if it has a slash, from --cwd.
+
+-e NAME keeps the value of a variable in the database. For secrets use
+--env-file: the file is read at each start, and never stored.
+
+--batch reads JSON Lines, an object per task as list --json prints it, or an
+array: a bare argv. Keys: job args shell label queue priority run_at in
+expires_at expires_in unique_key timeout kill_after max_attempts max_losses
+backoff backoff_delay backoff_max retry_on output_limit path cwd env env_file
+input; durations in seconds, input in base64. Options fill what a line lacks.
+It is one transaction: a bad line is named, and then nothing is enqueued.
+
+EXAMPLES
+  id=$(runner enqueue -- backup.sh --full)
+  runner enqueue -w -- make test          exit with the status of the task
+  runner enqueue --in 10m --max-attempts 5 --retry-on 75 -- sync.sh
+  runner enqueue --shell 'pg_dump app | gzip > app.gz'
+  runner enqueue --job email.send --args '{"to":"ann@example.com"}'
+  find . -name '*.mov' | jq -Rc '["convert.sh",.]' | runner enqueue --batch -
+
+EXIT STATUS
+  0   the task is on the disk; with --wait: it completed
+  1   the command was not found, or a batch has a bad line: nothing enqueued
+  2   wrong usage: nothing enqueued
+  75  database busy, or disk full: nothing enqueued, safe to try again
+
+EXIT STATUS with --wait
+  the task's own  when its command ended by itself
+  124             --wait-timeout, or the task's own timeout; stderr says which
+  125             cancelled, expired, deleted, lost, or runner itself failed
+  126/127         the command cannot be executed / was not found
+  128+n           the command died from signal n, or signal n ended the waiting`,
+		Action: func(c *cli.Context) error {
+			o, err := readEnqueueOptions(c, a)
+			if err == nil {
+				err = enqueueIn(c, a, o)
+			}
+			if o.wait {
+				err = whileWaiting(err)
+			}
+			return err
+		},
+	}
+}
+
+func enqueueIn(c *cli.Context, a *app, o enqueueOptions) error {
+	r, err := a.open(c, true, runner.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	switch {
+	case o.batch != "":
+		return runBatch(c.Context, r, a.printer, o)
+	case o.wait:
+		return runEnqueueWait(c.Context, r, a.printer, o)
+	}
+	return runEnqueue(c.Context, r, a.printer, o)
+}
+
+func enqueueFlags(a *app) []cli.Flag {
+	return []cli.Flag{
+		scalar("queue q", "NAME", "where it waits (default)", jobs.DefaultQueue, parseQueue),
+		intOption("priority p", "N", "higher runs first (5)", jobs.DefaultPriority, math.MinInt32),
+		durationOption("in", "start no earlier than in this time", 0),
+		a.timeOption("at", "start no earlier than then"),
+		durationOption("expires-in", "if it has not started by then it never does (never)", 0),
+		textOption("unique", "KEY", "if an unfinished task has this key, print its id and add none", ""),
+		textOption("label", "TEXT", "shown in lists before the command", ""),
+		textOption("cwd C", "DIR", "working directory (this one)", ""),
+		repeated("env e", "NAME[=VALUE]", "set a variable; without a value: copy this shell's", one(parseSetting)),
+		boolOption("inherit-env", "copy all variables of this shell"),
+		textOption("env-file", "FILE", "read at each start: NAME=VALUE lines, # comments, values literal", ""),
+		textOption("input", "FILE|-", "stdin of the command, read now (none)", ""),
+		durationOption("timeout", "of one attempt: TERM, then KILL (none)", 0),
+		durationOption("kill-after", "between TERM and KILL (10s)", jobs.DefaultKillAfter),
+		intOption("max-attempts", "N", "how often it is started; command 1, function 10", 0, 1),
+		choiceOption("backoff", "growth of the delay between attempts (exponential)", string(jobs.DefaultBackoff.Strategy),
+			string(jobs.Fixed), string(jobs.Linear), string(jobs.Exponential)),
+		durationOption("backoff-delay", "after the first attempt (10s)", jobs.DefaultBackoff.Delay),
+		durationOption("backoff-max", "the delay grows no further (1h)", jobs.DefaultBackoff.Max),
+		codesOption("retry-on", "exit codes that are worth another attempt, as in 75,100-111 (any)"),
+		intOption("max-losses", "N", "how often it is started again after its worker was lost (3)", jobs.DefaultMaxLosses, 0),
+		boolOption("at-most-once", "one start: --max-attempts 1 --max-losses 0"),
+		sizeOption("output-limit", "how much of an attempt's output is kept; 0: none (1MiB)", jobs.DefaultOutputLimit),
+		boolOption("no-resolve", "the command exists only where the worker runs"),
+		textOption("shell", "SCRIPT", "run this by /bin/sh -c (Windows: cmd /c)", ""),
+		scalar("job", "NAME", "call this registered function", "", parseJob),
+		textOption("args", "JSON|@FILE|-", "its input (none)", ""),
+		textOption("batch", "FILE|-", "JSON Lines, a task each", ""),
+		boolOption("keep-going", "--batch: enqueue the good lines, report the bad ones, exit 1"),
+		boolOption("wait w", "show its output, exit with its status; ^C: it goes on"),
+		durationOption("wait-timeout", "give up waiting, exit 124 (never)", 0),
+		boolOption("result", "--wait: print the JSON result instead of the output"),
+	}
+}
+
+// parseSetting reads the value of -e: NAME or NAME=VALUE.
+func parseSetting(text string) (string, error) {
+	if text == "" || text[0] == '=' {
+		return "", errName
+	}
+	return text, nil
+}
+
+type enqueueOptions struct {
+	spec  jobs.Spec // the task; with a batch, what its lines lack
+	words []string  // of a command
+
+	wait        bool
+	waitTimeout time.Duration // 0: none
+	result      bool
+
+	batch     string // FILE or -
+	keepGoing bool
+	noResolve bool
+	caller    caller
+}
+
+func readEnqueueOptions(c *cli.Context, a *app) (enqueueOptions, error) {
+	o := enqueueOptions{words: c.Args().Slice(), wait: get[bool](c, "wait"), waitTimeout: get[time.Duration](c, "wait-timeout"),
+		result: get[bool](c, "result"), batch: get[string](c, "batch"), keepGoing: get[bool](c, "keep-going"),
+		noResolve: get[bool](c, "no-resolve")}
+	if err := o.agree(c); err != nil {
+		return o, err
+	}
+	var err error
+	if o.caller, err = newCaller(a.getenv); err != nil {
+		return o, err
+	}
+	command := jobs.Command{EnvFile: o.caller.absolute(get[string](c, "env-file"))}
+	if command.Dir, err = o.caller.enter(get[string](c, "cwd"), o.noResolve); err != nil {
+		return o, err
+	}
+	if command.Env, err = environment(get[[]string](c, "env"), get[bool](c, "inherit-env")); err != nil {
+		return o, err
+	}
+	if c.IsSet("input") {
+		if command.Input, err = (source{"input", get[string](c, "input"), jobs.MaxInput}).read(a.stdin); err != nil {
+			return o, err
+		}
+	}
+	switch {
+	case o.batch != "":
+		o.spec = command.With(settings(c))
+		o.spec.Job, o.spec.Args = get[string](c, "job"), nil
+		return o, nil
+	case c.IsSet("job"):
+		err = o.function(c, a)
+	case c.IsSet("shell"):
+		shell := jobs.Shell(get[string](c, "shell"))
+		command.Argv, command.Path = shell.Argv, shell.Path
+		err = o.command(c, command)
+	default:
+		command.Argv = o.words
+		err = o.command(c, command)
+	}
+	if err == nil {
+		err = flagged(o.spec.Validate())
+	}
+	return o, err
+}
+
+// agree checks that the options go together.
+func (o *enqueueOptions) agree(c *cli.Context) error {
+	set := func(names ...string) (found string) {
+		for _, name := range names {
+			if c.IsSet(name) {
+				found = name
+			}
+		}
+		return found
+	}
+	var forms []string
+	if len(o.words) > 0 {
+		forms = append(forms, "a command")
+	}
+	for _, name := range []string{"shell", "job", "batch"} {
+		if c.IsSet(name) && (name != "job" || !c.IsSet("batch")) {
+			forms = append(forms, "--"+name)
+		}
+	}
+	stdin := 0
+	for _, name := range []string{"input", "args", "batch"} {
+		if get[string](c, name) == "-" {
+			stdin++
+		}
+	}
+	attempts := get[int](c, "max-attempts")
+	switch {
+	case len(forms) == 0:
+		return usage("enqueue needs a command").hint("runner enqueue -- backup.sh --full")
+	case len(forms) > 1 && forms[0] == "a command":
+		return usage("%s and a command exclude each other: %q is left over", forms[1], o.words[0])
+	case len(forms) > 1:
+		return usage("%s and %s exclude each other", forms[0], forms[1])
+	case len(o.words) > 0 && o.words[0] == "":
+		return usage("the command is empty")
+	case c.IsSet("shell") && strings.TrimSpace(get[string](c, "shell")) == "":
+		return usage("--shell is empty")
+	case c.IsSet("batch") && o.batch == "":
+		return usage("--batch is empty").hint("--batch FILE, or --batch - for stdin")
+	case c.IsSet("args") && (!c.IsSet("job") || o.batch != ""):
+		return usage("--args goes with --job").hint("runner enqueue --job email.send --args '{}'")
+	case get[string](c, "job") == jobs.CommandJob && o.batch == "":
+		return usage("the job %q is reserved", jobs.CommandJob).hint("runner enqueue -- backup.sh --full")
+	case stdin > 1:
+		return usage("stdin can be read once: --input -, --args - or --batch -")
+	case set("in") != "" && set("at") != "":
+		return usage("--in and --at exclude each other")
+	case c.IsSet("job") && o.batch == "" && set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on") != "":
+		return usage("--%s is for commands, not for functions", set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on"))
+	case get[bool](c, "at-most-once") && (attempts > 1 || c.IsSet("max-losses") && get[int](c, "max-losses") > 0):
+		return usage("--at-most-once is --max-attempts 1 --max-losses 0: more contradicts it")
+	case c.IsSet("retry-on") && attempts < 2:
+		return usage("--retry-on needs --max-attempts above 1")
+	case o.batch != "" && (o.wait || c.IsSet("wait-timeout") || o.result):
+		return usage("--wait waits for one task, not for a batch").hint("runner wait")
+	case o.batch == "" && o.keepGoing:
+		return usage("--keep-going goes with --batch")
+	case !o.wait && (c.IsSet("wait-timeout") || o.result):
+		return usage("--%s goes with --wait", set("wait-timeout", "result"))
+	case o.result && get[bool](c, "json"):
+		return usage("--result and --json exclude each other").because("the record holds the result")
+	}
+	return nil
+}
+
+// settings reads the options that say how a task is to run.
+func settings(c *cli.Context) jobs.Option {
+	return func(s *jobs.Spec) {
+		s.Queue, s.Priority, s.Label = get[string](c, "queue"), get[int](c, "priority"), get[string](c, "label")
+		s.In, s.RunAt, s.ExpiresIn = get[time.Duration](c, "in"), get[time.Time](c, "at"), get[time.Duration](c, "expires-in")
+		s.UniqueKey, s.OutputLimit = get[string](c, "unique"), get[int64](c, "output-limit")
+		s.Timeout, s.KillAfter = get[time.Duration](c, "timeout"), get[time.Duration](c, "kill-after")
+		s.MaxAttempts, s.MaxLosses, s.RetryOn = get[int](c, "max-attempts"), get[int](c, "max-losses"), get[jobs.Codes](c, "retry-on")
+		s.Backoff = jobs.Backoff{Strategy: jobs.Strategy(get[string](c, "backoff")), Delay: get[time.Duration](c, "backoff-delay"),
+			Max: get[time.Duration](c, "backoff-max")}
+		if !c.IsSet("backoff-max") {
+			s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
+		}
+		if get[bool](c, "at-most-once") {
+			jobs.AtMostOnce()(s)
+		}
+	}
+}
+
+// command makes the Spec of a command. Its program is looked up unless only the worker has it.
+func (o *enqueueOptions) command(c *cli.Context, command jobs.Command) error {
+	if err := o.resolve(&command); err != nil {
+		return err
+	}
+	o.spec = command.With(settings(c))
+	if o.spec.MaxAttempts == 0 {
+		o.spec.MaxAttempts = jobs.CommandAttempts
+	}
+	return nil
+}
+
+func (o *enqueueOptions) resolve(command *jobs.Command) error {
+	if o.noResolve {
+		return nil
+	}
+	name := command.Argv[0]
+	path, f := o.caller.find(name, command.Dir)
+	switch {
+	case f == nil:
+		command.Path = path
+		return nil
+	case len(o.words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.exit == statusNotFound:
+		return usage("%q is one word and names no file: there is no shell", name).hint("--shell %s", shellescape.Quote(name))
+	case len(o.words) == 0 && f.exit == statusNotFound:
+		f = startFailure(f.exit, "no %s in this image", name)
+	}
+	if !o.wait {
+		f.exit = 1
+	}
+	return f
+}
+
+// function makes the Spec of a call of a registered function. Its max attempts stay the function's own unless they were given.
+func (o *enqueueOptions) function(c *cli.Context, a *app) error {
+	var args json.RawMessage
+	if c.IsSet("args") {
+		text, err := readArgs(get[string](c, "args"), a.stdin)
+		if err != nil {
+			return err
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, text); err != nil {
+			return usage("--args: is not JSON: %v", err)
+		}
+		args = compact.Bytes()
+	}
+	o.spec = jobs.Define[json.RawMessage](get[string](c, "job")).With(nil, settings(c))
+	o.spec.Args = args
+	return nil
+}
+
+// flagged turns what Validate says of a field into words about the option that it came from.
+func flagged(err error) error {
+	f, ok := err.(*jobs.FieldError)
+	if !ok {
+		return err
+	}
+	switch f.Field {
+	case "unique_key":
+		return usage("--unique: %s", f.Msg)
+	case "run_at":
+		return usage("--in: %s", f.Msg)
+	case "args":
+		return usage("%s", f.Msg)
+	}
+	return err
+}
+
+// runEnqueue adds a task and prints its id.
+func runEnqueue(ctx context.Context, r *runner.Runner, p *printer, o enqueueOptions) error {
+	added, err := r.Add(ctx, o.spec)
+	if err != nil {
+		return err
+	}
+	one := added[0]
+	if p.json {
+		return printEnqueued(ctx, r, p, added)
+	}
+	p.print(strconv.FormatInt(one.ID, 10) + "\n")
+	if !p.interactive() {
+		return nil
+	}
+	switch {
+	case one.Kept:
+		p.note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", one.ID)
+	default:
+		p.note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
+	}
+	return o.notes(ctx, r, p)
+}
+
+// notes tells a terminal what may not be as it was meant.
+func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *printer) error {
+	if !p.interactive() {
+		return nil
+	}
+	if stray := strayOption(o.words); stray != "" {
+		p.note("%s went to %s: runner's options come before the command", stray, o.words[0])
+	}
+	workers, err := r.Workers(ctx)
+	if err == nil && len(workers) == 0 {
+		p.note("no worker is running on this database")
+	}
+	return err
+}
+
+// strayOption returns a word of a command that was probably meant for runner: few programs have such an option.
+func strayOption(words []string) string {
+	if i := slices.IndexFunc(words, func(word string) bool {
+		name, _, _ := strings.Cut(word, "=")
+		return slices.Contains([]string{"--wait", "--wait-timeout", "--queue", "--priority", "--at-most-once", "--max-attempts",
+			"--max-losses", "--retry-on", "--unique", "--expires-in", "--kill-after"}, name)
+	}); i > 0 {
+		name, _, _ := strings.Cut(words[i], "=")
+		return name
+	}
+	return ""
+}
+
+// printEnqueued prints the records of tasks that were enqueued, in order.
+func printEnqueued(ctx context.Context, r *runner.Runner, p *printer, added []runner.Enqueued) error {
+	for part := range slices.Chunk(added, 500) {
+		ids := make([]int64, len(part))
+		for i, one := range part {
+			ids[i] = one.ID
+		}
+		tasks, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+		if err != nil {
+			return err
+		}
+		for _, one := range part {
+			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
+			if i < 0 {
+				continue // it has finished and was deleted meanwhile
+			}
+			if err := p.record(enqueuedRecord(tasks[i], one.Kept, p.now())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func enqueuedRecord(t jobs.Task, kept bool, now time.Time) jsonEnqueued {
+	record := jsonEnqueued{taskRecord(t, now), wasCreated}
+	if kept {
+		record.Enqueued = wasKept
+	}
+	return record
+}
+
+// runEnqueueWait adds a task, shows what it prints, and ends as it does.
+func runEnqueueWait(ctx context.Context, r *runner.Runner, p *printer, o enqueueOptions) error {
+	ctx, release := waiting(ctx, 0)
+	defer release()
+	added, err := r.Add(ctx, o.spec)
+	if s, ok := errors.AsType[signalled](err); ok { // it came before the write began
+		p.say("nothing was enqueued")
+		return exitStatus(s.status())
+	}
+	if err != nil {
+		return err
+	}
+	id := added[0].ID
+	p.note("task %d in %s", id, o.spec.Queue)
+	if err := o.notes(ctx, r, p); err != nil {
+		return err
+	}
+	if o.waitTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.waitTimeout, gaveUp{o.waitTimeout})
+		defer cancel()
+	}
+	if !p.json && !o.result {
+		to := &transcript{p: p, follow: true}
+		tasks := map[int64]*followed{id: {which: which{lines: -1}}}
+		if err := follow(ctx, r, []int64{id}, tasks, to); err != nil {
+			return stopped(p, err, []int64{id}, 1)
+		}
+		if err := to.finish(); err != nil {
+			return err
+		}
+	}
+	var end error
+	err = awaitEach(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
+		if end = ended(p, t); p.json && t.State != "" {
+			return false, p.record(enqueuedRecord(t, added[0].Kept, p.now()))
+		}
+		return false, showEnd(p, t, o.result)
+	})
+	if err != nil {
+		return stopped(p, err, []int64{id}, 1)
+	}
+	return end
+}

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func logsCommand(a *app) *cli.Command {
+	selectors := slices.DeleteFunc(a.selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" })
+	return &cli.Command{
+		Name: "logs", Category: "See", Usage: "what a task printed (-f to follow)",
+		UsageText: "runner logs [ID...|SELECTOR] [-f] [-n N] [--since WHEN] [--attempt N|all]",
+		Flags: append(selectors,
+			boolOption("follow f", "go on until the tasks have finished"),
+			intOption("tail n", "N", "the last N lines of each task only", -1, 0),
+			a.whenOption("since", "what was printed since then"),
+			scalar("attempt", "N|all", "the attempts with this number; all of them (latest)", which{}, parseAttempt),
+			boolOption("timestamps", "the time before each line")),
+		Description: `Bytes as they were printed: stdout to stdout, stderr to stderr, in order.
+Several tasks: [ID] before each line. A filter means every task that matches,
+the oldest first; with -f those that run and those that start, until ^C.
+
+-f waits for a task that has not started, goes on through its retries, and
+ends with it. Where the middle of a long output is not kept, a line on stderr
+says so. --json prints the pieces in which the output is kept.
+
+EXAMPLES
+  runner logs -f 1042
+  runner logs -q media -f --timestamps
+  runner logs -n 20 1042
+
+EXIT STATUS
+  0      done, whatever became of the tasks
+  1      no database, or it cannot be read
+  2      wrong usage
+  3      one of the given ids does not exist; the others are shown
+  75     the database was busy for too long
+  128+n  signal n ended it (130: ^C)`,
+		Action: func(c *cli.Context) error {
+			o, err := readLogsOptions(c, a)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runLogs(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type logsOptions struct {
+	filter     jobs.Filter
+	which      which
+	since      time.Time
+	follow     bool
+	timestamps bool
+}
+
+func readLogsOptions(c *cli.Context, a *app) (logsOptions, error) {
+	s, err := readSelection(c, a.now(), "since")
+	if err != nil {
+		return logsOptions{}, err
+	}
+	o := logsOptions{filter: s.filter, which: get[which](c, "attempt"), since: get[time.Time](c, "since"), follow: get[bool](c, "follow"),
+		timestamps: get[bool](c, "timestamps")}
+	o.which.lines = get[int](c, "tail")
+	if o.follow && len(o.filter.IDs) == 0 {
+		for _, name := range []string{"state", "until", "older-than"} {
+			if c.IsSet(name) {
+				return o, usage("-f follows the tasks that run: --%s does not go with it", name)
+			}
+		}
+	}
+	return o, s.typed("logs")
+}
+
+// parseAttempt reads the value of --attempt.
+func parseAttempt(text string) (which, error) {
+	if text == "all" {
+		return which{all: true}, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return which{}, errors.New("is neither a number from 1 nor all")
+	}
+	return which{n: n}, nil
+}
+
+func runLogs(ctx context.Context, r *runner.Runner, p *printer, o logsOptions) error {
+	to := &transcript{p: p, timestamps: o.timestamps, follow: o.follow, since: o.since}
+	var err error
+	switch {
+	case !o.follow:
+		err = showLogs(ctx, r, o, to)
+	case len(o.filter.IDs) > 0:
+		ctx, stop := untilSignal(ctx)
+		defer stop()
+		err = followTasks(ctx, r, o, to)
+	default:
+		ctx, stop := untilSignal(ctx)
+		defer stop()
+		err = followFilter(ctx, r, p, o, to)
+	}
+	if s, ok := errors.AsType[signalled](err); ok {
+		err = exitStatus(s.status())
+	}
+	if finishErr := to.finish(); err == nil {
+		err = finishErr
+	}
+	return err
+}
+
+// showLogs shows what is there.
+func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *transcript) error {
+	ids := o.filter.IDs
+	if len(ids) == 0 {
+		var err error
+		if ids, err = o.matching(ctx, r); err != nil {
+			return err
+		}
+	}
+	to.named = len(ids) > 1
+	var absent []int64
+	for part := range slices.Chunk(ids, 100) {
+		tasks, err := r.List(ctx, jobs.Filter{IDs: part}, runner.Page{})
+		if err != nil {
+			return err
+		}
+		for _, id := range part {
+			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == id })
+			if i < 0 {
+				absent = append(absent, id)
+				continue
+			}
+			one := followed{which: o.which}
+			if _, err := one.advance(ctx, r, tasks[i], to); err != nil {
+				return err
+			}
+			if err := to.endLines(tasks[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if len(absent) > 0 && len(o.filter.IDs) > 0 {
+		return absentTasks(absent)
+	}
+	return nil
+}
+
+// matching returns the ids of the tasks that match the filter and may have printed something since then, oldest first.
+func (o logsOptions) matching(ctx context.Context, r *runner.Runner) ([]int64, error) {
+	if o.since.IsZero() {
+		return r.IDs(ctx, o.filter, runner.Page{Oldest: true})
+	}
+	var ids []int64
+	for _, states := range [][]jobs.State{jobs.Finished(), jobs.Unfinished()} {
+		f := o.filter
+		if len(f.States) > 0 {
+			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
+		}
+		if f.States = states; len(states) == 0 {
+			continue
+		}
+		if states[0].Finished() {
+			f.Since = o.since
+		}
+		more, err := r.IDs(ctx, f, runner.Page{})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, more...)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// followTasks shows what the tasks with the given ids print, until all of them have finished.
+func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *transcript) error {
+	to.named = len(o.filter.IDs) > 1
+	there, err := r.IDs(ctx, o.filter, runner.Page{})
+	if err != nil {
+		return err
+	}
+	var absent []int64
+	tasks := map[int64]*followed{}
+	for _, id := range o.filter.IDs {
+		if !slices.Contains(there, id) {
+			absent = append(absent, id)
+			continue
+		}
+		tasks[id] = &followed{which: o.which}
+	}
+	if len(absent) > 0 && len(there) > 0 && !to.p.json {
+		to.p.say("runner: %s", absentTasks(absent).what)
+	}
+	if len(there) > 0 {
+		if err := follow(ctx, r, there, tasks, to); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(absent) == 0:
+		return nil
+	case len(there) == 0 || to.p.json:
+		return absentTasks(absent)
+	}
+	return exitStatus(3)
+}
+
+// follow shows what tasks print until all of them have finished, or were deleted.
+func follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*followed, to *transcript) error {
+	var pace pace
+	err := r.Changes(ctx, func() (bool, error) {
+		if err := pace.next(ctx); err != nil {
+			return false, err
+		}
+		defer pace.taken()
+		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
+		if err != nil {
+			return false, err
+		}
+		var left []int64
+		for _, t := range list {
+			done, err := tasks[t.ID].advance(ctx, r, t, to)
+			if err != nil {
+				return false, err
+			}
+			if !done {
+				left = append(left, t.ID)
+			}
+		}
+		ids = left
+		return len(left) == 0, to.p.flush()
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// overlap is how far back followFilter looks for tasks that ended since its last look: the clock of a task's end is read some
+// time before it can be seen.
+const overlap = 5 * time.Second
+
+// followFilter shows what the tasks that match a filter print: those that run, and those that start, until ctx ends. A task that
+// starts and ends between two looks is found among those that have just ended.
+func followFilter(ctx context.Context, r *runner.Runner, p *printer, o logsOptions, to *transcript) error {
+	to.named = true
+	began := p.now()
+	looked := began
+	which := o.which
+	which.began = began
+	running := map[int64]*followed{}
+	over := map[int64]jobs.Task{} // that ended lately, and are shown to their end
+	var pace pace
+	err := r.Changes(ctx, func() (bool, error) {
+		if err := pace.next(ctx); err != nil {
+			return false, err
+		}
+		defer pace.taken()
+		from := looked.Add(-overlap)
+		looked = p.now()
+		tasks, err := o.going(ctx, r, from, slices.Collect(maps.Keys(running)))
+		if err != nil {
+			return false, err
+		}
+		for _, t := range tasks {
+			if last, ok := over[t.ID]; ok && last.GenerationID == t.GenerationID {
+				continue
+			}
+			if running[t.ID] == nil {
+				running[t.ID] = &followed{which: which}
+			}
+			done, err := running[t.ID].advance(ctx, r, t, to)
+			if err != nil {
+				return false, err
+			}
+			if done {
+				delete(running, t.ID)
+				over[t.ID] = t
+			}
+		}
+		which.lines = -1 // of those that start from now on, everything is new
+		maps.DeleteFunc(over, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
+		return false, p.flush()
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// going returns the tasks that run, those that ended since then, and those that are followed already; oldest first.
+func (o logsOptions) going(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
+	var tasks []jobs.Task
+	filters := []jobs.Filter{o.filter, o.filter}
+	filters[0].States = []jobs.State{jobs.Running}
+	filters[1].States, filters[1].Since = jobs.Finished(), since
+	if len(known) > 0 {
+		filters = append(filters, jobs.Filter{IDs: known})
+	}
+	for _, f := range filters {
+		more, err := r.List(ctx, f, runner.Page{})
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, more...)
+	}
+	// A task may have moved from one list to the next: what was read last is true.
+	slices.SortStableFunc(tasks, func(a, b jobs.Task) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.GenerationID, a.GenerationID))
+	})
+	return slices.CompactFunc(tasks, func(a, b jobs.Task) bool { return a.ID == b.ID }), nil
+}

@@ -1,0 +1,343 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func waitCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "wait", Category: "Steer", Usage: "block until tasks finish",
+		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--result]",
+		Flags: append(a.selectors(),
+			durationOption("timeout", "give up after this time, exit 124 (never)", 0),
+			boolOption("any", "until the first of them finishes: its status decides"),
+			boolOption("result", "print the JSON result of each task on a line, or null")),
+		Description: `Silent on success. A filter means the tasks that match and are unfinished at
+the start; if there are none: exit 0. Ending the wait, by ^C or --timeout,
+does not end a task. --json prints the record of each task as it ends.
+
+EXAMPLES
+  runner wait 1042                  exit with the status of the task
+  runner wait 1042 1043             0 if both completed, else 1
+  runner wait -q media && runner enqueue -- publish.sh
+
+EXIT STATUS, one task or --any
+  0        the task completed
+  1        it is a function and failed, or left a result that is not JSON
+  2        wrong usage
+  124      --timeout, or the task's own timeout; stderr says which
+  125      no result: cancelled, expired, deleted, lost, no such task, or
+           runner itself failed
+  126/127  the command could not be executed / was not found
+  128+n    the command died from signal n, or signal n ended the waiting
+  others   the exit status of the command
+
+EXIT STATUS, several tasks
+  0        all completed
+  1        some did not
+  3        some do not exist
+  124      --timeout
+  others   as usual: 2 usage, 75 busy, 128+n`,
+		Action: func(c *cli.Context) error {
+			o, err := readWaitOptions(c, a.now())
+			if err != nil {
+				return err
+			}
+			return o.mapped(func() error {
+				r, err := a.open(c, false, runner.Options{})
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				return runWait(c.Context, r, a.printer, o)
+			}())
+		},
+	}
+}
+
+type waitOptions struct {
+	selection   selection
+	timeout     time.Duration // 0: none
+	any, result bool
+}
+
+func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
+	s, err := readSelection(c, now)
+	o := waitOptions{selection: s, timeout: get[time.Duration](c, "timeout"), any: get[bool](c, "any"), result: get[bool](c, "result")}
+	switch {
+	case err != nil:
+		return o, err
+	case o.result && c.Bool("json"):
+		return o, usage("--result and --json exclude each other").because("the record holds the result")
+	}
+	return o, s.typed("wait")
+}
+
+// mapped keeps the status of one task clear of our own failures.
+func (o waitOptions) mapped(err error) error {
+	if len(o.selection.filter.IDs) == 1 || o.any {
+		return whileWaiting(err)
+	}
+	return err
+}
+
+// waited is what becomes known of the tasks that are waited for.
+type waited struct {
+	ids    []int64 // of those that existed at the start
+	absent []int64 // of those that did not
+	left   int     // not finished yet
+	bad    int     // finished otherwise than completed, or deleted
+}
+
+func runWait(ctx context.Context, r *runner.Runner, p *printer, o waitOptions) error {
+	w, err := o.tasks(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case len(w.ids) == 0 && len(w.absent) == 0:
+		return nil
+	case len(w.ids) == 0:
+		return absentTasks(w.absent)
+	case len(w.absent) > 0 && !p.json:
+		p.say("runner: %s", absentTasks(w.absent).what)
+	}
+	if err := announce(ctx, r, p, w.ids); err != nil {
+		return err
+	}
+	single := o.any || len(w.ids)+len(w.absent) == 1
+	var first error
+	ctx, stop := waiting(ctx, o.timeout)
+	defer stop()
+	err = awaitEach(ctx, r, w.ids, func(t jobs.Task) (more bool, err error) {
+		w.left--
+		if t.State != jobs.Completed {
+			w.bad++
+		}
+		if err := showEnd(p, t, o.result); err != nil {
+			return false, err
+		}
+		if single {
+			first = ended(p, t)
+			return false, nil
+		}
+		if t.State != jobs.Completed && !p.json {
+			p.say("runner: %s", failedText(t))
+		}
+		return true, p.flush()
+	})
+	switch {
+	case err != nil:
+		return stopped(p, err, w.ids, w.left)
+	case single:
+		return first
+	case len(w.absent) > 0 && p.json:
+		return absentTasks(w.absent)
+	case len(w.absent) > 0:
+		return exitStatus(3)
+	case w.bad > 0:
+		return exitStatus(1)
+	}
+	return nil
+}
+
+// tasks returns which tasks are meant: those with the ids, or those that match the filter and are unfinished now.
+func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err error) {
+	f := o.selection.filter
+	if len(f.IDs) == 0 {
+		states := jobs.Unfinished()
+		if len(f.States) > 0 {
+			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
+		}
+		if f.States = states; len(states) == 0 {
+			return w, nil
+		}
+		w.ids, err = r.IDs(ctx, f, runner.Page{Oldest: true})
+		w.left = len(w.ids)
+		return w, err
+	}
+	there, err := r.IDs(ctx, f, runner.Page{})
+	for _, id := range f.IDs {
+		if slices.Contains(there, id) {
+			w.ids = append(w.ids, id)
+		} else {
+			w.absent = append(w.absent, id)
+		}
+	}
+	w.left = len(w.ids)
+	return w, err
+}
+
+// absentTasks is the failure of ids that no task has.
+func absentTasks(ids []int64) *failure {
+	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ", "), "[]")
+	f := &failure{code: "not_found", exit: 3, what: "no task " + text, try: "runner list"}
+	if len(ids) > 1 {
+		f.what = "no tasks " + text
+	}
+	return f
+}
+
+// announce tells a terminal what is waited for.
+func announce(ctx context.Context, r *runner.Runner, p *printer, ids []int64) error {
+	if !p.interactive() || len(ids) == 0 {
+		return nil
+	}
+	var parts []string
+	total := 0
+	for _, state := range []jobs.State{jobs.Running, jobs.Pending, jobs.Retrying, jobs.Scheduled, jobs.Blocked} {
+		n, err := r.Count(ctx, jobs.Filter{IDs: ids, States: []jobs.State{state}})
+		if err != nil {
+			return err
+		}
+		if total += n; n > 0 {
+			parts = append(parts, count(int64(n))+" "+string(state))
+		}
+	}
+	switch {
+	case total == 1 && len(ids) == 1:
+		p.note("waiting for task %d: %s", ids[0], strings.TrimPrefix(parts[0], "1 "))
+	case total == 1:
+		p.note("waiting for 1 task: %s", parts[0])
+	case total > 1:
+		p.note("waiting for %s tasks: %s", count(int64(total)), strings.Join(parts, ", "))
+	}
+	return nil
+}
+
+// showEnd prints a task that has ended: its record, or its result.
+func showEnd(p *printer, t jobs.Task, result bool) error {
+	switch {
+	case t.State == "": // there is nothing left of it
+		return nil
+	case p.json:
+		return p.record(taskRecord(t, p.now()))
+	case result:
+		return p.record(rawJSON(t.Result))
+	}
+	return nil
+}
+
+// gaveUp is the cause of a context that ends because the waiting took too long.
+type gaveUp struct{ after time.Duration }
+
+func (g gaveUp) Error() string { return "gave up waiting after " + exact(g.after) }
+
+// waiting returns a context for waiting: a signal ends it, and so does the timeout if it is not 0.
+func waiting(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+	ctx, release := untilSignal(ctx)
+	if timeout == 0 {
+		return ctx, release
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, gaveUp{timeout})
+	return ctx, func() { cancel(); release() }
+}
+
+// stopped is the end of a waiting that did not see its end: by a signal, by --timeout, or by an error. So many of the tasks go on.
+func stopped(p *printer, err error, ids []int64, left int) error {
+	goesOn := fmt.Sprintf("; %s tasks go on", count(int64(left)))
+	if left == 1 {
+		goesOn = "; 1 task goes on"
+	}
+	if len(ids) == 1 {
+		goesOn = fmt.Sprintf("; task %d goes on (runner cancel %[1]d)", ids[0])
+	}
+	f := &failure{}
+	switch cause := err.(type) {
+	case signalled:
+		f = &failure{code: "interrupted", exit: cause.status(), what: "stopped waiting" + goesOn}
+	case gaveUp:
+		f = &failure{code: "timeout", exit: statusGaveUp, what: cause.Error() + goesOn}
+	default:
+		return err
+	}
+	if p.json {
+		return f
+	}
+	p.say("%s", f.what)
+	return exitStatus(f.exit)
+}
+
+// awaitEach waits until each of the tasks has finished or was deleted, and calls ended for it, in the order in which they did.
+// A deleted one has no state. It returns when ended wants no more; the end of ctx returns its cause.
+func awaitEach(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
+	left := slices.Clone(ids)
+	var pace pace
+	err := r.Changes(ctx, func() (bool, error) {
+		if err := pace.next(ctx); err != nil || len(left) == 0 {
+			return true, err
+		}
+		defer pace.taken()
+		there, err := r.IDs(ctx, jobs.Filter{IDs: left}, runner.Page{Oldest: true})
+		if err != nil {
+			return false, err
+		}
+		var news []jobs.Task
+		if len(there) > 0 {
+			if news, err = r.List(ctx, jobs.Filter{IDs: there, States: jobs.Finished()}, runner.Page{}); err != nil {
+				return false, err
+			}
+		}
+		slices.SortFunc(news, func(a, b jobs.Task) int { return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID)) })
+		if len(there) < len(left) {
+			for _, id := range left {
+				if _, found := slices.BinarySearch(there, id); !found {
+					news = append(news, jobs.Task{ID: id})
+				}
+			}
+		}
+		if len(news) == 0 {
+			return false, nil
+		}
+		over := make(map[int64]bool, len(news))
+		for _, t := range news {
+			if more, err := ended(t); err != nil || !more {
+				return true, err
+			}
+			over[t.ID] = true
+		}
+		left = slices.DeleteFunc(left, func(id int64) bool { return over[id] })
+		return len(left) == 0, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// pace keeps somebody who looks after each commit from looking all the time: at least four fifths of it are a rest.
+type pace struct{ began, free time.Time }
+
+const (
+	restLeast = 10 * time.Millisecond
+	restMost  = time.Second
+)
+
+// next waits until it is time for the next look.
+func (p *pace) next(ctx context.Context) error {
+	if rest := time.Until(p.free); rest > 0 {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	p.began = time.Now()
+	return nil
+}
+
+// taken says that the look is over.
+func (p *pace) taken() {
+	p.free = time.Now().Add(min(max(4*time.Since(p.began), restLeast), restMost))
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// pieces is how many pieces of output are read at a time: each has at most 32 KiB.
+const pieces = 64
+
+// which says what of a task's output is meant.
+type which struct {
+	all   bool      // every attempt
+	n     int       // the attempts numbered n; 0: the latest, and those that come
+	began time.Time // not zero: attempts that run, or started since then
+	lines int       // of the first attempt that is shown the last lines only, those that come apart; -1: all
+}
+
+// first returns the generation of the last attempt that is not shown.
+func (w which) first(attempts []jobs.Attempt) int64 {
+	if w.all || w.n > 0 || !w.began.IsZero() || len(attempts) < 2 {
+		return 0
+	}
+	return attempts[len(attempts)-2].GenerationID
+}
+
+// shows says whether an attempt is meant.
+func (w which) shows(a jobs.Attempt) bool {
+	return (w.n == 0 || a.Attempt == w.n) && (w.began.IsZero() || a.State == jobs.Running || !a.StartedAt.Before(w.began))
+}
+
+// followed is a task whose output is being shown, and how far.
+type followed struct {
+	which      which
+	generation int64          // of the task, when its attempts were read; 0: not yet
+	attempts   []jobs.Attempt // that are not shown to their end
+	shown      int64          // generation of the last attempt that is shown to its end
+	reading    int64          // generation of the attempt that is shown in part
+	seq        int64          // of its last piece that is shown
+	bytes      int64          // of it that are shown, or known not to be kept
+	any        bool           // some attempt was shown
+}
+
+// advance shows what a task has printed since the last call; t is the task as it was read just before. done says that nothing
+// more will come.
+func (f *followed) advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *transcript) (done bool, err error) {
+	if t.GenerationID != f.generation {
+		attempts, err := r.Attempts(ctx, t)
+		if err != nil {
+			return false, err
+		}
+		// The task may have moved since it was read: then its running attempt is there twice, the true one first.
+		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
+		if f.generation == 0 {
+			f.shown = f.which.first(attempts)
+		}
+		f.attempts = slices.DeleteFunc(attempts, func(a jobs.Attempt) bool { return a.GenerationID <= f.shown || !f.which.shows(a) })
+		f.generation = t.GenerationID
+	}
+	for len(f.attempts) > 0 {
+		a := f.attempts[0]
+		if err := f.read(ctx, r, t, a, to); err != nil {
+			return false, err
+		}
+		if a.State == jobs.Running {
+			return false, nil
+		}
+		if err := to.end(t, a, f.bytes); err != nil {
+			return false, err
+		}
+		f.shown, f.attempts = a.GenerationID, f.attempts[1:]
+	}
+	return t.State.Finished() || f.which.n > 0 && t.Attempt > f.which.n, nil
+}
+
+// read shows what an attempt has printed and is not shown yet.
+func (f *followed) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *transcript) error {
+	if f.reading != a.GenerationID {
+		f.reading, f.seq, f.bytes = a.GenerationID, 0, 0
+		if !f.any && f.which.lines >= 0 {
+			return f.readLast(ctx, r, t, a, to)
+		}
+		f.any = true
+	}
+	for {
+		chunks, err := r.Output(ctx, a, f.seq, pieces)
+		if err != nil {
+			return err
+		}
+		for _, c := range chunks {
+			if err := f.show(t, c, to); err != nil {
+				return err
+			}
+		}
+		if len(chunks) < pieces {
+			return nil
+		}
+	}
+}
+
+// readLast shows the last lines of an attempt. It reads from the end.
+func (f *followed) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *transcript) error {
+	f.any = true
+	for limit := 8; ; limit *= 4 {
+		chunks, err := r.LastOutput(ctx, a, limit)
+		if err != nil {
+			return err
+		}
+		last, enough := tailOf(chunks, f.which.lines)
+		if !enough && len(chunks) == limit {
+			continue
+		}
+		for _, c := range last {
+			if err := f.show(t, c, to); err != nil {
+				return err
+			}
+		}
+		if len(chunks) > 0 {
+			f.seq, f.bytes = chunks[len(chunks)-1].Seq, 1
+		}
+		return nil
+	}
+}
+
+// show hands a piece on, and says how much was printed before it that is not kept. Whoever follows has seen some of the middle that
+// is dropped later: what is missing is counted from the size of the head and from what was shown.
+func (f *followed) show(t jobs.Task, c jobs.Chunk, to *transcript) error {
+	missing := int64(0)
+	switch {
+	case c.DroppedBytes > 0:
+		missing = max(min(c.DroppedBytes, runner.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
+	case c.Seq > f.seq+1 && f.seq > 0:
+		missing = unknown // dropped before it could be shown
+	}
+	f.seq = c.Seq
+	f.bytes += int64(len(c.Data)) + max(missing, 0)
+	return to.piece(t, c, missing)
+}
+
+// tailOf cuts pieces down to their last n lines. enough says that nothing before them is needed.
+func tailOf(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
+	if n == 0 {
+		return nil, true
+	}
+	lines := 0
+	for i, c := range slices.Backward(chunks) {
+		end := len(c.Data)
+		if i == len(chunks)-1 {
+			end-- // the newline at the very end begins no line
+		}
+		for end >= 0 {
+			at := bytes.LastIndexByte(c.Data[:end], '\n')
+			if at < 0 {
+				break
+			}
+			if lines++; lines == n {
+				last = slices.Clone(chunks[i:])
+				if last[0].Data, last[0].DroppedBytes = c.Data[at+1:], 0; len(last[0].Data) == 0 {
+					last = last[1:]
+				}
+				return last, true
+			}
+			end = at
+		}
+	}
+	return chunks, false
+}

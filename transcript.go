@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// transcript shows what tasks print: as it is, byte for byte, or line by line with something before each.
+type transcript struct {
+	p          *printer
+	named      bool // the task's id before each line
+	timestamps bool
+	follow     bool      // somebody watches: tell about retries
+	since      time.Time // pieces printed since then; zero: all
+
+	lines   map[lineOf]*line // begun, and not ended yet
+	colours map[int64]colour
+}
+
+type lineOf struct {
+	id     int64
+	stream string
+}
+
+type line struct {
+	at   time.Time
+	text []byte
+}
+
+// lineMost is how much of a line is waited for.
+const lineMost = 64 << 10
+
+// unknown is a number of bytes that nobody knows.
+const unknown = -1
+
+// piece shows a piece of a task's output. missing is how much was printed just before it and is not kept.
+func (s *transcript) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
+	switch {
+	case c.At.Before(s.since):
+		return nil
+	case s.p.json:
+		return s.p.record(chunkRecord(c))
+	case missing != 0:
+		if err := s.gap(t, missing); err != nil {
+			return err
+		}
+	}
+	if !s.named && !s.timestamps {
+		return s.write(c.Stream, c.Data)
+	}
+	key := lineOf{t.ID, c.Stream}
+	for part := range bytes.Lines(c.Data) {
+		begun := s.lines[key]
+		if begun == nil {
+			begun = &line{at: c.At}
+			if s.lines == nil {
+				s.lines = map[lineOf]*line{}
+			}
+			s.lines[key] = begun
+		}
+		begun.text = append(begun.text, part...)
+		if part[len(part)-1] == '\n' || len(begun.text) >= lineMost {
+			if err := s.endLine(key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endLine shows a line that was begun; one that has no newline gets one.
+func (s *transcript) endLine(key lineOf) error {
+	begun := s.lines[key]
+	if begun == nil {
+		return nil
+	}
+	delete(s.lines, key)
+	text := begun.text
+	if text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	before := s.before(key)
+	if s.timestamps {
+		before += begun.at.Local().Format(stampLayout) + " "
+	}
+	return s.write(key.stream, append([]byte(before), text...))
+}
+
+// before is what stands before each line of a task.
+func (s *transcript) before(key lineOf) string {
+	if !s.named {
+		return ""
+	}
+	c, known := s.colours[key.id]
+	if !known {
+		if s.colours == nil {
+			s.colours = map[int64]colour{}
+		}
+		c = []colour{"36", "33", "32", "35", "34", "31"}[len(s.colours)%6]
+		s.colours[key.id] = c
+	}
+	to := s.p.out
+	if key.stream != "stdout" {
+		to = s.p.talk
+	}
+	return to.paint(c, fmt.Sprintf("[%d]", key.id)) + " "
+}
+
+// gap says on stderr that some of the output is not kept.
+func (s *transcript) gap(t jobs.Task, missing int64) error {
+	if err := s.endLines(t); err != nil {
+		return err
+	}
+	what := "some output"
+	if missing != unknown {
+		what = binarySize(missing)
+	}
+	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (--output-limit %s) ---\n", what, exactSize(t.OutputLimit))
+	return s.write("stderr", []byte(text))
+}
+
+func (s *transcript) endLines(t jobs.Task) error {
+	for _, stream := range []string{"stdout", "stderr"} {
+		if err := s.endLine(lineOf{t.ID, stream}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish ends the lines that were begun.
+func (s *transcript) finish() error {
+	keys := slices.Collect(maps.Keys(s.lines))
+	slices.SortFunc(keys, func(a, b lineOf) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.stream, b.stream)) })
+	for _, key := range keys {
+		if err := s.endLine(key); err != nil {
+			return err
+		}
+	}
+	return s.p.flush()
+}
+
+// end is called at the end of an attempt, of whose output so many bytes were shown.
+func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64) error {
+	if s.p.json {
+		return nil
+	}
+	if err := s.endLines(t); err != nil {
+		return err
+	}
+	if shown == 0 && a.OutputBytes > 0 && !a.FinishedAt.Before(s.since) {
+		if err := s.gap(t, a.OutputBytes); err != nil {
+			return err
+		}
+	}
+	if s.follow && t.State == jobs.Retrying && a.Attempt == t.Attempt {
+		s.p.note("attempt %d of %d of task %d failed: %s; next in %s", a.Attempt, t.MaxAttempts, t.ID, a.Error, took(t.RunAt.Sub(s.p.now())))
+	}
+	return nil
+}
+
+// write passes bytes of a task on.
+func (s *transcript) write(stream string, data []byte) error {
+	if stream == "stdout" {
+		_, err := s.p.answer.Write(data)
+		return err
+	}
+	if err := s.p.flush(); err != nil {
+		return err
+	}
+	_, err := s.p.talk.Write(data)
+	return err
+}
+
+// binarySize is a number of bytes for people, in the units that --output-limit is given in: 118 B, 12.3 MiB.
+func binarySize(bytes int64) string {
+	n, unit := float64(bytes), 0
+	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for n >= 1023.95 && unit < len(names)-1 {
+		n, unit = n/1024, unit+1
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	return fmt.Sprintf("%.1f %s", n, names[unit])
+}

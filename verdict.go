@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/runner/jobs"
+)
+
+// Exit statuses of waiting that are no task's own (cli.md 8).
+const (
+	statusGaveUp   = 124 // --timeout of the waiting, or the task's own
+	statusNoResult = 125 // there is no result to report
+)
+
+// verdict is what the end of a task means for a shell: an exit status and, unless what the task printed says enough, why. A task
+// without a state was deleted.
+func verdict(t jobs.Task) (status int, why string) {
+	line, _, _ := strings.Cut(t.Error, "\n")
+	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
+	switch t.State {
+	case "":
+		return statusNoResult, fmt.Sprintf("task %d was deleted", t.ID)
+	case jobs.Completed:
+		return 0, ""
+	case jobs.Cancelled:
+		switch {
+		case t.Reason == jobs.ReasonExpired:
+			what = fmt.Sprintf("task %d expired: it had not started in time", t.ID)
+		case strings.HasPrefix(line, "cancelled"): // "cancelled by ann: disk full"
+			what = fmt.Sprintf("task %d was %s", t.ID, line)
+		}
+		return statusNoResult, what
+	}
+	switch t.Reason {
+	case jobs.ReasonExit:
+		if t.ExitCode != nil {
+			return *t.ExitCode, ""
+		}
+	case jobs.ReasonSignal:
+		return 128 + t.Signal, what
+	case jobs.ReasonStart:
+		if t.ExitCode != nil {
+			return *t.ExitCode, what
+		}
+	case jobs.ReasonTimeout:
+		return statusGaveUp, what
+	case jobs.ReasonError, jobs.ReasonPanic:
+		return 1, what
+	}
+	return statusNoResult, what
+}
+
+// failedText says in a line that a task did not complete.
+func failedText(t jobs.Task) string {
+	if _, why := verdict(t); why != "" {
+		return why
+	}
+	line, _, _ := strings.Cut(t.Error, "\n")
+	return fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
+}
+
+// ended is the end of waiting for one task: its status, and on stderr why, unless the task has said it itself or a record does.
+func ended(p *printer, t jobs.Task) error {
+	status, why := verdict(t)
+	switch {
+	case status == 0:
+		return nil
+	case t.State == "":
+		return &failure{code: "not_found", exit: status, what: why}
+	case why != "" && !p.json:
+		p.say("runner: %s", why)
+	}
+	return exitStatus(status)
+}
