@@ -21,12 +21,13 @@ const askCancel = `UPDATE tasks SET cancel_requested_at = coalesce(cancel_reques
 // unique key is taken.
 const retryFinished = `UPDATE OR IGNORE tasks SET state = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, reason = NULL, error = NULL, result = NULL, exit_code = NULL, signal = NULL,
-	duration = NULL, progress = NULL, cancel_requested_at = NULL, cancel_now = 0, cancel_text = NULL
+	duration = NULL, output_bytes = 0, output_truncated = 0, progress = NULL, cancel_requested_at = NULL, cancel_now = 0, cancel_text = NULL
 WHERE id = ? AND finished_at IS NOT NULL`
 
-// hastenTask makes the waiting task [4] due at [2], in state [1], counts kept; time [3].
-const hastenTask = `UPDATE tasks SET state = ?, generation_id = generation_id + 1, run_at = ?, updated_at = ?
-WHERE id = ? AND (state = 'scheduled' OR state = 'retrying')`
+// hastenTask makes the waiting task [3] due at [1], counts kept; time [2]. If that is later its state, and so its generation, stays.
+const hastenTask = `UPDATE tasks SET state = CASE WHEN ?1 > ?2 THEN state ELSE 'pending' END,
+	generation_id = generation_id + CASE WHEN ?1 > ?2 THEN 0 ELSE 1 END, run_at = ?1, updated_at = ?2
+WHERE id = ?3 AND (state = 'scheduled' OR state = 'retrying') RETURNING state`
 
 const selectState = `SELECT state FROM tasks WHERE id = ?`
 
@@ -49,6 +50,7 @@ type Moved struct {
 // Cancel cancels tasks that wait, and asks the workers of those that run; a finished task stays as it is. text says who asks and why.
 // hard stops commands by KILL at once.
 func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]Moved, error) {
+	text = jobs.CutError(text) // it becomes the task's error
 	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) {
 		var queue string
 		switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &queue); {
@@ -74,13 +76,15 @@ func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]Move
 		to = jobs.Scheduled
 	}
 	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) {
-		args := []any{string(to), due.UnixMilli(), now.UnixMilli(), id}
-		for _, text := range []string{retryFinished, hastenTask} {
-			if n, err := t.exec(text, args...); err != nil || n == 1 {
-				return Moved{State: to, Done: true}, err
-			}
+		if n, err := t.exec(retryFinished, string(to), due.UnixMilli(), now.UnixMilli(), id); err != nil || n == 1 {
+			return Moved{State: to, Done: true}, err
 		}
-		state, err := t.state(id)
+		var state jobs.State
+		err := t.scan(hastenTask, []any{due.UnixMilli(), now.UnixMilli(), id}, &state)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return Moved{State: state, Done: true}, err
+		}
+		state, err = t.state(id)
 		return Moved{State: state, Done: state == jobs.Pending, Taken: state.Finished()}, err
 	})
 }
