@@ -78,24 +78,25 @@ func runCancel(ctx context.Context, r *runner.Runner, p *printer, o cancelOption
 	out := newOutcomes(p, &o.steering, ids)
 	var stopping []jobs.Task
 	for part := range slices.Chunk(ids, steerMost) {
-		if _, err := r.Cancel(ctx, part, o.how); err != nil {
+		moved, err := r.Cancel(ctx, part, o.how)
+		if err != nil {
 			return err
 		}
 		tasks, err := tasksByID(ctx, r, part)
 		if err != nil {
 			return err
 		}
-		for _, id := range part {
-			t, there := tasks[id]
-			switch {
+		for _, m := range moved {
+			t, there := tasks[m.ID]
+			switch asked := m.State == jobs.Running; {
 			case !there:
-				out.missing = append(out.missing, id)
-			case !isStopping(t):
-				out.line(id, string(t.State), "", o.record(p, t))
-			case o.noWait:
-				out.line(id, string(t.State), "stopping", o.record(p, t))
-			default:
+				out.missing = append(out.missing, m.ID)
+			case asked && !o.noWait:
 				stopping = append(stopping, t)
+			case isStopping(t):
+				out.line(t.ID, string(t.State), "stopping", o.record(p, t))
+			default:
+				out.line(t.ID, string(t.State), "", o.record(p, t))
 			}
 		}
 	}

@@ -5,15 +5,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The test binary is the programs of the scripts, too: "runner" in a script is this main, in a process of its own.
+// The test binary is the programs of the scripts, too: "runner" in a script is this main, in a process of its own, and
+// "runnerdemo" somebody's own program, which registers functions.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"runner": main})
+	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo})
 }
 
 // TestScript runs the scripts, which specify the command line. A script starts in an empty directory with a HOME of its own
@@ -34,7 +39,8 @@ func TestScript(t *testing.T) {
 			env.Setenv("TZ", "Europe/Berlin")
 			return os.Mkdir(home, 0o700)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
+			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed},
 	})
 }
 
@@ -55,5 +61,36 @@ func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// awaitText is the script command "await FILE REGEXP": it returns when the file is there and has a line that matches.
+func awaitText(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await FILE REGEXP")
+	}
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	var text []byte
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if text, err = os.ReadFile(ts.MkAbs(args[0])); err == nil && want.Match(text) {
+			return
+		}
+	}
+	ts.Fatalf("%s has no %q after a minute: %s %v", args[0], args[1], text, err)
+}
+
+// expectGone is the script command "gone FILE...": no process whose number stands in one of the files exists. One that is dead and
+// was not yet waited for, by an init that takes its time, does not count as existing.
+func expectGone(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(name)))
+		ts.Check(err)
+		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // 4711 (sh) Z ...
+		_, after, _ := strings.Cut(string(stat), ") ")
+		process, err := os.FindProcess(pid)
+		if exists := err == nil && process.Signal(syscall.Signal(0)) == nil && !strings.HasPrefix(after, "Z"); exists != neg {
+			ts.Fatalf("process %d of %s: exists is %v", pid, name, exists)
+		}
 	}
 }

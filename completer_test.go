@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestComplete(t *testing.T) {
+	a := &app{now: time.Now, getenv: func(string) string { return "" }} // no database can be found
+	for line, want := range map[string]string{
+		"":                             "enqueue work status list show logs wait cancel retry delete completion",
+		"c":                            "cancel completion",
+		"--db x.db ca":                 "cancel",
+		"--db ":                        "",
+		"ls --se":                      "",
+		"ls --st":                      "--state",
+		"list --state ":                "scheduled pending blocked running retrying completed failed cancelled unfinished finished",
+		"list -s fai":                  "failed",
+		"list -s failed,ca":            "failed,cancelled",
+		"list -sfailed ca":             "",
+		"list --state=failed,un":       "--state=failed,unfinished",
+		"list --color=":                "--color=auto --color=always --color=never",
+		"list --color a":               "auto always",
+		"list --label --st":            "", // the value of --label
+		"list --nosuch x --st":         "--state",
+		"list --nosuch=":               "",
+		"list 7 --st":                  "--state",
+		"list -- --st":                 "",
+		"work --log-f":                 "--log-format",
+		"work --log-format ":           "auto text json",
+		"work --log-level=w":           "--log-level=warn",
+		"completion ":                  "bash zsh fish powershell",
+		"completion b":                 "bash",
+		"cancel --no":                  "--now --no-wait",
+		"enqueue --wai":                "--wait --wait-timeout",
+		"enqueue backup.sh --wai":      "",
+		"enqueue -- --wai":             "",
+		"enqueue -- ":                  "",
+		"enqueue --label enqueue --wa": "--wait --wait-timeout",
+		"nosuch --st":                  "",
+		"--hel":                        "--help",
+	} {
+		var got []string
+		for _, s := range a.complete(t.Context(), strings.Split(line, " ")) {
+			got = append(got, s.word)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// steerable is a database with n waiting tasks in queue media.
+func steerable(t *testing.T, n int, options ...jobs.Option) *runner.Runner {
+	t.Helper()
+	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	for range n {
+		spec := jobs.Command{Argv: []string{"echo", "größe 日本語"}}.With(append(options, jobs.Queue("media"))...)
+		if _, err := r.Enqueue(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestFiltersAskOnATerminal(t *testing.T) {
+	for _, test := range []struct {
+		tasks    int
+		answer   string
+		question string
+		want     jobs.State
+		status   int
+	}{
+		{2, "y\n", "Cancel 2 tasks in media: 2 1? [y/N] ", jobs.Cancelled, 0},
+		{2, "Yes\n", "Cancel 2 tasks in media: 2 1? [y/N] ", jobs.Cancelled, 0},
+		{2, "\n", "Cancel 2 tasks in media: 2 1? [y/N] nothing was changed\n", jobs.Pending, 1},
+		{2, "", "Cancel 2 tasks in media: 2 1? [y/N] nothing was changed\n", jobs.Pending, 1},
+		{9, "y\n", "Cancel 9 tasks in media? [y/N] ", jobs.Cancelled, 0},
+		{1, "n\n", "", jobs.Cancelled, 0},
+	} {
+		r := steerable(t, test.tasks)
+		p, out, talk := testPrinter(80)
+		p.asks, p.in = true, bufio.NewReader(strings.NewReader(test.answer))
+		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled",
+			selection: selection{filter: jobs.Filter{Queues: []string{"media"}}}}}
+		o.only(jobs.Unfinished(), jobs.Unfinished())
+		err := runCancel(t.Context(), r, p, o)
+		p.flush()
+		if exitCode(err) != test.status || talk.String() != test.question {
+			t.Errorf("%+v: %v %q", test, err, talk)
+		}
+		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{test.want}})
+		if err != nil || n != test.tasks || strings.Count(out.String(), "\n") != n*(1-test.status) {
+			t.Errorf("%+v: %d of %d, %v\n%s", test, n, test.tasks, err, out)
+		}
+	}
+}
+
+func TestDryRunFitsTheTerminal(t *testing.T) {
+	r := steerable(t, 25, jobs.Label("sommer"))
+	for _, columns := range []int{20, 40, 80, 120} {
+		p, out, _ := testPrinter(columns)
+		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled", dryRun: true, selection: selection{all: true}}}
+		if err := runCancel(t.Context(), r, p, o); err != nil {
+			t.Fatal(err)
+		}
+		p.flush()
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(lines) != outcomeLines+1 || lines[outcomeLines] != "and 5 more" {
+			t.Errorf("%d lines, %q", len(lines), lines[len(lines)-1])
+		}
+		for _, line := range lines {
+			if cells(line) > columns {
+				t.Errorf("%d columns: %d cells: %q", columns, cells(line), line)
+			}
+		}
+	}
+}
+
+func TestStatesThatAVerbIsNotForAreNotSelected(t *testing.T) {
+	possible := []jobs.State{jobs.Failed, jobs.Cancelled}
+	for _, test := range []struct {
+		filter  jobs.Filter
+		want    []jobs.State
+		nothing bool
+	}{
+		{jobs.Filter{}, []jobs.State{jobs.Failed}, false},
+		{jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Cancelled}}, []jobs.State{jobs.Cancelled}, false},
+		{jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, true},
+		{jobs.Filter{IDs: []int64{7}}, nil, false}, // an id is meant whatever its state
+	} {
+		s := steering{selection: selection{filter: test.filter}}
+		s.only([]jobs.State{jobs.Failed}, possible)
+		got := s.selection.filter.States
+		if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] || s.nothing != test.nothing {
+			t.Errorf("%+v: %v %v", test, got, s.nothing)
+		}
+	}
+}
