@@ -3,6 +3,7 @@ package db
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,8 +36,9 @@ const selectQueues = `WITH RECURSIVE names (queue) AS (
 SELECT queue FROM names WHERE queue IS NOT NULL`
 
 // selectDue returns when the next scheduled or retrying task is due, and when the next task expires. Indexes: tasks_due, tasks_expiry.
-const selectDue = `SELECT coalesce((SELECT min(run_at) FROM tasks WHERE state = 'scheduled' OR state = 'retrying'), 0),
-	coalesce((SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL), 0)`
+// Null: none. A row of plain SQL may hold any time, 0 included.
+const selectDue = `SELECT (SELECT min(run_at) FROM tasks WHERE state = 'scheduled' OR state = 'retrying'),
+	(SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL)`
 
 // promoteTasks makes tasks pending that are due at [2]; time [1]. Index: tasks_due.
 const promoteTasks = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id IN (
@@ -75,15 +77,18 @@ func newClaimer(worker string, jobs []ClaimJob) *claimer {
 	return &claimer{worker: worker, jobs: jobs, text: fmt.Sprintf(claimTasks, arms)}
 }
 
+// dueMost is how many thousands of tasks become pending or expire in one turn: others wait for the lock.
+const dueMost = 10
+
 // due makes pending what is due and cancels what has expired at now. It returns when to do it again; zero: nothing waits.
 func (t *tx) due(now time.Time) (time.Time, error) {
-	for {
-		var due, expiry number
+	for range dueMost {
+		var due, expiry sql.NullInt64
 		if err := t.scan(selectDue, nil, &due, &expiry); err != nil {
 			return time.Time{}, err
 		}
-		ms := number(now.UnixMilli())
-		isDue, isOver := due != 0 && due <= ms, expiry != 0 && expiry <= ms
+		ms := now.UnixMilli()
+		isDue, isOver := due.Valid && due.Int64 <= ms, expiry.Valid && expiry.Int64 <= ms
 		if isOver { // before it could be claimed
 			var queues []string
 			if err := t.list(&queues, expireTasks, ms, ms, ms); err != nil {
@@ -98,18 +103,19 @@ func (t *tx) due(now time.Time) (time.Time, error) {
 			}
 		}
 		if isDue {
-			if _, err := t.exec(promoteTasks, int64(ms), int64(ms)); err != nil {
+			if _, err := t.exec(promoteTasks, ms, ms); err != nil {
 				return time.Time{}, err
 			}
 		}
 		if isDue || isOver {
 			continue
 		}
-		if due == 0 || expiry != 0 && expiry < due {
+		if !due.Valid || expiry.Valid && expiry.Int64 < due.Int64 {
 			due = expiry
 		}
-		return due.time(), nil
+		return number(due.Int64).time(), nil
 	}
+	return now, nil // there is more
 }
 
 // claim takes tasks for the free slots, the queues in turn, and returns them in the order in which to start them.

@@ -24,9 +24,11 @@ WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
 const insertAttempt = `INSERT INTO attempts (task_id, generation_id, attempt, state, reason, counted, worker_id, started_at, finished_at,
 	duration, exit_code, signal, error, output_bytes, output_truncated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// selectRefused tells why finishTask changed nothing: what task [1] is now, and whether worker [3] has ended its claim [2] before.
+// selectRefused tells why finishTask changed nothing: what task [6] is now, and whether worker [2] has ended its claim [1] before in
+// this way: as [3], for reason [4], at [5]. A reaper's record of the claim is another end.
 const selectRefused = `SELECT state, generation_id, coalesce(worker_id, ''), coalesce(cancel_requested_at, 0), cancel_now, coalesce(cancel_text, ''),
-	EXISTS (SELECT 1 FROM attempts WHERE task_id = tasks.id AND generation_id = ? AND worker_id = ?) FROM tasks WHERE id = ?`
+	EXISTS (SELECT 1 FROM attempts WHERE task_id = tasks.id AND generation_id = ? AND worker_id = ? AND state = ? AND reason IS ? AND finished_at = ?)
+FROM tasks WHERE id = ?`
 
 // releaseTask gives back task [2], claimed as generation [3] by worker [4] and not started; time [1]. A task that someone wants
 // cancelled is not given back.
@@ -57,41 +59,43 @@ func (t *tx) finish(worker string, list []Finish, now time.Time) ([]Finished, er
 	counts := map[count]int{}
 	for i := range list {
 		f := &list[i]
+		var wrote bool
 		var err error
-		if done[i], err = t.finishOne(worker, f, now); err != nil {
+		if done[i], wrote, err = t.finishOne(worker, f, now); err != nil {
 			return nil, err
 		}
-		if state := done[i].Change.State; state.Finished() && !done[i].Fenced {
+		if state := done[i].Change.State; wrote && state.Finished() {
 			counts[count{f.Task.Queue, state}]++
 		}
 	}
 	return done, t.count(counts, now)
 }
 
-func (t *tx) finishOne(worker string, f *Finish, now time.Time) (Finished, error) {
+// finishOne ends one attempt and says whether it wrote that, or whether it is refused or was written before.
+func (t *tx) finishOne(worker string, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
 	task := f.Task
 	for {
 		change, changed, err := t.tryFinish(worker, task, f, now)
 		if err != nil || changed {
-			return Finished{Change: change}, err
+			return Finished{Change: change}, changed, err
 		}
 		var state, owner, cancelText string
 		var generation int64
 		var cancelAt number
 		var cancelNow, before bool
-		err = t.scan(selectRefused, []any{f.Task.GenerationID, worker, f.Task.ID},
-			&state, &generation, &owner, &cancelAt, &cancelNow, &cancelText, &before)
+		err = t.scan(selectRefused, []any{f.Task.GenerationID, worker, string(change.AttemptState), nullText(f.Outcome.Reason),
+			f.Outcome.Finished.UnixMilli(), f.Task.ID}, &state, &generation, &owner, &cancelAt, &cancelNow, &cancelText, &before)
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // deleted
-			return Finished{Fenced: true}, nil
+			return Finished{Fenced: true}, false, nil
 		case err != nil:
-			return Finished{}, err
+			return Finished{}, false, err
 		case before: // accepted by a write whose answer was lost
-			return Finished{Change: change}, nil
+			return Finished{Change: change}, false, nil
 		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() && cancelAt != 0:
 			task.CancelRequestedAt, task.CancelNow, task.CancelText = cancelAt.time(), cancelNow, cancelText // decide again, knowing it
 		default:
-			return Finished{Fenced: true}, nil
+			return Finished{Fenced: true}, false, nil
 		}
 	}
 }
@@ -107,9 +111,12 @@ func (t *tx) tryFinish(worker string, task jobs.Task, f *Finish, now time.Time) 
 		o = jobs.Outcome{Reason: jobs.ReasonCancelled, Started: now, Finished: now}
 	}
 	c := jobs.Next(task, o, now)
+	if f.Release {
+		c.Attempt = max(task.Attempt-1, 0) // as if it had not been claimed: no attempt, and no record of one
+	}
 	n, err := t.writeEnd(worker, task, o, c, now)
-	if err != nil || n == 0 {
-		return c, false, err
+	if err != nil || n == 0 || f.Release {
+		return c, n == 1, err
 	}
 	if err := t.output(task, f.Output); err != nil {
 		return c, false, err

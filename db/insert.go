@@ -41,7 +41,10 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 		}
 		return nil
 	})
-	return added, err
+	if err != nil {
+		return nil, err
+	}
+	return added, nil
 }
 
 // InsertSeq is Insert for any number of tasks. It holds the write lock while it asks specs for the next one, once for each; an
@@ -64,7 +67,10 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 		}
 		return nil
 	})
-	return added, err
+	if err != nil {
+		return nil, err
+	}
+	return added, nil
 }
 
 func (t *tx) insertSpec(spec *jobs.Spec, now time.Time) (Inserted, error) {

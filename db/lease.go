@@ -147,7 +147,7 @@ func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (int, er
 			task := rows[0].task()
 			f := Finish{Task: task, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
 				Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
-			done, err := t.finishOne(l.WorkerID, &f, now)
+			done, _, err := t.finishOne(l.WorkerID, &f, now)
 			if err != nil {
 				return err
 			}

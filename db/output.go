@@ -9,13 +9,15 @@ import (
 )
 
 // insertOutput keeps a piece of what task [1] printed, if its claim of generation [2] is still running. Promise: an attempt that
-// lost its task writes nothing. Writing a
-// piece twice, after an error that had committed, changes nothing.
+// lost its task writes nothing. Writing a piece twice, after an error that had committed, changes nothing.
 const insertOutput = `INSERT OR REPLACE INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')`
 
 // insertLastOutput is insertOutput in the transaction that has just finished the attempt.
 const insertLastOutput = `INSERT OR REPLACE INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+// selectRunning says whether the claim of task [1], generation [2], is still running.
+const selectRunning = `SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ? AND generation_id = ? AND state = 'running')`
 
 const deleteOutput = `DELETE FROM output WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`
 
@@ -67,6 +69,12 @@ func (t *tx) writeOutput(insert string, task jobs.Task, out Output) (fenced bool
 		n, err := t.exec(insert, task.ID, task.GenerationID, c.Seq, int64(task.Attempt), streamNumber(c.Stream), c.At.UnixMilli(), c.Data, c.DroppedBytes)
 		if err != nil || n == 0 {
 			return n == 0, err
+		}
+	}
+	if len(out.Add) == 0 && insert == insertOutput { // no piece has asked whether the claim is still running
+		var running bool
+		if err := t.scan(selectRunning, []any{task.ID, task.GenerationID}, &running); err != nil || !running {
+			return !running, err
 		}
 	}
 	if out.Delete.To > out.Delete.From {

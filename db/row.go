@@ -3,6 +3,7 @@ package db
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"example.com/runner/jobs"
@@ -160,7 +161,10 @@ func (n number) time() time.Time {
 	return time.UnixMilli(int64(n)).UTC()
 }
 
-func (n number) duration() time.Duration { return time.Duration(n) * time.Millisecond }
+// duration is the longest there is for what plain SQL may have written beyond it.
+func (n number) duration() time.Duration {
+	return time.Duration(min(n, number(math.MaxInt64/time.Millisecond))) * time.Millisecond
+}
 
 // The other way round: null for what is empty.
 

@@ -50,12 +50,14 @@ CREATE TABLE tasks (
   output_bytes        INTEGER NOT NULL DEFAULT 0,            -- printed by the attempt, kept or not
   output_truncated    INTEGER NOT NULL DEFAULT 0,            -- 1: some of it was not kept
   progress            TEXT CHECK (progress IS NULL OR json_valid(progress)), -- what a function reports
+  -- Before the first claim max_attempts may be null, and then no attempt counts yet: no row of plain SQL may stop a claim of many. A null
+  -- would pass every comparison.
   CHECK (CASE state
-    WHEN 'scheduled' THEN lease_expires_at IS NULL AND finished_at IS NULL AND (max_attempts IS NULL OR attempt < max_attempts)
-    WHEN 'pending'   THEN lease_expires_at IS NULL AND finished_at IS NULL AND (max_attempts IS NULL OR attempt < max_attempts)
-    WHEN 'blocked'   THEN lease_expires_at IS NULL AND finished_at IS NULL AND (max_attempts IS NULL OR attempt < max_attempts)
-    WHEN 'running'   THEN lease_expires_at IS NOT NULL AND worker_id IS NOT NULL AND finished_at IS NULL AND attempt <= max_attempts
-    WHEN 'retrying'  THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt < max_attempts
+    WHEN 'scheduled' THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt < coalesce(max_attempts, 1)
+    WHEN 'pending'   THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt < coalesce(max_attempts, 1)
+    WHEN 'blocked'   THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt < coalesce(max_attempts, 1)
+    WHEN 'running'   THEN lease_expires_at IS NOT NULL AND worker_id IS NOT NULL AND finished_at IS NULL AND attempt BETWEEN 1 AND coalesce(max_attempts, 0)
+    WHEN 'retrying'  THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt < coalesce(max_attempts, 0)
     WHEN 'completed' THEN lease_expires_at IS NULL AND finished_at IS NOT NULL
     WHEN 'failed'    THEN lease_expires_at IS NULL AND finished_at IS NOT NULL
     WHEN 'cancelled' THEN lease_expires_at IS NULL AND finished_at IS NOT NULL

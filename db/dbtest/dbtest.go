@@ -1,0 +1,208 @@
+// Package dbtest is the conformance suite of the store: what package db promises, said as tests. It runs against a real database
+// in a directory of the test; there is no other kind.
+package dbtest
+
+import (
+	"database/sql"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// Open opens a fresh database that lives as long as the test.
+func Open(t testing.TB) *db.DB {
+	return OpenAt(t, filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true, Normal: true})
+}
+
+// OpenAt opens the database at path for as long as the test runs.
+func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// group is some tests about one part of the store; each gets a fresh one.
+type group map[string]func(s *store)
+
+// Run runs the suite. open gives each test a database of its own.
+func Run(t *testing.T, open func(testing.TB) *db.DB) {
+	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "due": dues, "finish": finishes, "lease": leases,
+		"control": controls, "output": outputs, "list": lists, "commit": commits, "plain SQL": plains} {
+		t.Run(name, func(t *testing.T) {
+			for name, test := range tests {
+				t.Run(name, func(t *testing.T) {
+					s := &store{T: t, DB: open(t), now: start}
+					s.record()
+					test(s)
+					s.checkHistory()
+				})
+			}
+		})
+	}
+}
+
+// start is the time at which every test begins. It has no fraction of a millisecond, which the file does not keep.
+var start = time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
+
+const lease = time.Minute
+
+// store is a database under test, and the time as its callers tell it.
+type store struct {
+	*testing.T
+	*db.DB
+	now time.Time
+	raw *sql.DB
+}
+
+// stopper is the part of a testing.TB that a store has: its Output is the database's.
+type stopper interface {
+	Helper()
+	Fatal(...any)
+}
+
+// must is for calls whose error is not what a test is about.
+func must[V any](v V, err error) func(t stopper) V {
+	return func(t stopper) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// task is a Spec of a command; the tests run none.
+func task(options ...jobs.Option) jobs.Spec {
+	return jobs.Command{Argv: []string{"true"}}.With(options...)
+}
+
+// call is a Spec of a function.
+func call(job string, options ...jobs.Option) jobs.Spec {
+	return jobs.Define[int](job).With(1, options...)
+}
+
+func (s *store) insert(specs ...jobs.Spec) []int64 {
+	s.Helper()
+	added := must(s.Insert(s.Context(), specs, s.now))(s)
+	ids := make([]int64, len(added))
+	for i, a := range added {
+		ids[i] = a.ID
+	}
+	return ids
+}
+
+func (s *store) worker(names ...string) *db.Worker {
+	s.Helper()
+	if names == nil {
+		names = []string{jobs.CommandJob}
+	}
+	list := make([]db.ClaimJob, len(names))
+	for i, name := range names {
+		list[i] = db.ClaimJob{Job: name, MaxAttempts: 3}
+	}
+	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now}, list))(s)
+}
+
+// claim takes a turn of w that looks for what is due and claims up to n tasks.
+func (s *store) claim(w *db.Worker, n int) []jobs.Task {
+	s.Helper()
+	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: n, Lease: lease}}))(s).Claimed
+}
+
+// one claims the one task that w can have.
+func (s *store) one(w *db.Worker) jobs.Task {
+	s.Helper()
+	claimed := s.claim(w, 2)
+	if len(claimed) != 1 {
+		s.Fatalf("claimed %v, want one task", ids(claimed))
+	}
+	return claimed[0]
+}
+
+func (s *store) finish(w *db.Worker, task jobs.Task, o jobs.Outcome) db.Finished {
+	s.Helper()
+	return s.finishAll(w, db.Finish{Task: task, Outcome: s.times(task, o)})[0]
+}
+
+func (s *store) finishAll(w *db.Worker, list ...db.Finish) []db.Finished {
+	s.Helper()
+	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Finish: list}))(s).Finished
+}
+
+func (s *store) times(task jobs.Task, o jobs.Outcome) jobs.Outcome {
+	o.Started, o.Finished, o.Duration = task.StartedAt, s.now, s.now.Sub(task.StartedAt)
+	return o
+}
+
+// get returns a task; one without an id when there is none.
+func (s *store) get(id int64) jobs.Task {
+	s.Helper()
+	tasks := must(s.List(s.Context(), jobs.Filter{IDs: []int64{id}}, db.Page{}))(s)
+	if len(tasks) == 0 {
+		return jobs.Task{}
+	}
+	return tasks[0]
+}
+
+func (s *store) want(id int64, state jobs.State, reason jobs.Reason) jobs.Task {
+	s.Helper()
+	got := s.get(id)
+	if got.State != state || got.Reason != reason {
+		s.Errorf("task %d is %s (%s), want %s (%s)", id, got.State, got.Reason, state, reason)
+	}
+	return got
+}
+
+// ended returns how many tasks the counters say ended in each state.
+func (s *store) ended() map[jobs.State]int {
+	s.Helper()
+	sum := map[jobs.State]int{}
+	for _, queue := range must(s.Queues(s.Context(), start.Add(-time.Hour)))(s) {
+		for state, n := range queue.Ended {
+			sum[state] += n
+		}
+	}
+	return sum
+}
+
+func (s *store) attempts(id int64) []jobs.Attempt {
+	s.Helper()
+	return must(s.Attempts(s.Context(), id))(s)
+}
+
+func (s *store) sleep(d time.Duration) { s.now = s.now.Add(d) }
+
+func ids(tasks []jobs.Task) []int64 {
+	list := make([]int64, len(tasks))
+	for i, t := range tasks {
+		list[i] = t.ID
+	}
+	return list
+}
+
+func claimsOf(tasks ...jobs.Task) []db.ClaimID {
+	list := make([]db.ClaimID, len(tasks))
+	for i, t := range tasks {
+		list[i] = db.ClaimID{ID: t.ID, GenerationID: t.GenerationID}
+	}
+	return list
+}
+
+func (s *store) wantIDs(got, want []int64) {
+	s.Helper()
+	if !slices.Equal(got, want) {
+		s.Errorf("tasks %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,102 @@
+package dbtest
+
+import (
+	"database/sql"
+	"net/url"
+	"reflect"
+	"testing"
+
+	"example.com/runner/jobs"
+)
+
+// Every test runs beside a trigger that writes each change of a task into a table of its own. Writers are serialised, so its
+// order is the order of the changes, and the rules that hold for every change are checked whatever the test is about.
+
+const recorder = `
+CREATE TABLE history (seq INTEGER PRIMARY KEY AUTOINCREMENT, id, old_state, state, old_generation, generation, old_owner, owner,
+	old_lease, lease, attempt, max_attempts, losses, max_losses);
+CREATE TRIGGER history_update AFTER UPDATE ON tasks BEGIN
+	INSERT INTO history (id, old_state, state, old_generation, generation, old_owner, owner, old_lease, lease, attempt, max_attempts, losses, max_losses)
+	VALUES (NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
+		NEW.lease_expires_at, NEW.attempt, NEW.max_attempts, NEW.losses, NEW.max_losses);
+END`
+
+// change is a row of the history.
+type change struct {
+	id                         int64
+	oldState, state            jobs.State
+	oldGeneration, generation  int64
+	oldOwner, owner            sql.NullString
+	oldLease, lease            sql.NullInt64
+	attempt, losses, maxLosses int
+	maxAttempts                sql.NullInt64
+}
+
+// record opens a connection beside the store's own, and installs the trigger.
+func (s *store) record() {
+	s.Helper()
+	s.raw = Raw(s.T, s.Path())
+	s.exec(recorder)
+}
+
+// Raw opens the file as any other program does.
+func Raw(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	file := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_pragma=busy_timeout(10000)&_txlock=immediate"}
+	raw, err := sql.Open("sqlite", file.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.SetMaxOpenConns(1)
+	t.Cleanup(func() { raw.Close() })
+	return raw
+}
+
+func (s *store) exec(text string, args ...any) {
+	s.Helper()
+	if _, err := s.raw.ExecContext(s.Context(), text, args...); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// number reads one integer.
+func (s *store) number(text string, args ...any) (n int64) {
+	s.Helper()
+	if err := s.raw.QueryRowContext(s.Context(), text, args...).Scan(&n); err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
+func (s *store) history() []change {
+	s.Helper()
+	rows, err := s.raw.QueryContext(s.Context(), `SELECT id, old_state, state, old_generation, generation, old_owner, owner, old_lease, lease,
+		attempt, max_attempts, losses, max_losses FROM history ORDER BY seq`)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer rows.Close()
+	var all []change
+	for rows.Next() {
+		var c change
+		if err := rows.Scan(&c.id, &c.oldState, &c.state, &c.oldGeneration, &c.generation, &c.oldOwner, &c.owner, &c.oldLease, &c.lease,
+			&c.attempt, &c.maxAttempts, &c.losses, &c.maxLosses); err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// checkHistory checks the invariants I2 to I5, I7 and I8 of the reliability contract over everything that the test did.
+func (s *store) checkHistory() {
+	s.Helper()
+	for _, problem := range problems(s.history()) {
+		s.Error(problem)
+	}
+	if n := s.number(`SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`); n != 0 {
+		s.Errorf("integrity_check finds %d problems", n)
+	}
+}
+
+func equal(a, b jobs.Task) bool { return reflect.DeepEqual(a, b) }

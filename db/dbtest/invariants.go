@@ -1,0 +1,52 @@
+package dbtest
+
+import (
+	"fmt"
+
+	"example.com/runner/jobs"
+)
+
+// problems returns what is wrong in a history.
+func problems(history []change) []string {
+	var found []string
+	claimed := map[[2]int64]bool{}
+	for i, c := range history {
+		wrong := func(format string, args ...any) {
+			found = append(found, fmt.Sprintf("change %d: %s: %+v", i, fmt.Sprintf(format, args...), c))
+		}
+		moved := c.oldState != c.state
+		if moved && !jobs.CanMove(c.oldState, c.state) {
+			wrong("I8: no such move")
+		}
+		// A task that goes from worker to worker passes pending in between, so the state changes whenever the owner does.
+		if c.oldOwner != c.owner && !(moved && c.state == jobs.Running) {
+			wrong("I3: another owner without a claim")
+		}
+		switch grown := c.generation - c.oldGeneration; {
+		case moved && grown != 1:
+			wrong("I4: the state changed, the generation grew by %d", grown)
+		case !moved && grown != 0:
+			wrong("the generation grew by %d for nothing", grown)
+		}
+		if moved && c.state == jobs.Running {
+			key := [2]int64{c.id, c.generation}
+			if claimed[key] {
+				wrong("I4: claimed twice")
+			}
+			claimed[key] = true
+		}
+		if c.maxAttempts.Valid && int64(c.attempt) > c.maxAttempts.Int64 || c.losses > c.maxLosses+1 {
+			wrong("I5: too many attempts or losses")
+		}
+		if !c.state.Finished() && c.losses > c.maxLosses {
+			wrong("I5: goes on after its last loss")
+		}
+		if c.lease.Valid != (c.state == jobs.Running) {
+			wrong("a lease is there, or is not")
+		}
+		if !moved && c.state == jobs.Running && c.lease.Int64 < c.oldLease.Int64 {
+			wrong("I7: a lease was shortened")
+		}
+	}
+	return found
+}

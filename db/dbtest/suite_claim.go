@@ -1,0 +1,203 @@
+package dbtest
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+var claims = group{
+	"tasks start by priority, then by age": func(s *store) {
+		var specs []jobs.Spec
+		for i := range 30 {
+			specs = append(specs, task(jobs.Priority(i%3)))
+		}
+		all := s.insert(specs...)
+		var want []int64
+		for _, p := range []int{2, 1, 0} {
+			for i, id := range all {
+				if i%3 == p {
+					want = append(want, id)
+				}
+			}
+		}
+		w := s.worker()
+		s.wantIDs(append(ids(s.claim(w, 7)), ids(s.claim(w, 100))...), want)
+	},
+	"the order is one over all jobs of a worker": func(s *store) {
+		all := s.insert(call("a", jobs.Priority(1)), call("b", jobs.Priority(3)), call("c", jobs.Priority(2)), call("a", jobs.Priority(3)), call("b", jobs.Priority(1)))
+		s.wantIDs(ids(s.claim(s.worker("a", "b", "c"), 4)), []int64{all[1], all[3], all[2], all[0]})
+	},
+	"a worker gets tasks of its own jobs only": func(s *store) {
+		all := s.insert(call("a"), call("b"), task(), call("a"), call("aa"))
+		s.wantIDs(ids(s.claim(s.worker("a", "c"), 9)), []int64{all[0], all[3]})
+		if got := s.claim(s.worker("nothing"), 9); got != nil {
+			s.Error(ids(got))
+		}
+	},
+	"a claimed task is told as it is stored": func(s *store) {
+		s.insert(jobs.Command{Argv: []string{"a", "b"}, Path: "/a", Dir: "/", Env: map[string]string{"A": "x"}, EnvFile: "/e", Input: []byte("i")}.
+			With(jobs.Label("l"), jobs.Timeout(time.Second), jobs.MaxAttempts(5), jobs.RetryOn("3")))
+		w := s.worker()
+		s.sleep(time.Second)
+		got, stored := s.one(w), s.get(1)
+		stored.Worker = "" // joined for people
+		if s.diff(got, stored); got.WorkerID != w.ID() || got.State != jobs.Running || got.GenerationID != 2 || got.Attempt != 1 ||
+			!got.StartedAt.Equal(s.now) || !got.LeaseExpiresAt.Equal(s.now.Add(lease)) {
+			s.Errorf("%+v", got)
+		}
+	},
+	"max attempts that nobody named are the job's, once": func(s *store) {
+		spec := call("f")
+		spec.MaxAttempts = 0
+		s.insert(spec)
+		if before := s.get(1); before.MaxAttempts != 0 {
+			s.Error(before.MaxAttempts)
+		}
+		w := s.worker("f")
+		got := s.one(w)
+		if got.MaxAttempts != 3 || s.get(1).MaxAttempts != 3 {
+			s.Error(got.MaxAttempts, s.get(1).MaxAttempts)
+		}
+		s.finish(w, got, jobs.Outcome{Reason: jobs.ReasonShutdown})
+		other := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: "f", MaxAttempts: 9}}))(s)
+		if got := s.one(other); got.MaxAttempts != 3 || got.Attempt != 1 {
+			s.Error(got.MaxAttempts, got.Attempt)
+		}
+	},
+	"a claim forgets the end of the last attempt": func(s *store) {
+		s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
+		w := s.worker()
+		first := s.one(w)
+		code := 3
+		s.finish(w, first, jobs.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code, OutputBytes: 9, OutputTruncated: true, Result: []byte("1")})
+		second, stored := s.one(w), s.get(1)
+		if stored.Reason != "" || stored.Error != "" || stored.ExitCode != nil || stored.OutputBytes != 0 || stored.OutputTruncated || stored.Result != nil || stored.Duration != 0 {
+			s.Errorf("%+v", stored)
+		}
+		if second.Attempt != 2 || second.GenerationID != first.GenerationID+3 { // retrying, pending, running
+			s.Errorf("%+v", second)
+		}
+	},
+	"queues take turns whatever lies in them": func(s *store) {
+		var specs []jobs.Spec
+		for range 40 {
+			specs = append(specs, task(jobs.Queue("flood"), jobs.Priority(9)))
+		}
+		specs = append(specs, task(jobs.Queue("a")), task(jobs.Queue("b")), task(jobs.Queue("z")))
+		s.insert(specs...)
+		w := s.worker()
+		var served []string
+		for range 8 {
+			for _, t := range s.claim(w, 1) {
+				served = append(served, t.Queue)
+			}
+		}
+		for _, queue := range []string{"a", "b", "z"} {
+			if i := slices.Index(served, queue); i < 0 || i > 3 {
+				s.Errorf("%s is not among the first four: %v", queue, served)
+			}
+		}
+	},
+	"free slots are shared, and what one queue cannot use goes to the others": func(s *store) {
+		var specs []jobs.Spec
+		for _, queue := range []string{"a", "b", "c"} {
+			for range 20 {
+				specs = append(specs, task(jobs.Queue(queue)))
+			}
+		}
+		specs = append(specs, task(jobs.Queue("few")))
+		s.insert(specs...)
+		count := map[string]int{}
+		for _, t := range s.claim(s.worker(), 16) {
+			count[t.Queue]++
+		}
+		if count["few"] != 1 || count["a"] < 4 || count["b"] < 4 || count["c"] < 4 || count["a"]+count["b"]+count["c"] != 15 {
+			s.Error(count)
+		}
+	},
+	"a limit holds for its queue, and a queue without one is not served": func(s *store) {
+		for _, queue := range []string{"a", "b", "c"} {
+			s.insert(task(jobs.Queue(queue)), task(jobs.Queue(queue)), task(jobs.Queue(queue)))
+		}
+		w := s.worker()
+		turn := func(limit map[string]int) map[string]int {
+			count := map[string]int{}
+			for _, t := range must(w.Turn(s.Context(), db.Turn{Now: s.now, Claim: db.Claim{Free: 8, Lease: lease, Limit: limit}}))(s).Claimed {
+				count[t.Queue]++
+			}
+			return count
+		}
+		if got := turn(map[string]int{"a": 2, "b": 0, "nobody": 5}); len(got) != 1 || got["a"] != 2 {
+			s.Error(got)
+		}
+		if got := turn(map[string]int{"b": -1}); len(got) != 0 {
+			s.Error(got)
+		}
+		if got := turn(map[string]int{}); len(got) != 0 {
+			s.Error(got)
+		}
+		if got := turn(nil); got["a"] != 1 || got["b"]+got["c"] != 6 {
+			s.Error(got)
+		}
+	},
+	"nobody claims without a free slot or without jobs": func(s *store) {
+		s.insert(task())
+		none := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, nil))(s)
+		if got := s.claim(none, 1); got != nil {
+			s.Error(ids(got))
+		}
+		if got := s.claim(s.worker(), 0); got != nil {
+			s.Error(ids(got))
+		}
+	},
+	"eight handles claim 4000 tasks and each goes to one": func(s *store) {
+		const most, handles = 4000, 8
+		specs := make([]jobs.Spec, most)
+		for i := range specs {
+			specs[i] = task(jobs.Queue([]string{"a", "b", "c"}[i%3]), jobs.Priority(i%5))
+		}
+		s.insert(specs...)
+		var mu sync.Mutex
+		owner := map[int64]int{}
+		var all sync.WaitGroup
+		for i := range handles {
+			d := OpenAt(s.T, s.Path(), db.Options{Normal: true, BusyTimeout: time.Minute})
+			w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+			all.Go(func() {
+				var done []db.Finish
+				for {
+					turned, err := w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Finish: done, Claim: db.Claim{Free: 1 + i*3, Lease: lease}})
+					if err != nil {
+						s.Error(err)
+						return
+					}
+					done = nil
+					for _, t := range turned.Claimed {
+						done = append(done, db.Finish{Task: t, Outcome: s.times(t, jobs.Outcome{})})
+					}
+					mu.Lock()
+					for _, t := range turned.Claimed {
+						owner[t.ID]++
+					}
+					mu.Unlock()
+					if len(turned.Claimed) == 0 {
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		for id, times := range owner {
+			if times != 1 {
+				s.Errorf("task %d was claimed %d times", id, times)
+			}
+		}
+		if len(owner) != most || s.ended()[jobs.Completed] != most {
+			s.Errorf("%d tasks were claimed, %v ended", len(owner), s.ended())
+		}
+	},
+}

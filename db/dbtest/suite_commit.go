@@ -1,0 +1,235 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// crowd calls do n times at once and returns the errors.
+func crowd(n int, do func(i int) error) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = do(i) })
+	}
+	all.Wait()
+	return errs
+}
+
+// hold keeps the write lock from another connection until the returned function is called.
+func (s *store) hold() (release func()) {
+	s.Helper()
+	conn, err := s.raw.Conn(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := conn.ExecContext(s.Context(), "BEGIN IMMEDIATE"); err != nil {
+		s.Fatal(err)
+	}
+	return func() {
+		if _, err := conn.ExecContext(s.Context(), "ROLLBACK"); err != nil {
+			s.Error(err)
+		}
+		conn.Close()
+	}
+}
+
+var commits = group{
+	"a member that fails does not harm the others, and only it hears of it": func(s *store) {
+		bad := func(i int) bool { return i%7 == 3 }
+		release := s.hold() // so that they meet
+		done := make(chan []error)
+		go func() {
+			done <- crowd(100, func(i int) error {
+				spec := task(jobs.Label(fmt.Sprint(i)))
+				if bad(i) {
+					spec.Queue = "" // the table's CHECK refuses it
+				}
+				_, err := s.Insert(s.Context(), []jobs.Spec{spec, task()}, s.now)
+				return err
+			})
+		}()
+		release()
+		want := 0
+		for i, err := range <-done {
+			if (err != nil) != bad(i) {
+				s.Errorf("member %d: %v", i, err)
+			}
+			if !bad(i) {
+				want += 2
+			}
+			if found := len(s.list(jobs.Filter{Label: fmt.Sprint(i)})); found == 1 == bad(i) {
+				s.Errorf("member %d left %d tasks", i, found)
+			}
+		}
+		if n := s.number(`SELECT count(*) FROM tasks`); n != int64(want) {
+			s.Errorf("%d tasks, want %d", n, want)
+		}
+	},
+	"callers that wait together share a commit": func(s *store) {
+		// Beside the tasks, each transaction that inserts any leaves one row: a savepoint of its own is no transaction, so the
+		// number of commits is what data_version counts.
+		version := func() int64 { return s.number(`PRAGMA data_version`) }
+		before := version()
+		release := s.hold()
+		done := make(chan []error)
+		go func() {
+			done <- crowd(200, func(int) error { _, err := s.Insert(s.Context(), []jobs.Spec{task()}, s.now); return err })
+		}()
+		release()
+		for _, err := range <-done {
+			if err != nil {
+				s.Error(err)
+			}
+		}
+		if n := version() - before; n < 1 || n > 199 {
+			s.Errorf("200 inserts took %d looks at new commits", n)
+		}
+	},
+	"long sequences and short writes pass each other": func(s *store) {
+		errs := crowd(60, func(i int) error {
+			if i%20 != 0 {
+				_, err := s.Insert(s.Context(), []jobs.Spec{task()}, s.now)
+				return err
+			}
+			specs := make([]jobs.Spec, 100)
+			for j := range specs {
+				specs[j] = task()
+			}
+			_, err := s.InsertSeq(s.Context(), each(specs, nil), s.now)
+			return err
+		})
+		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 57+300 {
+			s.Error(err)
+		}
+	},
+	"a sequence that fails does not harm the writes beside it": func(s *store) {
+		end := errors.New("line 9")
+		errs := crowd(40, func(i int) error {
+			if i%10 != 0 {
+				_, err := s.Insert(s.Context(), []jobs.Spec{task()}, s.now)
+				return err
+			}
+			if _, err := s.InsertSeq(s.Context(), each([]jobs.Spec{task(), task()}, end), s.now); err != end {
+				return fmt.Errorf("the sequence returned %w", err)
+			}
+			return nil
+		})
+		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 36 {
+			s.Error(err)
+		}
+	},
+	"a context that has ended writes nothing": func(s *store) {
+		cause := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(s.Context())
+		cancel(cause)
+		if _, err := s.Insert(ctx, []jobs.Spec{task()}, s.now); err != cause {
+			s.Error(err)
+		}
+		if _, err := s.Cancel(ctx, []int64{1}, "", false, s.now); err != cause {
+			s.Error(err)
+		}
+		if n := s.number(`SELECT count(*) FROM tasks`); n != 0 {
+			s.Error(n)
+		}
+	},
+	"the end of a context does not stop a write that has begun": func(s *store) {
+		ctx, cancel := context.WithCancel(s.Context())
+		_, err := s.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
+			if yield(task(), nil) {
+				cancel() // the sequence has no more tasks: what follows is the commit
+			}
+		}, s.now)
+		if err != nil || s.number(`SELECT count(*) FROM tasks`) != 1 {
+			s.Error(err)
+		}
+	},
+	"after Close every write is refused": func(s *store) {
+		d := OpenAt(s.T, s.Path(), db.Options{})
+		w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: "f"}}))(s)
+		for range 2 {
+			if err := d.Close(); err != nil {
+				s.Error(err)
+			}
+		}
+		for name, err := range map[string]error{
+			"insert":   second(d.Insert(s.Context(), []jobs.Spec{task()}, s.now)),
+			"sequence": second(d.InsertSeq(s.Context(), each(nil, nil), s.now)),
+			"turn":     second(w.Turn(s.Context(), db.Turn{Now: s.now})),
+			"beat":     second(w.Beat(s.Context(), nil, lease, s.now)),
+			"cancel":   second(d.Cancel(s.Context(), []int64{1}, "", false, s.now)),
+			"end":      w.End(s.Context(), s.now),
+		} {
+			if !errors.Is(err, jobs.ErrClosed) {
+				s.Errorf("%s: %v", name, err)
+			}
+		}
+	},
+	"Close waits for the writes under way, and each of them hears the truth": func(s *store) {
+		d := OpenAt(s.T, s.Path(), db.Options{Normal: true})
+		began := make(chan struct{}, 64)
+		done := make(chan []error)
+		go func() {
+			done <- crowd(64, func(int) error {
+				began <- struct{}{}
+				return second(d.Insert(s.Context(), []jobs.Spec{task()}, s.now))
+			})
+		}()
+		<-began
+		if err := d.Close(); err != nil {
+			s.Error(err)
+		}
+		stored := 0
+		for _, err := range <-done {
+			switch {
+			case err == nil:
+				stored++
+			case !errors.Is(err, jobs.ErrClosed):
+				s.Error(err)
+			}
+		}
+		if n := s.number(`SELECT count(*) FROM tasks`); n != int64(stored) {
+			s.Errorf("%d inserts succeeded, %d tasks are there", stored, n)
+		}
+	},
+	"a lock that others hold for too long is ErrBusy, and nothing is written": func(s *store) {
+		d := OpenAt(s.T, s.Path(), db.Options{BusyTimeout: 20 * time.Millisecond})
+		release := s.hold()
+		for _, err := range crowd(3, func(int) error { return second(d.Insert(s.Context(), []jobs.Spec{task()}, s.now)) }) {
+			if !errors.Is(err, jobs.ErrBusy) {
+				s.Error(err)
+			}
+		}
+		release()
+		if n := must(d.Count(s.Context(), jobs.Filter{}))(s); n != 0 {
+			s.Error(n)
+		}
+		must(d.Insert(s.Context(), []jobs.Spec{task()}, s.now))(s)
+	},
+	"Work goes on while others write: no error but waiting": func(s *store) {
+		other := OpenAt(s.T, s.Path(), db.Options{Normal: true})
+		errs := crowd(4, func(i int) error {
+			d := s.DB
+			if i%2 == 0 {
+				d = other
+			}
+			for range 100 {
+				if _, err := d.Insert(s.Context(), []jobs.Spec{task()}, s.now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 400 {
+			s.Error(err)
+		}
+	},
+}
+
+func second[V any](_ V, err error) error { return err }

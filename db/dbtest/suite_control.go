@@ -1,0 +1,199 @@
+package dbtest
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// inState makes a task that is in a state and returns its id. Its attempts and losses are 1 where they can be.
+func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
+	s.Helper()
+	job := "control." + string(state)
+	options = append([]jobs.Option{jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Delay: time.Hour})}, options...)
+	id := s.insert(call(job, options...))[0]
+	w := s.worker(job)
+	switch state {
+	case jobs.Pending:
+	case jobs.Scheduled:
+		s.finish(w, s.one(w), jobs.OutcomeOf(nil, jobs.Snooze(time.Hour)))
+	case jobs.Blocked:
+		s.exec(`UPDATE tasks SET state = 'blocked', generation_id = generation_id + 1 WHERE id = ?`, id)
+	case jobs.Running:
+		s.one(w)
+	case jobs.Retrying:
+		s.finish(w, s.one(w), failed)
+	case jobs.Completed:
+		s.finish(w, s.one(w), jobs.Outcome{Result: []byte("1")})
+	case jobs.Failed:
+		s.exec(`UPDATE tasks SET max_attempts = 1 WHERE id = ?`, id)
+		s.finish(w, s.one(w), failed)
+	case jobs.Cancelled:
+		s.finish(w, s.one(w), jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
+	}
+	if got := s.get(id); got.State != state {
+		s.Fatalf("%+v", got)
+	}
+	return id
+}
+
+var controls = group{
+	"cancel in each state": func(s *store) {
+		for _, state := range jobs.States() {
+			id := s.inState(state)
+			before := s.get(id)
+			counted := s.ended()[jobs.Cancelled]
+			m := s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))[0]
+			got := s.get(id)
+			switch {
+			case state.Finished():
+				if m != (db.Moved{ID: id, State: state, Done: true}) || !equal(before, got) {
+					s.Errorf("%s: %+v, %+v", state, m, got)
+				}
+			case state == jobs.Running:
+				if m != (db.Moved{ID: id, State: state, Done: true}) || got.State != state || !got.CancelRequestedAt.Equal(s.now) || got.CancelText != "by ann" ||
+					got.GenerationID != before.GenerationID {
+					s.Errorf("%s: %+v, %+v", state, m, got)
+				}
+			default:
+				if m != (db.Moved{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled || got.Reason != jobs.ReasonCancelled ||
+					got.Error != "by ann" || !got.FinishedAt.Equal(s.now) || s.ended()[jobs.Cancelled] != counted+1 {
+					s.Errorf("%s: %+v, %+v", state, m, got)
+				}
+			}
+		}
+	},
+	"retry in each state": func(s *store) {
+		for _, in := range []time.Duration{0, time.Minute} {
+			s.exec(`DELETE FROM tasks`)
+			for _, state := range jobs.States() {
+				id := s.inState(state, jobs.ExpiresIn(24*time.Hour))
+				before := s.get(id)
+				s.sleep(time.Second)
+				m := s.moved(s.Retry(s.Context(), []int64{id}, s.now.Add(in), s.now))[0]
+				got := s.get(id)
+				to := jobs.Pending
+				if in > 0 {
+					to = jobs.Scheduled
+				}
+				switch state {
+				case jobs.Running, jobs.Blocked:
+					if m != (db.Moved{ID: id, State: state}) || !equal(before, got) {
+						s.Errorf("%s: %+v, %+v", state, m, got)
+					}
+				case jobs.Pending:
+					if m != (db.Moved{ID: id, State: state, Done: true}) || !equal(before, got) {
+						s.Errorf("%s: %+v, %+v", state, m, got)
+					}
+				case jobs.Scheduled, jobs.Retrying: // due then, counts kept
+					if in > 0 {
+						to = state
+					}
+					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt || !got.RunAt.Equal(s.now.Add(in)) ||
+						!got.ExpiresAt.Equal(before.ExpiresAt) {
+						s.Errorf("%s in %v: %+v, %+v", state, in, m, got)
+					}
+				default: // afresh
+					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 || !got.RunAt.Equal(s.now.Add(in)) ||
+						!got.ExpiresAt.IsZero() || !got.FinishedAt.IsZero() || !got.StartedAt.IsZero() || got.Reason != "" || got.Error != "" || got.Result != nil || got.ExitCode != nil ||
+						len(s.attempts(id)) != 1 {
+						s.Errorf("%s in %v: %+v, %+v", state, in, m, got)
+					}
+				}
+			}
+		}
+	},
+	"delete in each state": func(s *store) {
+		for _, state := range jobs.States() {
+			id := s.inState(state)
+			m := s.moved(s.Delete(s.Context(), []int64{id}))[0]
+			got := s.get(id)
+			if state.Finished() && (m != (db.Moved{ID: id, Done: true}) || got.ID != 0 || len(s.attempts(id)) != 0) {
+				s.Errorf("%s: %+v, %+v", state, m, got)
+			}
+			if !state.Finished() && (m != (db.Moved{ID: id, State: state}) || got.State != state) {
+				s.Errorf("%s: %+v, %+v", state, m, got)
+			}
+		}
+	},
+	"delete takes the output along": func(s *store) {
+		id := s.insert(task())[0]
+		w := s.worker()
+		claimed := s.one(w)
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
+		s.moved(s.Delete(s.Context(), []int64{id}))
+		if n := s.number(`SELECT (SELECT count(*) FROM output) + (SELECT count(*) FROM attempts)`); n != 0 {
+			s.Error(n)
+		}
+	},
+	"there is no such task": func(s *store) {
+		for name, call := range map[string]func() ([]db.Moved, error){
+			"cancel": func() ([]db.Moved, error) { return s.Cancel(s.Context(), []int64{7}, "", false, s.now) },
+			"retry":  func() ([]db.Moved, error) { return s.Retry(s.Context(), []int64{7}, s.now, s.now) },
+			"delete": func() ([]db.Moved, error) { return s.Delete(s.Context(), []int64{7}) },
+		} {
+			if m := s.moved(call()); len(m) != 1 || m[0] != (db.Moved{ID: 7}) {
+				s.Errorf("%s: %+v", name, m)
+			}
+		}
+	},
+	"a retry whose unique key is taken leaves the task as it is": func(s *store) {
+		id := s.inState(jobs.Failed, jobs.Unique("k"))
+		other := s.insert(call("f", jobs.Unique("k")))[0]
+		before := s.get(id)
+		if m := s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (db.Moved{ID: id, State: jobs.Failed, Taken: true}) || !equal(before, s.get(id)) {
+			s.Errorf("%+v", m)
+		}
+		s.moved(s.Cancel(s.Context(), []int64{other}, "", false, s.now))
+		if m := s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; !m.Done || m.Taken {
+			s.Errorf("%+v", m)
+		}
+	},
+	"the first cancel of a running task names who asked, a later one may be harder": func(s *store) {
+		id := s.insert(task())[0]
+		w := s.worker()
+		claimed := s.one(w)
+		s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
+		if asked := must(w.Asked(s.Context()))(s); len(asked) != 1 || asked[0] != (db.Asked{ClaimID: claimsOf(claimed)[0], Text: "by ann"}) {
+			s.Errorf("%+v", asked)
+		}
+		s.sleep(time.Second)
+		s.moved(s.Cancel(s.Context(), []int64{id}, "by bob", true, s.now))
+		s.moved(s.Cancel(s.Context(), []int64{id}, "by bob", false, s.now))
+		if got := s.get(id); !got.CancelNow || got.CancelText != "by ann" || !got.CancelRequestedAt.Equal(start) {
+			s.Errorf("%+v", got)
+		}
+		if asked := must(w.Asked(s.Context()))(s); len(asked) != 1 || !asked[0].Now {
+			s.Errorf("%+v", asked)
+		}
+		if asked := must(s.worker().Asked(s.Context()))(s); len(asked) != 0 {
+			s.Errorf("another worker is asked: %+v", asked)
+		}
+	},
+	"a long or odd text of a cancel is cut": func(s *store) {
+		for _, state := range []jobs.State{jobs.Pending, jobs.Running} {
+			id := s.inState(state)
+			s.moved(s.Cancel(s.Context(), []int64{id}, strings.Repeat("\xff\x00é", jobs.MaxError), false, s.now))
+			if got := s.get(id); len(got.Error)+len(got.CancelText) > jobs.MaxError {
+				s.Errorf("%s: %d bytes", state, len(got.Error)+len(got.CancelText))
+			}
+		}
+	},
+	"many tasks are moved, in order": func(s *store) {
+		specs := make([]jobs.Spec, 1234)
+		for i := range specs {
+			specs[i] = task()
+		}
+		all := s.insert(specs...)
+		m := s.moved(s.Cancel(s.Context(), append(all, 9999), "", false, s.now))
+		if len(m) != 1235 || m[1233] != (db.Moved{ID: all[1233], State: jobs.Cancelled, Done: true}) || m[1234] != (db.Moved{ID: 9999}) || s.ended()[jobs.Cancelled] != 1234 {
+			s.Error(len(m), s.ended())
+		}
+		if m := s.moved(s.Retry(s.Context(), nil, s.now, s.now)); len(m) != 0 {
+			s.Error(m)
+		}
+	},
+}

@@ -1,0 +1,145 @@
+package dbtest
+
+import (
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// look takes a turn that claims nothing.
+func (s *store) look(w *db.Worker) time.Time {
+	s.Helper()
+	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true}))(s).NextDue
+}
+
+var dues = group{
+	"a scheduled task waits for its time, to the millisecond": func(s *store) {
+		id := s.insert(task(jobs.In(time.Hour)))[0]
+		w := s.worker()
+		if next := s.look(w); !next.Equal(start.Add(time.Hour)) {
+			s.Errorf("next due at %v", next)
+		}
+		s.sleep(time.Hour - time.Millisecond)
+		if got := s.claim(w, 1); len(got) != 0 {
+			s.Fatal("started early")
+		}
+		s.want(id, jobs.Scheduled, "")
+		s.sleep(time.Millisecond)
+		if next := s.look(w); !next.IsZero() {
+			s.Errorf("next due at %v", next)
+		}
+		s.want(id, jobs.Pending, "")
+		s.one(w)
+	},
+	"what is due is claimed in the same turn, in the order of priorities": func(s *store) {
+		low := s.insert(task(jobs.Priority(1)))[0]
+		high := s.insert(task(jobs.Priority(9), jobs.In(time.Minute)))[0]
+		s.sleep(time.Minute)
+		s.wantIDs(ids(s.claim(s.worker(), 2)), []int64{high, low})
+	},
+	"a turn that does not look promotes nothing": func(s *store) {
+		s.insert(task(jobs.In(time.Second)))
+		w := s.worker()
+		s.sleep(time.Minute)
+		got := must(w.Turn(s.Context(), db.Turn{Now: s.now, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
+		if len(got.Claimed) != 0 || !got.NextDue.IsZero() {
+			s.Errorf("%+v", got)
+		}
+	},
+	"more becomes due than fits in one statement": func(s *store) {
+		specs := make([]jobs.Spec, 2345)
+		for i := range specs {
+			specs[i] = task(jobs.In(time.Minute))
+		}
+		s.insert(specs...)
+		s.sleep(time.Minute)
+		w := s.worker()
+		if next := s.look(w); !next.IsZero() {
+			s.Error(next)
+		}
+		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != 2345 {
+			s.Error(n)
+		}
+	},
+	"one look is bounded, and says that there is more": func(s *store) {
+		const most = 25_000
+		s.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks (run_at) SELECT 1 FROM n`, most)
+		w := s.worker()
+		looks := 0
+		for next := start; !next.IsZero(); looks++ {
+			if next = s.look(w); !next.IsZero() && next.After(s.now) {
+				s.Fatalf("next due at %v", next)
+			}
+		}
+		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != most || looks < 2 || looks > 10 {
+			s.Errorf("%d pending after %d looks", n, looks)
+		}
+	},
+	"the next due time is that of what comes first": func(s *store) {
+		w := s.worker()
+		if next := s.look(w); !next.IsZero() {
+			s.Error(next)
+		}
+		s.insert(task(jobs.In(3*time.Minute)), task(jobs.In(2*time.Minute)), task(jobs.ExpiresIn(time.Minute)))
+		for _, want := range []time.Duration{1, 2, 3} {
+			if next := s.look(w); !next.Equal(start.Add(want * time.Minute)) {
+				s.Errorf("next due at %v, want %v", next, want*time.Minute)
+			}
+			s.now = start.Add(want * time.Minute)
+		}
+	},
+	"a task that has not started by its expiry never starts": func(s *store) {
+		waiting := s.insert(task(jobs.ExpiresIn(time.Minute)))[0]
+		late := s.insert(task(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute)))[0]
+		w := s.worker()
+		s.sleep(time.Minute)
+		if got := s.claim(w, 2); len(got) != 0 {
+			s.Error(ids(got))
+		}
+		if got := s.want(waiting, jobs.Cancelled, jobs.ReasonExpired); !got.FinishedAt.Equal(s.now) || got.Error == "" || len(s.attempts(waiting)) != 0 {
+			s.Errorf("%+v", got)
+		}
+		s.want(late, jobs.Scheduled, "")
+		s.sleep(2 * time.Hour)
+		s.claim(w, 2)
+		s.want(late, jobs.Cancelled, jobs.ReasonExpired)
+		if n := s.ended()[jobs.Cancelled]; n != 2 {
+			s.Errorf("%d cancelled tasks are counted", n)
+		}
+	},
+	"only the first start counts for the expiry": func(s *store) {
+		id := s.insert(task(jobs.ExpiresIn(time.Minute), jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))[0]
+		w := s.worker()
+		first := s.one(w)
+		s.sleep(time.Hour)
+		s.look(w)
+		s.want(id, jobs.Running, "")
+		s.finish(w, first, jobs.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.look(w)
+		s.one(w)
+	},
+	"a task that was given back before it started can still expire": func(s *store) {
+		id := s.insert(task(jobs.ExpiresIn(time.Minute)))[0]
+		w := s.worker()
+		claimed := s.one(w)
+		s.finishAll(w, db.Finish{Task: claimed, Release: true})
+		if got := s.want(id, jobs.Pending, ""); !got.StartedAt.IsZero() || got.Attempt != 0 {
+			s.Errorf("%+v", got)
+		}
+		s.sleep(time.Minute)
+		s.look(w)
+		s.want(id, jobs.Cancelled, jobs.ReasonExpired)
+	},
+}
+
+// diff fails the test when a claimed task differs from the stored one in what a claim tells. It leaves out what no attempt asks.
+func (s *store) diff(claimed, stored jobs.Task) {
+	s.Helper()
+	for _, t := range []*jobs.Task{&claimed, &stored} {
+		t.UniqueKey, t.ExpiresAt = "", time.Time{}
+	}
+	if !equal(claimed, stored) {
+		s.Errorf("claimed %+v\nstored  %+v", claimed, stored)
+	}
+}

@@ -1,0 +1,178 @@
+package dbtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// each calls the tests of a batch: a Seq2 of specs, the last of which may be an error.
+func each(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
+	return func(yield func(jobs.Spec, error) bool) {
+		for _, spec := range specs {
+			if !yield(spec, nil) {
+				return
+			}
+		}
+		if end != nil {
+			yield(jobs.Spec{}, end)
+		}
+	}
+}
+
+var inserts = group{
+	"a task comes back as it was asked": func(s *store) {
+		spec := jobs.Command{Argv: []string{"a", "\x01&<>é", ""}, Path: "/bin/a", Dir: "/srv", Env: map[string]string{"A": "1", "B": "&é\n"}, EnvFile: "/e",
+			Input: []byte("in\x00put")}.With(jobs.Queue("q"), jobs.Priority(-7), jobs.Label("l"), jobs.In(time.Hour), jobs.ExpiresIn(time.Minute),
+			jobs.Unique("k"), jobs.MaxAttempts(4), jobs.MaxLosses(2), jobs.Timeout(time.Second), jobs.KillAfter(0),
+			jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"), jobs.OutputLimit(9))
+		spec.CreatedBy = "ann"
+		id := s.insert(spec)[0]
+		want := spec.Task(s.now)
+		want.ID = id
+		if got := s.get(id); !reflect.DeepEqual(got, want) {
+			s.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		if input := must(s.Input(s.Context(), id))(s); !bytes.Equal(input, spec.Input) {
+			s.Errorf("input %q", input)
+		}
+		if input, err := s.Input(s.Context(), id+1); input != nil || err != nil {
+			s.Errorf("input of nothing: %q, %v", input, err)
+		}
+	},
+	"the least that a task can say comes back": func(s *store) {
+		spec := jobs.Define[json.RawMessage]("f").With(nil)
+		spec.Args = nil
+		id := s.insert(spec)[0]
+		want := spec.Task(s.now)
+		want.ID = id
+		if got := s.get(id); !reflect.DeepEqual(got, want) {
+			s.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	},
+	"a duration that is not 0 does not become 0": func(s *store) {
+		got := s.get(s.insert(task(jobs.Timeout(1), jobs.KillAfter(1)))[0])
+		if got.Timeout != time.Millisecond || got.KillAfter != time.Millisecond {
+			s.Errorf("timeout %v, kill_after %v", got.Timeout, got.KillAfter)
+		}
+	},
+	"everything that Validate accepts is accepted": func(s *store) {
+		deep := strings.Repeat("[", jobs.MaxDepth) + strings.Repeat("]", jobs.MaxDepth)
+		for name, spec := range map[string]jobs.Spec{
+			"long": jobs.Command{Argv: []string{strings.Repeat("x", jobs.MaxArgs-4)}, Path: "/" + strings.Repeat("x", jobs.MaxPath-1),
+				Env: map[string]string{"A": strings.Repeat("&", jobs.MaxEnv-8)}, Input: make([]byte, jobs.MaxInput)}.
+				With(jobs.Label(strings.Repeat("é", jobs.MaxText/2)), jobs.Unique(strings.Repeat("k", jobs.MaxText)), jobs.Queue(strings.Repeat("q", jobs.MaxName))),
+			"deep":    jobs.Define[json.RawMessage](strings.Repeat("j", jobs.MaxName)).With(json.RawMessage(deep)),
+			"control": jobs.Command{Argv: []string{"a"}, Env: map[string]string{"A": strings.Repeat("\x01", jobs.MaxEnv/6-2)}}.With(),
+			"late":    task(jobs.In(jobs.MaxDelay), jobs.ExpiresIn(jobs.MaxDelay), jobs.Timeout(jobs.MaxDelay)),
+			"never":   task(jobs.At(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))),
+		} {
+			if err := spec.Validate(); err != nil {
+				s.Errorf("%s: %v", name, err)
+				continue
+			}
+			if _, err := s.Insert(s.Context(), []jobs.Spec{spec}, s.now); err != nil {
+				s.Errorf("%s: valid, and refused: %.200v", name, err)
+			}
+		}
+	},
+	"ids grow in the order of the specs and are never used again": func(s *store) {
+		first := s.insert(task(), task(), task())
+		s.moved(s.Cancel(s.Context(), first, "", false, s.now))
+		s.moved(s.Delete(s.Context(), first))
+		second := s.insert(task())
+		if !(first[0] < first[1] && first[1] < first[2] && first[2] < second[0]) {
+			s.Error(first, second)
+		}
+	},
+	"a unique key that an unfinished task has keeps that one": func(s *store) {
+		added := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k")), task(jobs.Unique("k")), task(jobs.Unique("other")), task()}, s.now))(s)
+		again := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s)
+		if added[0].Kept || !added[1].Kept || added[1].ID != added[0].ID || added[2].Kept || again[0] != (db.Inserted{ID: added[0].ID, Kept: true}) {
+			s.Error(added, again)
+		}
+		w := s.worker()
+		claimed := s.claim(w, 3)
+		if got := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s); !got[0].Kept {
+			s.Errorf("the key of a running task is free: %v", got)
+		}
+		s.finish(w, claimed[0], jobs.Outcome{})
+		if got := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s); got[0].Kept || got[0].ID == added[0].ID {
+			s.Errorf("the key of a finished task is still taken: %v", got)
+		}
+	},
+	"a batch is stored whole or not at all": func(s *store) {
+		bad := task()
+		bad.Queue = "" // as if it had not been validated: the table refuses it
+		if added, err := s.Insert(s.Context(), []jobs.Spec{task(), bad, task()}, s.now); err == nil || added != nil {
+			s.Error(added, err)
+		}
+		if n := must(s.Count(s.Context(), jobs.Filter{}))(s); n != 0 {
+			s.Errorf("%d tasks are left", n)
+		}
+	},
+	"an error of the sequence undoes everything and is returned as it is": func(s *store) {
+		end := errors.New("line 17")
+		added, err := s.InsertSeq(s.Context(), each([]jobs.Spec{task(), task(jobs.Unique("k"))}, end), s.now)
+		if err != end || added != nil {
+			s.Error(added, err)
+		}
+		if n := s.number(`SELECT count(*) FROM tasks`); n != 0 {
+			s.Errorf("%d tasks are left", n)
+		}
+	},
+	"a sequence is asked once for each of its tasks": func(s *store) {
+		asked := 0
+		added := must(s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
+			for i := range 2500 {
+				asked++
+				if !yield(task(jobs.Label(fmt.Sprint(i))), nil) {
+					return
+				}
+			}
+		}, s.now))(s)
+		if asked != 2500 || len(added) != 2500 || s.get(added[2499].ID).Label != "2499" {
+			s.Error(asked, len(added))
+		}
+	},
+	"the end of the context ends a sequence between two tasks": func(s *store) {
+		ctx, cancel := context.WithCancel(s.Context())
+		_, err := s.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
+			for yield(task(), nil) {
+				cancel()
+			}
+		}, s.now)
+		if !errors.Is(err, context.Canceled) || s.number(`SELECT count(*) FROM tasks`) != 0 {
+			s.Error(err)
+		}
+		s.insert(task()) // the connection is whole
+	},
+	"the input lies aside and goes with its task": func(s *store) {
+		id := s.insert(jobs.Command{Argv: []string{"cat"}, Input: []byte("x")}.With())[0]
+		if n := s.number(`SELECT count(*) FROM inputs`); n != 1 || s.get(id).InputBytes != 1 {
+			s.Error(n)
+		}
+		s.moved(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
+		s.moved(s.Delete(s.Context(), []int64{id}))
+		if n := s.number(`SELECT count(*) FROM inputs`); n != 0 {
+			s.Error(n)
+		}
+	},
+}
+
+// must is for calls of which only the error counts.
+func (s *store) moved(moved []db.Moved, err error) []db.Moved {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+	return moved
+}

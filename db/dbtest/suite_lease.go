@@ -1,0 +1,246 @@
+package dbtest
+
+import (
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+func (s *store) beat(w *db.Worker, claims ...db.ClaimID) []db.ClaimID {
+	s.Helper()
+	owned := must(w.Beat(s.Context(), claims, lease, s.now))(s)
+	slices.SortFunc(owned, func(a, b db.ClaimID) int { return int(a.ID - b.ID) })
+	return owned
+}
+
+func (s *store) reap(w *db.Worker, leases ...db.Lease) int {
+	s.Helper()
+	return must(w.Reap(s.Context(), leases, s.now))(s)
+}
+
+func (s *store) leases(w *db.Worker) []db.Lease {
+	s.Helper()
+	return must(w.Leases(s.Context()))(s)
+}
+
+var leases = group{
+	"a beat renews what the worker owns and says so": func(s *store) {
+		s.insert(task(), task(), task())
+		w, other := s.worker(), s.worker()
+		mine, foreign := s.claim(w, 2), s.one(other)
+		s.sleep(10 * time.Second)
+		ended := mine[1]
+		s.finish(w, ended, jobs.Outcome{})
+		old := claimsOf(mine[0])[0]
+		old.GenerationID--
+		owned := s.beat(w, slices.Concat(claimsOf(mine...), claimsOf(foreign), []db.ClaimID{old, {ID: 99, GenerationID: 2}})...)
+		if !slices.Equal(owned, claimsOf(mine[0])) {
+			s.Errorf("owned %v", owned)
+		}
+		if got := s.get(mine[0].ID); !got.LeaseExpiresAt.Equal(s.now.Add(lease)) || got.GenerationID != mine[0].GenerationID {
+			s.Errorf("%+v", got)
+		}
+		if got := s.get(foreign.ID); !got.LeaseExpiresAt.Equal(foreign.LeaseExpiresAt) {
+			s.Error("a beat renewed another worker's lease")
+		}
+	},
+	"a beat without tasks is a sign of life": func(s *store) {
+		w := s.worker()
+		s.sleep(time.Second)
+		if owned := s.beat(w); len(owned) != 0 {
+			s.Error(owned)
+		}
+		if seen := must(s.Workers(s.Context(), s.now))(s); len(seen) != 1 || !seen[0].BeatAt.Equal(s.now) {
+			s.Errorf("%+v", seen)
+		}
+	},
+	"a beat changes the lease even with the clock set back": func(s *store) {
+		s.insert(task())
+		w := s.worker()
+		claimed := s.one(w)
+		for range 3 {
+			before := s.get(claimed.ID).LeaseExpiresAt
+			s.sleep(-time.Hour)
+			s.beat(w, claimsOf(claimed)...)
+			if after := s.get(claimed.ID).LeaseExpiresAt; !after.After(before) {
+				s.Errorf("%v, then %v", before, after)
+			}
+		}
+	},
+	"a worker sees the leases of all others": func(s *store) {
+		s.insert(task(), task(), task())
+		w, other := s.worker(), s.worker()
+		mine, foreign := s.one1(w), s.claim(other, 2)
+		got := s.leases(w)
+		slices.SortFunc(got, func(a, b db.Lease) int { return int(a.ID - b.ID) })
+		if len(got) != 2 || got[0].ClaimID != claimsOf(foreign...)[0] || got[0].WorkerID != other.ID() || got[0].Length != lease.Milliseconds() ||
+			got[0].ExpiresAt != s.now.Add(lease).UnixMilli() {
+			s.Errorf("%+v", got)
+		}
+		if got := s.leases(other); len(got) != 1 || got[0].ID != mine.ID {
+			s.Errorf("%+v", got)
+		}
+		if owned := must(w.Owned(s.Context()))(s); !slices.Equal(owned, claimsOf(mine)) {
+			s.Errorf("%+v", owned)
+		}
+	},
+	"a lease of an unknown worker has no length": func(s *store) {
+		s.insert(task())
+		w, other := s.worker(), s.worker()
+		s.one(other)
+		s.exec(`DELETE FROM workers WHERE id = ?`, other.ID())
+		if got := s.leases(w); len(got) != 1 || got[0].Length != 0 {
+			s.Errorf("%+v", got)
+		}
+	},
+	"a lost task runs again with the same attempt number": func(s *store) {
+		id := s.insert(task())[0]
+		w, reaper := s.worker(), s.worker()
+		claimed := s.one(w)
+		s.sleep(time.Minute)
+		if n := s.reap(reaper, s.leases(reaper)...); n != 1 {
+			s.Error(n)
+		}
+		got := s.want(id, jobs.Pending, jobs.ReasonLost)
+		if got.Losses != 1 || got.Attempt != 0 || got.WorkerID != w.ID() {
+			s.Errorf("%+v", got)
+		}
+		if a := s.attempts(id); len(a) != 1 || a[0].State != jobs.Failed || a[0].Reason != jobs.ReasonLost || a[0].Counted || a[0].GenerationID != claimed.GenerationID ||
+			a[0].WorkerID != w.ID() || a[0].Duration != time.Minute {
+			s.Errorf("%+v", a)
+		}
+		if again := s.one(reaper); again.Attempt != 1 || again.Losses != 1 {
+			s.Errorf("%+v", again)
+		}
+	},
+	"a task that is lost too often fails": func(s *store) {
+		id := s.insert(task(jobs.MaxLosses(2)))[0]
+		reaper := s.worker()
+		for i := range 3 {
+			w := s.worker()
+			s.one(w)
+			s.reap(reaper, s.leases(reaper)...)
+			if got := s.get(id); got.Losses != i+1 {
+				s.Errorf("%+v", got)
+			}
+		}
+		if got := s.want(id, jobs.Failed, jobs.ReasonLost); got.Attempt != 0 || s.ended()[jobs.Failed] != 1 {
+			s.Errorf("%+v, counted %v", got, s.ended())
+		}
+		s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))
+		if got := s.want(id, jobs.Pending, ""); got.Losses != 0 {
+			s.Errorf("%+v", got)
+		}
+	},
+	"at most once ends with the first loss or stop": func(s *store) {
+		reaper := s.worker()
+		w := s.worker()
+		id := s.insert(task(jobs.AtMostOnce()))[0]
+		s.one(w)
+		s.reap(reaper, s.leases(reaper)...)
+		s.want(id, jobs.Failed, jobs.ReasonLost)
+		id = s.insert(task(jobs.AtMostOnce()))[0]
+		s.finish(w, s.one(w), jobs.Outcome{Reason: jobs.ReasonShutdown})
+		s.want(id, jobs.Failed, jobs.ReasonShutdown)
+		id = s.insert(task(jobs.AtMostOnce()))[0]
+		s.finishAll(w, db.Finish{Task: s.one(w), Release: true}) // never started: it may
+		s.want(id, jobs.Pending, "")
+	},
+	"a beat between the look and the reap saves the task": func(s *store) {
+		id := s.insert(task())[0]
+		w, reaper := s.worker(), s.worker()
+		claimed := s.one(w)
+		seen := s.leases(reaper)
+		s.beat(w, claimsOf(claimed)...)
+		if n := s.reap(reaper, seen...); n != 0 {
+			s.Error(n)
+		}
+		s.want(id, jobs.Running, "")
+	},
+	"a finish between the look and the reap stands": func(s *store) {
+		id := s.insert(task())[0]
+		w, reaper := s.worker(), s.worker()
+		claimed := s.one(w)
+		seen := s.leases(reaper)
+		s.finish(w, claimed, jobs.Outcome{})
+		if n := s.reap(reaper, seen...); n != 0 {
+			s.Error(n)
+		}
+		s.want(id, jobs.Completed, "")
+	},
+	"two reapers take a task once": func(s *store) {
+		id := s.insert(task())[0]
+		w, a, b := s.worker(), s.worker(), s.worker()
+		s.one(w)
+		seen := s.leases(a)
+		if n := s.reap(a, seen...) + s.reap(b, seen...) + s.reap(a, append(seen, seen...)...); n != 1 {
+			s.Error(n)
+		}
+		if got := s.get(id); got.Losses != 1 {
+			s.Errorf("%+v", got)
+		}
+	},
+	"a lost task that is to be cancelled is cancelled": func(s *store) {
+		id := s.insert(task())[0]
+		w, reaper := s.worker(), s.worker()
+		s.one(w)
+		s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
+		s.reap(reaper, s.leases(reaper)...)
+		if got := s.want(id, jobs.Cancelled, jobs.ReasonCancelled); got.Error != "by ann" || s.ended()[jobs.Cancelled] != 1 {
+			s.Errorf("%+v, counted %v", got, s.ended())
+		}
+	},
+	"ghosts are given back without a trace": func(s *store) {
+		id := s.insert(task())[0]
+		w := s.worker()
+		s.claim(w, 1) // and its answer is lost
+		owned := must(w.Owned(s.Context()))(s)
+		for range 2 { // safe to repeat
+			if err := w.Release(s.Context(), owned, s.now); err != nil {
+				s.Error(err)
+			}
+		}
+		if got := s.want(id, jobs.Pending, ""); got.Attempt != 0 || got.Losses != 0 || len(s.attempts(id)) != 0 {
+			s.Errorf("%+v", got)
+		}
+	},
+	"workers come, drain and go": func(s *store) {
+		info := db.WorkerInfo{Name: "web1:7", Host: "web1", BootID: "b", PID: 7, User: "ann", Version: "1", Slots: 3, Lease: lease, StartedAt: s.now,
+			Queues: []db.QueueMax{{Queue: "a", Max: 2}, {Queue: "b"}}}
+		w := must(s.Register(s.Context(), info, []db.ClaimJob{{Job: "f"}, {Job: "g"}}))(s)
+		s.insert(call("f"), call("g"))
+		claimed := s.claim(w, 2)
+		for _, err := range []error{w.Drain(s.Context()), w.Sync(s.Context(), s.now.Add(time.Second))} {
+			if err != nil {
+				s.Error(err)
+			}
+		}
+		got := must(s.Workers(s.Context(), s.now))(s)
+		if len(got) != 1 || got[0].ID != w.ID() || got[0].Name != "web1:7" || got[0].PID != 7 || !got[0].Draining || got[0].Lease != lease || len(got[0].Queues) != 2 ||
+			got[0].Queues[0] != info.Queues[0] || !slices.Equal(got[0].Jobs, []string{"f", "g"}) || !slices.Equal(got[0].Running, ids(claimed)) ||
+			!got[0].BeatAt.Equal(s.now.Add(time.Second)) || got[0].Slots != 3 || got[0].Host != "web1" || got[0].User != "ann" || got[0].Version != "1" {
+			s.Errorf("%+v", got)
+		}
+		if got := must(s.Workers(s.Context(), s.now.Add(time.Minute)))(s); len(got) != 0 {
+			s.Errorf("not seen lately: %+v", got)
+		}
+		if err := w.End(s.Context(), s.now); err != nil {
+			s.Error(err)
+		}
+		if got := must(s.Workers(s.Context(), start))(s); len(got) != 0 {
+			s.Errorf("%+v", got)
+		}
+	},
+}
+
+// one1 claims exactly one of several tasks.
+func (s *store) one1(w *db.Worker) jobs.Task {
+	s.Helper()
+	claimed := s.claim(w, 1)
+	if len(claimed) != 1 {
+		s.Fatal("nothing to claim")
+	}
+	return claimed[0]
+}

@@ -1,0 +1,174 @@
+package dbtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// some makes a task in each state but blocked, in queues and with labels of their own; ids by state.
+func (s *store) some() map[jobs.State]int64 {
+	s.Helper()
+	all := map[jobs.State]int64{}
+	for _, state := range jobs.States() {
+		all[state] = s.inState(state, jobs.Queue("q."+string(state)), jobs.Label("l "+string(state)))
+		s.sleep(time.Minute)
+	}
+	return all
+}
+
+func (s *store) list(f jobs.Filter) []int64 {
+	s.Helper()
+	found := must(s.IDs(s.Context(), f, db.Page{Oldest: true}))(s)
+	tasks := ids(must(s.List(s.Context(), f, db.Page{Oldest: true}))(s))
+	if n := must(s.Count(s.Context(), f))(s); n != len(found) || !slices.Equal(tasks, found) {
+		s.Errorf("%+v: List %v, IDs %v, Count %d", f, tasks, found, n)
+	}
+	return found
+}
+
+var lists = group{
+	"each field of a filter selects": func(s *store) {
+		all := s.some()
+		var every []int64
+		for _, state := range jobs.States() {
+			every = append(every, all[state])
+		}
+		worker := s.get(all[jobs.Running]).WorkerID
+		for name, c := range map[string]struct {
+			filter jobs.Filter
+			want   []int64
+		}{
+			"all":            {jobs.Filter{}, every},
+			"ids":            {jobs.Filter{IDs: []int64{every[3], 99, every[1]}}, []int64{every[1], every[3]}},
+			"no ids":         {jobs.Filter{IDs: []int64{}}, nil},
+			"state":          {jobs.Filter{States: []jobs.State{jobs.Retrying}}, []int64{all[jobs.Retrying]}},
+			"states":         {jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Pending}}, []int64{all[jobs.Pending], all[jobs.Completed]}},
+			"unfinished":     {jobs.Filter{States: jobs.Unfinished()}, every[:5]},
+			"finished":       {jobs.Filter{States: jobs.Finished()}, every[5:]},
+			"queues":         {jobs.Filter{Queues: []string{"q.failed", "q.pending"}}, []int64{all[jobs.Pending], all[jobs.Failed]}},
+			"jobs":           {jobs.Filter{Jobs: []string{"control.failed", "control"}}, []int64{all[jobs.Failed]}},
+			"label":          {jobs.Filter{Label: "l failed"}, []int64{all[jobs.Failed]}},
+			"part of label":  {jobs.Filter{Label: "l"}, nil},
+			"worker's name":  {jobs.Filter{Worker: "w", States: []jobs.State{jobs.Running, jobs.Pending}}, []int64{all[jobs.Running]}},
+			"worker's id":    {jobs.Filter{Worker: worker}, []int64{all[jobs.Running]}},
+			"no such worker": {jobs.Filter{Worker: "nobody"}, nil},
+			"match":          {jobs.Filter{Match: "L FAIL"}, []int64{all[jobs.Failed]}},
+			"before":         {jobs.Filter{Before: every[2]}, every[:2]},
+			"after":          {jobs.Filter{After: every[5]}, every[6:]},
+			"between":        {jobs.Filter{After: every[1], Before: every[4]}, every[2:4]},
+			"both":           {jobs.Filter{Queues: []string{"q.failed"}, States: []jobs.State{jobs.Pending}}, nil},
+			"since":          {jobs.Filter{Since: start.Add(5 * time.Minute)}, every[5:]},
+			"until":          {jobs.Filter{Until: start.Add(5 * time.Minute)}, every[:6]},
+			"within":         {jobs.Filter{Since: start.Add(2 * time.Minute), Until: start.Add(3 * time.Minute)}, every[2:4]},
+			"finished early": {jobs.Filter{FinishedBefore: start.Add(6 * time.Minute)}, every[5:6]},
+		} {
+			if got := s.list(c.filter); !slices.Equal(got, c.want) {
+				s.Errorf("%s: %v, want %v", name, got, c.want)
+			}
+		}
+	},
+	"since compares the end of finished tasks and the creation of others": func(s *store) {
+		old := s.insert(task(), task())
+		w := s.worker()
+		claimed := s.one1(w)
+		s.sleep(time.Hour)
+		s.finish(w, claimed, jobs.Outcome{})
+		s.wantIDs(s.list(jobs.Filter{Since: s.now}), old[:1])
+		s.wantIDs(s.list(jobs.Filter{Until: start}), old[1:])
+	},
+	"a match is a text and no pattern": func(s *store) {
+		labels := []string{`100%`, `100x`, `a_b`, `axb`, `c\d`, `cd`, `e'f"`, `[x]`, `x*`, `?`, `ÄÖ`, `--;`}
+		for _, label := range labels {
+			s.insert(call("f", jobs.Label(label)))
+		}
+		for _, label := range append(labels, `%`, `_`, `\`, `'`, `*`) {
+			var want []int64
+			for i, other := range labels {
+				if label == other || len(label) == 1 && contains(other, label) {
+					want = append(want, int64(i+1))
+				}
+			}
+			if got := s.list(jobs.Filter{Match: label}); !slices.Equal(got, want) {
+				s.Errorf("%q: %v, want %v", label, got, want)
+			}
+		}
+	},
+	"a match looks into label, job, args and error": func(s *store) {
+		s.insert(call("f", jobs.Label("needle")), call("needle.find"), jobs.Command{Argv: []string{"x", "Needle"}}.With(), call("g", jobs.MaxAttempts(1)))
+		w := s.worker("g")
+		s.finish(w, s.one(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "no NEEDLE here"})
+		s.wantIDs(s.list(jobs.Filter{Match: "needle"}), []int64{1, 2, 3, 4})
+	},
+	"names with odd characters are values": func(s *store) {
+		s.insert(task())
+		for _, odd := range []string{"'", `"`, "'; DROP TABLE tasks; --", "?", "\x00", "é", `\`, `["a"]`} {
+			f := jobs.Filter{Queues: []string{odd}, Jobs: []string{odd}, Label: odd, Worker: odd, Match: odd}
+			if got := s.list(f); len(got) != 0 {
+				s.Errorf("%q: %v", odd, got)
+			}
+		}
+		s.wantIDs(s.list(jobs.Filter{}), []int64{1})
+	},
+	"the newest come first unless the oldest are asked for": func(s *store) {
+		s.some()
+		for _, f := range []jobs.Filter{{}, {States: []jobs.State{jobs.Pending, jobs.Failed}}, {States: jobs.Finished()}, {States: jobs.Unfinished()}, {IDs: []int64{3, 1, 2}}} {
+			oldest := s.list(f)
+			newest := must(s.IDs(s.Context(), f, db.Page{}))(s)
+			slices.Reverse(newest)
+			s.wantIDs(newest, oldest)
+			if got := must(s.IDs(s.Context(), f, db.Page{Limit: 1}))(s); len(got) != 1 || got[0] != oldest[len(oldest)-1] {
+				s.Errorf("%+v: newest %v", f, got)
+			}
+			if got := must(s.IDs(s.Context(), f, db.Page{Limit: 1, Oldest: true}))(s); len(got) != 1 || got[0] != oldest[0] {
+				s.Errorf("%+v: oldest %v", f, got)
+			}
+		}
+	},
+	"queues are counted by state and job, and know who waits longest": func(s *store) {
+		s.insert(task(jobs.Queue("a")), task(jobs.Queue("a"), jobs.Priority(9)), call("f", jobs.Queue("a")), task(jobs.Queue("a"), jobs.In(time.Hour)), task(jobs.Queue("b"), jobs.In(time.Hour)))
+		s.sleep(-time.Minute)
+		s.insert(call("f", jobs.Queue("a"), jobs.Priority(-3)))
+		s.sleep(time.Minute)
+		w := s.worker()
+		s.finish(w, s.one1(w), jobs.Outcome{})
+		s.one1(w)
+		got := must(s.Queues(s.Context(), start))(s)
+		a, b := got["a"], got["b"]
+		if len(got) != 2 || a == nil || b == nil {
+			s.Fatalf("%+v", got)
+		}
+		if a.Counts[jobs.Pending] != 2 || a.Counts[jobs.Running] != 1 || a.Counts[jobs.Scheduled] != 1 || a.Ended[jobs.Completed] != 1 || a.Jobs["f"] != 2 || a.Jobs["command"] != 0 ||
+			!a.Oldest.Equal(start.Add(-time.Minute)) || b.Counts[jobs.Scheduled] != 1 || !b.Oldest.IsZero() {
+			s.Errorf("%+v\n%+v", *a, *b)
+		}
+		if later := must(s.Queues(s.Context(), start.Add(time.Hour)))(s); later["a"].Ended[jobs.Completed] != 0 {
+			s.Errorf("%+v", later["a"])
+		}
+	},
+	"what is ahead of a task starts before it": func(s *store) {
+		var specs []jobs.Spec
+		for i := range 12 {
+			specs = append(specs, task(jobs.Priority(i%3), jobs.Queue(fmt.Sprint("q", i%2))))
+		}
+		s.insert(specs...)
+		w := s.worker()
+		ahead := map[int64]int{}
+		for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
+			ahead[t.ID] = must(s.Ahead(s.Context(), t))(s)
+		}
+		place := map[string]int{}
+		for _, t := range s.claim(w, 12) {
+			if ahead[t.ID] != place[t.Queue] {
+				s.Errorf("task %d started as number %d of %s, with %d ahead", t.ID, place[t.Queue], t.Queue, ahead[t.ID])
+			}
+			place[t.Queue]++
+		}
+	},
+}
+
+func contains(text, part string) bool { return strings.Contains(text, part) }

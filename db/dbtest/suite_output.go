@@ -1,0 +1,157 @@
+package dbtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+func chunk(seq int64, stream, data string) jobs.Chunk {
+	return jobs.Chunk{Seq: seq, Stream: stream, At: start.Add(time.Duration(seq) * time.Millisecond), Data: []byte(data)}
+}
+
+func chunks(first, last int64) (list []jobs.Chunk) {
+	for seq := first; seq <= last; seq++ {
+		list = append(list, chunk(seq, "stdout", fmt.Sprintf("%d;", seq)))
+	}
+	return list
+}
+
+func textOf(list []jobs.Chunk) string {
+	var text strings.Builder
+	for _, c := range list {
+		text.Write(c.Data)
+	}
+	return text.String()
+}
+
+func (s *store) output(task jobs.Task) []jobs.Chunk {
+	s.Helper()
+	return must(s.Output(s.Context(), claimsOf(task)[0], 0, 1000))(s)
+}
+
+func (s *store) write(w *db.Worker, task jobs.Task, out db.Output) {
+	s.Helper()
+	if err := w.WriteOutput(s.Context(), task, out); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// printing is a task that runs.
+func (s *store) printing() (*db.Worker, jobs.Task) {
+	s.Helper()
+	s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
+	w := s.worker()
+	return w, s.one(w)
+}
+
+var outputs = group{
+	"pieces come back in order, as they were": func(s *store) {
+		w, claimed := s.printing()
+		want := []jobs.Chunk{chunk(1, "stdout", "a\n"), chunk(2, "stderr", "\x00\xff"), chunk(4, "stdout", "c")}
+		want[2].DroppedBytes = 77
+		s.write(w, claimed, db.Output{Add: want[:2]})
+		s.write(w, claimed, db.Output{Add: want[2:]})
+		got := s.output(claimed)
+		for i := range want {
+			want[i].TaskID, want[i].GenerationID, want[i].Attempt = claimed.ID, claimed.GenerationID, claimed.Attempt
+			if g, w := fmt.Sprintf("%+v", got[i]), fmt.Sprintf("%+v", want[i]); g != w {
+				s.Errorf("got %s\nwant %s", g, w)
+			}
+		}
+		if len(got) != 3 {
+			s.Error(len(got))
+		}
+	},
+	"pages begin behind a piece, and the last come in order": func(s *store) {
+		w, claimed := s.printing()
+		s.write(w, claimed, db.Output{Add: chunks(1, 9)})
+		claim := claimsOf(claimed)[0]
+		if got := textOf(must(s.Output(s.Context(), claim, 3, 2))(s)); got != "4;5;" {
+			s.Error(got)
+		}
+		if got := textOf(must(s.LastOutput(s.Context(), claim, 3))(s)); got != "7;8;9;" {
+			s.Error(got)
+		}
+		if got := must(s.Output(s.Context(), claim, 9, 2))(s); len(got) != 0 {
+			s.Error(got)
+		}
+		claim.GenerationID++
+		if got := must(s.Output(s.Context(), claim, 0, 9))(s); len(got) != 0 {
+			s.Error("output of another attempt")
+		}
+	},
+	"writing a piece twice changes nothing": func(s *store) {
+		w, claimed := s.printing()
+		for range 2 {
+			s.write(w, claimed, db.Output{Add: chunks(1, 3)})
+		}
+		if got := textOf(s.output(claimed)); got != "1;2;3;" {
+			s.Error(got)
+		}
+	},
+	"a range is deleted, its end excluded": func(s *store) {
+		w, claimed := s.printing()
+		s.write(w, claimed, db.Output{Add: chunks(1, 9)})
+		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 3, To: 6}})
+		if got := textOf(s.output(claimed)); got != "1;2;6;7;8;9;" {
+			s.Error(got)
+		}
+		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 6, To: 6}})
+		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 9, To: 6}})
+		if got := textOf(s.output(claimed)); got != "1;2;6;7;8;9;" {
+			s.Error(got)
+		}
+	},
+	"the finish stores the rest, deletes and cuts": func(s *store) {
+		w, claimed := s.printing()
+		s.write(w, claimed, db.Output{Add: chunks(1, 5)})
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{OutputBytes: 12, OutputTruncated: true}),
+			Output: db.Output{Add: []jobs.Chunk{chunk(6, "stderr", "six")}, Delete: db.Pieces{From: 2, To: 4}, Cut: db.Cut{Seq: 4, Skip: 1, Dropped: 5}}})
+		got := s.output(claimed)
+		if text := textOf(got); text != "1;;5;six" || got[1].DroppedBytes != 5 || got[3].Stream != "stderr" {
+			s.Errorf("%q %+v", text, got)
+		}
+		if task := s.get(claimed.ID); task.OutputBytes != 12 || !task.OutputTruncated {
+			s.Errorf("%+v", task)
+		}
+	},
+	"pieces may be empty, and be cut to nothing": func(s *store) {
+		w, claimed := s.printing()
+		s.write(w, claimed, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", ""), chunk(2, "stdout", "abc")}})
+		s.write(w, claimed, db.Output{Cut: db.Cut{Seq: 2, Skip: 3, Dropped: 3}})
+		if got := s.output(claimed); len(got) != 2 || textOf(got) != "" || got[1].DroppedBytes != 3 {
+			s.Errorf("%+v", got)
+		}
+	},
+	"an attempt that lost its task writes nothing": func(s *store) {
+		w, claimed := s.printing()
+		s.write(w, claimed, db.Output{Add: chunks(1, 3)})
+		reaper := s.worker()
+		s.reap(reaper, s.leases(reaper)...)
+		for name, out := range map[string]db.Output{"add": {Add: chunks(4, 5)}, "replace": {Add: []jobs.Chunk{chunk(1, "stdout", "changed")}},
+			"delete": {Delete: db.Pieces{From: 1, To: 3}}, "cut": {Cut: db.Cut{Seq: 1, Skip: 1}}} {
+			if err := w.WriteOutput(s.Context(), claimed, out); !errors.Is(err, jobs.ErrLost) {
+				s.Errorf("%s: %v", name, err)
+			}
+		}
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Output: db.Output{Add: chunks(4, 5)}})
+		if got := textOf(s.output(claimed)); got != "1;2;3;" {
+			s.Error(got)
+		}
+	},
+	"attempts have output of their own": func(s *store) {
+		w, first := s.printing()
+		s.write(w, first, db.Output{Add: chunks(1, 2)})
+		s.finish(w, first, failed)
+		second := s.one(w)
+		s.write(w, second, db.Output{Add: chunks(1, 4)})
+		if a, b := textOf(s.output(first)), textOf(s.output(second)); a != "1;2;" || b != "1;2;3;4;" {
+			s.Error(a, b)
+		}
+	},
+}
