@@ -55,6 +55,12 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	r.abort = func() {
+		abort()
+		e.stopAll(jobs.ErrShutdown, true) // here too: the loop may be waiting for a lock
+	}
+	r.mu.Unlock()
 	return e.run(ctx, aborted.Done())
 }
 
@@ -147,9 +153,11 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 		if !stopping && ctx.Err() != nil {
 			stopping, draining = true, nil
 			e.log.Info("draining", "running", len(e.running), "grace", max(e.r.options.Grace, 0))
-			if err := e.worker.Drain(write); err != nil {
-				e.log.Warn("cannot tell that this worker drains", "err", err)
-			}
+			e.beside.Go(func() {
+				if err := e.worker.Drain(write); err != nil {
+					e.log.Warn("cannot tell that this worker drains", "err", err)
+				}
+			})
 			grace = time.After(max(e.r.options.Grace, 0))
 		}
 		if !e.resting() && (len(e.unsettled) > 0 || e.more && !stopping && e.free() > 0) {

@@ -2,10 +2,14 @@ package runner_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -191,6 +195,53 @@ func TestAbortKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log("gone after", time.Since(began))
+	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Another process holds the write lock, so the loop is stuck in a write; the commands are killed all the same.
+func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
+	r := open(t, runner.Options{BusyTimeout: 3 * time.Second})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; echo $$ >\"$1\"; sleep 60", "x", pidFile}}.With())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Work(ctx) }()
+	var pid int
+	for pid == 0 {
+		time.Sleep(time.Millisecond) // for another process
+		text, _ := os.ReadFile(pidFile)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lock, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	r.Abort()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		process, err := os.FindProcess(pid)
+		if err != nil || process.Signal(syscall.Signal(0)) != nil {
+			t.Log("gone after", time.Since(began))
+			break
+		}
+		if time.Since(began) > 2*time.Second {
+			t.Fatal("the command lives")
+		}
+	}
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, jobs.ErrShutdown) {
+		t.Fatal(err)
+	}
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
 		t.Errorf("%+v", got)
 	}
