@@ -1,11 +1,267 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
+// A batch is read twice: first every line is checked, then all tasks are added in one transaction, from a file, so that the
+// database's write lock is never held while a pipe is slow. What does not come from a file is put into one on the first reading.
+
+const (
+	lineLongest = 32 << 20 // a task of the largest size as JSON
+	batchPart   = 1000     // lines that --keep-going commits at a time
+)
+
+// runBatch adds the tasks of --batch.
 func runBatch(ctx context.Context, r *runner.Runner, p *printer, o enqueueOptions) error {
-	return usage("later")
+	b, err := openBatch(p, o)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if o.keepGoing {
+		return b.keepGoing(ctx, r)
+	}
+	n, err := b.check()
+	if err != nil || n == 0 {
+		return err
+	}
+	b.bar.start("enqueueing", n)
+	added, err := r.EnqueueAll(ctx, b.specs())
+	if err != nil {
+		b.bar.clear()
+		if bad, ok := errors.AsType[*lineError](err); ok { // the file was changed after it was checked
+			return bad.failure("nothing was enqueued")
+		}
+		return err
+	}
+	b.bar.finish(fmt.Sprintf("%s tasks enqueued", count(int64(len(added)))))
+	if err := b.print(ctx, r, added); err != nil {
+		return err
+	}
+	return o.notes(ctx, r, p)
+}
+
+// batch is the input of --batch.
+type batch struct {
+	p      *printer
+	name   string
+	lines  *lineReader
+	bar    bar
+	in     io.Reader
+	opened *os.File // in, if it is ours to close
+	kept   *os.File // where it can be read a second time: in itself, or a copy
+	from   int64    // where in kept it begins
+}
+
+func openBatch(p *printer, o enqueueOptions) (*batch, error) {
+	b := &batch{p: p, name: o.batch, lines: newLineReader(o), in: o.stdin}
+	if o.batch == "-" {
+		b.name = "stdin"
+	} else {
+		file, err := os.Open(o.batch)
+		if err != nil {
+			return nil, usage("--batch %q: %v", o.batch, reasonOf(err))
+		}
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			file.Close()
+			return nil, usage("--batch %q: is a directory", o.batch)
+		}
+		b.in, b.opened = file, file
+	}
+	b.bar = bar{p: p, name: filepath.Base(b.name), began: p.now()}
+	return b, nil
+}
+
+func (b *batch) close() {
+	if b.kept != nil && b.in != io.Reader(b.kept) {
+		b.kept.Close()
+		os.Remove(b.kept.Name()) // where the system does not remove an open file
+	}
+	if b.opened != nil {
+		b.opened.Close()
+	}
+}
+
+// keep makes sure that what is read from the returned reader can be read again.
+func (b *batch) keep() (io.Reader, error) {
+	if file, ok := b.in.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			b.kept = file
+			b.from, err = file.Seek(0, io.SeekCurrent)
+			return file, err
+		}
+	}
+	file, err := os.CreateTemp("", "runner-batch-*")
+	if err != nil {
+		return nil, fmt.Errorf("keep the batch: %w", err)
+	}
+	os.Remove(file.Name()) // nothing stays behind, however this ends
+	b.kept = file
+	return io.TeeReader(b.in, file), nil
+}
+
+// check reads every line and returns how many tasks there are. Then the next reading can begin.
+func (b *batch) check() (int, error) {
+	in, err := b.keep()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	b.bar.start("checking", 0)
+	for _, bad := range b.read(in, true) {
+		if bad != nil {
+			b.bar.clear()
+			return 0, bad.failure("nothing was enqueued")
+		}
+		n++
+		b.bar.step(n)
+	}
+	_, err = b.kept.Seek(b.from, io.SeekStart)
+	return n, err
+}
+
+// specs reads the checked file again. Whoever adds them validates them.
+func (b *batch) specs() iter.Seq[jobs.Spec] {
+	return func(yield func(jobs.Spec) bool) {
+		n := 0
+		for spec, bad := range b.read(b.kept, false) {
+			if bad != nil {
+				spec.Err = bad
+			}
+			n++
+			if b.bar.step(n); !yield(spec) {
+				return
+			}
+		}
+	}
+}
+
+// read yields the task of each line, or what is wrong with it. Blank lines are passed over. An error of the reading itself is the
+// last thing that is yielded.
+func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *lineError] {
+	return func(yield func(jobs.Spec, *lineError) bool) {
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(make([]byte, 64<<10), lineLongest)
+		n := 0
+		for scanner.Scan() {
+			n++
+			text := scanner.Bytes()
+			if n == 1 {
+				text = bytes.TrimPrefix(text, []byte("\ufeff")) // Windows likes to write one
+			}
+			if text = bytes.TrimSpace(text); len(text) == 0 {
+				continue
+			}
+			spec, err := b.lines.spec(text)
+			if err == nil && validate {
+				err = spec.Validate()
+			}
+			if err != nil {
+				if !yield(jobs.Spec{}, &lineError{b.name, n, err}) {
+					return
+				}
+			} else if !yield(spec, nil) {
+				return
+			}
+		}
+		switch err := scanner.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			yield(jobs.Spec{}, &lineError{b.name, n + 1, fmt.Errorf("is longer than %s", exactSize(lineLongest))})
+		case err != nil:
+			yield(jobs.Spec{}, &lineError{b.name, n + 1, reasonOf(err)})
+		}
+	}
+}
+
+// print shows what was added, in the order of the lines.
+func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued) error {
+	if b.p.json {
+		return printEnqueued(ctx, r, b.p, added)
+	}
+	for _, one := range added {
+		b.p.print(strconv.FormatInt(one.ID, 10) + "\n")
+	}
+	return b.p.flush()
+}
+
+// keepGoing adds the good lines, some at a time, and reports the bad ones.
+func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
+	good, bad := 0, 0
+	var part []jobs.Spec
+	commit := func() error {
+		if len(part) == 0 {
+			return nil
+		}
+		added, err := r.EnqueueAll(ctx, slices.Values(part))
+		if err != nil {
+			b.bar.clear()
+			f := explain(err)
+			f.why = append(f.why, fmt.Sprintf("%s tasks of earlier lines are enqueued", count(int64(good))))
+			return f
+		}
+		good, part = good+len(added), part[:0]
+		return b.print(ctx, r, added)
+	}
+	b.bar.start("enqueueing", 0)
+	for spec, wrong := range b.read(b.in, true) {
+		if wrong != nil {
+			bad++
+			b.bar.clear()
+			b.p.fail(wrong.failure())
+			continue
+		}
+		part = append(part, spec)
+		if b.bar.step(good + len(part)); len(part) == batchPart {
+			if err := commit(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := commit(); err != nil {
+		return err
+	}
+	b.bar.finish(fmt.Sprintf("%s tasks enqueued", count(int64(good))))
+	if bad == 0 {
+		return nil
+	}
+	if !b.p.json {
+		b.p.say("%s of %s lines were not enqueued", count(int64(bad)), count(int64(good+bad)))
+	}
+	return exitStatus(1)
+}
+
+// lineError says which line of a batch is wrong.
+type lineError struct {
+	file string
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err) }
+func (e *lineError) Unwrap() error { return e.err }
+
+func (e *lineError) failure(why ...string) *failure {
+	f := &failure{code: "usage", exit: 1, what: e.Error(), why: why, err: e.err}
+	switch start, ok := e.err.(*failure); {
+	case ok:
+		f.what = fmt.Sprintf("%s:%d: %s", e.file, e.line, start.what)
+		f.code, f.why, f.try = start.code, append(slices.Clone(start.why), why...), start.try
+	case errors.Is(e.err, errFinished):
+		f.try = "runner list -s unfinished ..., or jq -c 'del(.state)'"
+	}
+	return f
 }

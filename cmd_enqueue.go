@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -148,12 +149,13 @@ type enqueueOptions struct {
 	keepGoing bool
 	noResolve bool
 	caller    caller
+	stdin     io.Reader
 }
 
 func readEnqueueOptions(c *cli.Context, a *app) (enqueueOptions, error) {
 	o := enqueueOptions{words: c.Args().Slice(), wait: get[bool](c, "wait"), waitTimeout: get[time.Duration](c, "wait-timeout"),
 		result: get[bool](c, "result"), batch: get[string](c, "batch"), keepGoing: get[bool](c, "keep-going"),
-		noResolve: get[bool](c, "no-resolve")}
+		noResolve: get[bool](c, "no-resolve"), stdin: a.stdin}
 	if err := o.agree(c); err != nil {
 		return o, err
 	}
