@@ -48,7 +48,7 @@ var dues = group{
 		}
 	},
 	"more becomes due than fits in one statement": func(s *store) {
-		specs := make([]jobs.Spec, 2345)
+		specs := make([]jobs.Spec, 1100)
 		for i := range specs {
 			specs[i] = task(jobs.In(time.Minute))
 		}
@@ -58,12 +58,13 @@ var dues = group{
 		if next := s.look(w); !next.IsZero() {
 			s.Error(next)
 		}
-		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != 2345 {
+		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != 1100 {
 			s.Error(n)
 		}
 	},
 	"one look is bounded, and says that there is more": func(s *store) {
-		const most = 25_000
+		const most = 11_000
+		s.exec(`DROP TRIGGER history_update`) // it would take most of the time
 		s.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks (run_at) SELECT 1 FROM n`, most)
 		w := s.worker()
 		looks := 0
@@ -72,7 +73,7 @@ var dues = group{
 				s.Fatalf("next due at %v", next)
 			}
 		}
-		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != most || looks < 2 || looks > 10 {
+		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != most || looks != 2 {
 			s.Errorf("%d pending after %d looks", n, looks)
 		}
 	},

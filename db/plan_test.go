@@ -1,0 +1,340 @@
+package db
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+func claimOf(n int) string {
+	list := make([]ClaimJob, n)
+	for i := range list {
+		list[i].Job = "job" + strconv.Itoa(i)
+	}
+	return newClaimer("w", list).text
+}
+
+// plan is a statement, the ways to its rows that EXPLAIN QUERY PLAN must name, and those that are allowed although they walk or sort.
+type plan struct {
+	text  string
+	by    []string
+	allow []string
+}
+
+const (
+	byID      = "tasks USING INTEGER PRIMARY KEY (rowid=?)"
+	byOutput  = "output USING INDEX sqlite_autoindex_output_1 (task_id=? AND generation_id=?"
+	byAttempt = "attempts USING PRIMARY KEY (task_id=?"
+)
+
+// plans are the statements of this package, by the names of their consts.
+var plans = map[string]plan{
+	"insertTask":       {text: insertTask},
+	"insertInput":      {text: insertInput},
+	"insertAttempt":    {text: insertAttempt},
+	"insertWorker":     {text: insertWorker},
+	"insertLastOutput": {text: insertLastOutput},
+	"insertOutput":     {insertOutput, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
+	"addCount":         {text: addCount},
+	"readVersion":      {readVersion, nil, []string{"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"}},
+
+	"claimArm":      {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
+	"claimTasks":    {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
+	"selectQueues":  {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
+	"selectDue":     {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry"}, []string{"SCAN CONSTANT ROW"}},
+	"promoteTasks":  {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
+	"expireTasks":   {text: expireTasks, by: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
+	"selectUnique":  {text: selectUnique, by: []string{"INDEX tasks_unique (unique_key=?)"}},
+	"selectInput":   {text: selectInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"finishTask":    {text: finishTask, by: []string{byID}},
+	"completeTask":  {text: completeTask, by: []string{byID}},
+	"releaseTask":   {text: releaseTask, by: []string{byID, byAttempt}},
+	"selectRefused": {text: selectRefused, by: []string{byID, byAttempt}},
+
+	"renewLeases":  {renewLeases, []string{"tasks_running (worker_id=? AND rowid=?)"}, []string{"SCAN json_each"}},
+	"selectOwned":  {text: selectOwned, by: []string{"INDEX tasks_running (worker_id=?)"}},
+	"selectAsked":  {text: selectAsked, by: []string{"INDEX tasks_running (worker_id=?)"}},
+	"selectLeases": {selectLeases, []string{"workers USING PRIMARY KEY (id=?)"}, []string{"SCAN tasks USING INDEX tasks_running"}},
+	"selectLost":   {text: selectLost, by: []string{byID}},
+	"selectClaim":  {text: selectClaim, by: []string{byID}},
+	"touchWorker":  {text: touchWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
+	"drainWorker":  {text: drainWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
+	"endWorker":    {text: endWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
+	"selectWorkers": {selectWorkers, []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker_id=?)"},
+		[]string{"SCAN (subquery", "USE TEMP B-TREE FOR ORDER BY"}}, // of the few workers
+
+	"cancelTask":     {text: cancelTask, by: []string{byID}},
+	"askCancel":      {text: askCancel, by: []string{byID}},
+	"retryFinished":  {text: retryFinished, by: []string{byID}},
+	"hastenTask":     {text: hastenTask, by: []string{byID}},
+	"selectState":    {text: selectState, by: []string{byID}},
+	"deleteTask":     {text: deleteTask, by: []string{byID}},
+	"deleteAttempts": {text: deleteAttempts, by: []string{byAttempt}},
+	"deleteOutputs":  {text: deleteOutputs, by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id=?)"}},
+	"deleteInput":    {text: deleteInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
+
+	"deleteOutput":     {text: deleteOutput, by: []string{byOutput}},
+	"cutOutput":        {text: cutOutput, by: []string{byOutput}},
+	"selectOutput":     {text: selectOutput, by: []string{byOutput}},
+	"selectLastOutput": {text: selectLastOutput, by: []string{byOutput}},
+	"selectRunning":    {selectRunning, []string{byID}, []string{"SCAN CONSTANT ROW"}},
+
+	"selectTasks":    {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
+	"selectIDs":      {selectIDs, nil, []string{"SCAN tasks"}},
+	"countTasks":     {countTasks, nil, []string{"SCAN tasks"}},
+	"selectAttempts": {text: selectAttempts, by: []string{byAttempt}},
+	"countAhead":     {text: countAhead, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
+	"countPending":   {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
+	"countDue":       {countDue, nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countRunning":   {countRunning, nil, []string{"SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countEnded":     {countEnded, nil, []string{"SCAN counters"}},
+	"finishedSince":  {finishedSince, []string{"COVERING INDEX tasks_finished (finished_at>?)"}, []string{"SCAN (subquery"}},
+	"nextJob":        {text: nextJob, by: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
+	"nextPriority":   {text: nextPriority, by: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)"}},
+	"selectHead":     {text: selectHead, by: []string{"INDEX tasks_pending (queue=? AND job=? AND priority=?)"}},
+	"sparse pending": {sparse[jobs.Pending], nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending", "SCAN (subquery"}},
+	"sparse running": {sparse[jobs.Running], nil, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN (subquery"}},
+	"sparse failed":  {sparse[jobs.Failed], nil, []string{"SCAN tasks USING COVERING INDEX tasks_failed", "SCAN (subquery"}},
+	"sparse due":     {sparse[jobs.Scheduled], nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN (subquery"}},
+}
+
+var numbered = regexp.MustCompile(`\?([0-9]+)`)
+
+// explained returns the lines of a statement's plan.
+func explained(t *testing.T, d *DB, text string) []string {
+	t.Helper()
+	args := make([]any, strings.Count(text, "?"))
+	if all := numbered.FindAllStringSubmatch(text, -1); all != nil {
+		most := 0
+		for _, match := range all {
+			n, _ := strconv.Atoi(match[1])
+			most = max(most, n)
+		}
+		args = args[:most]
+	}
+	for i := range args {
+		args[i] = "[]" // JSON, for lists; a plan does not look at values
+	}
+	rows, err := d.read.Queryx("EXPLAIN QUERY PLAN "+text, args...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	defer rows.Close()
+	var lines []string
+	for rows.Next() {
+		var id, parent, unused int
+		var line string
+		if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// check holds a plan against what it must name, and against walks and sorts that nobody allowed.
+func (p plan) check(t *testing.T, name string, lines []string) {
+	t.Helper()
+	whole := strings.Join(lines, "\n\t")
+	for _, by := range p.by {
+		if !strings.Contains(whole, by) {
+			t.Errorf("%s does not find its rows by %q:\n\t%s", name, by, whole)
+		}
+	}
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "SCAN ") && !strings.HasPrefix(line, "USE TEMP B-TREE") {
+			continue
+		}
+		if !slices.ContainsFunc(p.allow, func(allowed string) bool { return strings.HasPrefix(line, allowed) }) {
+			t.Errorf("%s: %s:\n\t%s", name, line, whole)
+		}
+	}
+}
+
+func openTest(t *testing.T) *DB {
+	t.Helper()
+	d, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), Options{Create: true, Normal: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
+	d := openTest(t)
+	for name, p := range plans {
+		p.check(t, name, explained(t, d, p.text))
+	}
+}
+
+func TestAClaimTouchesPendingTasksOnly(t *testing.T) {
+	d := openTest(t)
+	for _, n := range []int{1, 2, 5, 30} {
+		lines := explained(t, d, claimOf(n))
+		plan{by: []string{byID}, allow: []string{"SCAN next"}}.check(t, "a claim for "+strconv.Itoa(n)+" jobs", lines)
+		arms := 0
+		for _, line := range lines {
+			if !strings.Contains(line, "tasks") {
+				continue
+			}
+			if strings.Contains(line, "INDEX tasks_pending (queue=? AND job=?)") {
+				arms++
+			} else if !strings.HasSuffix(line, byID) {
+				t.Errorf("a claim for %d jobs: %s", n, line)
+			}
+		}
+		if arms != n {
+			t.Errorf("a claim for %d jobs has %d arms:\n\t%s", n, arms, strings.Join(lines, "\n\t"))
+		}
+	}
+}
+
+func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
+	d := openTest(t)
+	const newest, sorted = " ORDER BY tasks.id DESC LIMIT 50", " ORDER BY +tasks.id DESC LIMIT 50"
+	for name, c := range map[string]struct {
+		filter jobs.Filter
+		order  string
+		plan   plan
+	}{
+		"all":             {jobs.Filter{}, newest, plan{allow: []string{"SCAN tasks"}}},
+		"one":             {jobs.Filter{IDs: []int64{1}}, newest, plan{by: []string{byID}, allow: []string{"SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"}}},
+		"a state of many": {jobs.Filter{States: []jobs.State{jobs.Completed}}, newest, plan{allow: []string{"SCAN tasks"}}},
+		"pending, few":    {jobs.Filter{States: []jobs.State{jobs.Pending}}, sorted, plan{allow: []string{"SCAN tasks USING INDEX tasks_pending", "SCAN tasks USING COVERING INDEX tasks_pending", "USE TEMP B-TREE FOR ORDER BY"}}},
+		"pending, many":   {jobs.Filter{States: []jobs.State{jobs.Pending}}, newest, plan{allow: []string{"SCAN tasks"}}},
+		"running":         {jobs.Filter{States: []jobs.State{jobs.Running}}, sorted, plan{allow: []string{"SCAN tasks USING INDEX tasks_running", "SCAN tasks USING COVERING INDEX tasks_running", "USE TEMP B-TREE FOR ORDER BY"}}},
+		"failed":          {jobs.Filter{States: []jobs.State{jobs.Failed}}, sorted, plan{allow: []string{"SCAN tasks USING INDEX tasks_failed", "SCAN tasks USING COVERING INDEX tasks_failed", "USE TEMP B-TREE FOR ORDER BY"}}},
+		"failed lately": {jobs.Filter{States: []jobs.State{jobs.Failed}, Since: time.Unix(9, 0)}, sorted,
+			plan{by: []string{"tasks_failed (finished_at>?)"}, allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
+		"finished lately": {jobs.Filter{States: jobs.Finished(), Since: time.Unix(9, 0)}, sorted,
+			plan{by: []string{"tasks_finished (finished_at>?)"}, allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
+		"the page before": {jobs.Filter{Before: 9}, newest, plan{by: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}}},
+		"what came since": {jobs.Filter{After: 9}, newest, plan{by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}}},
+	} {
+		for _, text := range []string{selectTasks, selectIDs} {
+			lines := explained(t, d, text+where(c.filter).String()+c.order)
+			c.plan.check(t, name, lines)
+			if c.order == newest && slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "INDEX tasks_") }) {
+				t.Errorf("%s: an index instead of the table's end: %v", name, lines)
+			}
+		}
+	}
+}
+
+func TestTheOrderOfAListIsChosenByHowManyRowsThereAre(t *testing.T) {
+	d := openTest(t)
+	order := func(f jobs.Filter) string {
+		t.Helper()
+		text, err := d.order(t.Context(), f, Page{Limit: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying}} {
+		if text := order(jobs.Filter{States: states}); !strings.Contains(text, "+tasks.id") {
+			t.Errorf("%v, few of them: %s", states, text)
+		}
+	}
+	for _, states := range [][]jobs.State{nil, {jobs.Completed}, jobs.Finished(), {jobs.Pending, jobs.Blocked}} {
+		if text := order(jobs.Filter{States: states}); strings.Contains(text, "+") {
+			t.Errorf("%v: %s", states, text)
+		}
+	}
+	if text, _ := d.order(t.Context(), jobs.Filter{}, Page{Oldest: true}); strings.Contains(text, "DESC") || strings.Contains(text, "LIMIT") {
+		t.Error(text)
+	}
+}
+
+// sqlVerb is how a statement begins. Pragmas and the ends of transactions have no plan.
+var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
+
+func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
+	known := maps.Clone(plans)
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := map[ast.Node]bool{} // first literals of consts, which the table must know
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			for i, value := range spec.Values {
+				switch first := leftmost(value).(type) {
+				case *ast.Ident: // the continuation of another statement
+					if _, ok := plans[first.Name]; !ok {
+						continue
+					}
+				case *ast.BasicLit:
+					if !sqlVerb.MatchString(unquote(first)) {
+						continue
+					}
+					named[first] = true
+				default:
+					continue
+				}
+				if _, ok := known[spec.Names[i].Name]; !ok {
+					t.Errorf("%s: the plan of %s is not checked", name, spec.Names[i].Name)
+				}
+				delete(known, spec.Names[i].Name)
+			}
+			return true
+		})
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if ok && !named[n] && sqlVerb.MatchString(unquote(literal)) && !slices.Contains(slices.Collect(maps.Values(sparse)), unquote(literal)) {
+				t.Errorf("%s: a statement that is no const: %.60s", name, unquote(literal))
+			}
+			return true
+		})
+	}
+	for name := range known {
+		if !strings.HasPrefix(name, "sparse ") {
+			t.Errorf("there is no statement %s", name)
+		}
+	}
+}
+
+// leftmost returns the first operand of a concatenation.
+func leftmost(e ast.Expr) ast.Expr {
+	for {
+		sum, ok := e.(*ast.BinaryExpr)
+		if !ok {
+			return e
+		}
+		e = sum.X
+	}
+}
+
+func unquote(literal *ast.BasicLit) string {
+	text, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,178 @@
+package db
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+)
+
+// schema returns the text of all migrations, as it was written.
+func schema(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, name := range migrationNames() {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+func matches(pattern, text string) []string {
+	var found []string
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, match[1])
+	}
+	return found
+}
+
+func TestTheTableKnowsTheStatesOfPackageJobs(t *testing.T) {
+	_, list, ok := strings.Cut(schema(t), "CHECK (CASE state")
+	if !ok {
+		t.Fatal("no CHECK of the state")
+	}
+	list, _, _ = strings.Cut(list, "ELSE 0 END")
+	var want []string
+	for _, s := range jobs.States() {
+		want = append(want, string(s))
+	}
+	if got := matches(`WHEN '(\w*)'`, list); !slices.Equal(got, want) {
+		t.Errorf("the CHECK lists %v, want %v", got, want)
+	}
+}
+
+func TestEveryStateInSQLIsOne(t *testing.T) {
+	text := schema(t)
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(source)
+	}
+	// 'draining' is a state of workers.
+	words := append(matches(`state\s*(?:=|<>|IS|IS NOT)\s*'([^'"]*)'`, text), matches(`'(\w+)' AS state`, text)...)
+	if len(words) < 20 {
+		t.Fatalf("found %v only", words)
+	}
+	for _, word := range words {
+		if !slices.Contains(jobs.States(), jobs.State(word)) && word != "draining" {
+			t.Errorf("state = '%s'", word)
+		}
+	}
+}
+
+func TestTheLimitsOfTheTableAreThoseOfPackageJobs(t *testing.T) {
+	text := schema(t)
+	for column, limit := range map[string]int{"args": jobs.MaxArgs, "result": jobs.MaxResult, "env": jobs.MaxEnv, "error": jobs.MaxError, "cancel_text": jobs.MaxError,
+		"label": jobs.MaxText, "unique_key": jobs.MaxText, "path": jobs.MaxPath, "cwd": jobs.MaxPath, "env_file": jobs.MaxPath} {
+		if want := fmt.Sprintf("length(CAST(%s AS BLOB)) <= %d)", column, limit); !strings.Contains(text, want) {
+			t.Errorf("no CHECK says %s", want)
+		}
+	}
+	for column, want := range map[string]string{"queue": fmt.Sprintf("BETWEEN 1 AND %d", jobs.MaxName), "job": fmt.Sprintf("BETWEEN 1 AND %d", jobs.MaxName)} {
+		if !strings.Contains(text, "CHECK (length("+column+") "+want+")") {
+			t.Errorf("no CHECK says %s %s", column, want)
+		}
+	}
+	for want, of := range map[string]any{
+		"CHECK (length(data) <= %d)":                     jobs.MaxInput,
+		"DEFAULT '%s' CHECK (length(job)":                jobs.CommandJob,
+		"DEFAULT '%s' CHECK (length(queue)":              jobs.DefaultQueue,
+		"DEFAULT %d CHECK (priority":                     jobs.DefaultPriority,
+		"DEFAULT %d CHECK (max_losses":                   jobs.DefaultMaxLosses,
+		"DEFAULT %d CHECK (kill_after":                   jobs.DefaultKillAfter.Milliseconds(),
+		"DEFAULT '%s' CHECK (CASE backoff":               jobs.DefaultBackoff.Strategy,
+		"DEFAULT %d CHECK (backoff_delay":                jobs.DefaultBackoff.Delay.Milliseconds(),
+		"DEFAULT %d CHECK (backoff_max":                  jobs.DefaultBackoff.Max.Milliseconds(),
+		"DEFAULT %d CHECK (output_limit":                 jobs.DefaultOutputLimit,
+		"WHEN '%s' THEN 1 WHEN 'linear' THEN 1 WHEN 'fi": jobs.Exponential,
+	} {
+		if want = fmt.Sprintf(want, of); !strings.Contains(text, want) {
+			t.Errorf("the schema does not say %s", want)
+		}
+	}
+}
+
+// Files of SQLite refuse JSON beyond a depth that its documentation calls an implementation limit: it is asked.
+func TestTheDepthOfJSONIsThatOfSQLite(t *testing.T) {
+	d := openTest(t)
+	for depth, want := range map[int]bool{jobs.MaxDepth: true, jobs.MaxDepth + 1: false} {
+		var valid bool
+		if err := d.read.Get(&valid, `SELECT json_valid(?)`, strings.Repeat("[", depth)+strings.Repeat("]", depth)); err != nil || valid != want {
+			t.Errorf("%d levels: valid %v, %v", depth, valid, err)
+		}
+	}
+}
+
+func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
+	var table, above string
+	for line := range strings.Lines(schema(t)) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "CREATE TABLE "):
+			table = strings.Fields(line)[2]
+			if !strings.HasPrefix(above, "-- ") {
+				t.Errorf("nothing is said about table %s", table)
+			}
+		case strings.HasPrefix(line, "CREATE "):
+			if !strings.HasPrefix(above, "-- ") {
+				t.Errorf("nothing is said about: %s", line)
+			}
+		case strings.HasPrefix(line, ")"):
+			if !strings.Contains(line, "STRICT") {
+				t.Errorf("table %s is not strict", table)
+			}
+			table = ""
+		case table == "tasks" && regexp.MustCompile(`^  [a-z_]+ +(INTEGER|TEXT|BLOB)`).MatchString(line):
+			// The other tables repeat the words of this one, and say what is new.
+			if column := strings.Fields(line)[0]; !strings.Contains(line, "-- ") && !slices.Contains(obvious, column) {
+				t.Errorf("nothing is said about %s.%s", table, column)
+			}
+		}
+		above = line
+	}
+	d := openTest(t)
+	var loose []string
+	if err := d.read.Select(&loose, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND NOT strict AND name NOT LIKE 'sqlite%'`); err != nil || loose != nil {
+		t.Errorf("not strict: %v, %v", loose, err)
+	}
+}
+
+// obvious are the columns whose name and CHECK say all there is.
+var obvious = []string{"created_at", "duration", "error", "exit_code", "signal"}
+
+func TestNoPredicateUsesIN(t *testing.T) {
+	for line := range strings.Lines(schema(t)) {
+		code, _, _ := strings.Cut(line, "--")
+		if regexp.MustCompile(`\bIN\s*\(`).MatchString(code) {
+			t.Errorf("IN builds a table in every statement: %s", line)
+		}
+	}
+}
+
+func TestARowHasAFieldForEveryColumn(t *testing.T) {
+	d := openTest(t)
+	var columns []string
+	if err := d.read.Select(&columns, `SELECT 'tasks.' || name FROM pragma_table_info('tasks') ORDER BY cid`); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Fields(strings.ReplaceAll(taskColumns, ",", " ")); !slices.Equal(got, columns) {
+		t.Errorf("taskColumns are %v, the table has %v", got, columns)
+	}
+}

@@ -1,0 +1,90 @@
+package db
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sources calls look with each Go file of the module that is no test. Directories with a go.mod of their own are other modules.
+func sources(t *testing.T, look func(name string, file *ast.File, position func(ast.Node) token.Position)) {
+	t.Helper()
+	seen := 0
+	err := filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != ".." || strings.HasPrefix(entry.Name(), ".") && name != ".." {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			return err
+		}
+		seen++
+		name, _ = filepath.Rel("..", name)
+		look(filepath.ToSlash(name), file, func(n ast.Node) token.Position { return set.Position(n.Pos()) })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 40 {
+		t.Fatalf("looked at %d files only", seen)
+	}
+}
+
+func TestStatementsStandInThisPackageOnly(t *testing.T) {
+	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
+	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
+		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "internal/torture/") { // a judge does not use what it judges
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING && verb.MatchString(unquote(literal)) {
+				t.Errorf("%v: a statement outside of db: %.60s", position(n), unquote(literal))
+			}
+			return true
+		})
+	})
+}
+
+func TestTheClockIsReadInOnePlace(t *testing.T) {
+	clocks := []string{"Now", "Since", "Until"}
+	mayWait := []string{"db/commit.go", "db/open.go", "db/watch.go", "db/watch_linux.go"} // how long they have waited, and nothing that is stored
+	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
+		dir, _, _ := strings.Cut(name, "/")
+		if !slices.Contains([]string{"jobs", "runner", "db"}, dir) || strings.HasPrefix(name, "db/dbtest/") || slices.Contains(mayWait, name) {
+			return
+		}
+		for _, declaration := range file.Decls {
+			if f, ok := declaration.(*ast.FuncDecl); ok && dir == "runner" && f.Recv == nil && f.Name.Name == "now" {
+				continue
+			}
+			ast.Inspect(declaration, func(n ast.Node) bool {
+				selector, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains(clocks, selector.Sel.Name) {
+					t.Errorf("%v: time.%s", position(n), selector.Sel.Name)
+				}
+				return true
+			})
+		}
+	})
+}
