@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +14,11 @@ import (
 	"example.com/runner/runner"
 )
 
+// abortWithin is how long a second TERM or INT lets the work take to give back its tasks.
+const abortWithin = 900 * time.Millisecond
+
 // obeySignals makes this process do what signals ask of a worker (cli.md 12.2). The context that it returns ends with the
-// first TERM or INT; the second one aborts the work; a third one ends the process at once, as if nobody listened.
+// first TERM or INT; the second one aborts the work.
 func obeySignals(ctx context.Context, r *runner.Runner, o workOptions) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)
 	log := o.engine.Log
@@ -42,8 +44,11 @@ func obeySignals(ctx context.Context, r *runner.Runner, o workOptions) (context.
 				drain()
 			default:
 				log.Warn("stopping now")
-				r.Abort()
-				signal.Reset(os.Interrupt, syscall.SIGTERM)
+				r.Abort() // the commands are killed
+				time.AfterFunc(abortWithin, func() {
+					log.Error("cannot give back tasks in time: another worker takes them over when their leases end")
+					os.Exit(1) // nothing else ends a write that waits for another process's lock
+				})
 			}
 		}
 	})
