@@ -18,11 +18,11 @@ func completionCommand(a *app) *cli.Command {
 		Description: `Prints a script that lets a shell complete commands, options, states, queues,
 jobs, workers and recent task ids.
 
-  bash        source <(runner completion bash)           in ~/.bashrc
-  zsh         source <(runner completion zsh)            in ~/.zshrc, after compinit
-  fish        runner completion fish | source            in config.fish
-  powershell  runner completion powershell | Out-String | Invoke-Expression
-                                                         in $PROFILE
+  bash        in ~/.bashrc:   source <(runner completion bash)
+  zsh         in ~/.zshrc:    source <(runner completion zsh)   (after compinit)
+  fish        in config.fish: runner completion fish | source
+  powershell  in $PROFILE:
+              runner completion powershell | Out-String | Invoke-Expression
 
 EXIT STATUS
   0  the script is on stdout

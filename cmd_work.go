@@ -37,7 +37,7 @@ SIGNALS
   USR1       log what is running and waiting
 
 EXIT STATUS
-  0   stopped by a signal, or nothing left (--until-empty); tasks may have failed
+  0   stopped by a signal, or nothing left (--until-empty), however tasks ended
   1   the database cannot be used, or a second signal
   2   usage
   75  the database is busy, or the disk is full`,

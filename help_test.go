@@ -1,0 +1,25 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestHelpFitsEightyColumnsAndEndsWithExitStatus(t *testing.T) {
+	for _, c := range commands(&app{}) {
+		p, out, _ := testPrinter(0)
+		if err := commandHelp(p, commandLine{command: c, path: []string{c.Name}}, globalFlags()); err != nil {
+			t.Error(c.Name, err)
+		}
+		p.flush()
+		for line := range strings.Lines(out.String()) {
+			if cells(strings.TrimSuffix(line, "\n")) > 80 {
+				t.Errorf("%s: %q", c.Name, line)
+			}
+		}
+		last := out.String()[strings.LastIndex(out.String(), "\n\n")+2:]
+		if !c.Hidden && !strings.HasPrefix(last, "EXIT STATUS") {
+			t.Errorf("%s --help does not end with EXIT STATUS", c.Name)
+		}
+	}
+}
