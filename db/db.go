@@ -49,6 +49,9 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	}
 	d := &DB{path: path, options: options, quit: make(chan struct{})}
 	if err := d.open(ctx); err != nil {
+		if d.conn != nil {
+			d.conn.Close() // a pool does not close a connection that is in use
+		}
 		d.closePools()
 		return nil, err
 	}

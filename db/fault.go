@@ -26,6 +26,9 @@ func isBusy(err error) bool {
 // explain turns an error of the driver into one that a person can act on, by its code and never by its text. Other errors, and
 // nil, pass.
 func explain(err error, file string) error {
+	if _, ok := errors.AsType[*jobs.Problem](err); ok {
+		return err // explained already, by one who knew more
+	}
 	problem := func(kind error, what, try string, why ...string) error {
 		return &jobs.Problem{Kind: kind, What: what, Why: why, Try: try, Err: err}
 	}

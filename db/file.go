@@ -53,6 +53,9 @@ func (d *DB) find() error {
 		return fileProblem(err, d.path)
 	case info.IsDir():
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is a directory, not a database", Try: "--db " + filepath.Join(d.path, "runner.db")}
+	case info.Size() == 1: // SQLite takes a file of one byte for an empty one
+		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a runner database", Try: "--db another file",
+			Why: []string{"it is not an SQLite file; nothing was changed"}}
 	case !info.Mode().IsRegular():
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a regular file", Try: "--db another file"}
 	}

@@ -74,14 +74,22 @@ func (d *DB) open(ctx context.Context) error {
 	if d.read, err = connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)"); err != nil {
 		return err
 	}
-	if d.conn, err = d.write.Connx(ctx); err != nil {
-		return explain(err, d.path)
-	}
 	var have int
-	err = d.patiently(func() error { have, err = version(ctx, d.conn, d.path); return err })
+	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
+		if d.conn == nil {
+			if d.conn, err = d.write.Connx(ctx); err != nil {
+				return explain(err, d.path)
+			}
+		}
+		have, err = version(ctx, d.conn, d.path)
+		return err
+	})
 	switch {
 	case err != nil || have == SchemaVersion():
 		return err
+	case have == 0 && !d.options.Create:
+		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no database at " + d.path, Try: "--db PATH, or RUNNER_DB",
+			Why: []string{"the file is empty; runner enqueue and runner work make a database of it"}}
 	case d.options.ReadOnly:
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
 	}
@@ -96,9 +104,16 @@ func (d *DB) initialise(ctx context.Context) error {
 	}
 	lock := flock.New(d.Dir()+"/init.lock", flock.SetPermissions(0o600))
 	defer lock.Close()
+	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
 	defer cancel()
 	if ok, err := lock.TryLockContext(ctx, 5*time.Millisecond); !ok {
+		switch {
+		case outer.Err() != nil:
+			return context.Cause(outer)
+		case ctx.Err() == nil: // not a matter of waiting
+			return fileProblem(err, d.Dir())
+		}
 		return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Try: "again",
 			Why: []string{"another process is creating or upgrading it"}, Err: err}
 	}

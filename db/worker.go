@@ -3,6 +3,9 @@ package db
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,6 +64,10 @@ func (w *Worker) ID() string { return w.id }
 
 // Register adds a worker that runs the tasks of jobs.
 func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*Worker, error) {
+	// Made with the file, but a copy of the file came without it.
+	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fileProblem(err, d.Dir())
+	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,173 @@
+package db
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// The other processes of the tests are this test binary: it does what the variable says and exits.
+const childVariable = "RUNNER_DB_TEST_CHILD"
+
+// errand is what a child process does with a file.
+type errand struct {
+	Do      string
+	Path    string
+	Options Options
+}
+
+// report is what it says of it, one JSON line each.
+type report struct {
+	Kind  string // of the problem; empty: none
+	Error string
+	ID    int64 // of a task that it has enqueued
+	Free  bool  // whether a write was accepted
+}
+
+var kinds = map[error]string{jobs.ErrNoDatabase: "no_database", jobs.ErrSchema: "schema", jobs.ErrPermission: "permission", jobs.ErrBusy: "busy",
+	jobs.ErrCorrupt: "corrupt", jobs.ErrInvalid: "invalid", jobs.ErrFull: "full"}
+
+func kindOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	problem, ok := errors.AsType[*jobs.Problem](err)
+	if !ok {
+		return "no problem: " + err.Error()
+	}
+	return kinds[problem.Kind]
+}
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(childVariable)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var e errand
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		panic(err)
+	}
+	e.run()
+}
+
+func say(r report) {
+	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+		panic(err)
+	}
+}
+
+func (e errand) run() {
+	ctx := context.Background()
+	d, err := Open(ctx, e.Path, e.Options)
+	if err != nil {
+		say(report{Kind: kindOf(err), Error: err.Error()})
+		return
+	}
+	switch e.Do {
+	case "open":
+		say(report{})
+	case "write": // once
+		added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now())
+		r := report{Kind: kindOf(err), Free: err == nil}
+		if err != nil {
+			r.Error = err.Error()
+		} else {
+			r.ID = added[0].ID
+		}
+		say(r)
+	case "flood": // until it is killed
+		for {
+			added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now())
+			if err != nil {
+				panic(err)
+			}
+			say(report{ID: added[0].ID})
+		}
+	case "hold": // the write lock, until stdin ends
+		err := d.update(ctx, normal, func(*tx) error {
+			say(report{})
+			_, err := io.Copy(io.Discard, os.Stdin)
+			return err
+		})
+		if err != nil {
+			panic(err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		panic(err)
+	}
+}
+
+// child starts a process on an errand. Its reports come by the returned function; ok is false when there are no more.
+type child struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func start(t *testing.T, e errand, change func(*exec.Cmd)) *child {
+	t.Helper()
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{Cmd: exec.Command("/proc/self/exe")} // by this name another user may execute it too, wherever it lies
+	if self, err := os.Executable(); err == nil && change == nil {
+		c.Path = self
+	}
+	c.Env = append(os.Environ(), childVariable+"="+string(text))
+	c.Stderr = os.Stderr
+	if change != nil {
+		change(c.Cmd)
+	}
+	if c.in, err = c.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.out = bufio.NewScanner(out)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // it has ended, or the test has failed
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c
+}
+
+// next returns the child's next report.
+func (c *child) next() (r report, ok bool) {
+	if !c.out.Scan() {
+		return r, false
+	}
+	if err := json.Unmarshal(c.out.Bytes(), &r); err != nil {
+		return report{Error: fmt.Sprintf("%v: %s", err, c.out.Bytes())}, false
+	}
+	return r, true
+}
+
+// send runs a child to its end and returns its one report.
+func send(t *testing.T, e errand, change func(*exec.Cmd)) report {
+	t.Helper()
+	c := start(t, e, change)
+	r, ok := c.next()
+	if !ok {
+		t.Errorf("%s: no report: %s", e.Do, r.Error)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("%s: %v", e.Do, err)
+	}
+	return r
+}

@@ -1,0 +1,107 @@
+package db
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// statements splits a migration at the ends of its statements. No text in it holds a semicolon at the end of a line.
+func statements(text string) []string {
+	var list []string
+	for part := range strings.SplitSeq(text, ";\n") {
+		if strings.TrimSpace(part) != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
+	all := statements(schema(t))
+	all = append(all, fmt.Sprintf("PRAGMA application_id = %d", applicationID), fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
+	if len(all) < 15 {
+		t.Fatalf("%d statements", len(all))
+	}
+	for done := range len(all) + 1 {
+		path := filepath.Join(t.TempDir(), "x.db")
+		raw, err := connect(path, "rwc", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw.MustExec("PRAGMA auto_vacuum = INCREMENTAL")
+		raw.MustExec("PRAGMA journal_mode = WAL")
+		conn, err := raw.Connx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range append([]string{"BEGIN IMMEDIATE"}, all[:done]...) {
+			if _, err := conn.ExecContext(t.Context(), text); err != nil {
+				t.Fatalf("%v: %s", err, text)
+			}
+		}
+		conn.Close() // without COMMIT, as a process that dies
+		raw.Close()
+
+		d, err := Open(t.Context(), path, Options{Create: true})
+		if err != nil {
+			t.Fatalf("after %d statements: %v", done, err)
+		}
+		if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); err != nil {
+			t.Errorf("after %d statements: %v", done, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestANewDatabaseIsAsItShouldBe(t *testing.T) {
+	d := openTest(t)
+	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2", "application_id": fmt.Sprint(applicationID), "foreign_keys": "1",
+		"user_version": fmt.Sprint(SchemaVersion()), "query_only": "1", "trusted_schema": "0", "busy_timeout": "5000"} {
+		var got string
+		if err := d.read.Get(&got, "PRAGMA "+pragma); err != nil || got != want {
+			t.Errorf("%s is %s, want %s (%v)", pragma, got, want, err)
+		}
+	}
+	if _, err := d.read.Exec("DELETE FROM tasks"); err == nil {
+		t.Error("a connection for reading can write")
+	}
+	if _, err := d.read.Exec(`SELECT "no such column"`); err == nil {
+		t.Error("a text in double quotes is taken")
+	}
+}
+
+func TestTheLevelOfACommitIsThatOfItsMostCarefulMember(t *testing.T) {
+	level := func(d *DB, to level) (got int) {
+		t.Helper()
+		if err := d.update(t.Context(), to, func(tx *tx) error { return tx.scan("PRAGMA synchronous", nil, &got) }); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	careful, err := Open(t.Context(), filepath.Join(t.TempDir(), "x.db"), Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer careful.Close()
+	quick := openTest(t)
+	for range 3 { // a prepared PRAGMA would act once only
+		if got := level(careful, full); got != 2 {
+			t.Errorf("FULL is %d", got)
+		}
+		if got := level(careful, normal); got != 1 {
+			t.Errorf("NORMAL is %d", got)
+		}
+		if got := level(quick, full); got != 1 {
+			t.Errorf("FULL with Options.Normal is %d", got)
+		}
+	}
+}
+
+func now() time.Time { return time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC) }

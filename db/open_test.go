@@ -1,0 +1,280 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+func create(t *testing.T, path string) {
+	t.Helper()
+	d, err := Open(t.Context(), path, Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// change runs statements on a file as any other program does.
+func change(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	raw, err := sql.Open("sqlite", dsn(path, "rwc", "busy_timeout(5000)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range statements {
+		if _, err := raw.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := raw.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents reads a file that nobody has open.
+func contents(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestFilesThatAreNoDatabaseAreRefusedAndLeftAsTheyAre(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind string
+		make func(path string)
+	}{
+		"a text file":       {"schema", func(path string) { os.WriteFile(path, []byte(strings.Repeat("hello\n", 1000)), 0o600) }},
+		"a short text file": {"schema", func(path string) { os.WriteFile(path, []byte("x"), 0o600) }},
+		"another program's": {"schema", func(path string) { change(t, path, "CREATE TABLE users (id)") }},
+		"another program's, in WAL": {"schema", func(path string) {
+			change(t, path, "PRAGMA journal_mode = WAL", "CREATE TABLE tasks (id)", "INSERT INTO tasks VALUES (1)")
+		}},
+		"another program's, without tables": {"schema", func(path string) { change(t, path, "PRAGMA application_id = 7", "PRAGMA user_version = 1") }},
+		"a newer runner's": {"schema", func(path string) {
+			create(t, path)
+			change(t, path, fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()+1))
+		}},
+		"a damaged header": {"schema", func(path string) {
+			create(t, path)
+			text := contents(t, path)
+			copy(text, "SQLite format 4\x00")
+			os.WriteFile(path, text, 0o600)
+		}},
+		"half a header": {"schema", func(path string) { os.WriteFile(path, []byte("SQLite format 3\x00"), 0o600) }},
+	} {
+		for _, options := range []Options{{}, {Create: true}, {ReadOnly: true}} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "x")
+			c.make(path)
+			before, names := contents(t, path), listing(t, dir)
+			d, err := Open(t.Context(), path, options)
+			if err == nil {
+				d.Close()
+			}
+			if kindOf(err) != c.kind {
+				t.Errorf("%s, %+v: %v, want a problem of kind %s", name, options, err, c.kind)
+			}
+			if !bytes.Equal(before, contents(t, path)) {
+				t.Errorf("%s, %+v: it was changed", name, options)
+			}
+			if now := listing(t, dir); now != names {
+				t.Errorf("%s, %+v: left behind: %s", name, options, now)
+			}
+		}
+	}
+}
+
+func TestPathsThatLeadToNoFile(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "nowhere"), link); err != nil {
+		t.Fatal(err)
+	}
+	for path, kind := range map[string]string{"": "invalid", dir: "schema", filepath.Join(dir, "none.db"): "no_database", link: "no_database",
+		filepath.Join(dir, "no", "dir", "x.db"): "no_database", "/dev/null": "schema", filepath.Join(dir, "a\x00b"): "permission"} {
+		names := listing(t, dir)
+		d, err := Open(t.Context(), path, Options{})
+		if err == nil {
+			d.Close()
+		}
+		if kindOf(err) != kind {
+			t.Errorf("%q: %v, want a problem of kind %s", path, err, kind)
+		}
+		if now := listing(t, dir); now != names {
+			t.Errorf("%q: left behind: %s", path, now)
+		}
+	}
+	if _, err := Open(t.Context(), filepath.Join(dir, "no", "x.db"), Options{Create: true}); kindOf(err) != "no_database" {
+		t.Errorf("a directory was made, or the error is odd: %v", err)
+	}
+}
+
+func TestAnEmptyFileIsNoDatabaseUnlessOneMayBeMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, options := range []Options{{}, {ReadOnly: true}} {
+		if _, err := Open(t.Context(), path, options); kindOf(err) != "no_database" {
+			t.Errorf("%+v: %v", options, err)
+		}
+		if text := contents(t, path); len(text) != 0 {
+			t.Errorf("%+v: %d bytes were written", options, len(text))
+		}
+	}
+	create(t, path)
+}
+
+func TestOddPathsOpenExactlyThatFile(t *testing.T) {
+	for _, name := range []string{"a b", "a?b", "a#b", "a%20b", "%00", "a\nb", "x.db?mode=memory", "x.db?_pragma=user_version(7)", "é", "a&b=c;d", "..x", "-", ":memory:",
+		"file:x", `a\b`, "'", `"`, "~", "*", strings.Repeat("n", 200)} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		create(t, path)
+		if names := listing(t, dir); names != name+" "+name+".d" {
+			t.Errorf("%q made %q", name, names)
+		}
+		d, err := Open(t.Context(), path, Options{})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if d.Created() || d.Path() != path {
+			t.Errorf("%q: created %v, path %q", name, d.Created(), d.Path())
+		}
+		d.Close()
+	}
+}
+
+func TestASymlinkOpensTheFileItLeadsTo(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "real.db"), filepath.Join(dir, "link.db")
+	create(t, path)
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(t.Context(), link, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if d.Path() != path || strings.Contains(listing(t, dir), "link.db-wal") {
+		t.Errorf("%s: %s", d.Path(), listing(t, dir))
+	}
+}
+
+func TestAFailedOpenHoldsNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	change(t, path, "CREATE TABLE users (id)")
+	descriptors := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	before := descriptors()
+	for range 50 {
+		if _, err := Open(t.Context(), path, Options{}); err == nil {
+			t.Fatal("opened")
+		}
+	}
+	if after := descriptors(); after > before+10 {
+		t.Errorf("%d descriptors, then %d", before, after)
+	}
+}
+
+func TestWhatIsInTheWayOfTheDirectoryIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path+".d", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path, Options{Create: true, BusyTimeout: time.Minute}); kindOf(err) != "permission" || !strings.Contains(err.Error(), ".d") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheEndOfTheContextEndsAnOpen(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d, err := Open(ctx, filepath.Join(t.TempDir(), "x.db"), Options{Create: true})
+	if err == nil {
+		d.Close()
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestReplacedTellsOfAnotherFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.db")
+	d, err := Open(t.Context(), path, Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Replaced(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := d.Replaced(); !errors.Is(err, jobs.ErrReplaced) {
+			t.Error(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(path+".old", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Replaced(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAWorkerMakesTheDirectoryOfAFileThatWasCopied(t *testing.T) {
+	d := openTest(t)
+	if err := os.RemoveAll(d.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := d.Register(t.Context(), WorkerInfo{StartedAt: now()}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(d.Dir()); err != nil || info.Mode().Perm() != 0o700 {
+			t.Error(info, err)
+		}
+	}
+}
