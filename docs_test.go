@@ -1,0 +1,213 @@
+//go:build unix
+
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite"
+)
+
+const (
+	testCommand = "go test ./...\n" // of README: the only block that is not run here, as it is what runs this
+	mark        = "\n@@@ end of block\n"
+)
+
+// TestDocs keeps the pages true: it runs every code block of README.md, CONTRIBUTING.md and docs. What a block is, its first word says:
+//
+//	sh      runs. The blocks of a page are one shell script, in order, as a newcomer would type them in a fresh checkout, with an empty
+//	        HOME, on an 80-column terminal, bin in PATH.
+//	output  what the block above has printed. … stands for anything on a line, a time or a duration for any other
+//	sql     is a query that finds something in the database of its page
+//	go      is a whole program, in a module of its own
+//	text    is a picture
+func TestDocs(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkout := linkedCheckout(t)
+	environ := shellEnviron(t, checkout)
+	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) { // README builds bin/runner
+		blocks := readBlocks(t, page)
+		home := t.TempDir()
+		database := filepath.Join(home, ".local/state/runner/runner.db")
+		if err := os.MkdirAll(filepath.Dir(database), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		runShell(t, page, blocks, checkout, append(environ, "HOME="+home, "RUNNER_DB="+database))
+		for _, b := range blocks {
+			switch b.lang {
+			case "sh", "output", "text":
+			case "go":
+				vetProgram(t, b)
+			case "sql":
+				runQuery(t, b, database)
+			default:
+				t.Errorf("%s: a block of %q: docs_test.go does not know what to do with it", b.at, b.lang)
+			}
+		}
+	}
+}
+
+type block struct{ at, lang, text string }
+
+func readBlocks(t *testing.T, page string) []block {
+	var blocks []block
+	inside := false
+	n := 0
+	for line := range strings.Lines(readFile(t, page)) {
+		n++
+		switch lang, fence := strings.CutPrefix(line, "```"); {
+		case fence && !inside:
+			inside = true
+			blocks = append(blocks, block{at: fmt.Sprintf("%s:%d", page, n), lang: strings.TrimSpace(lang)})
+		case fence:
+			inside = false
+		case inside:
+			blocks[len(blocks)-1].text += line
+		}
+	}
+	return blocks
+}
+
+// linkedCheckout is a directory that looks like a fresh checkout and may be written to.
+func linkedCheckout(t *testing.T) string {
+	dir := t.TempDir()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); !strings.HasPrefix(name, ".") && name != "bin" {
+			if err := os.Symlink(absolute(t, name), filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+func shellEnviron(t *testing.T, checkout string) []string {
+	environ := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "RUNNER_") })
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // as HOME changes
+		environ = append(environ, name+"="+strings.TrimSpace(goOutput(t, "env", name)))
+	}
+	return append(environ, "USER=ann", "RUNNER_FORCE_TTY=80", "NO_COLOR=1", "PATH="+filepath.Join(checkout, "bin")+":"+os.Getenv("PATH"))
+}
+
+// runShell runs the sh blocks of a page, and compares what they print.
+func runShell(t *testing.T, page string, blocks []block, checkout string, environ []string) {
+	script := "set -eu\nexec 2>&1\n"
+	var ran []block
+	for _, b := range blocks {
+		if b.lang == "sh" && b.text != testCommand {
+			script += b.text + "printf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n"
+			ran = append(ran, b)
+		}
+	}
+	shell := exec.CommandContext(t.Context(), "sh", "-c", script)
+	shell.Dir, shell.Env = checkout, environ
+	out, err := shell.CombinedOutput()
+	printed := strings.Split(string(out), mark)
+	if err != nil {
+		t.Fatalf("%s: %v, after\n%s", page, err, printed[len(printed)-1])
+	}
+	for i, b := range blocks {
+		if b.lang != "output" {
+			continue
+		}
+		above := slices.Index(ran, blocks[i-1])
+		if above < 0 {
+			t.Errorf("%s: what printed this? There is no sh block above", b.at)
+		} else if got := printed[above]; !looksLike(got, b.text) {
+			t.Errorf("%s: the block above prints\n%s\nand not\n%s", b.at, got, b.text)
+		}
+	}
+}
+
+var loose = regexp.MustCompile(`…|\d\d:\d\d:\d\d|\b\d+(\\\.\d+)?m?s\b`)
+
+// looksLike compares line by line and word by word: columns are as wide as what happens to be in them.
+func looksLike(got, want string) bool {
+	words := func(text string) string {
+		var lines []string
+		for line := range strings.Lines(strings.TrimSpace(text)) {
+			lines = append(lines, strings.Join(strings.Fields(line), " "))
+		}
+		return strings.Join(lines, "\n")
+	}
+	pattern := loose.ReplaceAllStringFunc(regexp.QuoteMeta(words(want)), func(s string) string {
+		switch {
+		case s == "…":
+			return `.*`
+		case strings.Contains(s, ":"):
+			return `\d\d:\d\d:\d\d`
+		default:
+			return `\d+(\.\d+)?m?s`
+		}
+	})
+	return regexp.MustCompile("^" + pattern + "$").MatchString(words(got))
+}
+
+// vetProgram compiles a program as its reader would have it: in a module of its own that requires this one.
+func vetProgram(t *testing.T, b block) {
+	dir := t.TempDir()
+	mod := strings.Replace(readFile(t, "go.mod"), "module "+module+"\n", "module example.com/app\n", 1) +
+		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, absolute(t, "."))
+	for name, text := range map[string]string{"go.mod": mod, "go.sum": readFile(t, "go.sum"), "main.go": b.text} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vet := exec.CommandContext(t.Context(), "go", "vet", "-mod=mod", ".")
+	vet.Dir = dir
+	vet.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
+	if out, err := vet.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", b.at, err, out)
+	}
+	if out, err := exec.Command("gofmt", "-l", dir).Output(); err == nil && len(out) > 0 {
+		t.Errorf("%s: gofmt would write it otherwise", b.at)
+	}
+}
+
+func runQuery(t *testing.T, b block, database string) {
+	pool, err := sql.Open("sqlite", "file:"+database+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	rows, err := pool.QueryContext(t.Context(), b.text)
+	if err != nil {
+		t.Errorf("%s: %v", b.at, err)
+		return
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		t.Errorf("%s: finds nothing (%v)", b.at, rows.Err())
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func absolute(t *testing.T, path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type layer struct {
+	path         string
+	ours, others []string // what it may import; a path of others stands for everything below it
+	not          []string // packages and words of the standard library that it must not need
+}
+
+// layers is the house from the ground up: a package imports only what stands above it here. A new folder needs a row.
+var layers = []layer{
+	{path: "jobs", // words and rules: no clock, no I/O
+		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
+	{path: "internal/process", others: []string{"golang.org/x/sys"}},
+	{path: "db", ours: []string{"jobs"}, // it returns errors and logs nothing
+		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
+		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
+	{path: "db/dbtest", ours: []string{"db", "jobs"}},
+	{path: "runner", ours: []string{"db", "jobs", "internal/process"}, others: []string{"al.essio.dev/pkg/shellescape"},
+		not: []string{"os/signal", "flag", "database/sql", "os.Exit(", "fmt.Print"}}, // those belong to the program
+	{path: "", ours: []string{"runner", "jobs"}, // not db: the command line is the library's first user
+		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
+			"al.essio.dev/pkg/shellescape"},
+		not: []string{"database/sql"}},
+}
+
+const module = "example.com/runner"
+
+type listed struct {
+	ImportPath, Dir  string
+	Imports, GoFiles []string
+}
+
+func TestImportsPointDown(t *testing.T) {
+	packages := map[string]listed{}
+	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...")))
+	for {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages[local(p.ImportPath)] = p
+	}
+	for i, l := range layers {
+		p, ok := packages[l.path]
+		if !ok {
+			t.Errorf("layers has a row for %q, and there is no such package", l.path)
+		}
+		delete(packages, l.path)
+		for _, path := range l.ours {
+			if !slices.ContainsFunc(layers[:i], func(below layer) bool { return below.path == path }) {
+				t.Errorf("layers allows %s to import %s, which does not stand above it", p.ImportPath, path)
+			}
+		}
+		l.check(t, p)
+	}
+	for path := range packages {
+		t.Errorf("package %s has no row in layers (layers_test.go): give it one, and a room in CONTRIBUTING.md", path)
+	}
+}
+
+func (l layer) check(t *testing.T, p listed) {
+	for _, path := range p.Imports {
+		first, _, _ := strings.Cut(path, "/")
+		switch ours := path == module || strings.HasPrefix(path, module+"/"); {
+		case slices.Contains(l.not, path):
+			t.Errorf("%s must not import %s", p.ImportPath, path)
+		case ours && !slices.Contains(l.ours, local(path)):
+			t.Errorf("%s must not import %s: imports point down only", p.ImportPath, path)
+		case !ours && strings.Contains(first, ".") && !slices.ContainsFunc(l.others, func(o string) bool {
+			return path == o || strings.HasPrefix(path, o+"/")
+		}):
+			t.Errorf("%s must not import %s: another package has that task, or layers needs the path and docs/dependencies.md a line", p.ImportPath, path)
+		}
+	}
+	for _, name := range p.GoFiles {
+		text, err := os.ReadFile(filepath.Join(p.Dir, name))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, word := range l.not {
+			if bytes.Contains(text, []byte(word)) && strings.ContainsAny(word, ".(") {
+				t.Errorf("%s must not say %s (in %s)", p.ImportPath, word, name)
+			}
+		}
+	}
+}
+
+// TestDependenciesAreDocumented compares the modules that go.mod requires for our own code with docs/dependencies.md.
+func TestDependenciesAreDocumented(t *testing.T) {
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal([]byte(goOutput(t, "mod", "edit", "-json")), &mod); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var required, documented []string
+	for _, r := range mod.Require {
+		if !r.Indirect {
+			required = append(required, r.Path)
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, row, ok := strings.Cut(line, "| `"); ok && strings.HasPrefix(line, "| `") {
+			path, _, _ := strings.Cut(row, "`")
+			documented = append(documented, path)
+		}
+	}
+	slices.Sort(required)
+	slices.Sort(documented)
+	if !slices.Equal(required, documented) {
+		t.Errorf("go.mod requires\n  %s\ndocs/dependencies.md has\n  %s", strings.Join(required, "\n  "), strings.Join(documented, "\n  "))
+	}
+}
+
+// local is a package's path within the module; empty for the command line.
+func local(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, module), "/") }
+
+func goOutput(t *testing.T, args ...string) string {
+	t.Helper()
+	command := exec.Command("go", args...)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out)
+}
