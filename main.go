@@ -55,13 +55,6 @@ func commands(a *app) []*cli.Command {
 	}
 }
 
-// later stands in commands for one that is still being written.
-func later(group, name, usage string, aliases ...string) *cli.Command {
-	return &cli.Command{Name: name, Aliases: aliases, Usage: usage, Category: group, Action: func(*cli.Context) error {
-		return &failure{code: "internal", exit: 1, what: name + " is not there yet"}
-	}}
-}
-
 func (a *app) run(ctx context.Context, args []string) (status int) {
 	list := commands(a)
 	globals := globalFlags()

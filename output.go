@@ -155,7 +155,7 @@ func (p *printer) fail(err error) {
 	p.flush()
 	f := explain(err)
 	if p.json {
-		writeJSON(p.talk, f.record())
+		_ = writeJSON(p.talk, f.record()) // on stderr nobody is left to tell
 		return
 	}
 	io.WriteString(p.talk, f.text(p.verbose))

@@ -342,16 +342,7 @@ func (t *tx) insert(text string, args ...any) (int64, error) {
 	return result.LastInsertId()
 }
 
-// get scans the one row of a query, or returns sql.ErrNoRows.
-func (t *tx) get(dest any, text string, args ...any) error {
-	stmt, err := t.stmt(text)
-	if err != nil {
-		return err
-	}
-	return stmt.GetContext(t.ctx, dest, args...)
-}
-
-// scan reads a few plain columns of the one row of a query.
+// scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.
 func (t *tx) scan(text string, args []any, dest ...any) error {
 	stmt, err := t.stmt(text)
 	if err != nil {

@@ -52,7 +52,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 		if d.conn != nil {
 			d.conn.Close() // a pool does not close a connection that is in use
 		}
-		d.closePools()
+		_ = d.closePools()
 		return nil, err
 	}
 	d.writer.start(d)

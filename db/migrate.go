@@ -62,7 +62,7 @@ func migrate(ctx context.Context, conn *sqlx.Conn, file string) error {
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return explain(err, file)
 	}
-	defer conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // an error once committed, and then ignored
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // an error once committed
 	have, err := version(ctx, conn, file)
 	if err != nil {
 		return err

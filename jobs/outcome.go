@@ -29,9 +29,6 @@ const (
 	ReasonDependency Reason = "dependency" // a task that it waited for did not complete
 )
 
-var reasons = []Reason{ReasonExit, ReasonSignal, ReasonTimeout, ReasonError, ReasonPanic, ReasonStart, ReasonLost,
-	ReasonShutdown, ReasonCancelled, ReasonExpired, ReasonDependency}
-
 // Outcome is what happened in one attempt. The zero Outcome is a success without a result.
 type Outcome struct {
 	Reason   Reason          // empty: it went well

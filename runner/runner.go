@@ -18,6 +18,7 @@ const Version = "0.1.0"
 // Sync says how far a commit goes before a call returns.
 type Sync int
 
+// The levels of Sync.
 const (
 	Full   Sync = iota // enqueues and finishes are on the disk: they survive a power cut
 	Normal             // no fsync for a commit: they survive the death of any process, a power cut may undo the last ones
