@@ -88,8 +88,8 @@ func (d *DB) open(ctx context.Context) error {
 	case err != nil || have == SchemaVersion():
 		return err
 	case have == 0 && !d.options.Create:
-		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no database at " + d.path, Try: "--db PATH, or RUNNER_DB",
-			Why: []string{"the file is empty; runner enqueue and runner work make a database of it"}}
+		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a runner database", Try: "--db PATH, or RUNNER_DB",
+			Why: []string{"it is empty; runner enqueue and runner work make a database of it"}}
 	case d.options.ReadOnly:
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
 	}

@@ -143,7 +143,7 @@ func TestAnEmptyFileIsNoDatabaseUnlessOneMayBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, options := range []Options{{}, {ReadOnly: true}} {
-		if _, err := Open(t.Context(), path, options); kindOf(err) != "no_database" {
+		if _, err := Open(t.Context(), path, options); kindOf(err) != "schema" {
 			t.Errorf("%+v: %v", options, err)
 		}
 		if text := contents(t, path); len(text) != 0 {

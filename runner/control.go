@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/jobs"
 )
 
 // Moved is what became of one task that was cancelled, retried or deleted.
@@ -24,7 +23,9 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 	if options.Reason != "" {
 		text += ": " + options.Reason
 	}
-	return r.store.Cancel(ctx, ids, jobs.CutError(text), options.Now, now())
+	moved, err := r.store.Cancel(ctx, ids, text, options.Now, now())
+	r.wake.tell()
+	return moved, err
 }
 
 // Retry makes finished tasks wait again after in, as if they were new: attempts and losses are 0, expiry is cleared, history and

@@ -160,7 +160,8 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			})
 			grace = time.After(max(e.r.options.Grace, 0))
 		}
-		if !e.resting() && (len(e.unsettled) > 0 || e.more && !stopping && e.free() > 0) {
+		// Without a free slot too what is due must become pending, and what expires must end.
+		if !e.resting() && (len(e.unsettled) > 0 || !stopping && (e.more && e.free() > 0 || e.reached())) {
 			if err := e.turn(write, stopping); err != nil {
 				e.stopAll(jobs.ErrShutdown, true)
 				e.awaitEnds()
@@ -219,7 +220,10 @@ func (e *engine) free() int { return e.slots - len(e.running) }
 
 func (e *engine) idle() bool { return len(e.running) == 0 && len(e.unsettled) == 0 }
 
-func (e *engine) isDue() bool { return e.more || !e.nextDue.IsZero() && !e.nextDue.After(now()) }
+func (e *engine) isDue() bool { return e.more || e.reached() }
+
+// reached says whether the time has come of what is known to be scheduled.
+func (e *engine) reached() bool { return !e.nextDue.IsZero() && !e.nextDue.After(now()) }
 
 func (e *engine) resting() bool { return now().Before(e.resumeAt) }
 
@@ -267,7 +271,8 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	e.unsettled = settled
 	sent := now()
 	free := 0
-	if !stopping && sent.Sub(e.lastBeat()) < o.Lease/2 { // a worker whose beats fail takes nothing more
+	beating := sent.Sub(e.lastBeat()) < o.Lease/2
+	if !stopping && beating { // a worker whose beats fail takes nothing more
 		free = e.free() + len(settled)
 	}
 	look := e.look || !e.nextDue.IsZero() && !e.nextDue.After(sent)
@@ -291,7 +296,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	}
 	e.more = free > 0 && len(done.Claimed) == free
 	e.empty = look && free > 0 && len(done.Claimed) == 0
-	if free == 0 && !stopping && len(settled) == 0 { // beats fail: the loop must not spin while they do
+	if !beating && !stopping && len(settled) == 0 { // the loop must not spin while beats fail
 		e.rest(firstPause)
 	}
 	return e.start(ctx, done.Claimed, sent)
