@@ -57,7 +57,7 @@ func BenchmarkEnqueueProcess(b *testing.B) {
 		if err := cmd.Run(); err != nil {
 			b.Fatal(err)
 		}
-		peak = max(peak, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+		peak = max(peak, int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss))
 	}
 	took := time.Since(began)
 	b.StopTimer()

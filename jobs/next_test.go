@@ -147,7 +147,7 @@ func TestATimeoutIsNoSnoozeWhateverTheFunctionReturned(t *testing.T) {
 
 func FuzzNext(f *testing.F) {
 	f.Add(int64(1), 1, 3, 0, 3, byte(0), false, int64(0), int64(10), int64(100))
-	f.Add(int64(-5), 1<<31, 1<<31, 1<<31, 0, byte(5), true, int64(-1), int64(1)<<62, int64(1)<<62)
+	f.Add(int64(-5), 1<<31-1, 1<<31-1, 1<<31-1, 0, byte(5), true, int64(-1), int64(1)<<62, int64(1)<<62)
 	names := make([]string, 0, 16)
 	for name := range outcomes() {
 		names = append(names, name)
