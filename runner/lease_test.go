@@ -1,0 +1,285 @@
+package runner
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// other registers a second worker in the same file and claims a task with it. It does nothing that it is not told to.
+func (b *bubble) other(lease time.Duration) (*db.Worker, jobs.Task) {
+	b.Helper()
+	w, err := b.store.Register(b.Context(), db.WorkerInfo{Name: "other", Lease: lease, StartedAt: now()}, []db.ClaimJob{{Job: "work", MaxAttempts: 3}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	turned, err := w.Turn(b.Context(), db.Turn{Now: now(), Look: true, Claim: db.Claim{Free: 1, Lease: lease}})
+	if err != nil || len(turned.Claimed) != 1 {
+		b.Fatal(turned, err)
+	}
+	return w, turned.Claimed[0]
+}
+
+func claimID(t jobs.Task) db.ClaimID { return db.ClaimID{ID: t.ID, GenerationID: t.GenerationID} }
+
+// ranOnce checks that the function was called once, not before a time and at most two seconds after it.
+func (b *bubble) ranOnce(since time.Duration) run {
+	b.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.runs) != 1 || b.runs[0].at < since || b.runs[0].at > since+2*time.Second {
+		b.Fatalf("ran %+v, want once, after %v", b.runs, since)
+	}
+	return b.runs[0]
+}
+
+func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
+	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} { // the other's, whatever ours is
+		fake(t, Options{}, nil, func(b *bubble) {
+			id := b.enqueue(work.With("x"))
+			b.other(lease)
+			b.work(time.Hour)
+			got := b.want(id, jobs.Completed, "")
+			if r := b.ranOnce(lease); r.task.Losses != 1 || r.task.Attempt != 1 || got.Attempt != 1 {
+				b.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+func TestAReaperThatHasJustStartedWaitsForALeaseOfItsOwn(t *testing.T) {
+	fake(t, Options{}, nil, func(b *bubble) {
+		b.enqueue(work.With("x"))
+		b.other(time.Minute)
+		time.Sleep(24 * time.Hour) // by the clock on the wall the lease is long over
+		b.work(time.Hour)
+		b.ranOnce(24*time.Hour + time.Minute)
+	})
+}
+
+func TestAWorkerThatBeatsKeepsItsTask(t *testing.T) {
+	fake(t, Options{}, nil, func(b *bubble) {
+		id := b.enqueue(work.With("x"))
+		w, task := b.other(time.Minute)
+		go func() {
+			for range 60 { // for half an hour
+				time.Sleep(30 * time.Second)
+				if owned, err := w.Beat(b.Context(), []db.ClaimID{claimID(task)}, time.Minute, now()); err != nil || len(owned) != 1 {
+					b.Errorf("after %v: %v %v", time.Since(b.began), owned, err)
+					return
+				}
+			}
+		}()
+		b.within(30*time.Minute, func() { b.want(id, jobs.Running, "") })
+		b.work(time.Hour)
+		b.ranOnce(31 * time.Minute)
+	})
+}
+
+func TestHeartbeatsRenewTheLeasesOfWhatRuns(t *testing.T) {
+	fake(t, Options{Lease: 12 * time.Second}, func(_ context.Context, b *bubble, _ string) (string, error) {
+		time.Sleep(10 * time.Minute)
+		return "", nil
+	}, func(b *bubble) {
+		id := b.enqueue(work.With("x"))
+		for at := time.Second; at < 10*time.Minute; at += 7 * time.Second {
+			b.within(at, func() {
+				task := b.want(id, jobs.Running, "")
+				if left := time.Until(task.LeaseExpiresAt); left <= 9*time.Second || left > 12*time.Second {
+					b.Errorf("after %v the lease lasts for %v", time.Since(b.began), left)
+				}
+			})
+		}
+		b.work(time.Hour)
+		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 || b.Fenced() != 0 {
+			b.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
+	fake(t, Options{Concurrency: 1}, func(ctx context.Context, b *bubble, in string) (string, error) {
+		if task, _ := TaskFrom(ctx); task.Losses > 0 {
+			return "second", nil
+		}
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), jobs.ErrLost) {
+			b.Error(context.Cause(ctx))
+		}
+		return "first", nil // it does not care
+	}, func(b *bubble) {
+		id := b.enqueue(work.With("x"))
+		reaper, err := b.store.Register(b.Context(), db.WorkerInfo{Name: "reaper", Lease: time.Minute, StartedAt: now()}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.within(25*time.Second, func() {
+			leases, err := reaper.Leases(b.Context())
+			if err != nil || len(leases) != 1 {
+				b.Error(leases, err)
+			}
+			if n, err := reaper.Reap(b.Context(), leases, now()); err != nil || n != 1 {
+				b.Error(n, err)
+			}
+		})
+		b.work(time.Hour)
+		if got := b.want(id, jobs.Completed, ""); string(got.Result) != `"second"` || got.Losses != 1 || got.Attempt != 1 {
+			b.Errorf("%+v", got)
+		}
+		b.ran(0, 30*time.Second) // the beat after the loss tells
+		if n := b.Fenced(); n != 1 {
+			b.Errorf("%d results were refused", n)
+		}
+	})
+}
+
+// hold keeps the write lock from outside for a while, beside the Work.
+func (b *bubble) hold(from, until time.Duration) {
+	raw, err := sql.Open("sqlite", "file:"+b.Path()+"?_pragma=busy_timeout(0)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.within(from, func() {
+		defer raw.Close()
+		conn, err := raw.Conn(b.Context())
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer conn.Close()
+		if _, err := conn.ExecContext(b.Context(), "BEGIN IMMEDIATE"); err != nil {
+			b.Error(err)
+		}
+		time.Sleep(until - time.Since(b.began))
+		if _, err := conn.ExecContext(b.Context(), "ROLLBACK"); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+func TestAttemptsStopWhileTheirLeaseStandsWhenNoBeatComesThrough(t *testing.T) {
+	fake(t, Options{}, func(ctx context.Context, b *bubble, in string) (string, error) {
+		if task, _ := TaskFrom(ctx); task.Losses > 0 {
+			return in, nil
+		}
+		<-ctx.Done()
+		if at := time.Since(b.began); !errors.Is(context.Cause(ctx), jobs.ErrLost) || at > 70*time.Second {
+			b.Errorf("after %v: %v", at, context.Cause(ctx))
+		}
+		return "", ctx.Err()
+	}, func(b *bubble) {
+		id := b.enqueue(work.With("x", jobs.MaxAttempts(1)))
+		b.hold(15*time.Second, 2*time.Minute)
+		b.work(time.Hour)
+		if got := b.want(id, jobs.Completed, ""); got.Losses != 1 || got.Attempt != 1 {
+			b.Errorf("%+v", got)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.runs) != 2 || b.runs[1].at < 2*time.Minute || b.runs[1].at > 2*time.Minute+15*time.Second {
+			b.Errorf("%+v", b.runs)
+		}
+	})
+}
+
+func TestAShortLockOnlyDelays(t *testing.T) {
+	fake(t, Options{}, func(_ context.Context, _ *bubble, in string) (string, error) {
+		time.Sleep(20 * time.Second)
+		return in, nil
+	}, func(b *bubble) {
+		id := b.enqueue(work.With("x"))
+		b.hold(15*time.Second, 40*time.Second)
+		b.work(time.Hour)
+		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 || !got.FinishedAt.Equal(b.began.Add(20*time.Second)) {
+			b.Errorf("%+v", got)
+		}
+		b.ran(0)
+	})
+}
+
+func TestDrainWaitsForGraceThenGivesBack(t *testing.T) {
+	fake(t, Options{Grace: time.Minute}, func(ctx context.Context, b *bubble, in string) (string, error) {
+		d, _ := time.ParseDuration(in)
+		select {
+		case <-time.After(d):
+			return in, nil
+		case <-ctx.Done():
+			if at := time.Since(b.began); at != 2*time.Minute || !errors.Is(context.Cause(ctx), jobs.ErrShutdown) {
+				b.Errorf("after %v: %v", at, context.Cause(ctx))
+			}
+			return "", ctx.Err()
+		}
+	}, func(b *bubble) {
+		short, long := b.enqueue(work.With("90s")), b.enqueue(work.With("1h"))
+		b.within(70*time.Second, func() { b.enqueue(work.With("0s")) }) // while it drains: nothing starts
+		b.work(time.Minute)
+		if at := time.Since(b.began); at != 2*time.Minute {
+			b.Errorf("drained after %v", at)
+		}
+		b.want(short, jobs.Completed, "")
+		if got := b.want(long, jobs.Pending, jobs.ReasonShutdown); got.Attempt != 0 || got.Losses != 0 {
+			b.Errorf("%+v", got)
+		}
+		b.ran(0, 0)
+	})
+}
+
+func TestAFunctionThatIgnoresItsContextIsGivenUp(t *testing.T) {
+	fake(t, Options{Grace: -1}, func(context.Context, *bubble, string) (string, error) { time.Sleep(time.Hour); return "late", nil }, func(b *bubble) {
+		id := b.enqueue(work.With("x", jobs.KillAfter(0)))
+		b.work(time.Minute)
+		if at := time.Since(b.began); at > time.Minute+6*time.Second {
+			b.Errorf("drained after %v", at)
+		}
+		b.want(id, jobs.Pending, jobs.ReasonShutdown)
+		time.Sleep(2 * time.Hour) // it returns, and nobody listens
+		if got := b.want(id, jobs.Pending, jobs.ReasonShutdown); got.Result != nil {
+			b.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestExpiredCountsOnlyWhatItHasSeenItself(t *testing.T) {
+	start := time.Now()
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	lease := func(expires int64) db.Lease {
+		return db.Lease{ClaimID: db.ClaimID{ID: 1, GenerationID: 2}, WorkerID: "w", ExpiresAt: expires, Length: 60_000}
+	}
+	unknown := lease(5)
+	unknown.Length = 0
+	next := lease(5)
+	next.GenerationID++
+	for name, c := range map[string]struct {
+		looks []db.Lease // one each second from 0, with the index as multiple of ten seconds
+		lost  int        // the look that finds it lost; -1: none does
+	}{
+		"over long ago, by the clock on the wall": {[]db.Lease{lease(1), lease(1), lease(1), lease(1), lease(1), lease(1), lease(1)}, 6},
+		"valid for years, by the same clock":      {[]db.Lease{lease(1 << 50), lease(1 << 50), lease(1 << 50), lease(1 << 50), lease(1 << 50), lease(1 << 50), lease(1 << 50)}, 6},
+		"renewed in between":                      {[]db.Lease{lease(1), lease(1), lease(1), lease(1), lease(2), lease(2), lease(2), lease(2)}, -1},
+		"renewed with the clock set back":         {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)}, -1},
+		"claimed again":                           {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, -1},
+		"of a worker that nobody knows":           {[]db.Lease{unknown, unknown, unknown, unknown}, 3}, // 30 s, as our own
+	} {
+		var seen map[db.Lease]time.Time
+		found := -1
+		for i, l := range c.looks {
+			var lost []db.Lease
+			seen, lost = expired(seen, []db.Lease{l}, at(10*i), 30*time.Second)
+			if len(lost) > 0 && found < 0 {
+				found = i
+			}
+		}
+		if found != c.lost {
+			t.Errorf("%s: lost at look %d, want %d", name, found, c.lost)
+		}
+	}
+	seen, lost := expired(map[db.Lease]time.Time{lease(1): at(0)}, nil, at(90), time.Minute)
+	if len(seen) != 0 || len(lost) != 0 {
+		t.Errorf("what has gone is remembered: %v %v", seen, lost)
+	}
+}
