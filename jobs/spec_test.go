@@ -41,6 +41,7 @@ func TestWhatWithMakesIsValid(t *testing.T) {
 }
 
 func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
+	most, least := math.MaxInt32, math.MinInt32 // no constants: what is beyond them would not compile where int has 32 bits
 	long := strings.Repeat("x", MaxText+1)
 	deep := json.RawMessage(strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1))
 	for _, c := range []struct {
@@ -89,12 +90,12 @@ func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
 		{"backoff_max", func(s *Spec) { s.Backoff.Max = math.MaxInt64 }},
 		{"backoff", func(s *Spec) { s.Backoff.Strategy = "quadratic" }},
 		{"backoff", func(s *Spec) { s.Backoff.Strategy = "" }},
-		{"priority", func(s *Spec) { s.Priority = math.MaxInt32 + 1 }},
-		{"priority", func(s *Spec) { s.Priority = math.MinInt32 - 1 }},
+		{"priority", func(s *Spec) { s.Priority = most + 1 }},
+		{"priority", func(s *Spec) { s.Priority = least - 1 }},
 		{"max_attempts", func(s *Spec) { s.MaxAttempts = -1 }},
-		{"max_attempts", func(s *Spec) { s.MaxAttempts = math.MaxInt32 + 1 }},
+		{"max_attempts", func(s *Spec) { s.MaxAttempts = most + 1 }},
 		{"max_losses", func(s *Spec) { s.MaxLosses = -1 }},
-		{"max_losses", func(s *Spec) { s.MaxLosses = math.MaxInt32 + 1 }},
+		{"max_losses", func(s *Spec) { s.MaxLosses = most + 1 }},
 		{"output_limit", func(s *Spec) { s.OutputLimit = -1 }},
 		{"retry_on", func(s *Spec) { s.MaxAttempts, s.RetryOn = 2, "0" }},
 		{"retry_on", func(s *Spec) { s.RetryOn = "75" }}, // a command has one attempt
