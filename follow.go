@@ -70,7 +70,7 @@ func (f *followed) advance(ctx context.Context, r *runner.Runner, t jobs.Task, t
 		if a.State == jobs.Running {
 			return false, nil
 		}
-		if err := to.end(t, a, f.bytes); err != nil {
+		if err := to.end(t, a, f.bytes, len(f.attempts) > 1 || !t.State.Finished()); err != nil {
 			return false, err
 		}
 		f.shown, f.attempts = a.GenerationID, f.attempts[1:]

@@ -146,8 +146,8 @@ func (s *transcript) finish() error {
 	return s.p.flush()
 }
 
-// end is called at the end of an attempt, of whose output so many bytes were shown.
-func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64) error {
+// end is called at the end of an attempt, of whose output so many bytes were shown. more says that others follow.
+func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
 	if s.p.json {
 		return nil
 	}
@@ -159,8 +159,12 @@ func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64) error {
 			return err
 		}
 	}
-	if s.follow && t.State == jobs.Retrying && a.Attempt == t.Attempt {
-		s.p.note("attempt %d of %d of task %d failed: %s; next in %s", a.Attempt, t.MaxAttempts, t.ID, a.Error, took(t.RunAt.Sub(s.p.now())))
+	if s.follow && more && a.State == jobs.Failed {
+		next := ""
+		if t.State == jobs.Retrying && a.Attempt == t.Attempt {
+			next = "; next in " + took(t.RunAt.Sub(s.p.now()))
+		}
+		s.p.note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, firstLine(a.Error), next)
 	}
 	return nil
 }

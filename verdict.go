@@ -16,7 +16,7 @@ const (
 // verdict is what the end of a task means for a shell: an exit status and, unless what the task printed says enough, why. A task
 // without a state was deleted.
 func verdict(t jobs.Task) (status int, why string) {
-	line, _, _ := strings.Cut(t.Error, "\n")
+	line := firstLine(t.Error)
 	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
 	switch t.State {
 	case "":
@@ -56,8 +56,12 @@ func failedText(t jobs.Task) string {
 	if _, why := verdict(t); why != "" {
 		return why
 	}
-	line, _, _ := strings.Cut(t.Error, "\n")
-	return fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
+	return fmt.Sprintf("task %d %s: %s", t.ID, t.State, firstLine(t.Error))
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // ended is the end of waiting for one task: its status, and on stderr why, unless the task has said it itself or a record does.
