@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -18,6 +19,9 @@ import (
 // The test binary is the programs of the scripts, too: "runner" in a script is this main, in a process of its own, and
 // "runnerdemo" somebody's own program, which registers functions.
 func TestMain(m *testing.M) {
+	if signal.Ignored(os.Interrupt) { // by a shell that runs the tests in its background: scripts end what they have started by INT
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo})
 }
 
