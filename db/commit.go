@@ -65,6 +65,33 @@ type request struct {
 	lead  chan struct{} // buffered: it is this caller's turn to lead
 }
 
+// call runs the member. One that is alone calls code of its caller, which may panic: that is the caller's panic, not the leader's.
+func (r *request) call(t *tx) (err error) {
+	if r.alone {
+		defer func() {
+			if p := recover(); p != nil {
+				err = &panicError{p}
+			}
+		}()
+	}
+	return r.run(t)
+}
+
+// answer waits for the end of a write that somebody leads.
+func (r *request) answer() error { return raise(<-r.done) }
+
+func raise(err error) error {
+	if p, ok := err.(*panicError); ok {
+		panic(p.value)
+	}
+	return err
+}
+
+// panicError is on its way to the goroutine that it belongs to.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
+
 // writer is the part of DB that owns the write connection.
 type writer struct {
 	db *DB
@@ -157,17 +184,17 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	select {
 	case <-r.lead:
 		w.lead()
-		return <-r.done
+		return r.answer()
 	default:
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case err := <-r.done:
-		return err
+		return raise(err)
 	case <-r.lead:
 		w.lead()
-		return <-r.done
+		return r.answer()
 	case <-timer.C:
 		go func() { // whoever hands the lead to us must find somebody
 			select {
@@ -258,7 +285,7 @@ func (w *writer) transaction(group []*request) error {
 		return explain(err, w.db.path)
 	}
 	for _, r := range group {
-		if err := r.run(t); err != nil {
+		if err := r.call(t); err != nil {
 			w.rollback(t)
 			return &memberError{explain(err, w.db.path)}
 		}

@@ -1,9 +1,25 @@
 package dbtest_test
 
 import (
+	"flag"
+	"os"
 	"testing"
 
 	"example.com/runner/db/dbtest"
 )
 
+func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if !asked { // each check is a database and some thirty calls; -rapid.checks=3000 -rapid.steps=80 takes minutes
+		if err := flag.Set("rapid.checks", "40"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
 func TestStore(t *testing.T) { dbtest.Run(t, dbtest.Open) }
+
+func TestModel(t *testing.T) { dbtest.Model(t, dbtest.Open) }

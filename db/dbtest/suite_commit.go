@@ -72,26 +72,6 @@ var commits = group{
 			s.Errorf("%d tasks, want %d", n, want)
 		}
 	},
-	"callers that wait together share a commit": func(s *store) {
-		// Beside the tasks, each transaction that inserts any leaves one row: a savepoint of its own is no transaction, so the
-		// number of commits is what data_version counts.
-		version := func() int64 { return s.number(`PRAGMA data_version`) }
-		before := version()
-		release := s.hold()
-		done := make(chan []error)
-		go func() {
-			done <- crowd(200, func(int) error { _, err := s.Insert(s.Context(), []jobs.Spec{task()}, s.now); return err })
-		}()
-		release()
-		for _, err := range <-done {
-			if err != nil {
-				s.Error(err)
-			}
-		}
-		if n := version() - before; n < 1 || n > 199 {
-			s.Errorf("200 inserts took %d looks at new commits", n)
-		}
-	},
 	"long sequences and short writes pass each other": func(s *store) {
 		errs := crowd(60, func(i int) error {
 			if i%20 != 0 {
@@ -122,6 +102,25 @@ var commits = group{
 			return nil
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 36 {
+			s.Error(err)
+		}
+	},
+	"a sequence that panics does so in its caller, and the writes go on": func(s *store) {
+		errs := crowd(20, func(i int) (err error) {
+			if i%5 != 0 {
+				return second(s.Insert(s.Context(), []jobs.Spec{task()}, s.now))
+			}
+			defer func() {
+				if p := recover(); p != "boom" {
+					err = fmt.Errorf("recovered %v", p)
+				}
+			}()
+			return second(s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
+				yield(task(), nil)
+				panic("boom")
+			}, s.now))
+		})
+		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 16 {
 			s.Error(err)
 		}
 	},

@@ -1,0 +1,254 @@
+package dbtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// Model runs random calls against a store and against a model of it in a few maps, compares each answer, and checks the
+// history of all changes at the end. The model decides by jobs.Next too: what is under test here is that the store does what was
+// decided, to that task and to no other, whoever asks and however late.
+func Model(t *testing.T, open func(testing.TB) *db.DB) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := &store{T: t, DB: open(t), now: start}
+		s.record()
+		defer s.DB.Close()
+		defer s.raw.Close()
+		m := &model{store: s, tasks: map[int64]*jobs.Task{}, keys: map[string]int64{}, started: map[int64]bool{}}
+		for range 3 {
+			m.workers = append(m.workers, s.worker("a", "b"))
+		}
+		m.held = make([][]jobs.Task, len(m.workers))
+		r.Repeat(map[string]func(*rapid.T){"": m.compare, "insert": m.insertSome, "turn": m.turn, "finish": m.finishSome, "stale finish": m.staleFinish,
+			"beat": m.beatSome, "reap": m.reapSome, "cancel": m.cancel, "retry": m.retry, "delete": m.delete, "release": m.release, "sleep": m.sleepSome})
+		for _, problem := range problems(s.history()) {
+			r.Error(problem)
+		}
+	})
+}
+
+type model struct {
+	*store
+	workers []*db.Worker
+	tasks   map[int64]*jobs.Task // as the store should have them
+	keys    map[string]int64     // unfinished tasks by unique key
+	started map[int64]bool       // that started_at is set
+	held    [][]jobs.Task        // by worker: its claims, as it was told; it may hold what it has lost
+	old     []jobs.Task          // claims that have ended
+}
+
+// set moves a task of the model.
+func (m *model) set(t *jobs.Task, to jobs.State) {
+	if t.State != to {
+		t.State = to
+		t.GenerationID++
+	}
+	if to.Finished() && t.UniqueKey != "" && m.keys[t.UniqueKey] == t.ID {
+		delete(m.keys, t.UniqueKey)
+	}
+}
+
+// apply makes of a task what Next decided.
+func (m *model) apply(t *jobs.Task, c jobs.Change) {
+	t.Attempt, t.Losses, t.Reason, t.Error = c.Attempt, c.Losses, c.Reason, c.Error
+	if !c.RunAt.IsZero() {
+		t.RunAt = c.RunAt.Truncate(time.Millisecond) // as the file keeps it
+	}
+	m.set(t, c.State)
+}
+
+func (m *model) insertSome(r *rapid.T) {
+	n := rapid.IntRange(1, 4).Draw(r, "n")
+	specs := make([]jobs.Spec, n)
+	for i := range specs {
+		options := []jobs.Option{jobs.Priority(rapid.IntRange(0, 3).Draw(r, "priority")), jobs.Queue(rapid.SampledFrom([]string{"p", "q"}).Draw(r, "queue")),
+			jobs.MaxAttempts(rapid.IntRange(1, 3).Draw(r, "max_attempts")), jobs.MaxLosses(rapid.IntRange(0, 2).Draw(r, "max_losses")),
+			jobs.In(time.Duration(rapid.IntRange(0, 2).Draw(r, "in")) * time.Minute), jobs.Retry(jobs.Backoff{Delay: time.Minute}),
+			jobs.ExpiresIn(time.Duration(rapid.SampledFrom([]int{0, 0, 3}).Draw(r, "expires")) * time.Minute),
+			jobs.Unique(rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(r, "key"))}
+		specs[i] = call(rapid.SampledFrom([]string{"a", "b", "other"}).Draw(r, "job"), options...)
+	}
+	for i, added := range must(m.Insert(m.Context(), specs, m.now))(m) {
+		spec := specs[i]
+		if id, taken := m.keys[spec.UniqueKey]; taken != added.Kept || taken && id != added.ID {
+			r.Fatalf("key %q is held by %d: %+v", spec.UniqueKey, id, added)
+		}
+		if added.Kept {
+			continue
+		}
+		task := spec.Task(m.now)
+		task.ID = added.ID
+		if m.tasks[task.ID] != nil || len(m.tasks) > 0 && task.ID <= slices.Max(slices.Collect(maps.Keys(m.tasks))) {
+			r.Fatalf("id %d", task.ID)
+		}
+		m.tasks[task.ID] = &task
+		if spec.UniqueKey != "" {
+			m.keys[spec.UniqueKey] = task.ID
+		}
+	}
+}
+
+// due does what a look does.
+func (m *model) due() {
+	for id, t := range m.tasks {
+		switch {
+		case !t.State.Finished() && !t.ExpiresAt.IsZero() && !m.started[id] && !t.ExpiresAt.After(m.now):
+			t.Reason = jobs.ReasonExpired
+			m.set(t, jobs.Cancelled)
+		case (t.State == jobs.Scheduled || t.State == jobs.Retrying) && !t.RunAt.After(m.now):
+			m.set(t, jobs.Pending)
+		}
+	}
+}
+
+func (m *model) turn(r *rapid.T) {
+	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
+	free := rapid.IntRange(0, 5).Draw(r, "free")
+	m.due()
+	claimed := must(m.workers[i].Turn(m.Context(), db.Turn{Now: m.now, Look: true, Claim: db.Claim{Free: free, Lease: lease}}))(m).Claimed
+	waiting := map[string][]*jobs.Task{}
+	n := 0
+	for _, t := range m.tasks {
+		if t.State == jobs.Pending && t.Job != "other" {
+			waiting[t.Queue] = append(waiting[t.Queue], t)
+			n++
+		}
+	}
+	if len(claimed) != min(free, n) {
+		r.Fatalf("claimed %d of %d for %d slots", len(claimed), n, free)
+	}
+	for _, list := range waiting {
+		slices.SortFunc(list, func(a, b *jobs.Task) int {
+			if a.Priority != b.Priority {
+				return b.Priority - a.Priority
+			}
+			return int(a.ID - b.ID)
+		})
+	}
+	for _, c := range claimed { // within its queue each is the best that was left
+		list := waiting[c.Queue]
+		if len(list) == 0 || list[0].ID != c.ID {
+			r.Fatalf("claimed %d of queue %s, not the best", c.ID, c.Queue)
+		}
+		t := list[0]
+		waiting[c.Queue] = list[1:]
+		m.set(t, jobs.Running)
+		t.Attempt++
+		t.Reason, t.Error = "", ""
+		t.WorkerID, m.started[t.ID] = m.workers[i].ID(), true
+		if c.GenerationID != t.GenerationID || c.Attempt != t.Attempt {
+			r.Fatalf("claimed %+v, the model has %+v", c, *t)
+		}
+	}
+	m.held[i] = append(m.held[i], claimed...)
+}
+
+// take draws one of the claims that a worker believes to have.
+func (m *model) take(r *rapid.T) (worker int, claimed jobs.Task) {
+	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
+	if len(m.held[i]) == 0 {
+		r.Skip("it runs nothing")
+	}
+	j := rapid.IntRange(0, len(m.held[i])-1).Draw(r, "claim")
+	claimed = m.held[i][j]
+	m.held[i] = slices.Delete(m.held[i], j, j+1)
+	m.old = append(m.old, claimed)
+	return i, claimed
+}
+
+// owns returns the model's task if a claim still is its own.
+func (m *model) owns(claimed jobs.Task) *jobs.Task {
+	t := m.tasks[claimed.ID]
+	if t == nil || t.State != jobs.Running || t.GenerationID != claimed.GenerationID {
+		return nil
+	}
+	return t
+}
+
+func anyOutcome(r *rapid.T) jobs.Outcome {
+	return rapid.SampledFrom([]jobs.Outcome{{}, failed, {Reason: jobs.ReasonTimeout}, {Reason: jobs.ReasonShutdown}, {Reason: jobs.ReasonLost},
+		jobs.OutcomeOf(nil, jobs.Snooze(time.Minute)), jobs.OutcomeOf(nil, jobs.Cancel(nil)), jobs.OutcomeOf(nil, jobs.RetryIn(time.Minute, nil))}).Draw(r, "outcome")
+}
+
+func (m *model) finishSome(r *rapid.T) {
+	i, claimed := m.take(r)
+	m.sleep(time.Millisecond) // a loss that the reaper and the worker record at the same moment is one
+	o := anyOutcome(r)
+	t := m.owns(claimed)
+	done := m.finish(m.workers[i], claimed, o)
+	if done.Fenced != (t == nil) {
+		r.Fatalf("%+v of %+v", done, t)
+	}
+	if t != nil {
+		m.apply(t, jobs.Next(*t, o, m.now))
+		if done.Change.State != t.State {
+			r.Fatalf("%+v, the model has %+v", done, *t)
+		}
+	}
+}
+
+// staleFinish finishes a claim that has ended, at another time and otherwise, by a worker that may be another.
+func (m *model) staleFinish(r *rapid.T) {
+	if len(m.old) == 0 {
+		r.Skip("none has ended")
+	}
+	m.sleep(time.Second)
+	claimed := rapid.SampledFrom(m.old).Draw(r, "claim")
+	o := anyOutcome(r)
+	if done := m.finish(rapid.SampledFrom(m.workers).Draw(r, "by"), claimed, o); !done.Fenced {
+		r.Fatalf("accepted: %+v", done)
+	}
+}
+
+func (m *model) beatSome(r *rapid.T) {
+	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
+	asked := append(slices.Clone(m.held[i]), m.old...)
+	var want []db.ClaimID
+	for _, claimed := range m.held[i] {
+		if m.owns(claimed) != nil {
+			want = append(want, claimsOf(claimed)...)
+		}
+	}
+	slices.SortFunc(want, func(a, b db.ClaimID) int { return int(a.ID - b.ID) })
+	if owned := m.beat(m.workers[i], claimsOf(asked...)...); !slices.Equal(owned, want) {
+		r.Fatalf("owned %v, want %v", owned, want)
+	}
+}
+
+func (m *model) reapSome(r *rapid.T) {
+	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "reaper")
+	seen := m.leases(m.workers[i])
+	slices.SortFunc(seen, func(a, b db.Lease) int { return int(a.ID - b.ID) })
+	seen = seen[:rapid.IntRange(0, len(seen)).Draw(r, "n")]
+	if n := m.reap(m.workers[i], append(seen, seen...)...); n != len(seen) {
+		r.Fatalf("reaped %d of %d", n, len(seen))
+	}
+	for _, l := range seen {
+		t := m.tasks[l.ID]
+		m.apply(t, jobs.Next(*t, jobs.Outcome{Reason: jobs.ReasonLost}, m.now))
+	}
+}
+
+// compare holds the store against the model after each step.
+func (m *model) compare(r *rapid.T) {
+	stored := must(m.List(m.Context(), jobs.Filter{}, db.Page{}))(m)
+	if len(stored) != len(m.tasks) {
+		r.Fatalf("%d tasks, the model has %d", len(stored), len(m.tasks))
+	}
+	for _, got := range stored {
+		want := m.tasks[got.ID]
+		a := fmt.Sprint(got.State, got.GenerationID, got.Attempt, got.Losses, got.Reason, got.UniqueKey, got.FinishedAt.IsZero(), got.CancelRequestedAt.IsZero())
+		b := fmt.Sprint(want.State, want.GenerationID, want.Attempt, want.Losses, want.Reason, want.UniqueKey, !want.State.Finished(), want.CancelRequestedAt.IsZero())
+		if a != b || (got.State == jobs.Scheduled || got.State == jobs.Retrying) && !got.RunAt.Equal(want.RunAt) {
+			r.Fatalf("task %d: %s, due %v, the model has %s, due %v", got.ID, a, got.RunAt, b, want.RunAt)
+		}
+	}
+}
