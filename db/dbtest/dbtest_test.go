@@ -21,5 +21,3 @@ func TestMain(m *testing.M) {
 }
 
 func TestStore(t *testing.T) { dbtest.Run(t, dbtest.Open) }
-
-func TestModel(t *testing.T) { dbtest.Model(t, dbtest.Open) }

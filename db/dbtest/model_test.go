@@ -13,12 +13,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Model runs random calls against a store and against a model of it in a few maps, compares each answer, and checks the
+// TestModel runs random calls against a store and against a model of it in a few maps, compares each answer, and checks the
 // history of all changes at the end. The model decides by jobs.Next too: what is under test here is that the store does what was
 // decided, to that task and to no other, whoever asks and however late.
-func Model(t *testing.T, open func(testing.TB) *db.DB) {
+func TestModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		s := &store{T: t, DB: open(t), now: start}
+		s := &store{T: t, DB: Open(t), now: start}
 		s.record()
 		defer s.DB.Close()
 		defer s.raw.Close()
