@@ -83,6 +83,8 @@ func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
 		{"run_at", func(s *Spec) { s.RunAt, s.In = at, time.Second }},
 		{"expires_in", func(s *Spec) { s.ExpiresIn = -1 }},
 		{"expires_in", func(s *Spec) { s.ExpiresIn = MaxDelay + 1 }},
+		{"expires_at", func(s *Spec) { s.ExpiresAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }},
+		{"expires_at", func(s *Spec) { s.ExpiresAt, s.ExpiresIn = at, time.Second }},
 		{"timeout", func(s *Spec) { s.Timeout = -1 }},
 		{"timeout", func(s *Spec) { s.Timeout = MaxDelay + 1 }},
 		{"kill_after", func(s *Spec) { s.KillAfter = -1 }},
