@@ -23,6 +23,7 @@ func (e *engine) heartbeat() {
 		case <-ticker.C:
 		}
 		e.beat(lease)
+		e.checkLock()
 		if now().Sub(e.lastBeat()) >= lease-margin {
 			e.mu.Lock()
 			if len(e.running) > 0 {

@@ -10,9 +10,11 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/process"
 	"example.com/runner/jobs"
 )
 
@@ -68,7 +70,11 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 type engine struct {
 	r          *Runner
 	log        *slog.Logger
+	info       db.WorkerInfo
 	worker     *db.Worker
+	lock       *process.Lock // nil where the system has none
+	lockLost   atomic.Int32  // what became of the lock's file
+	reaper     *reaper
 	slots      int
 	limit      map[string]int // of each queue; nil: all queues
 	untilEmpty bool
@@ -119,11 +125,29 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 	for _, job := range slices.Sorted(maps.Keys(r.handlers)) {
 		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: r.handlers[job].MaxAttempts})
 	}
-	info := db.WorkerInfo{Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), User: r.user(), Version: Version,
-		Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), Namespace: pidNamespace(),
+		User: r.user(), UID: os.Getuid(), Version: Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+	e.reaper = newReaper(e)
 	var err error
-	e.worker, err = r.store.Register(ctx, info, claimed)
-	return e, err
+	if e.lock, err = r.newLock(e.info.ID); err != nil { // before anybody can read of this worker
+		return nil, err
+	}
+	if e.worker, err = r.store.Register(ctx, e.info, claimed); err != nil {
+		e.unlock(true)
+		return nil, err
+	}
+	return e, nil
+}
+
+// unlock lets the liveness lock go. Its file stays when something may be left behind: whoever takes the lock looks after that.
+func (e *engine) unlock(clean bool) {
+	if e.lock == nil {
+		return
+	}
+	if clean {
+		_ = e.lock.Remove() // a stray file is removed by the next start
+	}
+	_ = e.lock.Close()
 }
 
 // run is the life of a Work: until ctx ends, then a drain, which the end of aborted cuts off.
@@ -131,14 +155,22 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	write := context.WithoutCancel(ctx) // writes are never cut off by the end of the work
 	notices, unsubscribe := e.r.wake.subscribe(ctx)
 	defer unsubscribe()
+	e.reaper.start()
 	e.beside.Go(e.heartbeat)
-	e.beside.Go(e.reap)
+	e.beside.Go(e.reaper.run)
 	err := e.loop(ctx, write, notices, aborted)
 	close(e.stopped)
 	e.beside.Wait()
-	if end := e.worker.End(write, now()); end != nil && err == nil {
-		err = end
+	clean := len(e.running) == 0
+	if clean { // else it is for others to find out: whoever takes the lock
+		if end := e.worker.End(write, now()); end != nil {
+			clean = false
+			if err == nil {
+				err = end
+			}
+		}
 	}
+	e.unlock(clean)
 	e.log.Info("stopped", "finished", e.finished, "released", e.released)
 	return err
 }
@@ -272,7 +304,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	sent := now()
 	free := 0
 	beating := sent.Sub(e.lastBeat()) < o.Lease/2
-	if !stopping && beating { // a worker whose beats fail takes nothing more
+	if !stopping && beating && e.lockLost.Load() != lockReplaced { // a worker whose beats fail takes nothing more
 		free = e.free() + len(settled)
 	}
 	look := e.look || !e.nextDue.IsZero() && !e.nextDue.After(sent)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,23 +84,10 @@ func sweep(sid int) int {
 // members returns the processes of the session sid without its leader, and none if /proc cannot be read. It asks
 // getsid for each process, because reading its stat costs forty times as much.
 func members(sid int) []int {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer proc.Close()
-	names, _ := proc.Readdirnames(-1)
-	var pids []int
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == sid {
-			continue
-		}
-		if s, err := unix.Getsid(pid); err == nil && s == sid {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return slices.DeleteFunc(processes(), func(pid int) bool {
+		s, err := unix.Getsid(pid)
+		return pid == sid || err != nil || s != sid
+	})
 }
 
 // killMember kills pid if it is still in the session sid, else returns ESRCH. The handle is opened before the second
