@@ -19,6 +19,12 @@ import (
 const workerVariable = "RUNNER_TEST_WORKER"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(unhookedVariable) != "" { // as a program that does not know of guardians
+		os.Exit(unhooked())
+	}
+	if runner.Guardian() {
+		return
+	}
 	if words := strings.Fields(os.Getenv(workerVariable)); len(words) == 2 {
 		if err := testWorker(words[0], words[1]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -35,8 +41,25 @@ var (
 )
 
 func handlers(r *runner.Runner) {
-	r.Register(hang.Handler(func(ctx context.Context, _ any) error { <-ctx.Done(); return ctx.Err() }),
+	r.Register(runner.Commands(runner.CommandOptions{}), hang.Handler(func(ctx context.Context, _ any) error { <-ctx.Done(); return ctx.Err() }),
 		quick.Handler(func(context.Context, any) error { return nil }))
+}
+
+// unhookedVariable makes the test program one that does not begin with Guardian; set to the path of a database.
+const unhookedVariable = "RUNNER_TEST_UNHOOKED"
+
+func unhooked() int {
+	r, err := runner.Open(context.Background(), os.Getenv(unhookedVariable), runner.Options{GuardianPath: os.Getenv("GUARDIAN")})
+	if err != nil {
+		panic(err)
+	}
+	defer r.Close()
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	if err := r.WorkUntilEmpty(context.Background()); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
 }
 
 func testWorker(path, slots string) error {

@@ -39,7 +39,7 @@ func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
 	r := open(t, runner.Options{Grace: -1})
 	task := killed(t, r, hang.With(nil))
 	once := killed(t, r, hang.With(nil, jobs.AtMostOnce()))
-	task = get(t, r, task.ID) // the second worker has taken it up, and lost it too
+	task = get(t, r, task.ID)          // the second worker has taken it up, and lost it too
 	if n := len(locks(t, r)); n != 1 { // the second worker has buried the first
 		t.Error(n, "locks")
 	}

@@ -1,12 +1,10 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -109,10 +107,6 @@ func killMember(pid, sid int) error {
 
 // running tells a living process from a zombie, whose parent has not waited for it yet.
 func running(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")) // the name may hold anything
-	return len(rest) > 0 && rest[0] != 'Z' && rest[0] != 'X'
+	field := statOf(pid)
+	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'
 }

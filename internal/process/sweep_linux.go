@@ -151,14 +151,10 @@ func environOf(pid int) []byte {
 
 // started returns when a process started, in clock ticks since the boot; 0 if it is gone.
 func started(pid int) uint64 {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
+	field := statOf(pid)
+	if len(field) < 20 {
 		return 0
 	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name may hold anything
-	if len(fields) < 20 {
-		return 0
-	}
-	at, _ := strconv.ParseUint(string(fields[19]), 10, 64)
+	at, _ := strconv.ParseUint(string(field[19]), 10, 64)
 	return at
 }
