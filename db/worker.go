@@ -26,7 +26,7 @@ const loseWorker = `UPDATE workers SET ended_at = ? WHERE id = ? AND ended_at IS
 // selectOwners lists the workers but [1] that have not said goodbye, or left running tasks behind. Indexes: workers_live, tasks_running.
 const selectOwners = `SELECT id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM tasks WHERE worker_id = workers.id AND state = 'running') AS busy
 FROM workers WHERE ended_at IS NULL AND id <> ?1
-UNION SELECT id, host, boot_id, pid, pid_namespace, uid, 1 FROM workers
+UNION ALL SELECT id, host, boot_id, pid, pid_namespace, uid, 1 FROM workers
 WHERE id IN (SELECT worker_id FROM tasks WHERE state = 'running' AND worker_id <> ?1) AND ended_at IS NOT NULL`
 
 // selectWorkers lists the workers that have not said goodbye and were seen since [1]. Index: workers_live.

@@ -106,7 +106,7 @@ func (p *reaper) bury(o db.Owner) bool {
 		_ = lock.Remove() // else the next start does
 	}
 	if n > 0 {
-		p.e.log.Warn("took over tasks of a worker that died", "tasks", n, "worker", o.ID)
+		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", n, "worker", o.ID)
 		p.e.r.wake.tell()
 	}
 	return true

@@ -92,6 +92,7 @@ type engine struct {
 	failure   error     // why failing is closed
 
 	// The rest belongs to the loop.
+	alone     int           // suspects that run: nothing runs beside one
 	unsettled []*attempt    // ended, and not yet written
 	nextDue   time.Time     // of what is known to be scheduled
 	look      bool          // somebody else may have changed something
@@ -288,7 +289,12 @@ func (e *engine) failed() error {
 	return e.failure
 }
 
-func (e *engine) free() int { return e.slots - len(e.running) }
+func (e *engine) free() int {
+	if e.alone > 0 {
+		return 0
+	}
+	return e.slots - len(e.running)
+}
 
 func (e *engine) idle() bool { return len(e.running) == 0 && len(e.unsettled) == 0 }
 
@@ -341,15 +347,23 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 		settled = append(settled, a)
 	}
 	e.unsettled = settled
+	slots, alone := e.slots-len(e.running)+len(settled), e.alone // when the settled ones are gone
+	for _, a := range settled {
+		if a.task.Suspect() {
+			alone--
+		}
+	}
 	sent := now()
 	free := 0
-	beating := sent.Sub(e.lastBeat()) < o.Lease/2
-	if !stopping && beating && e.lockLost.Load() != lockReplaced { // a worker whose beats fail takes nothing more
-		free = e.free() + len(settled)
+	beating := sent.Sub(e.lastBeat()) < o.Lease/2 && e.lockLost.Load() != lockReplaced
+	if !stopping && beating { // a worker whose beats fail takes nothing more
+		if free = slots; alone > 0 {
+			free = 0
+		}
 	}
 	look := e.look || !e.nextDue.IsZero() && !e.nextDue.After(sent)
 	done, err := e.worker.Turn(ctx, db.Turn{Now: sent, Finish: finish, Look: look,
-		Claim: db.Claim{Free: free, Lease: o.Lease, Limit: e.room(settled)}})
+		Claim: db.Claim{Free: free, Idle: slots == e.slots, Lease: o.Lease, Limit: e.room(settled)}})
 	if err != nil {
 		return e.refused(err)
 	}
@@ -367,6 +381,9 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 		}
 	}
 	e.more = free > 0 && len(done.Claimed) == free
+	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
+		e.look, e.more = true, true // a suspect now, which the claim of this turn may not have known of
+	}
 	e.empty = look && free > 0 && len(done.Claimed) == 0
 	if !beating && !stopping && len(settled) == 0 { // the loop must not spin while beats fail
 		e.rest(firstPause)
@@ -432,6 +449,9 @@ func (e *engine) add(task jobs.Task, sent time.Time) *attempt {
 	defer e.mu.Unlock()
 	a.deadline = e.deadline(sent)
 	e.running[a.claim] = a
+	if task.Suspect() {
+		e.alone++
+	}
 	return a
 }
 
@@ -444,6 +464,9 @@ func (e *engine) deadline(sent time.Time) time.Time {
 func (e *engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
+	if a.task.Suspect() {
+		e.alone--
+	}
 	e.mu.Unlock()
 	a.cancel(nil)
 	switch {
