@@ -119,3 +119,13 @@ func work(t *testing.T, r *runner.Runner) {
 		}
 	})
 }
+
+// soon polls for what no commit tells of.
+func soon(t *testing.T, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (p *reaper) bury(o db.Owner) bool {
 	lock, err := process.TakeLock(path)
 	switch {
 	case err == nil:
-		defer lock.Close()
+		defer func() { _ = lock.Close() }() // closing is letting go
 	case errors.Is(err, process.ErrHeld) || !before || o.Host != me.Host: // without its file, only a reboot of this very host is proof
 		return false
 	}

@@ -23,6 +23,10 @@
 //
 // Only Linux is tested with every change; the others are compiled.
 //
+// On Linux a worker has its commands started by a guardian, a process that outlives it for as long as it takes to kill them
+// (guardian.go). Elsewhere they are started directly, and those of a killed worker live on until its leases have run out and
+// beyond: nothing finds them.
+//
 // The package knows paths, pids and signals, and nothing of what a command is run for.
 package process
 
@@ -90,25 +94,26 @@ func Start(c Command) (*Process, error) {
 }
 
 // files returns the descriptors of the child, and what to call when it has them.
-func (c *Command) files() ([]*os.File, func() error, error) {
+func (c *Command) files() ([]*os.File, func(), error) {
 	if len(c.Argv) == 0 {
 		return nil, nil, &os.PathError{Op: "start", Path: c.Path, Err: syscall.EINVAL}
 	}
 	files := []*os.File{c.Stdin, c.Stdout, c.Stderr}
-	done := func() error { return nil }
+	done := func() {}
 	if slices.Contains(files, nil) {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		if err != nil {
 			return nil, nil, err
 		}
-		done = null.Close
+		done = func() { _ = null.Close() }
 		for i, f := range files {
 			files[i] = cmp.Or(f, null)
 		}
 	}
 	for _, f := range files {
 		if f.Fd() == ^uintptr(0) { // closed: the child would start without this descriptor, and its first file take its place
-			return nil, nil, errors.Join(&os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}, done())
+			done()
+			return nil, nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
 		}
 	}
 	return files, done, nil

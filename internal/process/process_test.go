@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 		if len(os.Args) > 1 {
 			time.Sleep(time.Minute)
 		}
+	case "storm":
+		storm(os.Args[1], os.Args[2])
 	case "no descriptors":
 		none := unix.Rlimit{Cur: 3, Max: 3}
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
