@@ -83,7 +83,7 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
 		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
-		Name: get[string](c, "name")}
+		Name: get[string](c, "name"), OwnProcess: true}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // 0 would be the default
 	}

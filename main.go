@@ -12,9 +12,14 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"example.com/runner/runner"
 )
 
 func main() {
+	if runner.Guardian() {
+		return
+	}
 	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -12,8 +12,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// claimArm finds pending tasks of queue [2] and job [3], whose own max_attempts is [1]. Index: tasks_pending.
-const claimArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE state = 'pending' AND queue = ? AND job = ?`
+// claimArm finds pending tasks of queue [2] and job [3], whose own max_attempts is [1]: those that are not suspects. Index: tasks_pending.
+const claimArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE state = 'pending' AND queue = ? AND job = ?
+	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
+
+// suspectArm is claimArm for suspects, as jobs.Task.Suspect says. Index: tasks_lost, which holds few.
+const suspectArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE +state = 'pending' AND queue = ? AND job = ?
+	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
+
+// selectSuspects lists where suspects wait, and since when. Index: tasks_lost.
+const selectSuspects = `SELECT queue, job, updated_at FROM tasks
+WHERE +state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL LIMIT 100`
 
 // claimTasks takes up to [1] tasks from the arms of all jobs (joined by UNION ALL, which SQLite merges in index order, without
 // a sort, stopping at the limit) for worker [2], lease until [3], started at [4], time [5]. Returns the claimed rows in no
@@ -60,6 +69,7 @@ type ClaimJob struct {
 type Claim struct {
 	Free  int            // at most so many
 	Lease time.Duration  // how long the tasks are the worker's, unless a beat renews it
+	Idle  bool           // the worker runs nothing: it can take a suspect, which runs alone
 	Limit map[string]int // at most so many of these queues; nil: any queue; a queue that is not named: none of it
 }
 
@@ -67,14 +77,65 @@ type Claim struct {
 type claimer struct {
 	worker string
 	jobs   []ClaimJob
-	text   string   // claimTasks with an arm for each job
-	last   string   // the queue that was served first the last time
-	names  []string // the queues that had pending tasks when they were last listed; nil: list them
+	text   string               // claimTasks with an arm for each job
+	alone  string               // the same for suspects
+	last   string               // the queue that was served first the last time
+	since  map[string]time.Time // the queues in which suspects of these jobs waited when that was last looked at, and since when
+	names  []string             // the queues that had pending tasks when they were last listed; nil: list them
 }
 
 func newClaimer(worker string, jobs []ClaimJob) *claimer {
-	arms := strings.TrimSuffix(strings.Repeat(claimArm+" UNION ALL ", len(jobs)), " UNION ALL ")
-	return &claimer{worker: worker, jobs: jobs, text: fmt.Sprintf(claimTasks, arms)}
+	text := func(arm string) string {
+		return fmt.Sprintf(claimTasks, strings.TrimSuffix(strings.Repeat(arm+" UNION ALL ", len(jobs)), " UNION ALL "))
+	}
+	return &claimer{worker: worker, jobs: jobs, text: text(claimArm), alone: text(suspectArm)}
+}
+
+// suspectPatience is how long a suspect waits for an idle worker before busy ones take nothing more, so that one of them becomes it.
+const suspectPatience = 30 * time.Second
+
+// look takes note of where suspects wait that c could run.
+func (t *tx) look(c *claimer) error {
+	var rows []struct {
+		Queue     string `db:"queue"`
+		Job       string `db:"job"`
+		UpdatedAt number `db:"updated_at"`
+	}
+	c.since = nil
+	if err := t.list(&rows, selectSuspects); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if !slices.ContainsFunc(c.jobs, func(j ClaimJob) bool { return j.Job == r.Job }) {
+			continue
+		}
+		if c.since == nil {
+			c.since = map[string]time.Time{}
+		}
+		if at, known := c.since[r.Queue]; !known || r.UpdatedAt.time().Before(at) {
+			c.since[r.Queue] = r.UpdatedAt.time()
+		}
+	}
+	return nil
+}
+
+// suspect takes one suspect for an idle worker. For a busy one, over says that it should take nothing.
+func (t *tx) suspect(c *claimer, ask Claim, queues []string, now time.Time) (claimed []jobs.Task, over bool, err error) {
+	for _, queue := range queues {
+		since, waits := c.since[queue]
+		if most, limited := ask.Limit[queue]; !waits || limited && most <= 0 {
+			continue
+		}
+		if !ask.Idle {
+			over = over || now.Sub(since) >= suspectPatience
+			continue
+		}
+		if claimed, err = t.claimQueue(c, c.alone, queue, 1, ask.Lease, now); len(claimed) > 0 || err != nil {
+			return claimed, true, err
+		}
+		delete(c.since, queue)
+	}
+	return nil, over, nil
 }
 
 // dueMost is how many thousands of tasks become pending or expire in one turn: others wait for the lock.
@@ -128,6 +189,11 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) ([]jobs.Task, error) {
 		return nil, err
 	}
 	c.last = queues[0]
+	if len(c.since) > 0 {
+		if claimed, over, err := t.suspect(c, ask, queues, now); over || err != nil {
+			return claimed, err
+		}
+	}
 	var claimed []jobs.Task
 	taken := map[string]int{}
 	for pass := range 2 { // first a fair share for each queue, then what is left for those that have more
@@ -142,7 +208,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) ([]jobs.Task, error) {
 			if free <= 0 {
 				continue
 			}
-			batch, err := t.claimQueue(c, queue, free, ask.Lease, now)
+			batch, err := t.claimQueue(c, c.text, queue, free, ask.Lease, now)
 			if err != nil {
 				return nil, err
 			}
@@ -187,14 +253,14 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 	return slices.Concat(queues[next:], queues[:next]), nil
 }
 
-func (t *tx) claimQueue(c *claimer, queue string, free int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
+func (t *tx) claimQueue(c *claimer, text, queue string, free int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	args := make([]any, 0, 3*len(c.jobs)+5)
 	for _, job := range c.jobs {
 		args = append(args, int64(max(job.MaxAttempts, 1)), queue, job.Job)
 	}
 	ms := now.UnixMilli()
 	args = append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms)
-	claimed, err := t.claimRows(c.text, args)
+	claimed, err := t.claimRows(text, args)
 	if err != nil {
 		return nil, err
 	}
@@ -266,6 +332,9 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 			w.claimer.names = nil
 			if done.NextDue, err = t.due(turn.Now); err != nil {
 				return fmt.Errorf("promote tasks: %w", err)
+			}
+			if err = t.look(w.claimer); err != nil {
+				return fmt.Errorf("look for suspects: %w", err)
 			}
 		}
 		if done.Claimed, err = t.claim(w.claimer, turn.Claim, turn.Now); err != nil {

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -64,6 +65,14 @@ func (d *DB) Path() string { return d.path }
 
 // Dir returns the directory beside the file that holds what belongs to it, such as result files: PATH.d.
 func (d *DB) Dir() string { return d.path + ".d" }
+
+// MakeDir makes Dir if it is missing: it comes with the file, but a copy of the file may have been made without it.
+func (d *DB) MakeDir() error {
+	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fileProblem(err, d.Dir())
+	}
+	return nil
+}
 
 // Created says whether this Open made the file.
 func (d *DB) Created() bool { return d.created }

@@ -32,6 +32,9 @@ const selectClaim = `SELECT ` + taskColumns + ` FROM tasks WHERE id = ? AND gene
 // selectLost is selectClaim for a lease that still is [4].
 const selectLost = selectClaim + ` AND lease_expires_at = ?`
 
+// selectClaims reads the running tasks of worker [1]. Index: tasks_running.
+const selectClaims = `SELECT ` + taskColumns + ` FROM tasks WHERE worker_id = ? AND state = 'running' ORDER BY id`
+
 // ClaimID names one claim of a task: its later writes carry both numbers.
 type ClaimID struct {
 	ID           int64 `db:"id"`
@@ -129,34 +132,52 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 	return leases, explain(err, w.db.path)
 }
 
-// Reap records the loss of claims whose worker is dead or hung: each becomes pending, failed or cancelled, as jobs.Next says. A
+// Reap records the loss of claims whose lease has run out: each becomes pending, failed or cancelled, as jobs.Next says. A
 // claim that was renewed or finished since it was seen is left alone. It returns how many were reaped.
-func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (int, error) {
-	reaped := 0
-	err := w.db.update(ctx, normal, func(t *tx) error {
+func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (reaped int, err error) {
+	err = w.db.update(ctx, normal, func(t *tx) error {
 		reaped = 0
-		counts := map[count]int{}
 		for _, l := range lost {
 			var rows []row
 			if err := t.list(&rows, selectLost, l.ID, l.GenerationID, l.WorkerID, l.ExpiresAt); err != nil {
 				return err
 			}
-			if len(rows) == 0 {
-				continue
-			}
-			task := rows[0].task()
-			f := Finish{Task: task, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
-				Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
-			done, _, err := t.finishOne(l.WorkerID, &f, now)
+			n, err := t.lose(l.WorkerID, rows, now)
 			if err != nil {
 				return err
 			}
-			if done.Change.State.Finished() {
-				counts[count{task.Queue, done.Change.State}]++
-			}
-			reaped++
+			reaped += n
 		}
-		return t.count(counts, now)
+		return nil
 	})
 	return reaped, err
+}
+
+// ReapDead records the loss of all that a worker had in hand, and its end. The caller has proof that its process is dead, and
+// with it every process of its tasks. It returns how many were reaped.
+func (w *Worker) ReapDead(ctx context.Context, worker string, now time.Time) (reaped int, err error) {
+	err = w.db.update(ctx, normal, func(t *tx) error {
+		var rows []row
+		if err := t.list(&rows, selectClaims, worker); err != nil {
+			return err
+		}
+		if reaped, err = t.lose(worker, rows, now); err != nil {
+			return err
+		}
+		_, err := t.exec(loseWorker, now.UnixMilli(), worker)
+		return err
+	})
+	return reaped, err
+}
+
+// lose records the loss of running tasks of worker, and counts those that ended by it.
+func (t *tx) lose(worker string, rows []row, now time.Time) (int, error) {
+	list := make([]Finish, len(rows))
+	for i := range rows {
+		task := rows[i].task()
+		list[i] = Finish{Task: task, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
+			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
+	}
+	_, err := t.finish(worker, list, now)
+	return len(rows), err
 }

@@ -1,19 +1,17 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/google/uuid"
 )
 
 // insertWorker registers a start of a worker; values as in the schema.
-const insertWorker = `INSERT INTO workers (id, name, host, boot_id, pid, user, version, slots, queues, jobs, state, lease, started_at, beat_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)`
+const insertWorker = `INSERT INTO workers (id, name, host, boot_id, pid, pid_namespace, user, uid, version, slots, queues, jobs, state,
+	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)`
 
 // touchWorker is the sign of life of worker [2] at [1].
 const touchWorker = `UPDATE workers SET beat_at = ? WHERE id = ?`
@@ -21,6 +19,15 @@ const touchWorker = `UPDATE workers SET beat_at = ? WHERE id = ?`
 const drainWorker = `UPDATE workers SET state = 'draining' WHERE id = ?`
 
 const endWorker = `UPDATE workers SET ended_at = ?, beat_at = ? WHERE id = ?`
+
+// loseWorker notes at [1] that worker [2] is dead. When it was last seen alive stays as it is.
+const loseWorker = `UPDATE workers SET ended_at = ? WHERE id = ? AND ended_at IS NULL`
+
+// selectOwners lists the workers but [1] that have not said goodbye, or left running tasks behind. Indexes: workers_live, tasks_running.
+const selectOwners = `SELECT id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM tasks WHERE worker_id = workers.id AND state = 'running') AS busy
+FROM workers WHERE ended_at IS NULL AND id <> ?1
+UNION ALL SELECT id, host, boot_id, pid, pid_namespace, uid, 1 FROM workers
+WHERE id IN (SELECT worker_id FROM tasks WHERE state = 'running' AND worker_id <> ?1) AND ended_at IS NOT NULL`
 
 // selectWorkers lists the workers that have not said goodbye and were seen since [1]. Index: workers_live.
 const selectWorkers = `SELECT id, name, host, pid, user, version, slots, queues, jobs, state, lease, started_at, beat_at,
@@ -34,7 +41,9 @@ type WorkerInfo struct {
 	Host      string
 	BootID    string
 	PID       int
+	Namespace string // of the pid
 	User      string
+	UID       int
 	Version   string
 	Slots     int
 	Queues    []QueueMax // nil: all
@@ -62,17 +71,16 @@ type Worker struct {
 // ID returns the worker's id: random, never reused.
 func (w *Worker) ID() string { return w.id }
 
-// Register adds a worker that runs the tasks of jobs.
+// NewWorkerID returns an id for a worker: random, never used before.
+func NewWorkerID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// Register adds a worker that runs the tasks of jobs. Its id is from NewWorkerID; empty: a new one.
 func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*Worker, error) {
-	// Made with the file, but a copy of the file came without it.
-	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fileProblem(err, d.Dir())
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
+	if err := d.MakeDir(); err != nil {
 		return nil, err
 	}
-	w := &Worker{db: d, id: id.String(), claimer: newClaimer(id.String(), jobs)}
+	id := cmp.Or(info.ID, NewWorkerID())
+	w := &Worker{db: d, id: id, claimer: newClaimer(id, jobs)}
 	names := make([]string, len(jobs))
 	for i, job := range jobs {
 		names[i] = job.Job
@@ -91,8 +99,8 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*W
 	}
 	at := info.StartedAt.UnixMilli()
 	return w, d.update(ctx, normal, func(t *tx) error {
-		_, err := t.exec(insertWorker, w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.User, info.Version,
-			int64(info.Slots), queues, string(jobList), millis(info.Lease), at, at)
+		_, err := t.exec(insertWorker, w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.Namespace, info.User,
+			int64(info.UID), info.Version, int64(info.Slots), queues, string(jobList), millis(info.Lease), at, at)
 		return err
 	})
 }
@@ -113,6 +121,24 @@ func (w *Worker) End(ctx context.Context, now time.Time) error {
 		_, err := t.exec(endWorker, now.UnixMilli(), now.UnixMilli(), w.id)
 		return err
 	})
+}
+
+// Owner is a worker that may have died with tasks in hand.
+type Owner struct {
+	ID        string `db:"id"`
+	Host      string `db:"host"`
+	BootID    string `db:"boot_id"`
+	PID       int    `db:"pid"`
+	Namespace string `db:"pid_namespace"` // of the pid; empty: not known
+	UID       int    `db:"uid"`           // -1: not known
+	Busy      bool   `db:"busy"`          // it has running tasks
+}
+
+// Owners lists the other workers that have not said goodbye, or that did and left running tasks behind.
+func (w *Worker) Owners(ctx context.Context) ([]Owner, error) {
+	var owners []Owner
+	err := w.db.read.SelectContext(ctx, &owners, selectOwners, w.id)
+	return owners, explain(err, w.db.path)
 }
 
 // Workers lists the workers that have not said goodbye and were seen since then.

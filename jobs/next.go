@@ -81,6 +81,10 @@ func Next(t Task, o Outcome, now time.Time) Change {
 	}
 }
 
+// Suspect says whether a task may have killed its workers, and can be lost once more at most before it has failed. It runs alone in
+// its worker: so no neighbour fails by it, and it is told from neighbours that were only lost with it.
+func (t Task) Suspect() bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
+
 func (c Change) end(state State, reason Reason) Change {
 	c.State, c.Reason = state, reason
 	return c

@@ -86,10 +86,14 @@ func (c *command) run() (json.RawMessage, error) {
 	if stdin != nil {
 		defer stdin.Close()
 	}
-	if context.Cause(c.ctx) != nil {
-		return nil, context.Cause(c.ctx)
+	if cause := context.Cause(c.ctx); cause != nil { // stopped before it began
+		return nil, &troubleError{cause}
 	}
-	p, err := process.Start(process.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr})
+	c.e.mu.Lock()
+	deadline := c.deadline
+	c.e.mu.Unlock()
+	p, err := c.e.guard.start(c.ctx, process.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr},
+		c.claim, deadline)
 	if err != nil {
 		return nil, c.notStarted(path, err)
 	}
@@ -108,7 +112,9 @@ func (c *command) run() (json.RawMessage, error) {
 func (c *command) notStarted(path string, err error) error {
 	var dir *process.DirError
 	switch {
-	case process.Trouble(err):
+	case isLoss(err):
+		return err
+	case process.Trouble(err), errors.Is(err, process.ErrRefused):
 		return &troubleError{err}
 	case errors.As(err, &dir):
 		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))
@@ -153,7 +159,7 @@ func (c *command) path(name string) (string, error) {
 }
 
 // wait lets the command run until it ends or its attempt is stopped: then TERM, and KILL after kill_after.
-func (c *command) wait(p *process.Process) (process.Exit, error) {
+func (c *command) wait(p *process.Child) (process.Exit, error) {
 	ended := make(chan struct{})
 	var exit process.Exit
 	var err error
@@ -170,12 +176,12 @@ func (c *command) wait(p *process.Process) (process.Exit, error) {
 	return exit, err
 }
 
-func (c *command) end(p *process.Process, ended <-chan struct{}) {
+func (c *command) end(p *process.Child, ended <-chan struct{}) {
 	select {
 	case <-c.kill:
 	default:
 		if c.task.KillAfter > 0 {
-			_ = p.Terminate() // it may have ended; then there is nothing to do
+			_ = p.Terminate(c.task.KillAfter) // it may have ended; then there is nothing to do
 			timer := time.NewTimer(c.task.KillAfter)
 			defer timer.Stop()
 			select {

@@ -2,6 +2,9 @@
 //
 //	var SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8))
 //
+//	if runner.Guardian() { // first in main
+//		return
+//	}
 //	r, err := runner.Open(ctx, "app.db", runner.Options{Concurrency: 4})
 //	r.Register(SendEmail.Handler(mailer.Send), runner.Commands(runner.CommandOptions{}))
 //	task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute)))
@@ -13,4 +16,8 @@
 // a goroutine (execute.go). Beside the loop, heartbeats renew the leases (heartbeat.go) and the reaper takes over tasks of workers
 // that are gone (reap.go). Nothing polls the table: the loop looks when this process has enqueued something, when
 // another has committed (wake.go), and when the next scheduled task is due.
+//
+// Each worker holds a liveness lock (lock.go), by which others know at once that it is dead. Its commands are children of its
+// guardian (guardian.go), a second process of the same program, which kills all of them when the worker goes or loses its leases.
+// So a program that registers Commands begins its main with Guardian; workers of functions only have none.
 package runner

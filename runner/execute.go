@@ -23,6 +23,8 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	output *capture // of commands
 
+	deadline time.Time // of its processes, unless a heartbeat moves it; under e.mu
+
 	kill     chan struct{} // closed: a command is to be killed without further grace
 	killOnce sync.Once
 	fenced   atomic.Bool // the task is no longer ours: nothing of it is written
@@ -110,6 +112,8 @@ func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
 		return o
 	}
 	switch cause := context.Cause(a.ctx); {
+	case isLoss(err) && (cause == nil || errors.Is(cause, jobs.ErrShutdown)):
+		o.Reason, o.Error = jobs.ReasonLost, err.Error()
 	case errors.Is(cause, jobs.ErrTimeout):
 		o.Reason, o.Error = jobs.ReasonTimeout, fmt.Sprintf("ran for longer than %v", a.timeout())
 	case errors.Is(cause, jobs.ErrCancelled):
@@ -160,7 +164,7 @@ func (a *attempt) finish() db.Finish {
 	return f
 }
 
-// troubleError says that a command could not be started for want of processes, memory or descriptors.
+// troubleError says that a command was not started: for want of processes, memory or descriptors, or because it is too late.
 type troubleError struct{ err error }
 
 func (e *troubleError) Error() string { return e.err.Error() }

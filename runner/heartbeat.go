@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/process"
 	"example.com/runner/jobs"
 )
 
@@ -23,6 +24,10 @@ func (e *engine) heartbeat() {
 		case <-ticker.C:
 		}
 		e.beat(lease)
+		e.checkLock()
+		if e.r.options.OwnProcess || e.info.PID == 1 {
+			process.BuryAdopted()
+		}
 		if now().Sub(e.lastBeat()) >= lease-margin {
 			e.mu.Lock()
 			if len(e.running) > 0 {
@@ -59,9 +64,18 @@ func (e *engine) beat(lease time.Duration) {
 	for _, claim := range owned {
 		kept[claim] = true
 	}
+	deadline := e.deadline(sent)
+	if e.guard != nil {
+		defer func() { e.guard.beat(owned, deadline) }() // without the mutex, since it may have to wait
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.confirmed = sent
+	for _, claim := range owned {
+		if a := e.running[claim]; a != nil {
+			a.deadline = deadline
+		}
+	}
 	for _, claim := range claims {
 		// What has ended meanwhile is in running until its end is written: that write may have come before this one.
 		if a := e.running[claim]; a != nil && !kept[claim] && !a.over.Load() {

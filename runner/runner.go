@@ -53,6 +53,13 @@ type Options struct {
 	// Name is what people read as the worker's name. Defaults to HOST:PID.
 	Name string
 
+	// GuardianPath names an installed program that begins with Guardian, such as runner itself, in the same version as this
+	// package; it guards commands in place of this program. Defaults to this program, which must call Guardian.
+	GuardianPath string
+	// OwnProcess says that this process does nothing but this work. Work then makes it the keeper of processes that outlive
+	// their parents, and lets commands read nothing of it. Defaults to false: Work leaves the process as it is. Linux only.
+	OwnProcess bool
+
 	noWatch bool // tests with fake time: a goroutine that waits for the system would stop the clock
 }
 

@@ -10,9 +10,11 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/process"
 	"example.com/runner/jobs"
 )
 
@@ -68,7 +70,12 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 type engine struct {
 	r          *Runner
 	log        *slog.Logger
+	info       db.WorkerInfo
 	worker     *db.Worker
+	lock       *process.Lock // nil where the system has none
+	lockLost   atomic.Int32  // what became of the lock's file
+	guard      *guard        // nil: no commands
+	reaper     *reaper
 	slots      int
 	limit      map[string]int // of each queue; nil: all queues
 	untilEmpty bool
@@ -77,11 +84,15 @@ type engine struct {
 	stopped    chan struct{} // closed when the loop is over
 	beside     sync.WaitGroup
 
+	failing chan struct{} // closed when the work cannot go on: it drains
+
 	mu        sync.Mutex
 	running   map[db.ClaimID]*attempt
 	confirmed time.Time // when the last beat was sent that came through: leases last from there
+	failure   error     // why failing is closed
 
 	// The rest belongs to the loop.
+	alone     int           // suspects that run: nothing runs beside one
 	unsettled []*attempt    // ended, and not yet written
 	nextDue   time.Time     // of what is known to be scheduled
 	look      bool          // somebody else may have changed something
@@ -103,7 +114,7 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	e := &engine{r: r, log: r.log, slots: o.Concurrency, untilEmpty: untilEmpty, environ: commandEnviron(os.Environ()),
-		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
+		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
 	if o.Queues != nil {
 		e.limit = map[string]int{}
 		for _, q := range o.Queues {
@@ -119,11 +130,34 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 	for _, job := range slices.Sorted(maps.Keys(r.handlers)) {
 		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: r.handlers[job].MaxAttempts})
 	}
-	info := db.WorkerInfo{Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), User: r.user(), Version: Version,
-		Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), Namespace: pidNamespace(),
+		User: r.user(), UID: os.Getuid(), Version: Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+	e.reaper = newReaper(e)
 	var err error
-	e.worker, err = r.store.Register(ctx, info, claimed)
-	return e, err
+	if _, commands := r.handlers[jobs.CommandJob]; commands {
+		if e.guard, err = newGuard(e); err != nil {
+			return nil, err
+		}
+	}
+	if e.lock, err = r.newLock(e.info.ID); err != nil { // before anybody can read of this worker
+		return nil, err
+	}
+	if e.worker, err = r.store.Register(ctx, e.info, claimed); err != nil {
+		e.unlock(true)
+		return nil, err
+	}
+	return e, nil
+}
+
+// unlock lets the liveness lock go. Its file stays when something may be left behind: whoever takes the lock looks after that.
+func (e *engine) unlock(clean bool) {
+	if e.lock == nil {
+		return
+	}
+	if clean {
+		_ = e.lock.Remove() // a stray file is removed by the next start
+	}
+	_ = e.lock.Close()
 }
 
 // run is the life of a Work: until ctx ends, then a drain, which the end of aborted cuts off.
@@ -131,27 +165,49 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	write := context.WithoutCancel(ctx) // writes are never cut off by the end of the work
 	notices, unsubscribe := e.r.wake.subscribe(ctx)
 	defer unsubscribe()
+	if e.r.options.OwnProcess {
+		if err := process.Dedicate(); err != nil {
+			e.log.Warn("cannot keep processes that outlive their parents", "err", err)
+		}
+		if e.guard != nil {
+			e.beside.Go(func() { _, _ = e.guard.get() }) // its error ends the work
+		}
+	}
+	e.reaper.start()
 	e.beside.Go(e.heartbeat)
-	e.beside.Go(e.reap)
+	e.beside.Go(e.reaper.run)
 	err := e.loop(ctx, write, notices, aborted)
 	close(e.stopped)
 	e.beside.Wait()
-	if end := e.worker.End(write, now()); end != nil && err == nil {
-		err = end
+	clean := len(e.running) == 0
+	if e.guard != nil && !e.guard.close() {
+		clean = false
 	}
+	if clean { // else it is for others to find out: whoever takes the lock
+		if end := e.worker.End(write, now()); end != nil {
+			clean = false
+			if err == nil {
+				err = end
+			}
+		}
+	}
+	e.unlock(clean)
 	e.log.Info("stopped", "finished", e.finished, "released", e.released)
 	return err
 }
 
 func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, aborted <-chan struct{}) error {
 	var grace, abandon <-chan time.Time
-	draining := ctx.Done()
+	draining, failing := ctx.Done(), e.failing
 	stopping := false // nothing is started any more
 	e.look, e.more = true, true
 	e.ready()
 	for {
-		if !stopping && ctx.Err() != nil {
-			stopping, draining = true, nil
+		if !stopping && (ctx.Err() != nil || e.failed() != nil) {
+			stopping, draining, failing = true, nil, nil
+			if err := e.failed(); err != nil {
+				e.log.Error("the work cannot go on", "err", err)
+			}
 			e.log.Info("draining", "running", len(e.running), "grace", max(e.r.options.Grace, 0))
 			e.beside.Go(func() {
 				if err := e.worker.Drain(write); err != nil {
@@ -186,13 +242,14 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 		case <-timer.C:
 			e.look, e.more = true, true
 		case <-draining:
+		case <-failing:
 		case <-grace:
 			grace = nil
 			abandon = time.After(e.stopAll(jobs.ErrShutdown, false))
 		case <-aborted:
 			aborted, grace = nil, nil
 			abandon = time.After(min(e.stopAll(jobs.ErrShutdown, true), abortWait))
-			stopping, draining = true, nil
+			stopping, draining, failing = true, nil, nil
 		case <-abandon:
 			abandon = nil
 			e.abandonAll()
@@ -213,10 +270,31 @@ func (e *engine) verdict(aborted <-chan struct{}) error {
 	if aborted == nil {
 		return jobs.ErrShutdown
 	}
-	return nil
+	return e.failed()
 }
 
-func (e *engine) free() int { return e.slots - len(e.running) }
+// fail makes the work drain and end with err. The first error counts.
+func (e *engine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failure == nil {
+		e.failure = err
+		close(e.failing)
+	}
+}
+
+func (e *engine) failed() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failure
+}
+
+func (e *engine) free() int {
+	if e.alone > 0 {
+		return 0
+	}
+	return e.slots - len(e.running)
+}
 
 func (e *engine) idle() bool { return len(e.running) == 0 && len(e.unsettled) == 0 }
 
@@ -269,17 +347,25 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 		settled = append(settled, a)
 	}
 	e.unsettled = settled
+	slots, alone := e.slots-len(e.running)+len(settled), e.alone // when the settled ones are gone
+	for _, a := range settled {
+		if a.task.Suspect() {
+			alone--
+		}
+	}
 	sent := now()
 	free := 0
-	beating := sent.Sub(e.lastBeat()) < o.Lease/2
+	beating := sent.Sub(e.lastBeat()) < o.Lease/2 && e.lockLost.Load() != lockReplaced
 	if !stopping && beating { // a worker whose beats fail takes nothing more
-		free = e.free() + len(settled)
+		if free = slots; alone > 0 {
+			free = 0
+		}
 	}
 	look := e.look || !e.nextDue.IsZero() && !e.nextDue.After(sent)
 	done, err := e.worker.Turn(ctx, db.Turn{Now: sent, Finish: finish, Look: look,
-		Claim: db.Claim{Free: free, Lease: o.Lease, Limit: e.room(settled)}})
+		Claim: db.Claim{Free: free, Idle: slots == e.slots, Lease: o.Lease, Limit: e.room(settled)}})
 	if err != nil {
-		return e.failed(err)
+		return e.refused(err)
 	}
 	e.pause, e.failures = 0, 0
 	e.unsettled = e.unsettled[:0]
@@ -295,6 +381,9 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 		}
 	}
 	e.more = free > 0 && len(done.Claimed) == free
+	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
+		e.look, e.more = true, true // a suspect now, which the claim of this turn may not have known of
+	}
 	e.empty = look && free > 0 && len(done.Claimed) == 0
 	if !beating && !stopping && len(settled) == 0 { // the loop must not spin while beats fail
 		e.rest(firstPause)
@@ -302,8 +391,8 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	return e.start(ctx, done.Claimed, sent)
 }
 
-// failed decides what an error of a turn means. Whatever it was, the finishes are kept and written again: that is safe.
-func (e *engine) failed(err error) error {
+// refused decides what an error of a turn means. Whatever it was, the finishes are kept and written again: that is safe.
+func (e *engine) refused(err error) error {
 	e.pause = min(max(2*e.pause, firstPause), longestPause)
 	e.rest(e.pause)
 	if errors.Is(err, jobs.ErrBusy) || errors.Is(err, jobs.ErrFull) || errors.Is(err, jobs.ErrUnknown) {
@@ -342,30 +431,42 @@ func (e *engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time)
 		if err := e.worker.Sync(ctx, sent); err != nil {
 			e.log.Warn("cannot sync a claim", "err", err)
 			for _, task := range claimed {
-				e.unsettled = append(e.unsettled, e.add(task).notStarted())
+				e.unsettled = append(e.unsettled, e.add(task, sent).notStarted())
 			}
-			return e.failed(err)
+			return e.refused(err)
 		}
 	}
 	for _, task := range claimed {
-		a := e.add(task)
+		a := e.add(task, sent)
 		a.begin()
 	}
 	return nil
 }
 
-func (e *engine) add(task jobs.Task) *attempt {
+func (e *engine) add(task jobs.Task, sent time.Time) *attempt {
 	a := newAttempt(e, task)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	a.deadline = e.deadline(sent)
 	e.running[a.claim] = a
+	if task.Suspect() {
+		e.alone++
+	}
 	return a
+}
+
+// deadline is when the processes of an attempt must be dead whose lease was renewed, or claimed, by a write that was sent then.
+func (e *engine) deadline(sent time.Time) time.Time {
+	return sent.Add(e.r.options.Lease - e.r.options.Lease/6)
 }
 
 // forget ends the life of an attempt in this process. done is nil when it was fenced before it could be written.
 func (e *engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
+	if a.task.Suspect() {
+		e.alone--
+	}
 	e.mu.Unlock()
 	a.cancel(nil)
 	switch {
@@ -376,7 +477,7 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 		e.released++
 		if a.trouble != nil {
 			e.rest(10 * firstPause) // the machine has no room: claim later
-			e.log.Warn("cannot start commands now, given back", "task", a.task.ID, "err", a.trouble)
+			e.log.Warn("not started, given back", "task", a.task.ID, "err", a.trouble)
 		}
 	default:
 		if done.Change.State == jobs.Pending {

@@ -164,13 +164,12 @@ func TestCancelStopsARunningCommand(t *testing.T) {
 func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	r := open(t, runner.Options{Grace: 10 * time.Millisecond})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	begun := filepath.Join(t.TempDir(), "begun")
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 60`, begun}}.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx) }()
-	if err := r.Changes(t.Context(), func() (bool, error) { return get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
-		t.Fatal(err)
-	}
+	soon(t, 30*time.Second, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func (s *store) worker(names ...string) *db.Worker {
 // claim takes a turn of w that looks for what is due and claims up to n tasks.
 func (s *store) claim(w *db.Worker, n int) []jobs.Task {
 	s.Helper()
-	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: n, Lease: lease}}))(s).Claimed
+	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: n, Idle: true, Lease: lease}}))(s).Claimed
 }
 
 // one claims the one task that w can have.

@@ -23,6 +23,10 @@
 //
 // Only Linux is tested with every change; the others are compiled.
 //
+// On Linux a worker has its commands started by a guardian, a process that outlives it for as long as it takes to kill them
+// (guardian.go). Elsewhere they are started directly, and those of a killed worker live on until its leases have run out and
+// beyond: nothing finds them.
+//
 // The package knows paths, pids and signals, and nothing of what a command is run for.
 package process
 
@@ -76,37 +80,53 @@ type Process struct {
 // Errors keep what the system said: errors.Is finds ENOENT, EACCES, ENOEXEC and the like (on Windows fs.ErrNotExist
 // and fs.ErrPermission). A *DirError means that Dir was the culprit; Trouble tells whether the machine was.
 func Start(c Command) (*Process, error) {
+	files, done, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	env := c.Env
+	if env == nil {
+		env = []string{} // nil would be the caller's
+	}
+	p, err := start(c.Path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files})
+	return p, c.explain(err)
+}
+
+// files returns the descriptors of the child, and what to call when it has them.
+func (c *Command) files() ([]*os.File, func(), error) {
 	if len(c.Argv) == 0 {
-		return nil, &os.PathError{Op: "start", Path: c.Path, Err: syscall.EINVAL}
+		return nil, nil, &os.PathError{Op: "start", Path: c.Path, Err: syscall.EINVAL}
 	}
 	files := []*os.File{c.Stdin, c.Stdout, c.Stderr}
+	done := func() {}
 	if slices.Contains(files, nil) {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		defer null.Close()
+		done = func() { _ = null.Close() }
 		for i, f := range files {
 			files[i] = cmp.Or(f, null)
 		}
 	}
 	for _, f := range files {
 		if f.Fd() == ^uintptr(0) { // closed: the child would start without this descriptor, and its first file take its place
-			return nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
+			done()
+			return nil, nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
 		}
 	}
-	env := c.Env
-	if env == nil {
-		env = []string{} // nil would be the caller's
-	}
-	p, err := start(c.Path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files})
+	return files, done, nil
+}
+
+// explain says that the directory was the culprit, if it was: the child reports a number and not which call failed.
+func (c *Command) explain(err error) error {
 	if err != nil && c.Dir != "" && !Trouble(err) {
-		// The child reports a number and not which call failed, so look at the directory.
 		if err := checkDir(c.Dir); err != nil {
-			return nil, &DirError{Dir: c.Dir, Err: err}
+			return &DirError{Dir: c.Dir, Err: err}
 		}
 	}
-	return p, err
+	return err
 }
 
 // checkDir tells why a process could not make dir its working directory; nil if it could.

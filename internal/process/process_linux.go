@@ -1,11 +1,10 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"os"
-	"strconv"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -83,23 +82,10 @@ func sweep(sid int) int {
 // members returns the processes of the session sid without its leader, and none if /proc cannot be read. It asks
 // getsid for each process, because reading its stat costs forty times as much.
 func members(sid int) []int {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer proc.Close()
-	names, _ := proc.Readdirnames(-1)
-	var pids []int
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == sid {
-			continue
-		}
-		if s, err := unix.Getsid(pid); err == nil && s == sid {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return slices.DeleteFunc(processes(), func(pid int) bool {
+		s, err := unix.Getsid(pid)
+		return pid == sid || err != nil || s != sid
+	})
 }
 
 // killMember kills pid if it is still in the session sid, else returns ESRCH. The handle is opened before the second
@@ -121,10 +107,6 @@ func killMember(pid, sid int) error {
 
 // running tells a living process from a zombie, whose parent has not waited for it yet.
 func running(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")) // the name may hold anything
-	return len(rest) > 0 && rest[0] != 'Z' && rest[0] != 'X'
+	field := statOf(pid)
+	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'
 }

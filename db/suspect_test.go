@@ -1,0 +1,69 @@
+package db
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+func TestSuspectsRunAlone(t *testing.T) {
+	d, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), Options{Create: true, Normal: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	w, err := d.Register(t.Context(), WorkerInfo{}, []ClaimJob{{"command", 1}, {"other", 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	add := func(job string, losses, most, priority int) {
+		err := d.update(t.Context(), normal, func(t *tx) error {
+			_, err := t.exec(`INSERT INTO tasks (generation_id, job, state, losses, max_losses, priority, updated_at) VALUES (1, ?, 'pending', ?, ?, ?, ?)`,
+				job, int64(losses), int64(most), int64(priority), now.UnixMilli())
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("command", 0, 3, 5) // 1
+	add("command", 1, 3, 5) // 2: lost once of three
+	add("other", 2, 3, 5)   // 3: suspect
+	add("command", 1, 1, 9) // 4: suspect, first by its priority
+	add("nobody's", 2, 3, 9)
+	add("command", 0, 0, 4) // 6: at most once
+	add("command", 0, 1, 4) // 7
+	turn := func(at time.Time, free int, idle, look bool, want ...int64) {
+		t.Helper()
+		done, err := w.Turn(t.Context(), Turn{Now: at, Look: look, Claim: Claim{Free: free, Idle: idle, Lease: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]int64, len(done.Claimed))
+		for i, task := range done.Claimed {
+			got[i] = task.ID
+			if task.Suspect() != (len(want) == 1 && (want[0] == 3 || want[0] == 4)) {
+				t.Errorf("%+v", task)
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("claimed %v, want %v", got, want)
+		}
+		for i := range got {
+			if got[i] != want[i] {
+				t.Fatalf("claimed %v, want %v", got, want)
+			}
+		}
+	}
+	turn(now, 1, false, true, 1)                          // busy: the others first
+	turn(now.Add(31*time.Second), 1, false, true)         // but not for ever
+	turn(now.Add(31*time.Second), 4, true, true, 4)       // idle: alone, by priority
+	turn(now.Add(31*time.Second), 4, true, false, 3)      //
+	turn(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // nobody's keeps no one from working
+	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); s.Suspect() {
+		t.Error("nothing was lost yet")
+	}
+}

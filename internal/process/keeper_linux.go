@@ -1,0 +1,367 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Guardian is the worker's end of a guardian process. Its methods are safe for use by many goroutines.
+type Guardian struct {
+	options GuardianOptions
+	process *os.Process
+	socket  *net.UnixConn
+	leaving atomic.Bool   // Close was called
+	dead    chan struct{} // closed when its process is
+	done    chan struct{} // closed when all of its commands are dead, too
+
+	asked, answered atomic.Int64
+
+	sending sync.Mutex
+
+	mu       sync.Mutex
+	children map[Key]*Child // started or asked for, and not ended
+	gone     bool           // nothing can be started any more
+}
+
+// Child is a command that was started by a guardian. Its methods are safe for use by many goroutines.
+type Child struct {
+	g     *Guardian
+	key   Key
+	pid   int
+	born  chan reply    // buffered: started or refused
+	ended chan struct{} // closed when exit and err are set
+	exit  Exit
+	err   error
+}
+
+// StartGuardian starts a guardian process and returns when it is ready.
+func StartGuardian(o GuardianOptions) (*Guardian, error) {
+	g := &Guardian{options: o, dead: make(chan struct{}), done: make(chan struct{}), children: map[Key]*Child{}}
+	if err := g.launch(); err != nil {
+		return nil, fmt.Errorf("start the guardian: %w", err)
+	}
+	if err := g.hello(); err != nil {
+		_ = g.process.Kill() // it may be dead
+		_, _ = g.process.Wait()
+		_ = g.socket.Close()
+		return nil, fmt.Errorf("start the guardian: %w", err)
+	}
+	go g.receive()
+	return g, nil
+}
+
+func (g *Guardian) launch() error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("socketpair", err)
+	}
+	mine, theirs := os.NewFile(uintptr(pair[0]), "guardian"), os.NewFile(uintptr(pair[1]), "guardian")
+	defer mine.Close()
+	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	conn, err := net.FileConn(mine)
+	if err != nil {
+		return err
+	}
+	g.socket = conn.(*net.UnixConn) // as it was made
+	path := g.options.Path
+	if path == "" {
+		path = "/proc/self/exe" // the program that runs, even if another has been put in its place
+	}
+	g.process, err = os.StartProcess(path, []string{os.Args[0], guardianWord, g.options.Worker}, &os.ProcAttr{Dir: "/", Env: []string{},
+		Files: []*os.File{null, null, os.Stderr, theirs, g.options.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
+	if err != nil {
+		_ = g.socket.Close()
+		return err
+	}
+	guardians.Store(g.process.Pid, true)
+	return nil
+}
+
+// guardians are the pids of this process's children that it waits for by itself.
+var guardians sync.Map
+
+// hello reads the first message, which tells that the process is a guardian of this version.
+func (g *Guardian) hello() error {
+	if err := g.socket.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
+		return err
+	}
+	var r reply
+	if err := g.next(&r); err != nil {
+		return fmt.Errorf("it said no hello, does its main begin with runner.Guardian? %w", err)
+	}
+	if r.Op != opHello || r.Protocol != protocol || r.Version != g.options.Version {
+		return fmt.Errorf("it is of version %q, protocol %d, not %q, %d", r.Version, r.Protocol, g.options.Version, protocol)
+	}
+	return g.socket.SetReadDeadline(time.Time{})
+}
+
+func (g *Guardian) next(r *reply) error {
+	var header [4]byte
+	for n := 0; n < len(header); {
+		k, err := g.socket.Read(header[n:])
+		if err != nil {
+			return err
+		}
+		n += k
+	}
+	return readBody(g.socket, header, r)
+}
+
+// receive hands replies on until the guardian is gone, and sees to what it leaves then.
+func (g *Guardian) receive() {
+	for {
+		var r reply
+		if g.next(&r) != nil {
+			break
+		}
+		g.handle(r)
+	}
+	_ = g.process.Kill() // it may be dead; what no longer talks must not start anything
+	_, _ = g.process.Wait()
+	guardians.Delete(g.process.Pid)
+	_ = g.socket.Close()
+	close(g.dead)
+	g.mu.Lock()
+	g.gone = true
+	g.mu.Unlock()
+	if g.options.Lock.Mark() != Clean {
+		g.clear()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.children {
+		c.err = ErrLost
+		close(c.ended)
+		c.born <- reply{Op: opExited}
+	}
+	clear(g.children)
+	close(g.done)
+}
+
+// clear kills what the dead guardian has left, and returns when there is nothing, or when Close gives up.
+func (g *Guardian) clear() {
+	for {
+		if g.options.Adopt {
+			killAdopted()
+		}
+		if Sweep(g.options.Worker, nil, g.options.Lock.Records()) {
+			_ = g.options.Lock.forget() // the next records are of a new guardian
+			_ = g.options.Lock.setMark(Clean)
+			return
+		}
+		if g.leaving.Load() {
+			return // the mark stays, and whoever takes the lock sweeps again
+		}
+	}
+}
+
+func (g *Guardian) handle(r reply) {
+	switch r.Op {
+	case opPong:
+		g.answered.Store(r.N)
+	case opStarted:
+		g.mu.Lock()
+		c := g.children[r.Key]
+		g.mu.Unlock()
+		if c != nil {
+			c.born <- r
+		}
+	case opRefused:
+		if c := g.drop(r.Key); c != nil {
+			c.born <- r
+		}
+	case opExited:
+		if c := g.drop(r.Key); c != nil && r.Exit != nil {
+			c.exit = *r.Exit
+			if r.By == byDeadline {
+				c.err = ErrDeadline
+			}
+			close(c.ended)
+		}
+	}
+}
+
+func (g *Guardian) drop(k Key) *Child {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.children[k]
+	delete(g.children, k)
+	return c
+}
+
+// Start is as the function Start, but the command is the guardian's child: it is killed at deadline unless Renew moves that, and
+// with the end of this process. k is the two numbers in its environment (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). If ctx ends
+// while it is being started, it is killed. Besides the errors of Start: ErrRefused if it was surely not started, and ErrLost.
+func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Time) (*Child, error) {
+	files, done, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	r := request{Op: opStart, Key: k, Path: []byte(c.Path), Argv: bytesOf(c.Argv), Env: bytesOf(c.Env), Dir: []byte(c.Dir), Deadline: clockAt(deadline)}
+	if !filepath.IsAbs(c.Dir) { // the guardian's own is /
+		here, err := os.Getwd()
+		if err != nil {
+			return nil, &DirError{Dir: ".", Err: err}
+		}
+		r.Dir = []byte(filepath.Join(here, c.Dir))
+	}
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	child := &Child{g: g, key: k, born: make(chan reply, 2), ended: make(chan struct{})}
+	if !g.add(child) {
+		return nil, fmt.Errorf("%w: the guardian is gone", ErrRefused)
+	}
+	switch err := g.send(r, unix.UnixRights(fds...)); {
+	case err == unix.E2BIG:
+		g.drop(k)
+		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
+	case err != nil: // the guardian has not read all of it, and so done nothing
+		g.drop(k)
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return child.birth(ctx, &c)
+}
+
+func (g *Guardian) add(c *Child) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.gone || g.children[c.key] != nil {
+		return false
+	}
+	g.children[c.key] = c
+	return true
+}
+
+// birth waits for the guardian's answer.
+func (c *Child) birth(ctx context.Context, cmd *Command) (*Child, error) {
+	var r reply
+	select {
+	case r = <-c.born:
+	case <-ctx.Done():
+		_ = c.Kill() // or the guardian is gone, and it with it
+		r = <-c.born
+	}
+	switch {
+	case r.Op == opStarted:
+		c.pid = r.Pid
+		return c, nil
+	case r.Op == opExited:
+		return nil, ErrLost
+	case r.Why == whyExec:
+		return nil, cmd.explain(&os.PathError{Op: "fork/exec", Path: cmd.Path, Err: unix.Errno(r.Errno)})
+	default:
+		return nil, fmt.Errorf("%w: %s", ErrRefused, r.Why)
+	}
+}
+
+// send writes a message whole, and the descriptors with its first byte. A guardian that does not take it is killed.
+func (g *Guardian) send(r request, rights []byte) error {
+	text, err := frame(r)
+	if err != nil {
+		return unix.E2BIG
+	}
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	err = g.socket.SetWriteDeadline(time.Now().Add(sendLimit))
+	if err == nil {
+		var n int
+		n, _, err = g.socket.WriteMsgUnix(text, rights, nil)
+		if err == nil && n < len(text) {
+			_, err = g.socket.Write(text[n:])
+		}
+	}
+	if err != nil {
+		_ = g.process.Kill() // half a message cannot be taken back
+	}
+	return err
+}
+
+// Renew moves the deadline of commands.
+func (g *Guardian) Renew(keys []Key, deadline time.Time) {
+	if len(keys) > 0 {
+		_ = g.send(request{Op: opRenew, Keys: keys, Deadline: clockAt(deadline)}, nil) // else it is dead, and they with it
+	}
+}
+
+// Ping asks for a sign of life. A guardian that has not answered the last two is stuck: it is killed.
+func (g *Guardian) Ping() {
+	if g.asked.Load()-g.answered.Load() >= 2 {
+		_ = g.process.Kill() // the end of its socket tells the rest
+		return
+	}
+	_ = g.send(request{Op: opPing, N: g.asked.Add(1)}, nil)
+}
+
+// Pid returns the guardian's process id.
+func (g *Guardian) Pid() int { return g.process.Pid }
+
+// Done is closed when the guardian is dead and nothing of its commands is left: then each of them has ended with ErrLost.
+func (g *Guardian) Done() <-chan struct{} { return g.done }
+
+// Close makes the guardian kill what is left and end, and returns when it has. A guardian that does not is killed.
+func (g *Guardian) Close() error {
+	g.leaving.Store(true)
+	_ = g.send(request{Op: opBye}, nil) // it may be dead
+	select {
+	case <-g.done:
+	case <-time.After(byeLimit):
+		_ = g.process.Kill()
+		<-g.done
+	}
+	if g.options.Lock.Mark() != Clean {
+		return errors.New("processes of commands do not die")
+	}
+	return nil
+}
+
+// Pid returns the process id of the leader, which is also the id of its group and session.
+func (c *Child) Pid() int { return c.pid }
+
+// Terminate asks the command to end, as Process.Terminate does; after a while, if that is not 0, the guardian kills it.
+func (c *Child) Terminate(after time.Duration) error {
+	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGTERM), After: after.Milliseconds()}, nil)
+}
+
+// Kill ends the whole command at once. It does not wait.
+func (c *Child) Kill() error {
+	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGKILL)}, nil)
+}
+
+// Wait waits until no process of the command is left, and returns how its leader ended. The error is ErrDeadline if the guardian
+// killed it at its deadline, and ErrLost if it died with its guardian.
+func (c *Child) Wait() (Exit, error) {
+	<-c.ended
+	return c.exit, c.err
+}
+
+func bytesOf(list []string) [][]byte {
+	out := make([][]byte, len(list))
+	for i, text := range list {
+		out[i] = []byte(text)
+	}
+	return out
+}
+
+// clockAt returns a time as CLOCK_MONOTONIC. The clock is read first: if this process is stopped in between, the result is too
+// early, and never too late.
+func clockAt(t time.Time) int64 {
+	at := monotonic()
+	return at + int64(time.Until(t))
+}

@@ -1,0 +1,111 @@
+//go:build unix
+
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	l, err := NewLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+	if _, err := NewLock(path); !errors.Is(err, os.ErrExist) {
+		t.Error("made twice:", err)
+	}
+	// As the guardian: a second descriptor of the same description.
+	fd, err := unix.Dup(int(l.file.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeLock(path); !errors.Is(err, ErrHeld) {
+		t.Error("taken while held:", err)
+	}
+	l.Close()
+	if _, err := TakeLock(path); !errors.Is(err, ErrHeld) {
+		t.Error("closing one descriptor freed it:", err)
+	}
+	unix.Close(fd)
+	l, err = TakeLock(path)
+	if err != nil || l.Mark() != Clean {
+		t.Fatal(err)
+	}
+	if intact, present := l.Intact(); !intact || !present {
+		t.Error("not intact")
+	}
+	late, err := os.OpenFile(path, os.O_RDWR, 0) // of a finder that opened the file in time, and asks for the lock too late
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if err := l.Remove(); err != nil {
+		t.Error(err)
+	}
+	if intact, present := l.Intact(); intact || present {
+		t.Error("intact without a file")
+	}
+	l.Close()
+	if intact, _ := (&Lock{late, path}).Intact(); intact {
+		t.Error("a removed lock passes for one")
+	}
+	if _, err := TakeLock(path); !errors.Is(err, ErrNoLock) {
+		t.Error(err)
+	}
+}
+
+func TestLockFollowsNoLinkAndWaitsForNoFifo(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(dir+"/fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "fifo"} {
+		if l, err := TakeLock(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s: taken", name)
+			l.Close()
+		}
+		if _, err := NewLock(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s: made", name)
+		}
+	}
+}
+
+func TestRecordsAreReadBackBySlot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	l, err := NewLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	a, b := Record{Key{1, 2}, 3, 4}, Record{Key{1 << 40, 7}, 99, 1 << 50}
+	for slot, r := range map[int]Record{0: a, 1: {Key{5, 5}, 5, 5}, 4: b} {
+		if err := l.setRecord(slot, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(l.setRecord(1, Record{}), l.setMark(Dirty)); err != nil {
+		t.Fatal(err)
+	}
+	if got := ReadRecords(path); !slices.Equal(got, []Record{a, b}) || l.Mark() != Dirty {
+		t.Errorf("%+v", got)
+	}
+	if l.forget(); len(l.Records()) != 0 || l.Mark() != Dirty {
+		t.Errorf("%+v", l.Records())
+	}
+}

@@ -1,0 +1,302 @@
+package runner_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// pids lists the living processes whose file of that name in /proc has text in it.
+func pids(name, text string) []int {
+	var found []int
+	files, _ := filepath.Glob("/proc/[0-9]*/" + name)
+	for _, file := range files {
+		if content, err := os.ReadFile(file); err == nil && bytes.Contains(content, []byte(text)) {
+			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+			if alive(pid) {
+				found = append(found, pid)
+			}
+		}
+	}
+	return found
+}
+
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	state := stat[bytes.LastIndexByte(stat, ')')+2]
+	return state != 'Z' && state != 'X'
+}
+
+func commandsOf(worker string) []int { return pids("environ", "RUNNER_WORKER_ID="+worker) }
+
+func guardianOf(t *testing.T, worker string) int {
+	t.Helper()
+	found := pids("cmdline", "runner-guardian\x00"+worker)
+	if len(found) != 1 {
+		t.Fatalf("guardians %v", found)
+	}
+	return found[0]
+}
+
+func signal(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatal(pid, err)
+	}
+}
+
+// family is a command that leaves processes in every way, each of which adds its pid to a file, and then goes on.
+func family(dir string) (spec jobs.Spec, file string) {
+	file = filepath.Join(dir, "pids")
+	script := `note='echo $$ >>"$0"; exec sleep 300'
+sh -c "$note" "$0" &
+nohup sh -c "$note" "$0" >/dev/null 2>&1 &
+setsid sh -c "$note" "$0" &
+setsid -f sh -c "$note" "$0"
+(setsid sh -c 'sh -c "$1" "$0" &' "$0" "$note" &)
+env -i PATH="$PATH" setsid -f sh -c "$note" "$0"
+exec sh -c "$note" "$0"`
+	return jobs.Command{Argv: []string{"sh", "-c", script, file}}.With(), file
+}
+
+const familySize = 7
+
+func familyOf(file string) (members []int) {
+	text, _ := os.ReadFile(file)
+	for _, field := range strings.Fields(string(text)) {
+		pid, _ := strconv.Atoi(field)
+		members = append(members, pid)
+	}
+	return members
+}
+
+func living(members []int) (n int) {
+	for _, pid := range members {
+		if alive(pid) {
+			n++
+		}
+	}
+	return n
+}
+
+// runningFamily enqueues a family and starts a worker for it in another process.
+func runningFamily(t *testing.T, r *runner.Runner, options ...jobs.Option) (task jobs.Task, worker *os.Process, members []int) {
+	t.Helper()
+	spec, file := family(t.TempDir())
+	for _, option := range options {
+		option(&spec)
+	}
+	task = enqueue(t, r, spec)
+	worker = startWorker(t, r, 2)
+	soon(t, 20*time.Second, "the family", func() bool { return len(familyOf(file)) == familySize })
+	members = familyOf(file)
+	if n := living(members); n != familySize {
+		t.Fatal(n, "of them live")
+	}
+	return get(t, r, task.ID), worker, members
+}
+
+func TestKilledWorkerLeavesNothingAndIsTakenOver(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	task, worker, members := runningFamily(t, r)
+	once := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.AtMostOnce()))
+	until(t, r, func() bool { return get(t, r, once.ID).State == jobs.Running })
+	work(t, r)
+	until(t, r, func() bool { return len(locks(t, r)) == 2 })
+	began := time.Now()
+	signal(t, worker.Pid, syscall.SIGKILL)
+	soon(t, time.Second, "all dead", func() bool { return living(members) == 0 })
+	t.Log("all dead after", time.Since(began))
+	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	took := time.Since(began)
+	t.Log("runs again after", took)
+	if took > 2*time.Second {
+		t.Error("too late")
+	}
+	if got := get(t, r, once.ID); got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
+		t.Errorf("%+v", got)
+	}
+	if left := commandsOf(task.WorkerID); len(left) > 0 {
+		t.Error(left)
+	}
+}
+
+func TestBothKilledAreSweptBeforeTheTaskRunsAgain(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	task, worker, members := runningFamily(t, r)
+	guardian := guardianOf(t, task.WorkerID)
+	signal(t, worker.Pid, syscall.SIGSTOP) // so that it cannot clean up in between
+	signal(t, guardian, syscall.SIGKILL)
+	signal(t, worker.Pid, syscall.SIGKILL)
+	_, _ = worker.Wait()
+	handlers(r)
+	began := time.Now()
+	work(t, r)
+	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	t.Log("runs again after", time.Since(began))
+	if left := commandsOf(task.WorkerID); len(left) > 0 {
+		t.Error(left)
+	}
+	if n := living(members); n > 1 { // one has left its session and cleared its environment
+		t.Error(n, "of the family live")
+	}
+	for _, pid := range members {
+		if alive(pid) {
+			signal(t, pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	task, worker, members := runningFamily(t, r)
+	work(t, r)
+	signal(t, worker.Pid, syscall.SIGSTOP)
+	began := time.Now()
+	soon(t, runner.MinLease, "killed before the lease is over", func() bool { return living(members) == 0 })
+	t.Log("all dead after", time.Since(began))
+	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	if took := time.Since(began); took < runner.MinLease*5/6 || took > runner.MinLease+3*time.Second {
+		t.Error("runs again after", took)
+	}
+	again := get(t, r, task.ID)
+	signal(t, worker.Pid, syscall.SIGCONT)
+	next := enqueue(t, r, quick.With(nil)) // by whomever: the first one can write again, and what it writes of the old claim is refused
+	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
+	if got := get(t, r, task.ID); got.GenerationID != again.GenerationID || got.State != jobs.Running {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestBothStoppedAreSweptWhenTheLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	task, worker, members := runningFamily(t, r)
+	work(t, r)
+	guardian := guardianOf(t, task.WorkerID)
+	signal(t, worker.Pid, syscall.SIGSTOP)
+	signal(t, guardian, syscall.SIGSTOP)
+	began := time.Now()
+	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	t.Log("runs again after", time.Since(began))
+	if n := living(members); n > 1 {
+		t.Error(n, "of the family live")
+	}
+	signal(t, guardian, syscall.SIGCONT)
+	signal(t, worker.Pid, syscall.SIGKILL)
+	soon(t, 2*time.Second, "the rest dies with the guardian's end", func() bool { return living(members) == 0 && !alive(guardian) })
+}
+
+func TestKilledGuardianIsReplacedTwice(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	spec := jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.MaxLosses(9))
+	task := enqueue(t, r, spec)
+	done := make(chan error, 1)
+	go func() { done <- r.Work(t.Context()) }()
+	for losses := range 3 {
+		var worker string
+		soon(t, 20*time.Second, "a command", func() bool {
+			got := get(t, r, task.ID)
+			worker = got.WorkerID
+			return got.State == jobs.Running && got.Losses == losses && len(commandsOf(worker)) == 1
+		})
+		command := commandsOf(worker)
+		signal(t, guardianOf(t, worker), syscall.SIGKILL)
+		until(t, r, func() bool { return get(t, r, task.ID).Losses == losses+1 })
+		if living(command) > 0 {
+			t.Error("the command lives")
+		}
+	}
+	err := <-done
+	if err == nil || !strings.Contains(err.Error(), "guardian") {
+		t.Error(err)
+	}
+	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Losses != 3 || got.Attempt != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestStoppedGuardianIsReplaced(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
+	handlers(r)
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	work(t, r)
+	var worker string
+	soon(t, 20*time.Second, "a command", func() bool {
+		worker = get(t, r, task.ID).WorkerID
+		return get(t, r, task.ID).State == jobs.Running && len(commandsOf(worker)) == 1
+	})
+	command := commandsOf(worker)
+	signal(t, guardianOf(t, worker), syscall.SIGSTOP)
+	began := time.Now()
+	until(t, r, func() bool { return get(t, r, task.ID).Losses == 1 })
+	t.Log("replaced after", time.Since(began))
+	if living(command) > 0 {
+		t.Error("the command lives")
+	}
+}
+
+func TestCommandsNeedTheHook(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{})
+	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := func(guardian string) (string, error) {
+		c := exec.Command(self)
+		c.Env = append(os.Environ(), unhookedVariable+"="+r.Path(), "GUARDIAN="+guardian)
+		out, err := c.Output()
+		return string(out), err
+	}
+	if out, err := program(""); err == nil || !strings.Contains(out, "unguarded") {
+		t.Error(out, err)
+	}
+	if out, err := program("/bin/true"); err == nil || !strings.Contains(out, "no hello") { // says nothing, as a program without the hook
+		t.Error(out, err)
+	}
+	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 || got.Losses != 0 {
+		t.Errorf("%+v", got)
+	}
+	if out, err := program(self); err != nil { // which begins with it: its environment is empty
+		t.Error(out, err)
+	}
+	if got := get(t, r, task.ID); got.State != jobs.Completed {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestFunctionsNeedNoGuardian(t *testing.T) {
+	r := open(t, runner.Options{})
+	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
+	enqueue(t, r, quick.With(nil))
+	before := pids("cmdline", "runner-guardian")
+	drain(t, r)
+	if after := pids("cmdline", "runner-guardian"); len(after) > len(before) {
+		t.Error(after)
+	}
+}

@@ -1,0 +1,131 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// A test that kills a worker needs one in a process of its own: the test program again, with this variable set to the path of a
+// database and the number of slots.
+const workerVariable = "RUNNER_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(unhookedVariable) != "" { // as a program that does not know of guardians
+		os.Exit(unhooked())
+	}
+	if runner.Guardian() {
+		return
+	}
+	if words := strings.Fields(os.Getenv(workerVariable)); len(words) == 2 {
+		if err := testWorker(words[0], words[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var (
+	hang  = jobs.Define[any]("hang")  // until its worker is killed
+	quick = jobs.Define[any]("quick") // done at once
+)
+
+func handlers(r *runner.Runner) {
+	r.Register(runner.Commands(runner.CommandOptions{}), hang.Handler(func(ctx context.Context, _ any) error { <-ctx.Done(); return ctx.Err() }),
+		quick.Handler(func(context.Context, any) error { return nil }))
+}
+
+// unhookedVariable makes the test program one that does not begin with Guardian; set to the path of a database.
+const unhookedVariable = "RUNNER_TEST_UNHOOKED"
+
+func unhooked() int {
+	r, err := runner.Open(context.Background(), os.Getenv(unhookedVariable), runner.Options{GuardianPath: os.Getenv("GUARDIAN")})
+	if err != nil {
+		panic(err)
+	}
+	defer r.Close()
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	if err := r.WorkUntilEmpty(context.Background()); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+func testWorker(path, slots string) error {
+	n, err := strconv.Atoi(slots)
+	if err != nil {
+		return err
+	}
+	r, err := runner.Open(context.Background(), path, runner.Options{Concurrency: n, Lease: runner.MinLease})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	handlers(r)
+	return r.Work(context.Background())
+}
+
+// startWorker starts a worker in another process.
+func startWorker(t *testing.T, r *runner.Runner, slots int) *os.Process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := exec.Command(self)
+	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", workerVariable, r.Path(), slots), "GORACE=atexit_sleep_ms=0")
+	worker.Stderr = os.Stderr
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = worker.Process.Kill()
+		_ = worker.Wait()
+	})
+	return worker.Process
+}
+
+// until waits for a change of the database that makes done true.
+func until(t *testing.T, r *runner.Runner, done func() bool) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	if err := r.Changes(ctx, func() (bool, error) { return done(), nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// work runs r in the background until the test is over.
+func work(t *testing.T, r *runner.Runner) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Work(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// soon polls for what no commit tells of.
+func soon(t *testing.T, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}

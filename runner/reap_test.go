@@ -1,0 +1,134 @@
+package runner_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// locks lists the lock files of workers.
+func locks(t *testing.T, r *runner.Runner) []string {
+	t.Helper()
+	files, err := filepath.Glob(r.Path() + ".d/*-*.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// killed enqueues a task, lets a worker in another process begin it, and kills that.
+func killed(t *testing.T, r *runner.Runner, spec jobs.Spec) jobs.Task {
+	t.Helper()
+	task := enqueue(t, r, spec)
+	worker := startWorker(t, r, 2)
+	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Running })
+	if err := worker.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return get(t, r, task.ID)
+}
+
+func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
+	r := open(t, runner.Options{Grace: -1})
+	task := killed(t, r, hang.With(nil))
+	once := killed(t, r, hang.With(nil, jobs.AtMostOnce()))
+	task = get(t, r, task.ID)          // the second worker has taken it up, and lost it too
+	if n := len(locks(t, r)); n != 1 { // the second worker has buried the first
+		t.Error(n, "locks")
+	}
+	handlers(r)
+	began := time.Now()
+	work(t, r)
+	until(t, r, func() bool {
+		return get(t, r, task.ID).State == jobs.Running && get(t, r, task.ID).WorkerID != task.WorkerID && get(t, r, once.ID).State == jobs.Failed
+	})
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("taken up after %v", took)
+	}
+	if got := get(t, r, task.ID); got.Losses != 2 || got.Attempt != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := get(t, r, once.ID); got.Reason != jobs.ReasonLost || got.Losses != 1 {
+		t.Errorf("%+v", got)
+	}
+	attempts, err := r.Attempts(t.Context(), get(t, r, once.ID))
+	if err != nil || len(attempts) != 1 || attempts[0].Reason != jobs.ReasonLost || attempts[0].Counted {
+		t.Errorf("%+v, %v", attempts, err)
+	}
+	if n := len(locks(t, r)); n != 1 {
+		t.Error(n, "locks")
+	}
+}
+
+func TestALiveWorkerTakesOverWithinTwoSeconds(t *testing.T) {
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	task := enqueue(t, r, hang.With(nil))
+	worker := startWorker(t, r, 1)
+	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Running })
+	work(t, r)
+	until(t, r, func() bool { return len(locks(t, r)) == 2 })
+	began := time.Now()
+	if err := worker.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, r, func() bool { got := get(t, r, task.ID); return got.Losses == 1 && got.State == jobs.Running })
+	took := time.Since(began)
+	t.Log("taken over after", took)
+	if took > 2*time.Second {
+		t.Error("too late")
+	}
+	if got := get(t, r, task.ID); got.Attempt != 1 || got.GenerationID != task.GenerationID+3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWithoutItsLockFileAWorkerIsReapedByLeaseOnly(t *testing.T) {
+	r := open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
+	handlers(r)
+	task := killed(t, r, hang.With(nil))
+	for _, file := range locks(t, r) {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	work(t, r)
+	until(t, r, func() bool { return get(t, r, task.ID).Losses == 1 })
+	if took := time.Since(began); took < runner.MinLease || took > runner.MinLease+2*time.Second {
+		t.Errorf("reaped after %v", took)
+	}
+}
+
+func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
+	r := open(t, runner.Options{})
+	handlers(r)
+	stray := func(name string, age time.Duration) string {
+		path := filepath.Join(r.Path()+".d", name)
+		if err := os.WriteFile(path, []byte("C"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	old, young, other := stray("0aa-1.lock", time.Hour), stray("0aa-2.lock", time.Second), stray("init.lock", time.Hour)
+	drain(t, r)
+	for path, want := range map[string]bool{old: false, young: true, other: true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Error(filepath.Base(path), err)
+		}
+	}
+	if n := len(locks(t, r)); n != 1 {
+		t.Error(n, "locks: a clean end leaves none")
+	}
+}
