@@ -59,7 +59,9 @@ func (f *followed) advance(ctx context.Context, r *runner.Runner, t jobs.Task, t
 		if f.generation == 0 {
 			f.shown = f.which.first(attempts)
 		}
-		f.attempts = slices.DeleteFunc(attempts, func(a jobs.Attempt) bool { return a.GenerationID <= f.shown || !f.which.shows(a) })
+		f.attempts = slices.DeleteFunc(attempts, func(a jobs.Attempt) bool {
+			return a.GenerationID <= f.shown || a.GenerationID != f.reading && !f.which.shows(a)
+		})
 		f.generation = t.GenerationID
 	}
 	for len(f.attempts) > 0 {
