@@ -13,8 +13,8 @@ import (
 // insertTask adds a task; its values are those of insertValues. Our own rows are born with generation 1 and their true state.
 const insertTask = `INSERT INTO tasks (generation_id, job, args, label, queue, state, priority, unique_key, run_at, expires_at,
 	max_attempts, max_losses, timeout, kill_after, backoff, backoff_delay, backoff_max, retry_on, output_limit, path, cwd, env,
-	env_file, input_bytes, created_at, created_by, updated_at)
-VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	env_file, input_bytes, created_at, created_by, updated_at, schedule, tick)
+VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // selectUnique finds the unfinished task with key [1]. Index: tasks_unique.
 const selectUnique = `SELECT id FROM tasks WHERE unique_key = ? AND finished_at IS NULL`
@@ -87,7 +87,8 @@ func (t *tx) insertSpec(spec *jobs.Spec, now time.Time) (Inserted, error) {
 		nullText(task.UniqueKey), task.RunAt.UnixMilli(), nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses),
 		nullNumber(millis(task.Timeout)), millis(task.KillAfter), string(task.Backoff.Strategy), millis(task.Backoff.Delay),
 		millis(task.Backoff.Max), nullText(task.RetryOn), task.OutputLimit, nullText(task.Path), nullText(task.Cwd), env,
-		nullText(task.EnvFile), task.InputBytes, task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), task.UpdatedAt.UnixMilli()}
+		nullText(task.EnvFile), task.InputBytes, task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), task.UpdatedAt.UnixMilli(),
+		nullText(task.Schedule), nullTime(task.Tick)}
 	if task.UniqueKey != "" {
 		var id int64
 		switch err := t.scan(selectUnique, []any{task.UniqueKey}, &id); {

@@ -67,8 +67,10 @@ type Spec struct {
 	EnvFile string
 	Input   []byte
 
-	CreatedBy string // who asks; the Runner fills it in
-	Err       error  // why this Spec cannot be enqueued: Enqueue returns it, as exec.Cmd does
+	Schedule  string    // whose task it is; the Runner fills it in, as the next two
+	Tick      time.Time // of Schedule; zero: it was run by hand
+	CreatedBy string    // who asks
+	Err       error     // why this Spec cannot be enqueued: Enqueue returns it, as exec.Cmd does
 }
 
 // Option changes a Spec. The options of With win over those of Define.
@@ -148,13 +150,14 @@ func (s *Spec) Task(now time.Time) Task {
 	t := Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: Pending, Priority: s.Priority,
 		UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: s.Timeout,
 		KillAfter: s.KillAfter, Backoff: s.Backoff, RetryOn: s.RetryOn, OutputLimit: s.OutputLimit, Path: s.Path, Cwd: s.Cwd,
-		Env: s.Env, EnvFile: s.EnvFile, InputBytes: int64(len(s.Input)), CreatedAt: now, CreatedBy: s.CreatedBy, UpdatedAt: now}
+		Env: s.Env, EnvFile: s.EnvFile, InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, CreatedAt: now,
+		CreatedBy: s.CreatedBy, UpdatedAt: now}
 	if !s.RunAt.IsZero() {
 		t.RunAt = s.RunAt
 	}
 	if t.RunAt.After(now) {
 		t.State = Scheduled
-	} else {
+	} else if t.Tick.IsZero() { // one that is caught up was due at its tick, and expires from there
 		t.RunAt = now
 	}
 	if s.ExpiresIn > 0 {
