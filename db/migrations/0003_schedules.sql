@@ -41,9 +41,9 @@ CREATE TABLE schedule_inputs (
 
 -- The end of a schedule's last task outlives the task.
 CREATE TRIGGER schedules_keep BEFORE DELETE ON tasks WHEN OLD.schedule IS NOT NULL BEGIN
-  UPDATE schedule_rows SET kept_state = OLD.state, kept_duration = OLD.duration WHERE name = OLD.schedule AND last_task_id = OLD.id;
-END;
+  UPDATE schedule_rows SET kept_state = OLD.state, kept_duration = OLD.duration WHERE name = OLD.schedule AND last_task_id = OLD.id; END;
 
+-- The schedules as they are. Times and durations as in tasks; paused is 0 or 1.
 CREATE VIEW schedules AS
 SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window, s.jitter, s.paused_at IS NOT NULL AS paused, s.next_at, s.last_at,
   s.last_task_id, coalesce(t.state, s.kept_state) AS last_state, iif(t.id IS NULL, s.kept_duration, t.duration) AS last_duration, s.skipped,
