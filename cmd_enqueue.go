@@ -65,7 +65,7 @@ EXIT STATUS with --wait
   126/127         the command cannot be executed / was not found
   128+n           the command died from signal n, or signal n ended the waiting`,
 		Action: func(c *cli.Context) error {
-			o, err := readEnqueueOptions(c, a)
+			o, err := readEnqueueOptions(c, a, c.Args().Slice())
 			if err == nil {
 				err = enqueueIn(c, a, o)
 			}
@@ -152,8 +152,9 @@ type enqueueOptions struct {
 	stdin     io.Reader
 }
 
-func readEnqueueOptions(c *cli.Context, a *app) (enqueueOptions, error) {
-	o := enqueueOptions{words: c.Args().Slice(), wait: get[bool](c, "wait"), waitTimeout: get[time.Duration](c, "wait-timeout"),
+// readEnqueueOptions reads them for enqueue and for schedule add, whose words of a command come after a name.
+func readEnqueueOptions(c *cli.Context, a *app, words []string) (enqueueOptions, error) {
+	o := enqueueOptions{words: words, wait: get[bool](c, "wait"), waitTimeout: get[time.Duration](c, "wait-timeout"),
 		result: get[bool](c, "result"), batch: get[string](c, "batch"), keepGoing: get[bool](c, "keep-going"),
 		noResolve: get[bool](c, "no-resolve"), stdin: a.stdin}
 	if err := o.agree(c); err != nil {
@@ -196,6 +197,22 @@ func readEnqueueOptions(c *cli.Context, a *app) (enqueueOptions, error) {
 	return o, err
 }
 
+// spoken is the name of a command that takes a command of the user's.
+func spoken(c *cli.Context) string {
+	if c.Command.Name == "add" {
+		return "schedule add"
+	}
+	return c.Command.Name
+}
+
+// typical is how a command line begins that takes a command.
+func typical(c *cli.Context) string {
+	if c.Command.Name == "add" {
+		return "runner schedule add NAME --cron '0 3 * * *'"
+	}
+	return "runner enqueue"
+}
+
 // agree checks that the options go together.
 func (o *enqueueOptions) agree(c *cli.Context) error {
 	set := func(names ...string) (found string) {
@@ -224,7 +241,7 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 	attempts := get[int](c, "max-attempts")
 	switch {
 	case len(forms) == 0:
-		return usage("enqueue needs a command").hint("runner enqueue -- backup.sh --full")
+		return usage("%s needs a command", spoken(c)).hint("%s -- backup.sh --full", typical(c))
 	case len(forms) > 1 && forms[0] == "a command":
 		return usage("%s and a command exclude each other: %q is left over", forms[1], o.words[0])
 	case len(forms) > 1:
@@ -236,9 +253,9 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 	case c.IsSet("batch") && o.batch == "":
 		return usage("--batch is empty").hint("--batch FILE, or --batch - for stdin")
 	case c.IsSet("args") && (!c.IsSet("job") || o.batch != ""):
-		return usage("--args goes with --job").hint("runner enqueue --job email.send --args '{}'")
+		return usage("--args goes with --job").hint("%s --job email.send --args '{}'", typical(c))
 	case get[string](c, "job") == jobs.CommandJob && o.batch == "":
-		return usage("the job %q is reserved", jobs.CommandJob).hint("runner enqueue -- backup.sh --full")
+		return usage("the job %q is reserved", jobs.CommandJob).hint("%s -- backup.sh --full", typical(c))
 	case stdin > 1:
 		return usage("stdin can be read once: --input -, --args - or --batch -")
 	case set("in") != "" && set("at") != "":

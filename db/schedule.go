@@ -24,9 +24,9 @@ const (
 // selectNextTick returns when the next schedule ticks; 0: none does. Index: schedules_next.
 const selectNextTick = `SELECT coalesce((SELECT min(next_at) FROM schedule_rows WHERE next_at IS NOT NULL), 0)`
 
-// insertSchedule adds a schedule, or gives the one of that name a new definition, keeping its history.
+// insertSchedule adds a schedule, or gives the one of that name a new definition, keeping its history and its pause.
 const insertSchedule = `INSERT INTO schedule_rows (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
-	updated_at, task) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	updated_at, task, paused_at, paused_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
 	catch_up_window = excluded.catch_up_window, jitter = excluded.jitter, next_at = excluded.next_at, updated_at = excluded.updated_at,
 	task = excluded.task`
@@ -217,7 +217,7 @@ func (t *tx) putSchedule(s *jobs.Schedule, now time.Time) error {
 		return err
 	}
 	if _, err := t.exec(insertSchedule, s.Name, s.Cron, s.Zone, string(s.Overlap), string(s.CatchUp), millis(s.CatchUpWindow), millis(s.Jitter),
-		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task); err != nil {
+		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task, nullTime(s.PausedAt), nullText(s.PausedBy)); err != nil {
 		return err
 	}
 	if _, err := t.exec(deleteScheduleInput, s.Name); err != nil || len(s.Spec.Input) == 0 {

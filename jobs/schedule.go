@@ -155,13 +155,13 @@ func (s *Schedule) CaughtUp(newest func(from time.Time, n int) []time.Time, now 
 	return last
 }
 
-// Differences says what of the definition differs between two schedules, as "cron: 0 3 * * * became 0 4 * * *". The values of env
+// Differences says what of the definition differs between two schedules, as "cron is 0 3 * * *, not 0 4 * * *". The values of env
 // and of input are not shown.
 func (s *Schedule) Differences(to *Schedule) []string {
 	var list []string
 	differ := func(field string, was, is any) {
 		if a, b := fmt.Sprint(was), fmt.Sprint(is); a != b {
-			list = append(list, fmt.Sprintf("%s: %s became %s", field, cmp.Or(a, "none"), cmp.Or(b, "none")))
+			list = append(list, fmt.Sprintf("%s is %s, not %s", field, cmp.Or(a, "none"), cmp.Or(b, "none")))
 		}
 	}
 	differ("cron", s.Cron, to.Cron)

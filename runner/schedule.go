@@ -39,7 +39,7 @@ type Applied struct {
 }
 
 // ApplySchedules makes the schedules what the list says, in one transaction, all or none: each is added, changed or left alone. The
-// answers are in the order of the list, then those that were removed. The error of a definition that cannot be is a *SpecError.
+// answers are in the order of the list, then those that were removed. A new schedule with a PausedAt comes paused. The error of a definition that cannot be is a *SpecError.
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)
@@ -64,6 +64,9 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 			did := ScheduleAdded
 			s.NextAt = crons[i].next(at)
 			s.CreatedAt, s.UpdatedAt = at, at
+			if !s.PausedAt.IsZero() {
+				s.PausedAt, s.PausedBy, s.NextAt = at, r.user(), time.Time{}
+			}
 			if n := slices.IndexFunc(have, func(old jobs.Schedule) bool { return old.Name == s.Name }); n >= 0 {
 				old := have[n]
 				differences := old.Differences(&s)
@@ -75,6 +78,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 				if o.Keep {
 					return nil, nil, &SpecError{Index: i, Err: differs(s.Name, differences)}
 				}
+				s.NextAt = crons[i].next(at)
 				s = redefined(old, s)
 			}
 			put, done = append(put, s), append(done, Applied{s, did})
@@ -117,7 +121,7 @@ func differs(name string, differences []string) error {
 func fieldNames(differences []string) []string {
 	names := make([]string, len(differences))
 	for i, text := range differences {
-		names[i], _, _ = strings.Cut(text, ":")
+		names[i], _, _ = strings.Cut(text, " ")
 	}
 	return names
 }
