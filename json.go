@@ -144,8 +144,9 @@ func hidden(env map[string]string) map[string]*string {
 
 // What enqueue says became of a spec, in jsonEnqueued.
 const (
-	wasCreated = "created"
-	wasKept    = "kept" // an unfinished task with the same unique key
+	wasCreated  = "created"
+	wasKept     = "kept"     // an unfinished task with the same unique key
+	wasReplaced = "replaced" // that task had not started, and became this one
 )
 
 // jsonEnqueued is what enqueue prints: the task, and whether it is a new one.

@@ -41,6 +41,7 @@ const (
 var plans = map[string]plan{
 	"insertTask":       {text: insertTask},
 	"insertInput":      {text: insertInput},
+	"replaceTask":      {text: replaceTask, by: []string{byID}},
 	"insertAttempt":    {text: insertAttempt},
 	"insertWorker":     {text: insertWorker},
 	"insertLastOutput": {text: insertLastOutput},
