@@ -330,7 +330,10 @@ func drawSchedule(p *printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 			list.rows = append(list.rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), clock(dueOf(run), now), lasted, note(run, now)})
 		}
 		p.table(list)
-		p.note("\n  logs: runner logs %d     all: runner list --schedule %s", runs[0].ID, s.Name)
+		if p.interactive() {
+			p.print("\n")
+		}
+		p.note("  logs: runner logs %d     all: runner list --schedule %s", runs[0].ID, s.Name)
 	}
 }
 
