@@ -176,6 +176,8 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	e.reaper.start()
 	e.beside.Go(e.heartbeat)
 	e.beside.Go(e.reaper.run)
+	next := e.tick(write, true) // first: WorkUntilEmpty runs what it enqueues
+	e.beside.Go(func() { e.schedules(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
 	close(e.stopped)
 	e.beside.Wait()
