@@ -110,7 +110,7 @@ func runShell(t *testing.T, page string, blocks []block, checkout string, enviro
 	var ran []block
 	for _, b := range blocks {
 		if b.lang == "sh" && b.text != testCommand {
-			script += b.text + "printf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n"
+			script += b.text + "test $? = 0\nprintf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n"
 			ran = append(ran, b)
 		}
 	}
