@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -12,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/jobs"
@@ -203,178 +200,6 @@ func readEnqueueOptions(c *cli.Context, a *app, words []string) (enqueueOptions,
 		err = flagged(o.spec.Validate())
 	}
 	return o, err
-}
-
-// spoken is the name of a command that takes a command of the user's.
-func spoken(c *cli.Context) string {
-	if c.Command.Name == "add" {
-		return "schedule add"
-	}
-	return c.Command.Name
-}
-
-// typical is how a command line begins that takes a command.
-func typical(c *cli.Context) string {
-	if c.Command.Name == "add" {
-		return "runner schedule add NAME --cron '0 3 * * *'"
-	}
-	return "runner enqueue"
-}
-
-// agree checks that the options go together.
-func (o *enqueueOptions) agree(c *cli.Context) error {
-	set := func(names ...string) (found string) {
-		for _, name := range names {
-			if c.IsSet(name) {
-				found = name
-			}
-		}
-		return found
-	}
-	var forms []string
-	if len(o.words) > 0 {
-		forms = append(forms, "a command")
-	}
-	for _, name := range []string{"shell", "job", "batch"} {
-		if c.IsSet(name) && (name != "job" || !c.IsSet("batch")) {
-			forms = append(forms, "--"+name)
-		}
-	}
-	stdin := 0
-	for _, name := range []string{"input", "args", "batch"} {
-		if get[string](c, name) == "-" {
-			stdin++
-		}
-	}
-	attempts := get[int](c, "max-attempts")
-	switch {
-	case len(forms) == 0:
-		return usage("%s needs a command", spoken(c)).hint("%s -- backup.sh --full", typical(c))
-	case len(forms) > 1 && forms[0] == "a command":
-		return usage("%s and a command exclude each other: %q is left over", forms[1], o.words[0])
-	case len(forms) > 1:
-		return usage("%s and %s exclude each other", forms[0], forms[1])
-	case len(o.words) > 0 && o.words[0] == "":
-		return usage("the command is empty")
-	case c.IsSet("shell") && strings.TrimSpace(get[string](c, "shell")) == "":
-		return usage("--shell is empty")
-	case c.IsSet("batch") && o.batch == "":
-		return usage("--batch is empty").hint("--batch FILE, or --batch - for stdin")
-	case c.IsSet("args") && (!c.IsSet("job") || o.batch != ""):
-		return usage("--args goes with --job").hint("%s --job email.send --args '{}'", typical(c))
-	case get[string](c, "job") == jobs.CommandJob && o.batch == "":
-		return usage("the job %q is reserved", jobs.CommandJob).hint("%s -- backup.sh --full", typical(c))
-	case stdin > 1:
-		return usage("stdin can be read once: --input -, --args - or --batch -")
-	case c.IsSet("unique-mode") && get[string](c, "unique") == "" && o.batch == "":
-		return usage("--unique-mode goes with --unique").hint("--unique KEY --unique-mode %s", get[string](c, "unique-mode"))
-	case set("in") != "" && set("at") != "":
-		return usage("--in and --at exclude each other")
-	case c.IsSet("job") && o.batch == "" && set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on") != "":
-		return usage("--%s is for commands, not for functions", set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on"))
-	case get[bool](c, "at-most-once") && (attempts > 1 || c.IsSet("max-losses") && get[int](c, "max-losses") > 0):
-		return usage("--at-most-once is --max-attempts 1 --max-losses 0: more contradicts it")
-	case c.IsSet("retry-on") && attempts < 2:
-		return usage("--retry-on needs --max-attempts above 1")
-	case o.batch != "" && (o.wait || c.IsSet("wait-timeout") || o.result):
-		return usage("--wait waits for one task, not for a batch").hint("runner wait")
-	case o.batch == "" && o.keepGoing:
-		return usage("--keep-going goes with --batch")
-	case !o.wait && (c.IsSet("wait-timeout") || o.result):
-		return usage("--%s goes with --wait", set("wait-timeout", "result"))
-	case o.result && get[bool](c, "json"):
-		return usage("--result and --json exclude each other").because("the record holds the result")
-	}
-	return nil
-}
-
-// settings reads the options that say how a task is to run.
-func settings(c *cli.Context) jobs.Option {
-	return func(s *jobs.Spec) {
-		s.Queue, s.Priority, s.Label = get[string](c, "queue"), get[int](c, "priority"), get[string](c, "label")
-		s.In, s.RunAt, s.ExpiresIn = get[time.Duration](c, "in"), get[time.Time](c, "at"), get[time.Duration](c, "expires-in")
-		s.UniqueKey, s.OutputLimit = get[string](c, "unique"), get[int64](c, "output-limit")
-		s.Replace = get[string](c, "unique-mode") == uniqueReplace
-		s.Timeout, s.KillAfter = get[time.Duration](c, "timeout"), get[time.Duration](c, "kill-after")
-		s.MaxAttempts, s.MaxLosses, s.RetryOn = get[int](c, "max-attempts"), get[int](c, "max-losses"), get[jobs.Codes](c, "retry-on")
-		s.Backoff = jobs.Backoff{Strategy: jobs.Strategy(get[string](c, "backoff")), Delay: get[time.Duration](c, "backoff-delay"),
-			Max: get[time.Duration](c, "backoff-max")}
-		if !c.IsSet("backoff-max") {
-			s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
-		}
-		if get[bool](c, "at-most-once") {
-			jobs.AtMostOnce()(s)
-		}
-	}
-}
-
-// command makes the Spec of a command. Its program is looked up unless only the worker has it.
-func (o *enqueueOptions) command(c *cli.Context, command jobs.Command) error {
-	if err := o.resolve(&command); err != nil {
-		return err
-	}
-	o.spec = command.With(settings(c))
-	if o.spec.MaxAttempts == 0 {
-		o.spec.MaxAttempts = jobs.CommandAttempts
-	}
-	return nil
-}
-
-func (o *enqueueOptions) resolve(command *jobs.Command) error {
-	if o.noResolve {
-		return nil
-	}
-	name := command.Argv[0]
-	path, f := o.caller.find(name, command.Dir)
-	switch {
-	case f == nil:
-		command.Path = path
-		return nil
-	case len(o.words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.exit == statusNotFound:
-		return usage("%q is one word and names no file: there is no shell", name).hint("--shell %s", shellescape.Quote(name))
-	case len(o.words) == 0 && f.exit == statusNotFound:
-		f = startFailure(f.exit, "no %s in this image", name)
-	}
-	if !o.wait {
-		f.exit = 1
-	}
-	return f
-}
-
-// function makes the Spec of a call of a registered function. Its max attempts stay the function's own unless they were given.
-func (o *enqueueOptions) function(c *cli.Context, a *app) error {
-	var args json.RawMessage
-	if c.IsSet("args") {
-		text, err := readArgs(get[string](c, "args"), a.stdin)
-		if err != nil {
-			return err
-		}
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, text); err != nil {
-			return usage("--args: is not JSON: %v", err)
-		}
-		args = compact.Bytes()
-	}
-	o.spec = jobs.Define[json.RawMessage](get[string](c, "job")).With(nil, settings(c))
-	o.spec.Args = args
-	return nil
-}
-
-// flagged turns what Validate says of a field into words about the option that it came from.
-func flagged(err error) error {
-	f, ok := err.(*jobs.FieldError)
-	if !ok {
-		return err
-	}
-	switch f.Field {
-	case "unique_key":
-		return usage("--unique: %s", f.Msg)
-	case "run_at":
-		return usage("--in: %s", f.Msg)
-	case "args":
-		return usage("%s", f.Msg)
-	}
-	return err
 }
 
 // runEnqueue adds a task and prints its id.

@@ -16,7 +16,7 @@ import (
 )
 
 func logsCommand(a *app) *cli.Command {
-	selectors := slices.DeleteFunc(a.selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" })
+	selectors := slices.DeleteFunc(a.selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" || f.Names()[0] == "until" })
 	return &cli.Command{
 		Name: "logs", Category: "See", Usage: "what a task printed (-f to follow)",
 		UsageText: "runner logs [ID...|SELECTOR] [-f] [-n N] [--since WHEN] [--attempt N|all]",
@@ -24,6 +24,7 @@ func logsCommand(a *app) *cli.Command {
 			boolOption("follow f", "go on until the tasks have finished"),
 			intOption("tail n", "N", "the last N lines of each task only", -1, 0),
 			a.whenOption("since", "what was printed since then"),
+			a.whenOption("until", "tasks that finished until then; unfinished: created"),
 			scalar("attempt", "N|all", "the attempts with this number; all of them (latest)", which{}, parseAttempt),
 			boolOption("timestamps", "the time before each line")),
 		Description: `Bytes as they were printed: stdout to stdout, stderr to stderr, in order.
@@ -218,37 +219,6 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *trans
 		return absentTasks(absent)
 	}
 	return exitStatus(3)
-}
-
-// follow shows what tasks print until all of them have finished, or were deleted.
-func follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*followed, to *transcript) error {
-	var pace pace
-	err := r.Changes(ctx, func() (bool, error) {
-		if err := pace.next(ctx); err != nil {
-			return false, err
-		}
-		defer pace.taken()
-		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
-		if err != nil {
-			return false, err
-		}
-		var left []int64
-		for _, t := range list {
-			done, err := tasks[t.ID].advance(ctx, r, t, to)
-			if err != nil {
-				return false, err
-			}
-			if !done {
-				left = append(left, t.ID)
-			}
-		}
-		ids = left
-		return len(left) == 0, to.p.flush()
-	})
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // overlap is how far back followFilter looks for tasks that ended since its last look: the clock of a task's end is read some

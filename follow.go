@@ -172,3 +172,34 @@ func tailOf(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	}
 	return chunks, false
 }
+
+// follow shows what tasks print until all of them have finished, or were deleted.
+func follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*followed, to *transcript) error {
+	var pace pace
+	err := r.Changes(ctx, func() (bool, error) {
+		if err := pace.next(ctx); err != nil {
+			return false, err
+		}
+		defer pace.taken()
+		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
+		if err != nil {
+			return false, err
+		}
+		var left []int64
+		for _, t := range list {
+			done, err := tasks[t.ID].advance(ctx, r, t, to)
+			if err != nil {
+				return false, err
+			}
+			if !done {
+				left = append(left, t.ID)
+			}
+		}
+		ids = left
+		return len(left) == 0, to.p.flush()
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

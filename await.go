@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// gaveUp is the cause of a context that ends because the waiting took too long.
+type gaveUp struct{ after time.Duration }
+
+func (g gaveUp) Error() string { return "gave up waiting after " + exact(g.after) }
+
+// waiting returns a context for waiting: a signal ends it, and so does the timeout if it is not 0.
+func waiting(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+	ctx, release := untilSignal(ctx)
+	if timeout == 0 {
+		return ctx, release
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, gaveUp{timeout})
+	return ctx, func() { cancel(); release() }
+}
+
+// stopped is the end of a waiting that did not see its end: by a signal, by --timeout, or by an error. So many of the tasks go on.
+func stopped(p *printer, err error, ids []int64, left int) error {
+	goesOn := fmt.Sprintf("; %s tasks go on", count(int64(left)))
+	if left == 1 {
+		goesOn = "; 1 task goes on"
+	}
+	if len(ids) == 1 {
+		goesOn = fmt.Sprintf("; task %d goes on (runner cancel %[1]d)", ids[0])
+	}
+	f := &failure{}
+	switch cause := err.(type) {
+	case signalled:
+		f = &failure{code: "interrupted", exit: cause.status(), what: "stopped waiting" + goesOn}
+	case gaveUp:
+		f = &failure{code: "timeout", exit: statusGaveUp, what: cause.Error() + goesOn}
+	default:
+		return err
+	}
+	if p.json {
+		return f
+	}
+	p.say("%s", f.what)
+	return exitStatus(f.exit)
+}
+
+// awaitEach waits until each of the tasks has finished or was deleted, and calls ended for it, in the order in which they did.
+// A deleted one has no state. It returns when ended wants no more; the end of ctx returns its cause.
+func awaitEach(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
+	left := slices.Clone(ids)
+	var pace pace
+	err := r.Changes(ctx, func() (bool, error) {
+		if err := pace.next(ctx); err != nil || len(left) == 0 {
+			return true, err
+		}
+		defer pace.taken()
+		there, err := r.IDs(ctx, jobs.Filter{IDs: left}, runner.Page{Oldest: true})
+		if err != nil {
+			return false, err
+		}
+		var news []jobs.Task
+		if len(there) > 0 {
+			if news, err = r.List(ctx, jobs.Filter{IDs: there, States: jobs.Finished()}, runner.Page{}); err != nil {
+				return false, err
+			}
+		}
+		slices.SortFunc(news, func(a, b jobs.Task) int { return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID)) })
+		if len(there) < len(left) {
+			for _, id := range left {
+				if _, found := slices.BinarySearch(there, id); !found {
+					news = append(news, jobs.Task{ID: id})
+				}
+			}
+		}
+		if len(news) == 0 {
+			return false, nil
+		}
+		over := make(map[int64]bool, len(news))
+		for _, t := range news {
+			if more, err := ended(t); err != nil || !more {
+				return true, err
+			}
+			over[t.ID] = true
+		}
+		left = slices.DeleteFunc(left, func(id int64) bool { return over[id] })
+		return len(left) == 0, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// pace keeps somebody who looks after each commit from looking all the time: at least four fifths of it are a rest.
+type pace struct{ began, free time.Time }
+
+const (
+	restLeast = 10 * time.Millisecond
+	restMost  = time.Second
+)
+
+// next waits until it is time for the next look.
+func (p *pace) next(ctx context.Context) error {
+	if rest := time.Until(p.free); rest > 0 {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	p.began = time.Now()
+	return nil
+}
+
+// taken says that the look is over.
+func (p *pace) taken() {
+	p.free = time.Now().Add(min(max(4*time.Since(p.began), restLeast), restMost))
+}
