@@ -312,7 +312,6 @@ func ticks(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	next = s.NextAt
 	switch {
 	case s.NextAt.IsZero():
 		return nil, c.next(now), nil
