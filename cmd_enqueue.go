@@ -314,7 +314,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *printer, o enqueue
 	}
 	if !p.json && !o.result {
 		to := &transcript{p: p, follow: true}
-		tasks := map[int64]*followed{id: {which: which{lines: -1}}}
+		tasks := map[int64]*followed{id: {which: which{all: !added[0].Kept, lines: -1}}} // its first attempt may be over already
 		if err := follow(ctx, r, []int64{id}, tasks, to); err != nil {
 			return stopped(p, err, []int64{id}, 1)
 		}

@@ -322,8 +322,12 @@ func (w *writer) setLevel(ctx context.Context, to level) error {
 	return nil
 }
 
-// pauseBusy waits before the lock is tried again: for less than a busy writer rests, and jittered so that a crowd spreads.
-func pauseBusy() { time.Sleep(restFor*3/10 + rand.N(restFor*4/10)) }
+// pauseBusy waits before the lock is tried again: for less than a busy writer rests, and jittered so that a crowd spreads. Who has
+// waited for long is one of a crowd, which must leave the processor to whoever holds the lock: the pause grows to ten times that.
+func pauseBusy(waited time.Duration) {
+	pause := restFor*3/10 + rand.N(restFor*4/10)
+	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))
+}
 
 // tx is a transaction of the writer. Its statements are prepared once per DB and live as long as it does.
 type tx struct {

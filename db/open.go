@@ -104,14 +104,13 @@ func (d *DB) initialise(ctx context.Context) error {
 	}
 	lock := flock.New(d.Dir()+"/init.lock", flock.SetPermissions(0o600))
 	defer lock.Close()
-	outer := ctx
-	ctx, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
+	waiting, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
 	defer cancel()
-	if ok, err := lock.TryLockContext(ctx, 5*time.Millisecond); !ok {
+	if ok, err := lock.TryLockContext(waiting, 5*time.Millisecond); !ok {
 		switch {
-		case outer.Err() != nil:
-			return context.Cause(outer)
-		case ctx.Err() == nil: // not a matter of waiting
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case waiting.Err() == nil: // not a matter of waiting
 			return fileProblem(err, d.Dir())
 		}
 		return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Try: "again",
@@ -141,16 +140,17 @@ func (d *DB) initialise(ctx context.Context) error {
 
 // patiently repeats do while the file is locked by others, for as long as the busy timeout says.
 func (d *DB) patiently(do func() error) error {
-	deadline := time.Now().Add(d.options.BusyTimeout)
+	began := time.Now()
 	for {
 		err := do()
-		if !isBusy(err) || !time.Now().Before(deadline) {
-			if isBusy(err) {
-				return d.busy(err)
-			}
+		if !isBusy(err) {
 			return err
 		}
-		pauseBusy()
+		waited := time.Since(began)
+		if waited >= d.options.BusyTimeout {
+			return d.busy(err)
+		}
+		pauseBusy(waited)
 	}
 }
 
