@@ -27,6 +27,7 @@ COLUMNS
   PENDING SCHED BLOCK RETRY RUN   tasks in that state now
   FAILED 24H  DONE 24H            tasks that ended so in the last 24 hours
   OLDEST                          the pending task that waits longest
+  paused                          nothing of the queue starts (runner resume)
   SLOTS                           busy/all
   On a narrow terminal some of them leave.
   In a pipe, separated by tabs: a line per record, its first field queue,
@@ -113,6 +114,7 @@ type standing struct {
 	path        string
 	dbSize, wal int64
 	queues      []runner.Queue
+	pauses      runner.Pauses
 	workers     []runner.WorkerInfo
 	problems    []jsonProblem
 	now         time.Time
@@ -130,20 +132,23 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if only != nil {
 		s.queues = slices.DeleteFunc(s.queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
 	}
+	if s.pauses, err = r.Pauses(ctx); err != nil {
+		return s, err
+	}
 	if s.workers, err = r.Workers(ctx); err != nil {
 		return s, err
 	}
 	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return workerState(w, now) == workerLost })
 	s.alive = len(alive)
 	s.busy, s.slots = busySlots(alive)
-	s.problems = problems(s.queues, s.workers, now)
+	s.problems = problems(s.queues, s.pauses, s.workers, now)
 	return s, nil
 }
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
 	status := jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
-		Workers: []jsonWorker{}, Queues: []jsonQueue{}, Schedules: []struct{}{}, Problems: s.problems}
+		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []jsonQueue{}, Schedules: []struct{}{}, Problems: s.problems}
 	for _, w := range s.workers {
 		status.Workers = append(status.Workers, workerRecord(w, s.now))
 	}
@@ -225,8 +230,8 @@ func cutLeft(text string, width int) string {
 
 func (s *standing) queueTable(width int) table {
 	t := table{columns: []column{{name: "QUEUE"}, {name: "PENDING", right: true}, {name: "SCHED", right: true, leaves: 2},
-		{name: "BLOCK", right: true, leaves: 1}, {name: "RETRY", right: true, leaves: 3}, {name: "RUN", right: true, leaves: 7},
-		{name: "FAILED 24H", right: true, leaves: 6}, {name: "DONE 24H", right: true, leaves: 4}, {name: "OLDEST", right: true, leaves: 5}}}
+		{name: "BLOCK", right: true, leaves: 1}, {name: "RETRY", right: true, leaves: 3}, {name: "RUN", right: true, leaves: 8},
+		{name: "FAILED 24H", right: true, leaves: 7}, {name: "DONE 24H", right: true, leaves: 4}, {name: "OLDEST", right: true, leaves: 5}, {name: "", leaves: 6}}}
 	number := func(n int) string { return count(int64(n)) }
 	for _, q := range s.queues {
 		oldest := "–"
@@ -238,9 +243,17 @@ func (s *standing) queueTable(width int) table {
 		}
 		t.rows = append(t.rows, []string{cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]), number(q.Counts[jobs.Scheduled]),
 			number(q.Counts[jobs.Blocked]), number(q.Counts[jobs.Retrying]), number(q.Counts[jobs.Running]),
-			number(q.Ended[jobs.Failed]), number(q.Ended[jobs.Completed]), oldest})
+			number(q.Ended[jobs.Failed]), number(q.Ended[jobs.Completed]), oldest, pausedWord(q)})
 	}
 	return t
+}
+
+// pausedWord marks a queue that starts nothing.
+func pausedWord(q runner.Queue) string {
+	if paused(q) {
+		return "paused"
+	}
+	return ""
 }
 
 func (s *standing) workerTable(width int) table {

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// sampleStatus is the sample of cli.md 5.4, without what is not there yet: paused queues and schedules.
+// sampleStatus is the sample of cli.md 5.4, without what is not there yet: schedules.
 func sampleStatus() standing {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
 		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
@@ -27,7 +27,9 @@ func sampleStatus() standing {
 			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
 		workers: []runner.WorkerInfo{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
 			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
-	s.problems = problems(s.queues, s.workers, noon)
+	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
+	s.pauses = runner.Pauses{"media": s.queues[2].Pause}
+	s.problems = problems(s.queues, s.pauses, s.workers, noon)
 	return s
 }
 
@@ -44,11 +46,12 @@ func TestStatusLooksLikeTheSample(t *testing.T) {
 QUEUE    PENDING  SCHED  BLOCK  RETRY  RUN  FAILED 24H  DONE 24H  OLDEST
 default        3      1      0      1    1           4     1,284     11m
 mail           0      0      0      0    0           0       392       –
-media        118      0      2      0    1           0        77   2h14m
+media        118      0      2      0    1           0        77   2h14m  paused
 
 WORKER    SLOTS  QUEUES  UP  SEEN
 web1:811    2/4  all     6d  1s ago
 
+! media has been paused for 20m with 118 tasks waiting   runner resume media
 ! 4 tasks failed in default in 24h   runner list -q default -s failed --since 1d
 `, 40: `● 1 worker, 2 of 4 slots busy
   /var/lib/runner/runner.db  84 MB
@@ -61,6 +64,9 @@ media        118    1           0
 WORKER    SLOTS  QUEUES  UP  SEEN
 web1:811    2/4  all     6d  1s ago
 
+! media has been paused for 20m with 118
+  tasks waiting
+    runner resume media
 ! 4 tasks failed in default in 24h
     runner list -q default -s failed
     --since 1d
@@ -79,7 +85,9 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	gone := s.workers[0]
 	gone.BeatAt = noon.Add(-90 * time.Second)
 	s.workers = append(s.workers, gone)
-	s.problems = problems(s.queues, s.workers, noon)
+	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
+	s.pauses = runner.Pauses{"media": s.queues[2].Pause}
+	s.problems = problems(s.queues, s.pauses, s.workers, noon)
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
@@ -132,7 +140,7 @@ func TestProblems(t *testing.T) {
 		{[]runner.Queue{failed}, []runner.WorkerInfo{command}, []jsonProblem{
 			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d"}}},
 	} {
-		got := problems(test.queues, test.workers, noon)
+		got := problems(test.queues, nil, test.workers, noon)
 		if got == nil || len(got) != len(test.want) {
 			t.Errorf("%+v, want %+v", got, test.want)
 			continue

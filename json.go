@@ -250,10 +250,14 @@ type jsonQueue struct {
 	OldestAge    *seconds `json:"oldest_age"`
 }
 
+// paused says whether no task of a queue starts.
+func paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
+
 func queueRecord(q runner.Queue, now time.Time) jsonQueue {
 	r := jsonQueue{Queue: q.Queue, Pending: q.Counts[jobs.Pending], Scheduled: q.Counts[jobs.Scheduled], Blocked: q.Counts[jobs.Blocked],
 		Retrying: q.Counts[jobs.Retrying], Running: q.Counts[jobs.Running], Completed24h: q.Ended[jobs.Completed],
-		Failed24h: q.Ended[jobs.Failed], Cancelled24h: q.Ended[jobs.Cancelled]}
+		Failed24h: q.Ended[jobs.Failed], Cancelled24h: q.Ended[jobs.Cancelled],
+		Paused: paused(q), PausedAt: stamp(q.Pause.At), PausedBy: known(q.Pause.By), PausedReason: known(q.Pause.Reason)}
 	if !q.Oldest.IsZero() {
 		r.OldestAge = new(seconds(max(now.Sub(q.Oldest), 0)))
 	}

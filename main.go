@@ -55,6 +55,8 @@ func commands(a *app) []*cli.Command {
 		cancelCommand(a),
 		retryCommand(a),
 		deleteCommand(a),
+		pauseCommand(a),
+		resumeCommand(a),
 		completionCommand(a),
 		completeCommand(a),
 	}

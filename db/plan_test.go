@@ -35,6 +35,7 @@ const (
 	byID      = "tasks USING INTEGER PRIMARY KEY (rowid=?)"
 	byOutput  = "output USING INDEX sqlite_autoindex_output_1 (task_id=? AND generation_id=?"
 	byAttempt = "attempts USING PRIMARY KEY (task_id=?"
+	byPause   = "pauses USING PRIMARY KEY (queue=?)"
 )
 
 // plans are the statements of this package, by the names of their consts.
@@ -49,9 +50,9 @@ var plans = map[string]plan{
 	"readVersion":      {readVersion, nil, []string{"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"}},
 
 	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
-	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
+	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID, byPause}, []string{"SCAN next"}},
 	"suspectArm":      {text: suspectArm, by: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
-	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2)).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, []string{"SCAN next"}},
+	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2)).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID, byPause}, []string{"SCAN next"}},
 	"selectSuspects":  {selectSuspects, nil, []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues":    {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
 	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry"}, []string{"SCAN CONSTANT ROW"}},
@@ -89,6 +90,11 @@ var plans = map[string]plan{
 	"deleteAttempts": {text: deleteAttempts, by: []string{byAttempt}},
 	"deleteOutputs":  {text: deleteOutputs, by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id=?)"}},
 	"deleteInput":    {text: deleteInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
+
+	"insertPause":  {text: insertPause},
+	"deletePause":  {text: deletePause, by: []string{byPause}},
+	"deletePauses": {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
+	"selectPauses": {selectPauses, nil, []string{"SCAN pauses"}},
 
 	"deleteOutput":     {text: deleteOutput, by: []string{byOutput}},
 	"cutOutput":        {text: cutOutput, by: []string{byOutput}},
