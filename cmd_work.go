@@ -29,6 +29,9 @@ none. stdout stays empty but for --tee; the log goes to stderr.
 
 Every option has a variable: RUNNER_CONCURRENCY=8, RUNNER_QUEUE=mail,media=2.
 
+Whoever may write the database may run commands as this user: one that others
+may write, or whose directory they may, is refused without --insecure-perms.
+
 SIGNALS
   TERM, INT  start nothing more; running tasks get --grace to end, then they
              are stopped and wait for the next worker
@@ -50,12 +53,16 @@ EXIT STATUS
 			scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
 			boolOption("tee", "copy what tasks print to stdout and stderr"),
 			scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
+			boolOption("insecure-perms", "run although others may write the database"),
 			choiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
 			choiceOption("log-level", "the least level to log (info)", "info", "debug", "info", "warn", "error"),
 		}),
 		Action: func(c *cli.Context) error {
 			o, err := readWorkOptions(c, a)
 			if err != nil {
+				return err
+			}
+			if err := a.secure(c, o); err != nil {
 				return err
 			}
 			r, err := a.open(c, true, o.engine)
@@ -83,7 +90,7 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
 		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
-		Name: get[string](c, "name"), OwnProcess: true}
+		Name: get[string](c, "name"), InsecurePerms: get[bool](c, "insecure-perms"), OwnProcess: true}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // 0 would be the default
 	}
@@ -98,6 +105,15 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine.Log = newLog(p.talk, logStyleFor(get[string](c, "log-format"), p.talk, a.getenv("JOURNAL_STREAM")), level)
 	return o, nil
+}
+
+// secure refuses a database that others may write before it is opened, or made.
+func (a *app) secure(c *cli.Context, o workOptions) error {
+	d, err := a.findDatabase(get[string](c, "db"))
+	if err != nil || o.engine.InsecurePerms {
+		return err
+	}
+	return runner.Insecure(d.path)
 }
 
 // parseQueueMax reads NAME[=MAX].

@@ -336,6 +336,14 @@ type jsonProblem struct {
 	Try     string `json:"try"`
 }
 
+// jsonCheck is what a check of doctor found.
+type jsonCheck struct {
+	Check   string  `json:"check"`
+	Status  string  `json:"status"`
+	Message string  `json:"message"`
+	Try     *string `json:"try"`
+}
+
 // stamp is a time in JSON: RFC 3339 in UTC with milliseconds; the zero time is null.
 type stamp time.Time
 

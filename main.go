@@ -57,6 +57,7 @@ func commands(a *app) []*cli.Command {
 		deleteCommand(a),
 		pauseCommand(a),
 		resumeCommand(a),
+		doctorCommand(a),
 		completionCommand(a),
 		completeCommand(a),
 	}

@@ -26,3 +26,12 @@ func links(info fs.FileInfo) uint64 {
 	}
 	return uint64(stat.Nlink)
 }
+
+// owner returns whose a file is.
+func owner(info fs.FileInfo) (uid, gid int, ok bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, false
+	}
+	return int(stat.Uid), int(stat.Gid), true
+}

@@ -91,6 +91,9 @@ var plans = map[string]plan{
 	"deleteOutputs":  {text: deleteOutputs, by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id=?)"}},
 	"deleteInput":    {text: deleteInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
+	"selectLatest": {selectLatest, []string{"COVERING INDEX tasks_finished"}, []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}}, // one row from an end of it
+	"selectSeen":   {selectSeen, nil, []string{"SCAN workers"}},
+
 	"insertPause":  {text: insertPause},
 	"deletePause":  {text: deletePause, by: []string{byPause}},
 	"deletePauses": {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most

@@ -52,6 +52,8 @@ type Options struct {
 	Timeout time.Duration
 	// Name is what people read as the worker's name. Defaults to HOST:PID.
 	Name string
+	// InsecurePerms lets Work run commands although others than its user may write the database: see Insecure. Defaults to false.
+	InsecurePerms bool
 
 	// GuardianPath names an installed program that begins with Guardian, such as runner itself, in the same version as this
 	// package; it guards commands in place of this program. Defaults to this program, which must call Guardian.

@@ -39,6 +39,9 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	if len(r.handlers) == 0 {
 		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
 	}
+	if err := r.insecure(); err != nil {
+		return err
+	}
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	r.mu.Lock()
