@@ -336,6 +336,12 @@ type jsonProblem struct {
 	Try     string `json:"try"`
 }
 
+// jsonBackup is what backup prints.
+type jsonBackup struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
 // jsonCheck is what a check of doctor found.
 type jsonCheck struct {
 	Check   string  `json:"check"`

@@ -107,7 +107,7 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 var records = map[string]any{
 	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{},
 	"queue": jsonQueue{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
-	"deleted task": jsonDeleted{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
+	"deleted task": jsonDeleted{}, "backup": jsonBackup{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
 }
 
 // docs/json.md and the records have the same keys in the same order, each with a line of meaning.

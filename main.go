@@ -58,6 +58,7 @@ func commands(a *app) []*cli.Command {
 		pauseCommand(a),
 		resumeCommand(a),
 		doctorCommand(a),
+		backupCommand(a),
 		completionCommand(a),
 		completeCommand(a),
 	}

@@ -4,6 +4,7 @@ package db
 
 import (
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -34,4 +35,14 @@ func owner(info fs.FileInfo) (uid, gid int, ok bool) {
 		return 0, 0, false
 	}
 	return int(stat.Uid), int(stat.Gid), true
+}
+
+// syncDir makes the names in a directory as durable as its files.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }

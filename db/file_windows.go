@@ -12,3 +12,6 @@ func links(fs.FileInfo) uint64 { return 1 }
 
 // owner is not told by this system's modes.
 func owner(fs.FileInfo) (uid, gid int, ok bool) { return 0, 0, false }
+
+// syncDir has no counterpart on this system.
+func syncDir(string) error { return nil }
