@@ -29,6 +29,12 @@ COLUMNS
   OLDEST                          the pending task that waits longest
   paused                          nothing of the queue starts (runner resume)
   SLOTS                           busy/all
+  With -q, of the last hour:
+  STARTS             attempts that started
+  WAIT P50 WAIT P95  from when a task was due until it started, half and 95 of
+                     100 waited no longer; RUN: how long its last attempt took.
+                     Exact up to 10,000 tasks that ended (of all queues), then
+                     of the last 10,000, and STARTS estimated from counters.
   On a narrow terminal some of them leave.
   In a pipe, separated by tabs: a line per record, its first field queue,
   worker or problem, then the record's values in the order of --json.
@@ -114,6 +120,7 @@ type standing struct {
 	path        string
 	dbSize, wal int64
 	queues      []runner.Queue
+	figures     map[string]runner.Figures // of each queue; nil: nobody asked
 	pauses      runner.Pauses
 	workers     []runner.WorkerInfo
 	problems    []jsonProblem
@@ -131,6 +138,12 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	}
 	if only != nil {
 		s.queues = slices.DeleteFunc(s.queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
+		s.figures = map[string]runner.Figures{}
+		for _, q := range s.queues {
+			if s.figures[q.Queue], err = r.Figures(ctx, q.Queue); err != nil {
+				return s, err
+			}
+		}
 	}
 	if s.pauses, err = r.Pauses(ctx); err != nil {
 		return s, err
@@ -148,11 +161,15 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
 	status := jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
-		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []jsonQueue{}, Schedules: []struct{}{}, Problems: s.problems}
+		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []struct{}{}, Problems: s.problems}
 	for _, w := range s.workers {
 		status.Workers = append(status.Workers, workerRecord(w, s.now))
 	}
 	for _, q := range s.queues {
+		if s.figures != nil {
+			status.Queues = append(status.Queues, queueFiguresRecord(q, s.figures[q.Queue], s.now))
+			continue
+		}
 		status.Queues = append(status.Queues, queueRecord(q, s.now))
 	}
 	return status
@@ -185,6 +202,10 @@ func (s *standing) draw(p *printer) {
 	if len(s.queues) > 0 {
 		p.print("\n")
 		p.table(s.queueTable(p.out.width))
+	}
+	if len(s.figures) > 0 {
+		p.print("\n")
+		p.table(s.figuresTable(p.out.width))
 	}
 	if len(s.workers) > 0 {
 		p.print("\n")
@@ -254,6 +275,21 @@ func pausedWord(q runner.Queue) string {
 		return "paused"
 	}
 	return ""
+}
+
+// figuresTable is what the last hour of each queue tells.
+func (s *standing) figuresTable(width int) table {
+	t := table{columns: []column{{name: "LAST HOUR"}, {name: "STARTS", right: true}, {name: "WAIT P50", right: true, leaves: 1},
+		{name: "WAIT P95", right: true, leaves: 3}, {name: "RUN P50", right: true, leaves: 2}, {name: "RUN P95", right: true, leaves: 4}}}
+	for _, q := range s.queues {
+		f := s.figures[q.Queue]
+		row := []string{cut(q.Queue, nameWidth(width)), count(int64(f.Starts)), "–", "–", "–", "–"}
+		if f.Tasks > 0 {
+			row = append(row[:2], took(f.WaitP50), took(f.WaitP95), took(f.RunP50), took(f.RunP95))
+		}
+		t.rows = append(t.rows, row)
+	}
+	return t
 }
 
 func (s *standing) workerTable(width int) table {

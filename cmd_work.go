@@ -52,6 +52,8 @@ EXIT STATUS
 			durationOption("timeout", "for commands without a timeout of their own (none)", 0),
 			scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
 			boolOption("tee", "copy what tasks print to stdout and stderr"),
+			durationOption("keep", "forget completed and cancelled tasks after so long; 0s: never (7d)", 7*24*time.Hour),
+			durationOption("keep-failed", "forget failed ones after so long; 0s: never (30d)", 30*24*time.Hour),
 			scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
 			boolOption("insecure-perms", "run although others may write the database"),
 			choiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
@@ -90,10 +92,12 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
 		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
-		Name: get[string](c, "name"), InsecurePerms: get[bool](c, "insecure-perms"), OwnProcess: true}
+		Name:          get[string](c, "name"),
+		InsecurePerms: get[bool](c, "insecure-perms"), OwnProcess: true}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // 0 would be the default
 	}
+	o.engine.Keep, o.engine.KeepFailed = forEver(get[time.Duration](c, "keep")), forEver(get[time.Duration](c, "keep-failed"))
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
 			return o, usage("--queue %s is given twice", q.Queue)
@@ -105,6 +109,14 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine.Log = newLog(p.talk, logStyleFor(get[string](c, "log-format"), p.talk, a.getenv("JOURNAL_STREAM")), level)
 	return o, nil
+}
+
+// forEver is a time to keep tasks as the library takes it, where 0 would be the default.
+func forEver(keep time.Duration) time.Duration {
+	if keep == 0 {
+		return -1
+	}
+	return keep
 }
 
 // secure refuses a database that others may write before it is opened, or made.

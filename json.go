@@ -264,6 +264,25 @@ func queueRecord(q runner.Queue, now time.Time) jsonQueue {
 	return r
 }
 
+// jsonQueueFigures is a queue as status -q prints it: with figures of the last hour.
+type jsonQueueFigures struct {
+	jsonQueue
+	WaitP50   *seconds `json:"wait_p50"`
+	WaitP95   *seconds `json:"wait_p95"`
+	RunP50    *seconds `json:"run_p50"`
+	RunP95    *seconds `json:"run_p95"`
+	Started1h int      `json:"started_1h"`
+}
+
+func queueFiguresRecord(q runner.Queue, f runner.Figures, now time.Time) jsonQueueFigures {
+	r := jsonQueueFigures{jsonQueue: queueRecord(q, now), Started1h: f.Starts}
+	if f.Tasks > 0 {
+		r.WaitP50, r.WaitP95 = new(seconds(f.WaitP50)), new(seconds(f.WaitP95))
+		r.RunP50, r.RunP95 = new(seconds(f.RunP50)), new(seconds(f.RunP95))
+	}
+	return r
+}
+
 // jsonWorker is a worker. Queues null: it serves all of them.
 type jsonWorker struct {
 	ID        string         `json:"id"`
@@ -324,7 +343,7 @@ type jsonStatus struct {
 	Version   string        `json:"version"`
 	Paused    bool          `json:"paused"`
 	Workers   []jsonWorker  `json:"workers"`
-	Queues    []jsonQueue   `json:"queues"`
+	Queues    []any         `json:"queues"`    // jsonQueue, with -q jsonQueueFigures
 	Schedules []struct{}    `json:"schedules"` // empty until there are schedules
 	Problems  []jsonProblem `json:"problems"`
 }

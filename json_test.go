@@ -106,7 +106,7 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 // records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
 var records = map[string]any{
 	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{},
-	"queue": jsonQueue{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
+	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
 	"deleted task": jsonDeleted{}, "backup": jsonBackup{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
 }
 

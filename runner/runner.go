@@ -52,6 +52,9 @@ type Options struct {
 	Timeout time.Duration
 	// Name is what people read as the worker's name. Defaults to HOST:PID.
 	Name string
+	// Keep is how long Work keeps tasks that completed or were cancelled, KeepFailed how long those that failed, with their attempts
+	// and output. Of several workers' the shortest counts. Default to 7 and 30 days; negative: for ever.
+	Keep, KeepFailed time.Duration
 	// InsecurePerms lets Work run commands although others than its user may write the database: see Insecure. Defaults to false.
 	InsecurePerms bool
 
@@ -73,6 +76,9 @@ const (
 	MinLease     = 5 * time.Second
 	defaultLease = time.Minute
 	defaultGrace = 30 * time.Second
+
+	defaultKeep       = 7 * 24 * time.Hour
+	defaultKeepFailed = 30 * 24 * time.Hour
 )
 
 func (o Options) withDefaults() Options {
@@ -87,6 +93,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Lease == 0 {
 		o.Lease = defaultLease
+	}
+	if o.Keep == 0 {
+		o.Keep = defaultKeep
+	}
+	if o.KeepFailed == 0 {
+		o.KeepFailed = defaultKeepFailed
 	}
 	return o
 }

@@ -179,6 +179,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	e.reaper.start()
 	e.beside.Go(e.heartbeat)
 	e.beside.Go(e.reaper.run)
+	e.beside.Go(e.retain)
 	err := e.loop(ctx, write, notices, aborted)
 	close(e.stopped)
 	e.beside.Wait()
