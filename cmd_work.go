@@ -32,6 +32,11 @@ Every option has a variable: RUNNER_CONCURRENCY=8, RUNNER_QUEUE=mail,media=2.
 Whoever may write the database may run commands as this user: one that others
 may write, or whose directory they may, is refused without --insecure-perms.
 
+--on-failure runs once for each task that failed for good, for a minute at
+most, in the task's environment and RUNNER_TASK_STATE, _REASON and _ERROR; the
+last 50 lines of the task's output are its stdin. Best effort: a crash loses it.
+  runner work --on-failure 'mail -s "task $RUNNER_TASK_ID failed" ops'
+
 SIGNALS
   TERM, INT  start nothing more; running tasks get --grace to end, then they
              are stopped and wait for the next worker
@@ -52,6 +57,7 @@ EXIT STATUS
 			durationOption("timeout", "for commands without a timeout of their own (none)", 0),
 			scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
 			boolOption("tee", "copy what tasks print to stdout and stderr"),
+			textOption("on-failure", "CMD", "/bin/sh -c CMD for each task that failed: see below", ""),
 			durationOption("keep", "forget completed and cancelled tasks after so long; 0s: never (7d)", 7*24*time.Hour),
 			durationOption("keep-failed", "forget failed ones after so long; 0s: never (30d)", 30*24*time.Hour),
 			scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
@@ -98,6 +104,9 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 		o.engine.Grace = -1 // 0 would be the default
 	}
 	o.engine.Keep, o.engine.KeepFailed = forEver(get[time.Duration](c, "keep")), forEver(get[time.Duration](c, "keep-failed"))
+	if hook := get[string](c, "on-failure"); hook != "" {
+		o.engine.OnFailure = jobs.Shell(hook).Argv
+	}
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
 			return o, usage("--queue %s is given twice", q.Queue)

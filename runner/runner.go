@@ -55,6 +55,10 @@ type Options struct {
 	// Keep is how long Work keeps tasks that completed or were cancelled, KeepFailed how long those that failed, with their attempts
 	// and output. Of several workers' the shortest counts. Default to 7 and 30 days; negative: for ever.
 	Keep, KeepFailed time.Duration
+	// OnFailure is a command that Work runs once for each task that became failed by its doing: best effort, for at most a minute, in
+	// the environment of the task and RUNNER_TASK_STATE, _REASON and _ERROR, the last 50 lines of the task's output on its stdin.
+	// Defaults to none.
+	OnFailure []string
 	// InsecurePerms lets Work run commands although others than its user may write the database: see Insecure. Defaults to false.
 	InsecurePerms bool
 

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,6 +84,7 @@ type engine struct {
 	limit      map[string]int // of each queue; nil: all queues
 	untilEmpty bool
 	environ    []string // of commands: the process's own, without what is runner's
+	hooks      *hooks
 	ended      chan *attempt
 	stopped    chan struct{} // closed when the loop is over
 	beside     sync.WaitGroup
@@ -118,6 +120,7 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 	}
 	e := &engine{r: r, log: r.log, slots: o.Concurrency, untilEmpty: untilEmpty, environ: commandEnviron(os.Environ()),
 		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
+	e.hooks = newHooks(e, o.OnFailure)
 	if o.Queues != nil {
 		e.limit = map[string]int{}
 		for _, q := range o.Queues {
@@ -183,6 +186,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	err := e.loop(ctx, write, notices, aborted)
 	close(e.stopped)
 	e.beside.Wait()
+	err = cmp.Or(err, e.hooks.end(aborted))
 	clean := len(e.running) == 0
 	if e.guard != nil && !e.guard.close() {
 		clean = false
@@ -490,6 +494,9 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 			e.finished++
 		}
 		e.logEnd(a, done.Change)
+		if done.Change.State == jobs.Failed {
+			e.hooks.failed(a.task, done.Change)
+		}
 	}
 }
 
