@@ -87,7 +87,8 @@ type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
 	tee        bool
-	terminal   bool // a person started it there, and it ends with the terminal
+	notifier   *notifier // of a service manager; nil: there is none
+	terminal   bool      // a person started it there, and it ends with the terminal
 }
 
 func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
@@ -117,6 +118,9 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 		return o, err
 	}
 	o.engine.Log = newLog(p.talk, logStyleFor(get[string](c, "log-format"), p.talk, a.getenv("JOURNAL_STREAM")), level)
+	if o.notifier = newNotifier(a.getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
+		o.engine.Pulse, o.engine.PulseEvery = o.notifier.pulse, o.notifier.every
+	}
 	return o, nil
 }
 
@@ -175,6 +179,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *printer, o workOptions) e
 		commands.Tee = newTee(p.out, p.talk, o.engine.Concurrency > 1, o.engine.Log).copy
 	}
 	r.Register(runner.Commands(commands))
+	defer o.notifier.start(r)()
 	ctx, stop := obeySignals(ctx, r, o)
 	defer stop()
 	work := r.Work

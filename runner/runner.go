@@ -59,6 +59,11 @@ type Options struct {
 	// the environment of the task and RUNNER_TASK_STATE, _REASON and _ERROR, the last 50 lines of the task's output on its stdin.
 	// Defaults to none.
 	OnFailure []string
+	// Pulse is called by Work's loop after its first claim, when it begins to drain, and at least every PulseEvery, each time it has been
+	// to the database: what a watchdog wants to know. It must return at once. Defaults to none.
+	Pulse func(Pulse)
+	// PulseEvery is how often Pulse is called. Defaults to a sixth of Lease.
+	PulseEvery time.Duration
 	// InsecurePerms lets Work run commands although others than its user may write the database: see Insecure. Defaults to false.
 	InsecurePerms bool
 
@@ -97,6 +102,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Lease == 0 {
 		o.Lease = defaultLease
+	}
+	if o.PulseEvery <= 0 {
+		o.PulseEvery = o.Lease / 6
 	}
 	if o.Keep == 0 {
 		o.Keep = defaultKeep

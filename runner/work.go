@@ -109,6 +109,7 @@ type engine struct {
 	failures  int           // turns in a row that failed for good
 	finished  int
 	released  int
+	pulses    pulsing       // what Options.Pulse was told
 }
 
 func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error) {
@@ -223,7 +224,9 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 				}
 			})
 			grace = time.After(max(e.r.options.Grace, 0))
+			e.pulses.givesUpAt = now().Add(max(e.r.options.Grace, 0) + e.longestEnd())
 		}
+		e.pulse(write, stopping)
 		// Without a free slot too what is due must become pending, and what expires must end.
 		if !e.resting() && (len(e.unsettled) > 0 || !stopping && (e.more && e.free() > 0 || e.reached())) {
 			if err := e.turn(write, stopping); err != nil {
@@ -240,7 +243,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.look, e.more = true, true // nothing is known to be due: look once more before believing it
 			continue
 		}
-		timer := time.NewTimer(e.sleep(stopping))
+		timer := time.NewTimer(e.untilPulse(e.sleep(stopping)))
 		select {
 		case a := <-e.ended:
 			e.collect(a)
@@ -375,7 +378,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	if err != nil {
 		return e.refused(err)
 	}
-	e.pause, e.failures = 0, 0
+	e.pause, e.failures, e.pulses.visitedAt = 0, 0, sent
 	e.unsettled = e.unsettled[:0]
 	for i, a := range settled {
 		e.forget(a, &done.Finished[i])
@@ -502,12 +505,22 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 
 // stopAll ends the contexts of all attempts and returns how long their ends may take.
 func (e *engine) stopAll(cause error, kill bool) time.Duration {
+	wait := e.longestEnd()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.running {
+		a.stop(cause, kill)
+	}
+	return wait
+}
+
+// longestEnd is how long the attempts that run now may take to end once they are stopped.
+func (e *engine) longestEnd() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := stopWait
 	for _, a := range e.running {
 		wait = max(wait, a.task.KillAfter+stopWait)
-		a.stop(cause, kill)
 	}
 	return wait
 }
