@@ -20,9 +20,10 @@ const claimArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE
 const suspectArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE +state = 'pending' AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
-// selectSuspects lists where suspects wait, and since when. Index: tasks_lost.
+// selectSuspects lists where suspects wait that no pause holds, and since when. Index: tasks_lost.
 const selectSuspects = `SELECT queue, job, updated_at FROM tasks
-WHERE +state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL LIMIT 100`
+WHERE +state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL
+	AND NOT EXISTS (SELECT 1 FROM pauses WHERE pauses.queue = tasks.queue) AND NOT EXISTS (SELECT 1 FROM pauses WHERE pauses.queue = '') LIMIT 100`
 
 // claimTasks takes up to [2] tasks from the arms of all jobs (joined by UNION ALL, which SQLite merges in index order, without
 // a sort, stopping at the limit) for worker [3], lease until [4], started at [5], time [6]. Returns the claimed rows in no

@@ -53,7 +53,7 @@ var plans = map[string]plan{
 	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID, byPause}, []string{"SCAN next"}},
 	"suspectArm":      {text: suspectArm, by: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
 	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2)).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID, byPause}, []string{"SCAN next"}},
-	"selectSuspects":  {selectSuspects, nil, []string{"SCAN tasks USING INDEX tasks_lost"}},
+	"selectSuspects":  {selectSuspects, []string{byPause}, []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues":    {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
 	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry"}, []string{"SCAN CONSTANT ROW"}},
 	"promoteTasks":    {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},

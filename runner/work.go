@@ -109,7 +109,7 @@ type engine struct {
 	failures  int           // turns in a row that failed for good
 	finished  int
 	released  int
-	pulses    pulsing       // what Options.Pulse was told
+	pulses    pulsing // what Options.Pulse was told
 }
 
 func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error) {

@@ -73,6 +73,24 @@ var pauses = group{
 		s.resume("default")
 		s.wantIDs(ids(s.claim(w, 9)), []int64{running.ID})
 	},
+	"a suspect in a paused queue keeps no busy worker waiting": func(s *store) {
+		all := s.insert(task(jobs.Queue("a"), jobs.MaxLosses(2)), task(jobs.Queue("b")), task(jobs.Queue("b")))
+		dead, w := s.worker(), s.worker()
+		for s.claim(dead, 1)[0].ID != all[0] { // queues take turns
+		}
+		if reaped := must(w.Reap(s.Context(), must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 || !s.get(all[0]).Suspect() {
+			s.Fatalf("%+v", reaped)
+		}
+		turn := func(idle bool) []int64 {
+			return ids(must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}))(s).Claimed)
+		}
+		s.pause("a")
+		s.sleep(time.Hour)
+		s.wantIDs(turn(false), all[1:2])
+		s.resume("a")
+		s.wantIDs(turn(false), nil) // now it does
+		s.wantIDs(turn(true), all[:1])
+	},
 	"pausing twice keeps who came first": func(s *store) {
 		s.pause("a")
 		first := s.now
