@@ -54,9 +54,9 @@ func (b *bar) line(n int, took time.Duration) string {
 	head := "  " + b.verb + " " + safe(b.name)
 	tail := "  " + count(int64(n)) + "  " + rate(float64(n)/took.Seconds())
 	if b.total > 0 {
-		tail = fmt.Sprintf("  %3d%%  %s/%s  %s", n*100/b.total, count(int64(n)), count(int64(b.total)), rate(float64(n)/took.Seconds()))
+		tail = fmt.Sprintf(" %3d%%  %s/%s  %s", n*100/b.total, count(int64(n)), count(int64(b.total)), rate(float64(n)/took.Seconds()))
 		if long := min(barCells, width-cells(head)-cells(tail)-2); long >= 5 {
-			full := min(n*long/b.total, long)
+			full := min((n*long+b.total/2)/b.total, long)
 			return head + "  " + strings.Repeat("█", full) + strings.Repeat("░", long-full) + tail
 		}
 	}

@@ -127,6 +127,7 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, error) {
 	v.text(keyQueue, &s.Queue)
 	v.text(keyLabel, &s.Label)
 	v.text(keyUniqueKey, &s.UniqueKey)
+	s.Replace = s.Replace && s.UniqueKey != ""
 	whole(v, keyPriority, &s.Priority, math.MinInt32)
 	if v.has(keyRunAt, keyIn) {
 		s.RunAt, s.In = time.Time{}, 0

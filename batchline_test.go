@@ -1,8 +1,13 @@
 package main
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"example.com/runner/jobs"
 )
@@ -40,4 +45,152 @@ func BenchmarkBatchLine(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestBatchKnowsTheKeysOfRecords(t *testing.T) {
+	l := testLines(t, jobs.Command{}.With())
+	for _, record := range []any{jsonEnqueued{}, jsonRevealed{}, jsonFullRevealed{}} {
+		text, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys map[string]json.RawMessage
+		if err := json.Unmarshal(text, &keys); err != nil {
+			t.Fatal(err)
+		}
+		for key := range keys {
+			if _, known := l.keys[key]; !known {
+				t.Errorf("%T: a batch does not know the key %s", record, key)
+			}
+		}
+	}
+}
+
+func TestBatchLinesThatAreWrong(t *testing.T) {
+	l := testLines(t, jobs.Command{}.With())
+	l.base.Job = ""
+	for _, test := range []struct{ line, want string }{
+		{`{"args":["true"],"quue":1}`, `unknown field "quue" (queue?)`},
+		{`{"args":["true"],"xyzzy":{"a":["}",1]}}`, `unknown field "xyzzy"`},
+		{`{"args":["true"],"\u0061rgs":["true"]}`, `field "args" is there twice`},
+		{`{"args":["true"`, "is not JSON: unexpected end of JSON input"},
+		{`{"args":["true"]} x`, "is not JSON: invalid character 'x' after top-level value"},
+		{"{\"args\":[\"tr\xffue\"]}", "is not UTF-8"},
+		{`"true"`, "is neither an object nor an array"},
+		{`null`, "is neither an object nor an array"},
+		{`[]`, "args: a command needs a JSON array of strings, its argv"},
+		{`[1]`, "args: a command needs a JSON array of strings, its argv"},
+		{`["true",1]`, "args: a command needs a JSON array of strings, its argv"},
+		{`[""]`, "args: the command is empty"},
+		{`{}`, "args: a command needs args or shell"},
+		{`{"args":null}`, "args: a command needs args or shell"},
+		{`{"args":{"a":1}}`, "args: a command needs a JSON array of strings, its argv"},
+		{`{"args":["true"],"shell":"x"}`, "shell: goes with neither args nor another job than command"},
+		{`{"job":"a.b","shell":"x"}`, "shell: goes with neither args nor another job than command"},
+		{`{"job":"a b"}`, `job: "a b" is no name`},
+		{`{"job":"a","cwd":"/"}`, "job: path, cwd, env, env_file and input belong to commands, not to a"},
+		{`{"job":"a","queue":5}`, "queue: is no text"},
+		{`{"job":"a","priority":1.5}`, "priority: 1.5 is no whole number"},
+		{`{"job":"a","priority":4294967296}`, "priority: 4294967296 is no 32-bit number"},
+		{`{"job":"a","max_attempts":0}`, "max_attempts: 0 is out of range"},
+		{`{"job":"a","max_losses":-1}`, "max_losses: -1 is out of range"},
+		{`{"job":"a","output_limit":9223372036854775808}`, "output_limit: 9223372036854775808 is no whole number"},
+		{`{"job":"a","timeout":"5s"}`, "timeout: is no number of seconds"},
+		{`{"job":"a","timeout":true}`, "timeout: is no number of seconds"},
+		{`{"job":"a","timeout":-1}`, "timeout: -1 is out of range (0 to 10 years, in seconds)"},
+		{`{"job":"a","in":1e999}`, "in: 1e999 is out of range (0 to 10 years, in seconds)"},
+		{`{"job":"a","run_at":"tomorrow"}`, `run_at: "tomorrow" is no time as in 2026-01-31T15:04:05Z`},
+		{`{"job":"a","run_at":1767225600}`, "run_at: is no text"},
+		{`{"job":"a","run_at":"2030-01-01T00:00:00Z","in":5}`, "run_at: give a time or a delay, not both"},
+		{`{"job":"a","expires_at":"2030-01-01T00:00:00Z","expires_in":5}`, "expires_at: give a time or a delay, not both"},
+		{`{"args":["true"],"env":["A"]}`, "env: is no object"},
+		{`{"args":["true"],"env":{"A":1}}`, "env: holds a value that is no text"},
+		{`{"args":["true"],"env":{"A":null}}`, "env A is hidden; export with --reveal"},
+		{`{"args":["true"],"input":"?"}`, "input: is not base64"},
+		{`{"args":["true"],"input_bytes":3,"input":null}`, "input is hidden; export with --reveal"},
+		{`{"args":["true"],"path":"bin/true"}`, `path: "bin/true" is not absolute`},
+		{`{"args":["true"],"retry_on":"75"}`, "retry_on: needs max_attempts above 1"},
+		{`{"args":["true"],"max_attempts":2,"retry_on":"x"}`, `retry_on: "x" is no exit code or range of them within 1-255 (as in 75,100-111)`},
+		{`{"args":["true"],"backoff":"random"}`, `backoff: "random" is none of fixed, linear, exponential`},
+		{`{"args":["true"],"state":"cancelled"}`, "the task has finished: its state is cancelled"},
+		{`{"args":["true"],"lane":"a"}`, "lane: not supported yet in this release"},
+		{`{"args":["true"],"after_any":[7]}`, "after_any: not supported yet in this release"},
+		{`["nosuch"]`, `"nosuch" not found in PATH; `},
+	} {
+		spec, err := l.spec([]byte(test.line))
+		if err == nil {
+			err = spec.Validate()
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s:\n got %v\nwant %s", test.line, err, test.want)
+		}
+	}
+}
+
+func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
+	base := jobs.Command{Dir: "/base", Env: map[string]string{"A": "base", "B": "base"}, EnvFile: "/base.env", Input: []byte("base")}.
+		With(jobs.Queue("base"), jobs.Priority(1), jobs.In(time.Minute), jobs.Retry(jobs.Backoff{Delay: time.Second}))
+	base.Job = ""
+	l := testLines(t, base)
+	spec := func(line string) jobs.Spec {
+		t.Helper()
+		s, err := l.spec([]byte(line))
+		if err == nil {
+			err = s.Validate()
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return s
+	}
+	s := spec(`{"args":["true"],"env":{"A":"line"},"backoff_delay":0.0001,"run_at":"2030-01-31T14:00:00+01:00","kill_after":0}`)
+	if s.Queue != "base" || s.Priority != 1 || s.Cwd != "/base" || s.EnvFile != "/base.env" || string(s.Input) != "base" || s.MaxAttempts != 1 ||
+		!maps.Equal(s.Env, map[string]string{"A": "line", "B": "base"}) || s.Backoff.Delay != time.Millisecond || s.In != 0 ||
+		s.RunAt.UTC().Hour() != 13 || s.KillAfter != 0 || s.Path != l.caller.dir+"/true" {
+		t.Errorf("%+v", s)
+	}
+	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.dir+"/sub" || s.Backoff.Max != 2*time.Hour || s.In != 0 || !s.RunAt.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	if s = spec(`{"job":"a.b","args":[ 1 , 2 ]}`); s.Cwd != "" || s.Env != nil || s.EnvFile != "" || s.Input != nil || s.Path != "" || s.MaxAttempts != 1 || string(s.Args) != "[ 1 , 2 ]" {
+		t.Errorf("%+v", s)
+	}
+	if base.Env["A"] != "base" {
+		t.Error("a line has changed what other lines lack")
+	}
+}
+
+func FuzzBatchLine(f *testing.F) {
+	for _, seed := range []string{`["true"]`, `{"args":["true"],"env":{"A":"\u0041"},"timeout":1.5}`, `{"job":"a.b","args":{"a":[{},"]}"]} , "in" : 1 }`,
+		`{"\u0061rgs":["true"]}`, `{"args":[ "\\\"" ]}`} {
+		f.Add(seed)
+	}
+	l := testLines(f, jobs.Command{}.With())
+	l.base.Job = ""
+	l.noResolve = true
+	f.Fuzz(func(t *testing.T, line string) {
+		s, err := l.spec([]byte(strings.TrimSpace(line)))
+		if err != nil || !strings.HasPrefix(strings.TrimSpace(line), "{") {
+			return
+		}
+		var values map[string]any // the same reading by encoding/json
+		if err := json.Unmarshal([]byte(line), &values); err != nil {
+			t.Fatalf("%q was read, and is not JSON: %v", line, err)
+		}
+		want := map[string]string{"job": jobs.CommandJob, "queue": "default", "label": "", "unique_key": "", "retry_on": "", "backoff": "exponential"}
+		for key := range want {
+			if text, ok := values[key].(string); ok && (key != "job" || text != "") {
+				want[key] = text
+			}
+		}
+		got := map[string]string{"job": s.Job, "queue": s.Queue, "label": s.Label, "unique_key": s.UniqueKey, "retry_on": string(s.RetryOn), "backoff": string(s.Backoff.Strategy)}
+		if !maps.Equal(got, want) {
+			t.Errorf("%q:\n got %v\nwant %v", line, got, want)
+		}
+		for key := range values {
+			if !slices.Contains(keyNames[:], key) && !slices.Contains(otherKeys, key) {
+				t.Errorf("%q: the key %q was passed over", line, key)
+			}
+		}
+	})
 }

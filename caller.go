@@ -64,7 +64,7 @@ func (c caller) find(name, cwd string) (string, *failure) {
 	}
 	denied := ""
 	for _, dir := range filepath.SplitList(c.path) {
-		path := filepath.Join(c.absolute(cmp.Or(dir, ".")), name)
+		path := strings.TrimSuffix(c.absolute(cmp.Or(dir, ".")), "/") + "/" + name
 		found, err := exec.LookPath(path)
 		if err == nil {
 			return found, nil

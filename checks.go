@@ -26,6 +26,7 @@ const (
 	diskFail   = 64 << 20        // free bytes: below it nothing can be relied on
 	diskWarn   = 1 << 30         // or a fiftieth of the disk, if that is less
 	clockSlack = 5 * time.Second // between the clocks of two machines, or two reads of one
+	lateMost   = time.Minute     // after its time, a schedule should have fired
 	othersWait = time.Second     // for each of the other databases
 )
 
@@ -45,7 +46,7 @@ func (e *examination) all(ctx context.Context, tell func(jsonCheck) error) error
 	}{
 		{"database", e.database, false}, {"filesystem", e.filesystem, false}, {"permissions", e.permissions, false},
 		{"integrity", e.integrity, true}, {"wal", e.wal, true}, {"clock", e.clock, true}, {"workers", e.workers, true},
-		{"queues", e.queues, true}, {"other db", e.otherDB, false},
+		{"queues", e.queues, true}, {"schedules", e.schedules, true}, {"other db", e.otherDB, false},
 	}
 	for _, check := range checks {
 		if check.open && e.r == nil {
@@ -187,6 +188,8 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 		tell(checkOK, fmt.Sprintf("%s, %d of %d slots busy", plural(s.alive, "worker"), s.busy, s.slots), "")
 	case now > 0:
 		tell(checkFail, fmt.Sprintf("%s; %s", last, wait(now)), "systemctl status runner     or: runner work")
+	case ticking(s.schedules) > 0:
+		tell(checkFail, last+"; "+ticksOf(ticking(s.schedules)), "systemctl status runner     or: runner work")
 	case later > 0:
 		tell(checkWarn, fmt.Sprintf("%s; %s later", last, wait(later)), "systemctl status runner     or: runner work")
 	default:
@@ -218,6 +221,30 @@ func (e *examination) queues(ctx context.Context, tell func(status, message, try
 			pending += q.Counts[jobs.Pending]
 		}
 		tell(checkOK, plural(len(s.queues), "queue")+", "+wait(pending), "")
+	}
+	return nil
+}
+
+func (e *examination) schedules(ctx context.Context, tell func(status, message, try string)) error {
+	s, err := readStatus(ctx, e.r, e.now, nil)
+	if err != nil {
+		return err
+	}
+	well := true
+	for _, problem := range s.problems {
+		if strings.HasPrefix(problem.Code, "schedule_") {
+			well = false
+			tell(checkWarn, problem.Message, problem.Try)
+		}
+	}
+	for _, schedule := range s.schedules {
+		if late := e.now.Sub(schedule.NextAt); s.alive > 0 && !schedule.NextAt.IsZero() && late > lateMost {
+			well = false
+			tell(checkWarn, fmt.Sprintf("%s was due %s ago and has not fired", schedule.Name, age(late)), "runner schedule show "+schedule.Name)
+		}
+	}
+	if well {
+		tell(checkOK, plural(len(s.schedules), "schedule"), "")
 	}
 	return nil
 }

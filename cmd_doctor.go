@@ -23,6 +23,7 @@ func doctorCommand(a *app) *cli.Command {
   clock        not behind the latest time in the database
   workers      who runs, who was lost, when one was last seen
   queues       paused ones, and those that no worker serves
+  schedules    late ones, skipped ticks, a last task that failed
   other db     databases in the other places where runner looks by itself
 
 In a pipe, separated by tabs: status, check, message, try.

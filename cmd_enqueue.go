@@ -65,7 +65,7 @@ EXIT STATUS with --wait
   126/127         the command cannot be executed / was not found
   128+n           the command died from signal n, or signal n ended the waiting`,
 		Action: func(c *cli.Context) error {
-			o, err := readEnqueueOptions(c, a)
+			o, err := readEnqueueOptions(c, a, c.Args().Slice())
 			if err == nil {
 				err = enqueueIn(c, a, o)
 			}
@@ -100,6 +100,8 @@ func enqueueFlags(a *app) []cli.Flag {
 		a.timeOption("at", "start no earlier than then"),
 		durationOption("expires-in", "if it has not started by then it never does (never)", 0),
 		textOption("unique", "KEY", "if an unfinished task has this key, print its id and add none", ""),
+		choiceOption("unique-mode", "--unique: that task stays as it is, or becomes this one unless it has started (keep)", uniqueKeep,
+			uniqueKeep, uniqueReplace),
 		textOption("label", "TEXT", "shown in lists before the command", ""),
 		textOption("cwd C", "DIR", "working directory (this one)", ""),
 		repeated("env e", "NAME[=VALUE]", "set a variable; without a value: copy this shell's", one(parseSetting)),
@@ -137,6 +139,12 @@ func parseSetting(text string) (string, error) {
 	return text, nil
 }
 
+// The values of --unique-mode.
+const (
+	uniqueKeep    = "keep"
+	uniqueReplace = "replace"
+)
+
 type enqueueOptions struct {
 	spec  jobs.Spec // the task; with a batch, what its lines lack
 	words []string  // of a command
@@ -152,8 +160,9 @@ type enqueueOptions struct {
 	stdin     io.Reader
 }
 
-func readEnqueueOptions(c *cli.Context, a *app) (enqueueOptions, error) {
-	o := enqueueOptions{words: c.Args().Slice(), wait: get[bool](c, "wait"), waitTimeout: get[time.Duration](c, "wait-timeout"),
+// readEnqueueOptions reads them for enqueue and for schedule add, whose words of a command come after a name.
+func readEnqueueOptions(c *cli.Context, a *app, words []string) (enqueueOptions, error) {
+	o := enqueueOptions{words: words, wait: get[bool](c, "wait"), waitTimeout: get[time.Duration](c, "wait-timeout"),
 		result: get[bool](c, "result"), batch: get[string](c, "batch"), keepGoing: get[bool](c, "keep-going"),
 		noResolve: get[bool](c, "no-resolve"), stdin: a.stdin}
 	if err := o.agree(c); err != nil {
@@ -196,6 +205,22 @@ func readEnqueueOptions(c *cli.Context, a *app) (enqueueOptions, error) {
 	return o, err
 }
 
+// spoken is the name of a command that takes a command of the user's.
+func spoken(c *cli.Context) string {
+	if c.Command.Name == "add" {
+		return "schedule add"
+	}
+	return c.Command.Name
+}
+
+// typical is how a command line begins that takes a command.
+func typical(c *cli.Context) string {
+	if c.Command.Name == "add" {
+		return "runner schedule add NAME --cron '0 3 * * *'"
+	}
+	return "runner enqueue"
+}
+
 // agree checks that the options go together.
 func (o *enqueueOptions) agree(c *cli.Context) error {
 	set := func(names ...string) (found string) {
@@ -224,7 +249,7 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 	attempts := get[int](c, "max-attempts")
 	switch {
 	case len(forms) == 0:
-		return usage("enqueue needs a command").hint("runner enqueue -- backup.sh --full")
+		return usage("%s needs a command", spoken(c)).hint("%s -- backup.sh --full", typical(c))
 	case len(forms) > 1 && forms[0] == "a command":
 		return usage("%s and a command exclude each other: %q is left over", forms[1], o.words[0])
 	case len(forms) > 1:
@@ -236,11 +261,13 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 	case c.IsSet("batch") && o.batch == "":
 		return usage("--batch is empty").hint("--batch FILE, or --batch - for stdin")
 	case c.IsSet("args") && (!c.IsSet("job") || o.batch != ""):
-		return usage("--args goes with --job").hint("runner enqueue --job email.send --args '{}'")
+		return usage("--args goes with --job").hint("%s --job email.send --args '{}'", typical(c))
 	case get[string](c, "job") == jobs.CommandJob && o.batch == "":
-		return usage("the job %q is reserved", jobs.CommandJob).hint("runner enqueue -- backup.sh --full")
+		return usage("the job %q is reserved", jobs.CommandJob).hint("%s -- backup.sh --full", typical(c))
 	case stdin > 1:
 		return usage("stdin can be read once: --input -, --args - or --batch -")
+	case c.IsSet("unique-mode") && get[string](c, "unique") == "" && o.batch == "":
+		return usage("--unique-mode goes with --unique").hint("--unique KEY --unique-mode %s", get[string](c, "unique-mode"))
 	case set("in") != "" && set("at") != "":
 		return usage("--in and --at exclude each other")
 	case c.IsSet("job") && o.batch == "" && set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on") != "":
@@ -267,6 +294,7 @@ func settings(c *cli.Context) jobs.Option {
 		s.Queue, s.Priority, s.Label = get[string](c, "queue"), get[int](c, "priority"), get[string](c, "label")
 		s.In, s.RunAt, s.ExpiresIn = get[time.Duration](c, "in"), get[time.Time](c, "at"), get[time.Duration](c, "expires-in")
 		s.UniqueKey, s.OutputLimit = get[string](c, "unique"), get[int64](c, "output-limit")
+		s.Replace = get[string](c, "unique-mode") == uniqueReplace
 		s.Timeout, s.KillAfter = get[time.Duration](c, "timeout"), get[time.Duration](c, "kill-after")
 		s.MaxAttempts, s.MaxLosses, s.RetryOn = get[int](c, "max-attempts"), get[int](c, "max-losses"), get[jobs.Codes](c, "retry-on")
 		s.Backoff = jobs.Backoff{Strategy: jobs.Strategy(get[string](c, "backoff")), Delay: get[time.Duration](c, "backoff-delay"),
@@ -366,6 +394,8 @@ func runEnqueue(ctx context.Context, r *runner.Runner, p *printer, o enqueueOpti
 	switch {
 	case one.Kept:
 		p.note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", one.ID)
+	case one.Replaced:
+		p.note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
 	default:
 		p.note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
 	}
@@ -427,7 +457,7 @@ func printEnqueued(ctx context.Context, r *runner.Runner, p *printer, added []ru
 			if i < 0 {
 				continue // it has finished and was deleted meanwhile
 			}
-			if err := p.record(enqueuedRecord(tasks[i], one.Kept, p.now())); err != nil {
+			if err := p.record(enqueuedRecord(tasks[i], one, p.now())); err != nil {
 				return err
 			}
 		}
@@ -435,10 +465,13 @@ func printEnqueued(ctx context.Context, r *runner.Runner, p *printer, added []ru
 	return nil
 }
 
-func enqueuedRecord(t jobs.Task, kept bool, now time.Time) jsonEnqueued {
+func enqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) jsonEnqueued {
 	record := jsonEnqueued{taskRecord(t, now), wasCreated}
-	if kept {
+	switch {
+	case one.Kept:
 		record.Enqueued = wasKept
+	case one.Replaced:
+		record.Enqueued = wasReplaced
 	}
 	return record
 }
@@ -478,7 +511,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *printer, o enqueue
 	var end error
 	err = awaitEach(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
 		if end = ended(p, t); p.json && t.State != "" {
-			return false, p.record(enqueuedRecord(t, added[0].Kept, p.now()))
+			return false, p.record(enqueuedRecord(t, added[0], p.now()))
 		}
 		return false, showEnd(p, t, o.result)
 	})

@@ -37,7 +37,7 @@ COLUMNS
                      of the last 10,000, and STARTS estimated from counters.
   On a narrow terminal some of them leave.
   In a pipe, separated by tabs: a line per record, its first field queue,
-  worker or problem, then the record's values in the order of --json.
+  worker, schedule or problem, then the record's values in the order of --json.
 
 EXIT STATUS
   0   the database can be read, whatever is wrong with its tasks
@@ -123,6 +123,7 @@ type standing struct {
 	figures     map[string]runner.Figures // of each queue; nil: nobody asked
 	pauses      runner.Pauses
 	workers     []runner.WorkerInfo
+	schedules   []jobs.Schedule
 	problems    []jsonProblem
 	now         time.Time
 	alive       int // workers that are not lost
@@ -151,17 +152,20 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if s.workers, err = r.Workers(ctx); err != nil {
 		return s, err
 	}
+	if s.schedules, err = r.Schedules(ctx); err != nil {
+		return s, err
+	}
 	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return workerState(w, now) == workerLost })
 	s.alive = len(alive)
 	s.busy, s.slots = busySlots(alive)
-	s.problems = problems(s.queues, s.pauses, s.workers, now)
+	s.problems = problems(s.queues, s.pauses, s.workers, s.schedules, now)
 	return s, nil
 }
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
 	status := jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
-		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []struct{}{}, Problems: s.problems}
+		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: s.problems}
 	for _, w := range s.workers {
 		status.Workers = append(status.Workers, workerRecord(w, s.now))
 	}
@@ -171,6 +175,9 @@ func (s *standing) record() jsonStatus {
 			continue
 		}
 		status.Queues = append(status.Queues, queueRecord(q, s.now))
+	}
+	for _, schedule := range s.schedules {
+		status.Schedules = append(status.Schedules, scheduleRecord(schedule, false))
 	}
 	return status
 }
@@ -185,6 +192,11 @@ func (s *standing) lines(p *printer) error {
 	}
 	for _, w := range status.Workers {
 		if err := p.values("worker", w); err != nil {
+			return err
+		}
+	}
+	for _, schedule := range status.Schedules {
+		if err := p.values("schedule", schedule); err != nil {
 			return err
 		}
 	}
@@ -211,12 +223,44 @@ func (s *standing) draw(p *printer) {
 		p.print("\n")
 		p.table(s.workerTable(p.out.width))
 	}
+	summary := scheduleSummary(s.schedules, s.now)
+	const heading = "SCHEDULES  "
+	for i, line := range wrap(summary, p.out.width-len(heading)) {
+		if summary != "" {
+			p.print([]string{"\n" + heading, strings.Repeat(" ", len(heading))}[min(i, 1)] + cut(line, p.out.width-len(heading)) + "\n")
+		}
+	}
 	for i, problem := range s.problems {
-		if i == 0 {
+		if i == 0 && summary == "" {
 			p.print("\n")
 		}
 		p.print(problemLines(problem, p.out))
 	}
+}
+
+// scheduleSummary is "next feed in 2m · report paused"; empty without schedules.
+func scheduleSummary(list []jobs.Schedule, now time.Time) string {
+	var next *jobs.Schedule
+	var parts, paused []string
+	for i, s := range list {
+		switch {
+		case !s.PausedAt.IsZero():
+			paused = append(paused, s.Name)
+		case !s.NextAt.IsZero() && (next == nil || s.NextAt.Before(next.NextAt)):
+			next = &list[i]
+		}
+	}
+	if next != nil {
+		parts = append(parts, "next "+next.Name+" "+nextText(*next, now))
+	}
+	const most = 3
+	if len(paused) > most {
+		paused = append(paused[:most:most], fmt.Sprintf("%d more", len(paused)-most))
+	}
+	if len(paused) > 0 {
+		parts = append(parts, strings.Join(paused, ", ")+" paused")
+	}
+	return strings.Join(parts, " · ")
 }
 
 // firstLine says whether it is alive, and which database this is: on a second line where one is too short.

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// sampleStatus is the sample of cli.md 5.4, without what is not there yet: schedules.
+// sampleStatus is the sample of cli.md 5.4.
 func sampleStatus() standing {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
 		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
@@ -29,7 +29,9 @@ func sampleStatus() standing {
 			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
 	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
 	s.pauses = runner.Pauses{"media": s.queues[2].Pause}
-	s.problems = problems(s.queues, s.pauses, s.workers, noon)
+	s.schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
+		{Name: "report", PausedAt: noon.Add(-time.Hour)}}
+	s.problems = problems(s.queues, s.pauses, s.workers, s.schedules, noon)
 	return s
 }
 
@@ -51,6 +53,7 @@ media        118      0      2      0    1           0        77   2h14m  paused
 WORKER    SLOTS  QUEUES  UP  SEEN
 web1:811    2/4  all     6d  1s ago
 
+SCHEDULES  next feed in 2m · report paused
 ! media has been paused for 20m with 118 tasks waiting   runner resume media
 ! 4 tasks failed in default in 24h   runner list -q default -s failed --since 1d
 `, 40: `● 1 worker, 2 of 4 slots busy
@@ -64,6 +67,8 @@ media        118    1           0
 WORKER    SLOTS  QUEUES  UP  SEEN
 web1:811    2/4  all     6d  1s ago
 
+SCHEDULES  next feed in 2m · report
+           paused
 ! media has been paused for 20m with 118
   tasks waiting
     runner resume media
@@ -87,7 +92,7 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	s.workers = append(s.workers, gone)
 	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
 	s.pauses = runner.Pauses{"media": s.queues[2].Pause}
-	s.problems = problems(s.queues, s.pauses, s.workers, noon)
+	s.problems = problems(s.queues, s.pauses, s.workers, s.schedules, noon)
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
@@ -140,7 +145,7 @@ func TestProblems(t *testing.T) {
 		{[]runner.Queue{failed}, []runner.WorkerInfo{command}, []jsonProblem{
 			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d"}}},
 	} {
-		got := problems(test.queues, nil, test.workers, noon)
+		got := problems(test.queues, nil, test.workers, nil, noon)
 		if got == nil || len(got) != len(test.want) {
 			t.Errorf("%+v, want %+v", got, test.want)
 			continue

@@ -107,6 +107,8 @@ func (a *app) optionValues(ctx context.Context, line commandLine, o *option) (va
 		return a.recall(ctx, line, recallQueues)
 	case o.name == "job":
 		return a.recall(ctx, line, recallJobs)
+	case o.name == "schedule":
+		return a.recall(ctx, line, recallSchedules)
 	case o.name == "worker":
 		return a.recall(ctx, line, recallWorkers)
 	}
@@ -116,6 +118,9 @@ func (a *app) optionValues(ctx context.Context, line commandLine, o *option) (va
 // arguments suggests words that are no options: ids of tasks in states that make sense.
 func (a *app) arguments(ctx context.Context, line commandLine) (words []suggestion) {
 	var states []jobs.State
+	if len(line.path) > 1 {
+		return a.scheduleNames(ctx, line)
+	}
 	switch line.command.Name {
 	case "completion":
 		for _, shell := range shells {
@@ -142,6 +147,15 @@ func (a *app) arguments(ctx context.Context, line commandLine) (words []suggesti
 		return ids, err
 	})
 	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.word) })
+}
+
+// scheduleNames suggests schedules for the commands that take their names.
+func (a *app) scheduleNames(ctx context.Context, line commandLine) []suggestion {
+	if !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.command.Name) {
+		return nil
+	}
+	names := a.recall(ctx, line, recallSchedules)
+	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.words, s.word) })
 }
 
 // recall asks the database that the line means, if it answers soon. What it cannot tell is not suggested.
@@ -179,6 +193,14 @@ func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, er
 	for _, q := range queues {
 		about := count(int64(q.Counts[jobs.Pending])) + " pending, " + count(int64(q.Counts[jobs.Running])) + " running"
 		names = append(names, suggestion{q.Queue, about})
+	}
+	return names, err
+}
+
+func recallSchedules(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
+	list, err := r.Schedules(ctx)
+	for _, s := range list {
+		names = append(names, suggestion{s.Name, s.Cron + "  " + cut(safe(specText(s.Spec)), 60)})
 	}
 	return names, err
 }

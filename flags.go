@@ -20,6 +20,7 @@ type option struct {
 	name, short string
 	hint        string // NAME in "--queue NAME"; empty: the option takes no value
 	usage       string // for the help; ends with the default, if there is one: "... (10s)"
+	absent      bool   // read by code that this command shares with another: nobody can type it here
 	env         string // the variable that stands in for the option; empty: none
 	value       optionValue
 }
@@ -185,6 +186,15 @@ func formatOption() *option {
 
 func revealOption() *option { return boolOption("reveal", "show the values of env, and input") }
 
+// without marks options of a list as absent.
+func without(list []cli.Flag, names ...string) []cli.Flag {
+	for _, f := range list {
+		o := f.(*option)
+		o.absent = o.absent || slices.Contains(names, o.name)
+	}
+	return list
+}
+
 func yesOption() *option { return boolOption("yes y", "do not ask") }
 
 func dryRunOption() *option { return boolOption("dry-run", "list what would be done; change nothing") }
@@ -193,7 +203,7 @@ func dryRunOption() *option { return boolOption("dry-run", "list what would be d
 func optionsOf(c *cli.Command) []*option {
 	var list []*option
 	for _, f := range c.Flags {
-		if o, ok := f.(*option); ok {
+		if o, ok := f.(*option); ok && !o.absent {
 			list = append(list, o)
 		}
 	}

@@ -6,7 +6,11 @@ import (
 )
 
 func TestHelpFitsEightyColumnsAndEndsWithExitStatus(t *testing.T) {
-	for _, c := range commands(&app{}) {
+	list := commands(&app{})
+	for _, c := range list {
+		list = append(list, c.Subcommands...)
+	}
+	for _, c := range list {
 		p, out, _ := testPrinter(0)
 		if err := commandHelp(p, commandLine{command: c, path: []string{c.Name}}, globalFlags()); err != nil {
 			t.Error(c.Name, err)

@@ -144,8 +144,9 @@ func hidden(env map[string]string) map[string]*string {
 
 // What enqueue says became of a spec, in jsonEnqueued.
 const (
-	wasCreated = "created"
-	wasKept    = "kept" // an unfinished task with the same unique key
+	wasCreated  = "created"
+	wasKept     = "kept"     // an unfinished task with the same unique key
+	wasReplaced = "replaced" // that task had not started, and became this one
 )
 
 // jsonEnqueued is what enqueue prints: the task, and whether it is a new one.
@@ -336,16 +337,16 @@ func workerRecord(w runner.WorkerInfo, now time.Time) jsonWorker {
 
 // jsonStatus is what status prints.
 type jsonStatus struct {
-	DB        string        `json:"db"`
-	DBBytes   int64         `json:"db_bytes"`
-	WALBytes  int64         `json:"wal_bytes"`
-	Schema    int           `json:"schema"`
-	Version   string        `json:"version"`
-	Paused    bool          `json:"paused"`
-	Workers   []jsonWorker  `json:"workers"`
-	Queues    []any         `json:"queues"`    // jsonQueue, with -q jsonQueueFigures
-	Schedules []struct{}    `json:"schedules"` // empty until there are schedules
-	Problems  []jsonProblem `json:"problems"`
+	DB        string         `json:"db"`
+	DBBytes   int64          `json:"db_bytes"`
+	WALBytes  int64          `json:"wal_bytes"`
+	Schema    int            `json:"schema"`
+	Version   string         `json:"version"`
+	Paused    bool           `json:"paused"`
+	Workers   []jsonWorker   `json:"workers"`
+	Queues    []any          `json:"queues"` // jsonQueue, with -q jsonQueueFigures
+	Schedules []jsonSchedule `json:"schedules"`
+	Problems  []jsonProblem  `json:"problems"`
 }
 
 // jsonProblem is something that status thinks somebody should look at.

@@ -107,6 +107,8 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 var records = map[string]any{
 	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{},
 	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
+	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
+	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
 	"deleted task": jsonDeleted{}, "backup": jsonBackup{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // time zones for images that have none
 
 	"github.com/urfave/cli/v2"
 
@@ -47,6 +48,7 @@ func commands(a *app) []*cli.Command {
 	return []*cli.Command{
 		enqueueCommand(a),
 		workCommand(a),
+		scheduleCommand(a),
 		statusCommand(a),
 		listCommand(a),
 		showCommand(a),

@@ -14,7 +14,7 @@ import (
 
 // problems lists what somebody should look at, each with the command to type. workers are those that gave a sign of life
 // lately.
-func problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.WorkerInfo, now time.Time) []jsonProblem {
+func problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.WorkerInfo, schedules []jobs.Schedule, now time.Time) []jsonProblem {
 	list := []jsonProblem{}
 	add := func(code, try, format string, args ...any) {
 		list = append(list, jsonProblem{Code: code, Message: fmt.Sprintf(format, args...), Try: try})
@@ -48,6 +48,8 @@ func problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 	}
 	if len(ready) == 0 && waiting > 0 {
 		add("no_worker", "runner work", "no worker runs, and %s", wait(waiting))
+	} else if n := ticking(schedules); len(ready) == 0 && n > 0 {
+		add("no_worker", "runner work", "no worker runs, and %s", ticksOf(n))
 	}
 	for _, q := range queues {
 		serving := slices.DeleteFunc(slices.Clone(ready), func(w runner.WorkerInfo) bool { return !serves(w, q.Queue) })
@@ -73,7 +75,34 @@ func problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 			add("failed", fmt.Sprintf("runner list -q %s -s failed --since 1d", q.Queue), "%s failed in %s in 24h", plural(n, "task"), q.Queue)
 		}
 	}
+	for _, s := range schedules {
+		switch {
+		case s.LastState == jobs.Failed:
+			add("schedule_failed", fmt.Sprintf("runner schedule show %s", s.Name), "the last task of schedule %s failed, due %s ago", s.Name, age(now.Sub(s.LastAt)))
+		case s.LastState != "" && !s.LastState.Finished() && s.Skipped > 0 && s.Overlap == jobs.OverlapSkip:
+			add("schedule_skips", fmt.Sprintf("runner show %d", s.LastTaskID), "schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name,
+				plural(int(s.Skipped), "tick"), s.LastTaskID, age(now.Sub(s.LastAt)), s.LastState)
+		}
+	}
 	return list
+}
+
+// ticking counts the schedules that are not paused.
+func ticking(schedules []jobs.Schedule) (n int) {
+	for _, s := range schedules {
+		if s.PausedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// ticksOf is "1 schedule ticks", "3 schedules tick".
+func ticksOf(n int) string {
+	if n == 1 {
+		return "1 schedule ticks"
+	}
+	return plural(n, "schedule") + " tick"
 }
 
 // wait is how many tasks wait: "1 task waits", "118 tasks wait".

@@ -72,7 +72,45 @@ type fact struct{ key, value string }
 // facts lists them, line by line.
 func (s *sheet) facts() [][]fact {
 	t := s.task
-	var lines [][]fact
+	lines := s.runs()
+	add := func(line ...fact) { lines = append(lines, line) }
+	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), age(s.now.Sub(t.CreatedAt)))
+	if t.CreatedBy != "" {
+		created += " by " + t.CreatedBy
+	}
+	add(fact{"created", created})
+	if t.Schedule != "" {
+		of := t.Schedule + " (run by hand)"
+		if !t.Tick.IsZero() {
+			of = t.Schedule + ", tick of " + t.Tick.Local().Format(time.DateTime)
+		}
+		add(fact{"schedule", of})
+	}
+	if t.UniqueKey != "" {
+		add(fact{"unique", t.UniqueKey})
+	}
+	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
+		add(fact{"expires", clock(t.ExpiresAt, s.now)})
+	}
+	lines = append(lines, s.chosen()...)
+	if t.Result != nil {
+		add(fact{"result", compact(t.Result)})
+	}
+	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // those are in the table
+		add(fact{"error", t.Error})
+	}
+	if s.why != "" {
+		add(fact{"why", s.why})
+	}
+	return lines
+}
+
+// rules are what a task runs, and how.
+func (s *sheet) rules() [][]fact { return append(s.runs(), s.chosen()...) }
+
+// runs lists what a task runs.
+func (s *sheet) runs() (lines [][]fact) {
+	t := s.task
 	add := func(line ...fact) { lines = append(lines, line) }
 	or := func(text string) string {
 		if text == "" {
@@ -93,17 +131,12 @@ func (s *sheet) facts() [][]fact {
 		add(fact{"args", or(compact(t.Args))})
 	}
 	add(fact{"queue", t.Queue}, fact{"priority", fmt.Sprint(t.Priority)}, fact{"lane", or(t.Lane)})
-	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), age(s.now.Sub(t.CreatedAt)))
-	if t.CreatedBy != "" {
-		created += " by " + t.CreatedBy
-	}
-	add(fact{"created", created})
-	if t.UniqueKey != "" {
-		add(fact{"unique", t.UniqueKey})
-	}
-	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
-		add(fact{"expires", clock(t.ExpiresAt, s.now)})
-	}
+	return lines
+}
+
+// chosen lists the rules that somebody chose, and the input.
+func (s *sheet) chosen() (lines [][]fact) {
+	add := func(line ...fact) { lines = append(lines, line) }
 	if options := s.options(); len(options) > 0 {
 		add(fact{"options", strings.Join(options, ", ")})
 	}
@@ -111,15 +144,6 @@ func (s *sheet) facts() [][]fact {
 		add(fact{"input", string(s.input[:inputMost]) + "…"})
 	} else if len(s.input) > 0 {
 		add(fact{"input", strings.TrimRight(string(s.input), "\n")})
-	}
-	if t.Result != nil {
-		add(fact{"result", compact(t.Result)})
-	}
-	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // those are in the table
-		add(fact{"error", t.Error})
-	}
-	if s.why != "" {
-		add(fact{"why", s.why})
 	}
 	return lines
 }

@@ -188,3 +188,11 @@ func parseJob(text string) (string, error) {
 	}
 	return text, nil
 }
+
+// parseScheduleName reads the name of a schedule.
+func parseScheduleName(text string) (string, error) {
+	if jobs.ValidSchedule(text) != nil {
+		return "", errors.New("is no schedule name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
+	}
+	return text, nil
+}

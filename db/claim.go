@@ -38,7 +38,7 @@ UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, att
 FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id
 RETURNING tasks.id, tasks.generation_id, job, args, label, queue, tasks.priority, run_at, attempt, max_attempts, losses, max_losses,
 	timeout, kill_after, backoff, backoff_delay, backoff_max, retry_on, output_limit, path, cwd, env, env_file, input_bytes,
-	created_at, created_by`
+	created_at, created_by, schedule, tick`
 
 // selectQueues lists the queues that have pending tasks, by a loose scan: one seek each. Index: tasks_pending.
 const selectQueues = `WITH RECURSIVE names (queue) AS (
@@ -293,7 +293,7 @@ func (t *tx) claimRows(text string, args []any) ([]jobs.Task, error) {
 		var r row
 		if err := rows.Scan(&r.ID, &r.GenerationID, &r.Job, &r.Args, &r.Label, &r.Queue, &r.Priority, &r.RunAt, &r.Attempt, &r.MaxAttempts,
 			&r.Losses, &r.MaxLosses, &r.Timeout, &r.KillAfter, &r.Backoff, &r.BackoffDelay, &r.BackoffMax, &r.RetryOn, &r.OutputLimit,
-			&r.Path, &r.Cwd, &r.Env, &r.EnvFile, &r.InputBytes, &r.CreatedAt, &r.CreatedBy); err != nil {
+			&r.Path, &r.Cwd, &r.Env, &r.EnvFile, &r.InputBytes, &r.CreatedAt, &r.CreatedBy, &r.Schedule, &r.Tick); err != nil {
 			return nil, err
 		}
 		claimed = append(claimed, r.task())

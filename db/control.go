@@ -51,21 +51,23 @@ type Moved struct {
 // hard stops commands by KILL at once.
 func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]Moved, error) {
 	text = jobs.CutError(text) // it becomes the task's error
-	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) {
-		var queue string
-		switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &queue); {
-		case err == nil:
-			return Moved{State: jobs.Cancelled, Done: true}, t.count(map[count]int{{queue, jobs.Cancelled}: 1}, now)
-		case !errors.Is(err, sql.ErrNoRows):
-			return Moved{}, err
-		}
-		n, err := t.exec(askCancel, now.UnixMilli(), hard, text, id)
-		if err != nil || n == 1 {
-			return Moved{State: jobs.Running, Done: true}, err
-		}
-		state, err := t.state(id)
-		return Moved{State: state, Done: state.Finished()}, err
-	})
+	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) { return t.cancel(id, text, hard, now) })
+}
+
+func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (Moved, error) {
+	var queue string
+	switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &queue); {
+	case err == nil:
+		return Moved{State: jobs.Cancelled, Done: true}, t.count(map[count]int{{queue, jobs.Cancelled}: 1}, now)
+	case !errors.Is(err, sql.ErrNoRows):
+		return Moved{}, err
+	}
+	n, err := t.exec(askCancel, now.UnixMilli(), hard, text, id)
+	if err != nil || n == 1 {
+		return Moved{State: jobs.Running, Done: true}, err
+	}
+	state, err := t.state(id)
+	return Moved{State: state, Done: state.Finished()}, err
 }
 
 // Retry makes finished tasks wait again as if they were new, and those that wait for a time or for their next attempt due at once.

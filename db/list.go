@@ -86,6 +86,9 @@ func where(f jobs.Filter) *condition {
 	if f.Label != "" {
 		c.and("tasks.label = ?", f.Label)
 	}
+	if f.Schedule != "" {
+		c.and("tasks.schedule = ?", f.Schedule)
+	}
 	if f.Worker != "" {
 		c.and("tasks.worker_id IN (SELECT id FROM workers WHERE id = ? OR name = ?)", f.Worker, f.Worker)
 	}
@@ -136,6 +139,9 @@ var sparse = map[jobs.State]string{
 // table from its end. The unary plus keeps SQLite from doing the other.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error) {
 	column := "tasks.id"
+	if f.Schedule != "" {
+		column = "+tasks.id" // they have an index of their own
+	}
 	if len(f.States) > 0 && f.IDs == nil {
 		rows := 0
 		for _, state := range f.States {

@@ -17,7 +17,7 @@ const taskColumns = `tasks.id, tasks.generation_id, tasks.job, tasks.args, tasks
 	tasks.output_limit, tasks.path, tasks.cwd, tasks.env, tasks.env_file, tasks.input_bytes, tasks.worker_id,
 	tasks.lease_expires_at, tasks.cancel_requested_at, tasks.cancel_now, tasks.cancel_text, tasks.created_at, tasks.created_by, tasks.updated_at, tasks.started_at,
 	tasks.finished_at, tasks.duration, tasks.result, tasks.error, tasks.exit_code, tasks.signal, tasks.output_bytes,
-	tasks.output_truncated, tasks.progress`
+	tasks.output_truncated, tasks.progress, tasks.schedule, tasks.tick`
 
 type row struct {
 	ID              int64  `db:"id"`
@@ -67,6 +67,8 @@ type row struct {
 	OutputBytes     int64  `db:"output_bytes"`
 	OutputTruncated bool   `db:"output_truncated"`
 	Progress        text   `db:"progress"`
+	Schedule        text   `db:"schedule"`
+	Tick            number `db:"tick"`
 }
 
 func (r *row) task() jobs.Task {
@@ -83,6 +85,7 @@ func (r *row) task() jobs.Task {
 		CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time(),
 		Duration: r.Duration.duration(), Result: r.Result.json(), Error: string(r.Error), ExitCode: r.ExitCode.value,
 		Signal: int(r.Signal), OutputBytes: r.OutputBytes, OutputTruncated: r.OutputTruncated, Progress: r.Progress.json(),
+		Schedule: string(r.Schedule), Tick: r.Tick.time(),
 	}
 }
 

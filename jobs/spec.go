@@ -49,6 +49,7 @@ type Spec struct {
 	Queue       string
 	Priority    int
 	UniqueKey   string
+	Replace     bool          // an unfinished task with UniqueKey that has not started becomes this one, keeping its id
 	RunAt       time.Time     // zero: now
 	In          time.Duration // after enqueueing; RunAt and In exclude each other
 	ExpiresIn   time.Duration // after it is due; 0: never
@@ -67,8 +68,10 @@ type Spec struct {
 	EnvFile string
 	Input   []byte
 
-	CreatedBy string // who asks; the Runner fills it in
-	Err       error  // why this Spec cannot be enqueued: Enqueue returns it, as exec.Cmd does
+	Schedule  string    // whose task it is; the Runner fills it in, as the next two
+	Tick      time.Time // of Schedule; zero: it was run by hand
+	CreatedBy string    // who asks
+	Err       error     // why this Spec cannot be enqueued: Enqueue returns it, as exec.Cmd does
 }
 
 // Option changes a Spec. The options of With win over those of Define.
@@ -93,7 +96,11 @@ func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
 // Unique allows at most one unfinished task with this key in the database: enqueueing another returns the first one.
-func Unique(key string) Option { return func(s *Spec) { s.UniqueKey = key } }
+func Unique(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, false } }
+
+// UniqueReplace is Unique, but as long as the first task has not started, everything that is asked of the other becomes true of
+// it: when it is due, too. Enqueueing again and again puts it off.
+func UniqueReplace(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, true } }
 
 // MaxAttempts limits how often the task is started, losses apart. Defaults to 1 for commands and 10 for functions.
 func MaxAttempts(n int) Option { return func(s *Spec) { s.MaxAttempts = n } }
@@ -148,13 +155,14 @@ func (s *Spec) Task(now time.Time) Task {
 	t := Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: Pending, Priority: s.Priority,
 		UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: s.Timeout,
 		KillAfter: s.KillAfter, Backoff: s.Backoff, RetryOn: s.RetryOn, OutputLimit: s.OutputLimit, Path: s.Path, Cwd: s.Cwd,
-		Env: s.Env, EnvFile: s.EnvFile, InputBytes: int64(len(s.Input)), CreatedAt: now, CreatedBy: s.CreatedBy, UpdatedAt: now}
+		Env: s.Env, EnvFile: s.EnvFile, InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, CreatedAt: now,
+		CreatedBy: s.CreatedBy, UpdatedAt: now}
 	if !s.RunAt.IsZero() {
 		t.RunAt = s.RunAt
 	}
 	if t.RunAt.After(now) {
 		t.State = Scheduled
-	} else {
+	} else if t.Tick.IsZero() { // one that is caught up was due at its tick, and expires from there
 		t.RunAt = now
 	}
 	if s.ExpiresIn > 0 {
@@ -257,6 +265,8 @@ func (s *Spec) validateNumbers() error {
 		return invalid("backoff", "%q is none of fixed, linear, exponential", s.Backoff.Strategy)
 	case !s.RunAt.IsZero() && (s.RunAt.Year() < 1970 || s.RunAt.Year() > 9999):
 		return invalid("run_at", "year %d is out of range", s.RunAt.Year())
+	case s.Replace && s.UniqueKey == "":
+		return invalid("unique_mode", "replace needs a unique_key")
 	case !s.RunAt.IsZero() && s.In != 0:
 		return invalid("run_at", "give a time or a delay, not both")
 	case !s.ExpiresAt.IsZero() && (s.ExpiresAt.Year() < 1970 || s.ExpiresAt.Year() > 9999):

@@ -34,8 +34,8 @@ a state may, as in ` + "`runner list -s unfinished`" + `. These are all moves th
 const statesTail = `
 A new task is pending, or scheduled when its start time lies ahead. Every move adds one to the task's ` + "`generation_id`" + `,
 and a writer that names an older one is refused. *release* is the end of an attempt that was lost with its worker, or cut off
-by the worker's stop. *snooze* is for functions. *block*, *free* and *replace* are reserved, as is whatever leads to blocked: nothing makes these moves
-yet.
+by the worker's stop. *snooze* is for functions. *replace* is ` + "`enqueue --unique-mode replace`" + `.
+*block* and *free* are reserved, as is whatever leads to blocked: nothing makes these moves yet.
 What follows from the end of an attempt is decided in ` + "`jobs/next.go`" + ` alone.
 `
 

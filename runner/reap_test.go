@@ -49,7 +49,7 @@ func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
 	until(t, r, func() bool {
 		return get(t, r, task.ID).State == jobs.Running && get(t, r, task.ID).WorkerID != task.WorkerID && get(t, r, once.ID).State == jobs.Failed
 	})
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took >= runner.MinLease {
 		t.Errorf("taken up after %v", took)
 	}
 	if got := get(t, r, task.ID); got.Losses != 2 || got.Attempt != 1 {
@@ -67,7 +67,7 @@ func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
 	}
 }
 
-func TestALiveWorkerTakesOverWithinTwoSeconds(t *testing.T) {
+func TestALiveWorkerTakesOverWithoutWaitingForTheLease(t *testing.T) {
 	r := open(t, runner.Options{Grace: -1})
 	handlers(r)
 	task := enqueue(t, r, hang.With(nil))
@@ -82,7 +82,7 @@ func TestALiveWorkerTakesOverWithinTwoSeconds(t *testing.T) {
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.Losses == 1 && got.State == jobs.Running })
 	took := time.Since(began)
 	t.Log("taken over after", took)
-	if took > 2*time.Second {
+	if took >= runner.MinLease {
 		t.Error("too late")
 	}
 	if got := get(t, r, task.ID); got.Attempt != 1 || got.GenerationID != task.GenerationID+3 {
@@ -102,7 +102,7 @@ func TestWithoutItsLockFileAWorkerIsReapedByLeaseOnly(t *testing.T) {
 	began := time.Now()
 	work(t, r)
 	until(t, r, func() bool { return get(t, r, task.ID).Losses == 1 })
-	if took := time.Since(began); took < runner.MinLease || took > runner.MinLease+2*time.Second {
+	if took := time.Since(began); took < runner.MinLease {
 		t.Errorf("reaped after %v", took)
 	}
 }

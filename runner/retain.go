@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	retainEvery = time.Minute           // a look for tasks to forget
+	retainMost  = 10 * time.Minute // between two looks for tasks to forget; with short times to keep them, less
+	retainLeast = time.Minute
 	retainRest  = 20 * time.Millisecond // at least, between two transactions of it
 	upkeepEvery = time.Hour             // counters, workers, and a look at all tasks
 	minutesKept = 48 * time.Hour        // of counters, before they are summed up by the hour
@@ -46,10 +47,21 @@ func (e *engine) retain() {
 				break
 			}
 		}
-		if !e.pauseOf(retainEvery) {
+		if !e.pauseOf(e.r.options.retainEvery()) {
 			return
 		}
 	}
+}
+
+// retainEvery is how long to wait between two looks: what is to be kept for long may be kept a little longer.
+func (o Options) retainEvery() time.Duration {
+	every := retainMost
+	for _, keep := range []time.Duration{o.Keep, o.KeepFailed} {
+		if keep > 0 {
+			every = min(every, max(keep/60, retainLeast))
+		}
+	}
+	return every
 }
 
 // prune is what to forget at a time.

@@ -184,6 +184,8 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	e.beside.Go(e.heartbeat)
 	e.beside.Go(e.reaper.run)
 	e.beside.Go(e.retain)
+	next := e.tick(write, true) // first: WorkUntilEmpty runs what it enqueues
+	e.beside.Go(func() { e.schedules(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
 	close(e.stopped)
 	e.beside.Wait()

@@ -112,15 +112,28 @@ func (m *model) due() {
 func (m *model) turn(r *rapid.T) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	free := rapid.IntRange(0, 5).Draw(r, "free")
+	idle := rapid.Bool().Draw(r, "idle")
 	m.due()
-	claimed := must(m.workers[i].Turn(m.Context(), db.Turn{Now: m.now, Look: true, Claim: db.Claim{Free: free, Lease: lease}}))(m).Claimed
+	claimed := must(m.workers[i].Turn(m.Context(), db.Turn{Now: m.now, Look: true, Claim: db.Claim{Free: free, Lease: lease, Idle: idle}}))(m).Claimed
 	waiting := map[string][]*jobs.Task{}
-	n := 0
+	n, suspects := 0, 0
 	for _, t := range m.tasks {
-		if t.State == jobs.Pending && t.Job != "other" {
+		if t.State == jobs.Pending && t.Job != "other" && t.Suspect() {
+			suspects++
+		}
+	}
+	alone := idle && suspects > 0 // then a suspect runs, and nothing beside it
+	if suspects > 0 && !idle && len(claimed) == 0 {
+		return // it has waited for long enough: a busy worker takes nothing more
+	}
+	for _, t := range m.tasks {
+		if t.State == jobs.Pending && t.Job != "other" && t.Suspect() == alone {
 			waiting[t.Queue] = append(waiting[t.Queue], t)
 			n++
 		}
+	}
+	if alone {
+		n = 1
 	}
 	if len(claimed) != min(free, n) {
 		r.Fatalf("claimed %d of %d for %d slots", len(claimed), n, free)

@@ -193,7 +193,7 @@ func TestDeadlineKillsAndRenewalSaves(t *testing.T) {
 	if exit, err := ends(t, a); !errors.Is(err, ErrDeadline) || exit.Signal != 9 || running(child) {
 		t.Errorf("%+v, %v", exit, err)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Error("late:", took)
 	}
 	if !running(b.Pid()) {

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestFindLooksWhereAShellWould(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes of files")
+	}
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"a/tool": 0o755, "b/tool": 0o755, "b/plain": 0o644, "c/plain": 0o755, "sub/local": 0o755, "sub/plain": 0o644} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(dir+"/a/plain", 0o755); err != nil { // a directory in PATH is no program
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir+"/sub", dir+"/a/link"); err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := caller{dir: dir + "/sub", path: dir + "/a:" + dir + "/b:" + dir + "/c"}
+	for _, test := range []struct {
+		path, name, cwd string
+		want            string // relative to dir, or the start of what went wrong
+		exit            int
+	}{
+		{here.path, "tool", "", "/a/tool", 0},
+		{here.path, "plain", "", "/c/plain", 0},
+		{dir + "/b", "plain", "", `"` + dir + `/b/plain" cannot be executed: permission denied`, 126},
+		{"../b", "tool", "", "/b/tool", 0}, // what is relative in PATH is seen from here
+		{dir + "/a:", "local", "", "/sub/local", 0},
+		{dir + "/a", "local", "", `"local" not found in PATH`, 127},
+		{"", "tool", "", `"tool" not found in PATH`, 127},
+		{"", "./local", "", "/sub/local", 0},
+		{"", "./tool", dir + "/a", "/a/tool", 0},
+		{"", "../b/tool", dir + "/a", "/b/tool", 0},
+		{"", "../b/tool", dir + "/a/link", "/b/tool", 0}, // behind the link .. is another directory
+		{"", "./plain", "", `"./plain" cannot be executed: permission denied`, 126},
+		{"", "./plain", dir + "/a", `"./plain" is a directory`, 126},
+		{"", "./nosuch", "", `"./nosuch" not found`, 127},
+		{"", dir + "/nosuch/tool", "", `"` + dir + `/nosuch/tool" not found`, 127},
+	} {
+		here.path = test.path
+		cwd := test.cwd
+		if cwd == "" {
+			cwd = here.dir
+		}
+		got, f := here.find(test.name, cwd)
+		switch {
+		case test.exit == 0:
+			file, err := filepath.EvalSymlinks(got)
+			if want := filepath.Clean(real + test.want); f != nil || err != nil || file != want || !filepath.IsAbs(got) {
+				t.Errorf("%+v: %q is %q, want %q; %v", test, got, file, want, f)
+			}
+		case f == nil || f.exit != test.exit || f.code != "start" || !strings.HasPrefix(f.what, test.want):
+			t.Errorf("%+v: %q %+v", test, got, f)
+		}
+	}
+}
+
+func TestEnvironmentShowsNoValue(t *testing.T) {
+	t.Setenv("SECRET", "pass\xffword")
+	for _, settings := range [][]string{{"SECRET"}, {"X=pass\xffword"}, {"NOSUCH_VARIABLE"}} {
+		if _, err := environment(settings, false); exitCode(err) != 2 || strings.Contains(err.Error(), "pass") {
+			t.Errorf("%q: %v", settings, err)
+		}
+	}
+	t.Setenv("SECRET", "a=b\nc")
+	env, err := environment([]string{"SECRET", "X=", "X=1"}, true)
+	if err != nil || env["SECRET"] != "a=b\nc" || env["X"] != "1" || env["PATH"] != os.Getenv("PATH") {
+		t.Errorf("%v %v", env, err)
+	}
+}

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func scheduleCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "schedule", Category: "Run tasks", Usage: "add, list, pause, remove cron schedules",
+		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
+runner schedule list | show NAME [-n 5] | run NAME
+runner schedule pause|resume|remove NAME...
+runner schedule apply FILE|- [--prune] [--dry-run]
+runner schedule import FILE|- [--prefix TEXT] [--dry-run]`,
+		Subcommands: []*cli.Command{
+			scheduleAddCommand(a), scheduleListCommand(a), scheduleShowCommand(a), scheduleRunCommand(a), schedulePauseCommand(a),
+			scheduleResumeCommand(a), scheduleRemoveCommand(a), scheduleApplyCommand(a), scheduleImportCommand(a),
+		},
+		Description: `A schedule enqueues a task at each of its ticks. It lives in the database: any
+worker does it, and every tick gets one task, however many workers there are.
+
+EXIT STATUS
+  0   done
+  1   no database; or a schedule is there with another definition
+  2   wrong usage; nothing was changed
+  3   no schedule of that name
+  75  the database is busy, or the disk is full`,
+	}
+}
+
+func scheduleListCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "list", Aliases: []string{"ls"}, Usage: "all schedules, by name", UsageText: "runner schedule list [--reveal] [--format TEMPLATE]",
+		Flags: []cli.Flag{revealOption(), formatOption()},
+		Description: `NEXT is the next tick, LAST the last task and when it was due.
+In a pipe, separated by tabs: name, cron, zone, next_at, last_state, last_at,
+last_duration (seconds), skipped, job.
+
+What --json prints is what "runner schedule apply" reads; where a task has env
+or input that needs --reveal.
+
+EXIT STATUS
+  0   done, whatever was found
+  1   no database, or it cannot be read
+  2   wrong usage
+  75  the database was busy for too long`,
+		Action: func(c *cli.Context) error {
+			o, err := readScheduleListOptions(c, a.printer)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runScheduleList(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type scheduleListOptions struct {
+	reveal bool
+	format *formatter // nil: none
+}
+
+func readScheduleListOptions(c *cli.Context, p *printer) (o scheduleListOptions, err error) {
+	if words := c.Args().Slice(); len(words) > 0 {
+		return o, usage("schedule list takes no words: %q", words[0]).hint("runner schedule show %s", words[0])
+	}
+	o.reveal = get[bool](c, "reveal")
+	if c.IsSet("format") {
+		o.format, err = p.formatter(get[string](c, "format"))
+	}
+	return o, err
+}
+
+func runScheduleList(ctx context.Context, r *runner.Runner, p *printer, o scheduleListOptions) error {
+	list, err := r.Schedules(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		switch {
+		case p.json:
+			err = p.record(scheduleRecord(s, o.reveal))
+		case o.format != nil:
+			err = o.format.record(scheduleRecord(s, o.reveal))
+		case !p.out.tty:
+			scheduleLine(p, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case p.json || o.format != nil || !p.out.tty:
+	case len(list) == 0:
+		p.note("no schedules")
+	default:
+		p.table(scheduleTable(list, p.now(), p.out.width))
+	}
+	return nil
+}
+
+// scheduleLine writes a schedule for other programs.
+func scheduleLine(p *printer, s jobs.Schedule) {
+	lasted := ""
+	if s.LastState.Finished() {
+		lasted = seconds(s.LastDuration).String()
+	}
+	p.fields(s.Name, s.Cron, s.Zone, stamp(s.NextAt).String(), string(s.LastState), stamp(s.LastAt).String(), lasted,
+		strconv.FormatInt(s.Skipped, 10), specText(s.Spec))
+}
+
+// specText is what a task of a schedule runs.
+func specText(s jobs.Spec) string { return jobText(s.Task(time.Time{})) }
+
+// scheduleTable is the table for people.
+func scheduleTable(list []jobs.Schedule, now time.Time, width int) table {
+	t := table{columns: []column{{name: "NAME"}, {name: "CRON", leaves: 3}, {name: "ZONE", leaves: 1}, {name: "NEXT"},
+		{name: "LAST", leaves: 4, paint: lastColour}, {name: "TOOK", right: true, leaves: 2}, {name: "JOB"}}}
+	for _, s := range list {
+		lasted := ""
+		if s.LastState.Finished() {
+			lasted = took(s.LastDuration)
+		}
+		t.rows = append(t.rows, []string{cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted, specText(s.Spec)})
+	}
+	return t
+}
+
+// nextText is when a schedule ticks next: "in 8h", "now", "paused".
+func nextText(s jobs.Schedule, now time.Time) string {
+	switch {
+	case !s.PausedAt.IsZero():
+		return "paused"
+	case s.NextAt.IsZero():
+		return "–"
+	case !s.NextAt.After(now):
+		return "now"
+	}
+	return "in " + age(s.NextAt.Sub(now))
+}
+
+// lastText is how the last task of a schedule stands, and when it was due: "completed 15h ago".
+func lastText(s jobs.Schedule, now time.Time) string {
+	if s.LastState == "" {
+		return ""
+	}
+	return string(s.LastState) + " " + age(now.Sub(s.LastAt)) + " ago"
+}
+
+func lastColour(cell string) colour {
+	state, _, _ := strings.Cut(cell, " ")
+	return stateColour(state)
+}
+
+func scheduleShowCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "show", Usage: "one schedule: its next ticks, its last tasks", UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
+		Flags: []cli.Flag{intOption("rows n", "N", "so many ticks and tasks (5)", 5, 0), revealOption(), formatOption()},
+		Description: `The values of env are shown as ••• (in JSON: null) unless --reveal is given.
+In a pipe: a line "key, tab, value" for each key of the JSON record, then a
+line "run, tab, id, tab, state, tab, time" for each of its last tasks.
+
+EXIT STATUS
+  0   done
+  1   no database, or it cannot be read
+  2   wrong usage
+  3   no schedule of that name
+  75  the database was busy for too long`,
+		Action: func(c *cli.Context) error {
+			o, err := readScheduleShowOptions(c, a.printer)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runScheduleShow(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type scheduleShowOptions struct {
+	name   string
+	rows   int
+	reveal bool
+	format *formatter // nil: none
+}
+
+func readScheduleShowOptions(c *cli.Context, p *printer) (o scheduleShowOptions, err error) {
+	names, err := readScheduleNames(c)
+	if err == nil && len(names) > 1 {
+		err = usage("schedule show takes one name: %q is left over", names[1])
+	}
+	if err != nil {
+		return o, err
+	}
+	o = scheduleShowOptions{name: names[0], rows: get[int](c, "rows"), reveal: get[bool](c, "reveal")}
+	if c.IsSet("format") {
+		o.format, err = p.formatter(get[string](c, "format"))
+	}
+	return o, err
+}
+
+// readScheduleNames reads the words as names of schedules, at least one, each kept once.
+func readScheduleNames(c *cli.Context) (names []string, err error) {
+	for _, word := range c.Args().Slice() {
+		name, err := parseScheduleName(word)
+		if err != nil {
+			return nil, usage("%q %v", word, err)
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return nil, usage("schedule %s needs a name", c.Command.Name).hint("runner schedule list, to find it")
+	}
+	return distinct(names), nil
+}
+
+func distinct(names []string) (list []string) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		if !seen[name] {
+			list = append(list, name)
+		}
+		seen[name] = true
+	}
+	return list
+}
+
+func runScheduleShow(ctx context.Context, r *runner.Runner, p *printer, o scheduleShowOptions) error {
+	s, err := r.GetSchedule(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	next, err := r.NextTicks(s, o.rows)
+	if err != nil {
+		return err
+	}
+	record := jsonFullSchedule{scheduleRecord(s, o.reveal), stamps(next)}
+	switch {
+	case p.json:
+		return p.record(record)
+	case o.format != nil:
+		return o.format.record(record)
+	}
+	runs, err := r.ScheduleRuns(ctx, o.name, o.rows)
+	if err != nil {
+		return err
+	}
+	if p.out.tty {
+		drawSchedule(p, s, next, runs, o.reveal)
+		return nil
+	}
+	list, err := pairs(record)
+	if err != nil {
+		return err
+	}
+	for _, pair := range list {
+		p.fields(pair.key, pair.value)
+	}
+	for _, t := range runs {
+		p.fields("run", strconv.FormatInt(t.ID, 10), string(t.State), stamp(dueOf(t)).String())
+	}
+	return nil
+}
+
+// dueOf is the tick of a task, or when a run by hand was due.
+func dueOf(t jobs.Task) time.Time {
+	if t.Tick.IsZero() {
+		return t.RunAt
+	}
+	return t.Tick
+}
+
+// drawSchedule shows a schedule to people.
+func drawSchedule(p *printer, s jobs.Schedule, next []time.Time, runs []jobs.Task, reveal bool) {
+	now := p.now()
+	headline := nextText(s, now)
+	if s.PausedAt.IsZero() && !s.NextAt.IsZero() {
+		headline = "next " + headline
+	} else if !s.PausedAt.IsZero() {
+		headline = "paused " + age(now.Sub(s.PausedAt)) + " ago"
+		if s.PausedBy != "" {
+			headline += " by " + s.PausedBy
+		}
+	}
+	p.print(fmt.Sprintf("schedule %s   %s\n", s.Name, safe(headline)))
+	t := sheet{task: s.Spec.Task(s.CreatedAt), input: s.Spec.Input, reveal: reveal, now: now}
+	if !reveal {
+		t.input = nil
+	}
+	for _, line := range append([][]fact{{{"cron", s.Cron}, {"zone", s.Zone}}, scheduleRules(s)}, t.rules()...) {
+		p.print(fitFacts(line, p.out.width))
+	}
+	if len(next) > 0 {
+		p.print("\n")
+		list := table{columns: []column{{name: "  NEXT"}, {name: ""}}}
+		zone, err := time.LoadLocation(s.Zone)
+		if err != nil {
+			zone = time.UTC
+		}
+		for _, tick := range next {
+			list.rows = append(list.rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), "in " + age(tick.Sub(now))})
+		}
+		p.table(list)
+	}
+	if len(runs) > 0 {
+		p.print("\n")
+		list := table{columns: []column{{name: "  TASK", right: true}, {name: "STATE", paint: stateColour}, {name: "DUE"}, {name: "TIME", right: true}, {name: "NOTE"}}}
+		for _, run := range runs {
+			lasted := ""
+			if d, ok := duration(run, now); ok {
+				lasted = took(d)
+			}
+			list.rows = append(list.rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), clock(dueOf(run), now), lasted, note(run, nil, now)})
+		}
+		p.table(list)
+		if p.interactive() {
+			p.print("\n")
+		}
+		p.note("  logs: runner logs %d     all: runner list --schedule %s", runs[0].ID, s.Name)
+	}
+}
+
+// scheduleRules are the policies of a schedule.
+func scheduleRules(s jobs.Schedule) []fact {
+	catchUp := string(s.CatchUp)
+	if s.CatchUp == jobs.CatchUpAll {
+		catchUp += " within " + exact(s.CatchUpWindow)
+	}
+	jitter := "–"
+	if s.Jitter > 0 {
+		jitter = exact(s.Jitter)
+	}
+	return []fact{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, count(s.Skipped))}, {"catch-up", catchUp}, {"jitter", jitter}}
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// applyMost is how large a file of schedules may be.
+const applyMost = 64 << 20
+
+func scheduleApplyCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "apply", Usage: "make schedules what a file says", UsageText: "runner schedule apply FILE|- [--prune] [--dry-run]",
+		Flags: []cli.Flag{boolOption("prune", "remove the schedules that are not in the file"), dryRunOption()},
+		Description: `FILE has JSON Lines as "runner schedule list --json" prints them, one per
+schedule: name, cron and task are needed, null or a missing key is the default.
+It is one transaction: a bad line is named, and then nothing is changed. The
+same file again changes nothing.
+
+A schedule that is new and "paused" comes paused; one that is there keeps its
+pause and its history. Keys that say what happened (next_at, last_*, skipped)
+are passed over. Lines with hidden env or input are refused: export with
+--reveal.
+
+Prints a line per schedule: its name, and added, changed, unchanged or removed.
+In a pipe with a tab between.
+
+EXIT STATUS
+  0   the schedules are as the file says
+  1   a line is wrong, or no database: nothing was changed
+  2   wrong usage
+  75  the database is busy, or the disk is full`,
+		Action: func(c *cli.Context) error {
+			o, err := readScheduleFile(c, a, "apply")
+			if err != nil {
+				return err
+			}
+			o.how = runner.ApplyOptions{Prune: get[bool](c, "prune"), DryRun: get[bool](c, "dry-run")}
+			if o.schedules, o.lines, err = readScheduleLines(o, a); err != nil {
+				return err
+			}
+			if len(o.schedules) == 0 && o.how.Prune {
+				return usage("%s holds no schedule: --prune would remove all of them", o.name).hint("runner schedule remove NAME...")
+			}
+			return a.applySchedules(c, o)
+		},
+	}
+}
+
+func scheduleImportCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "import", Usage: "take over a crontab", UsageText: "runner schedule import FILE|- [--prefix TEXT] [--dry-run]",
+		Flags: []cli.Flag{textOption("prefix", "TEXT", "in front of each name", ""), dryRunOption()},
+		Description: `FILE is a user's crontab, as "crontab -l" prints it. Environment lines hold for
+the entries below them, SHELL runs the commands, CRON_TZ is the zone of the
+times, RANDOM_DELAY becomes --jitter, and % ends a command and begins its
+input, as in cron. Commands run in the home directory. MAILTO is not obeyed: a
+note says what to use instead. What cannot be kept is refused by its line, and
+then nothing is imported.
+
+Names are made from the commands; the same file again changes nothing. A
+schedule that is there and differs is not overwritten.
+
+EXAMPLES
+  crontab -l | runner schedule import - --dry-run
+  crontab -l | runner schedule import - && crontab -r
+
+EXIT STATUS
+  0   every entry is a schedule
+  1   a line is refused, or no database: nothing was changed
+  2   wrong usage
+  75  the database is busy, or the disk is full`,
+		Action: func(c *cli.Context) error {
+			o, err := readScheduleFile(c, a, "import")
+			if err != nil {
+				return err
+			}
+			o.how = runner.ApplyOptions{Keep: true, DryRun: get[bool](c, "dry-run")}
+			prefix := get[string](c, "prefix")
+			if prefix != "" && jobs.ValidSchedule(prefix) != nil {
+				return usage("--prefix %q: names begin with a letter or digit, and have A-Z a-z 0-9 . _ -", prefix)
+			}
+			if err := readCrontab(&o, a, prefix); err != nil {
+				return err
+			}
+			return a.applySchedules(c, o)
+		},
+	}
+}
+
+type scheduleFile struct {
+	name      string // of the file
+	text      []byte
+	how       runner.ApplyOptions
+	schedules []jobs.Schedule
+	lines     []int  // of schedules
+	nothing   string // what an error says of the database
+	notes     []string
+}
+
+// readScheduleFile reads the file that the one word names.
+func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err error) {
+	o.nothing = map[string]string{"apply": "nothing was changed", "import": "nothing was imported"}[verb]
+	words := c.Args().Slice()
+	switch {
+	case len(words) == 0:
+		return o, usage("schedule %s needs a file, or - for stdin", verb).hint("runner schedule %s FILE", verb)
+	case len(words) > 1:
+		return o, usage("schedule %s takes one file: %q is left over", verb, words[1])
+	}
+	o.name = words[0]
+	in := a.stdin
+	if o.name == "-" {
+		o.name = "stdin"
+	} else {
+		file, err := os.Open(o.name)
+		if err != nil {
+			return o, usage("%q: %v", o.name, reasonOf(err))
+		}
+		defer file.Close()
+		in = file
+	}
+	o.text, err = io.ReadAll(io.LimitReader(in, applyMost+1))
+	switch {
+	case err != nil:
+		return o, usage("%q: %v", o.name, reasonOf(err))
+	case len(o.text) > applyMost:
+		return o, usage("%q is too large: at most %s", o.name, exactSize(applyMost))
+	}
+	return o, nil
+}
+
+// readScheduleLines reads JSON Lines.
+func readScheduleLines(o scheduleFile, a *app) (list []jobs.Schedule, lines []int, err error) {
+	caller, err := newCaller(a.getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	zone, zoneErr := systemZone(a.getenv)
+	n := 0
+	for line := range bytes.Lines(bytes.TrimPrefix(o.text, []byte("\ufeff"))) {
+		n++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		s, err := readScheduleLine(line, caller)
+		if err == nil && s.Zone == "" {
+			s.Zone, err = zone, zoneErr
+		}
+		if err != nil {
+			return nil, nil, (&lineError{o.name, n, err}).failure(o.nothing)
+		}
+		list, lines = append(list, s), append(lines, n)
+	}
+	return list, lines, nil
+}
+
+func readCrontab(o *scheduleFile, a *app, prefix string) error {
+	home := a.getenv("HOME")
+	if home == "" {
+		return usage("where do the commands run? HOME is not set").hint("HOME=/home/ann runner schedule import ...")
+	}
+	zone, err := systemZone(a.getenv)
+	if err != nil {
+		return err
+	}
+	tab, err := jobs.ParseCrontab(string(o.text), jobs.CrontabOptions{Zone: zone, Home: home, Prefix: prefix})
+	if bad, ok := errors.AsType[*jobs.LineError](err); ok {
+		return (&lineError{o.name, bad.Line, bad.Err}).failure(o.nothing)
+	}
+	if err != nil {
+		return err
+	}
+	o.schedules, o.lines = tab.Schedules, tab.Lines
+	if tab.MailLine > 0 {
+		o.notes = append(o.notes, (&lineError{o.name, tab.MailLine, errMailTo}).Error())
+	}
+	return nil
+}
+
+var errMailTo = errors.New("MAILTO is not kept: nobody gets mail; to be told of failures: runner work --on-failure CMD")
+
+// applySchedules applies a file, and prints what became of each schedule.
+func (a *app) applySchedules(c *cli.Context, o scheduleFile) error {
+	r, err := a.open(c, false, runner.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return runScheduleApply(c.Context, r, a.printer, o)
+}
+
+func runScheduleApply(ctx context.Context, r *runner.Runner, p *printer, o scheduleFile) error {
+	done, err := r.ApplySchedules(ctx, o.schedules, o.how)
+	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
+		f := (&lineError{o.name, o.lines[bad.Index], bad.Err}).failure()
+		if errors.Is(bad.Err, jobs.ErrConflict) {
+			known := explain(bad.Err)
+			f.what = strings.TrimSuffix(f.what, ": "+strings.Join(known.why, "; "))
+			f.code, f.why = "conflict", known.why
+			f.hint("runner schedule remove %s, or --prefix", o.schedules[bad.Index].Name)
+		}
+		return f.because(o.nothing)
+	}
+	if err != nil {
+		return err
+	}
+	width := 0
+	for _, one := range done {
+		width = max(width, len(one.Schedule.Name))
+	}
+	for _, one := range done {
+		switch {
+		case p.json && one.Did == runner.ScheduleRemoved:
+			err = p.record(jsonRemoved{one.Schedule.Name, true})
+		case p.json:
+			err = p.record(jsonAppliedSchedule{scheduleRecord(one.Schedule, false), one.Did})
+		case p.out.tty:
+			p.print(one.Schedule.Name + strings.Repeat(" ", width-len(one.Schedule.Name)) + gap + one.Did + "\n")
+		default:
+			p.fields(one.Schedule.Name, one.Did)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, note := range o.notes {
+		p.say("%s", note)
+	}
+	if o.how.DryRun {
+		p.note("%s", o.nothing)
+	}
+	return nil
+}

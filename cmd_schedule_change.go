@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func scheduleRunCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "run", Usage: "enqueue a task of a schedule now", UsageText: "runner schedule run NAME",
+		Description: `Even when the schedule is paused, or an earlier task of it is unfinished. The
+id goes to stdout.
+
+EXIT STATUS
+  0   the task is on the disk
+  1   no database
+  2   wrong usage
+  3   no schedule of that name
+  75  database busy, or disk full: nothing was enqueued`,
+		Action: func(c *cli.Context) error {
+			names, err := readScheduleNames(c)
+			if err == nil && len(names) > 1 {
+				err = usage("schedule run takes one name: %q is left over", names[1])
+			}
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runScheduleRun(c.Context, r, a.printer, names[0])
+		},
+	}
+}
+
+func runScheduleRun(ctx context.Context, r *runner.Runner, p *printer, name string) error {
+	t, err := r.RunSchedule(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case p.json:
+		return p.record(taskRecord(t, p.now()))
+	}
+	p.print(strconv.FormatInt(t.ID, 10) + "\n")
+	p.note("follow: runner logs -f %d", t.ID)
+	return nil
+}
+
+func schedulePauseCommand(a *app) *cli.Command {
+	return a.scheduleChange("pause", "stop a schedule for a while", `Its ticks pass and are not caught up. Tasks that are there already go on.
+Survives restarts.`, scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
+}
+
+func scheduleResumeCommand(a *app) *cli.Command {
+	return a.scheduleChange("resume", "let it tick again", "It goes on with the first tick to come.",
+		scheduleChange{do: (*runner.Runner).ResumeSchedule, word: "running"})
+}
+
+func scheduleRemoveCommand(a *app) *cli.Command {
+	return a.scheduleChange("remove", "forget a schedule; its tasks stay", "Its tasks stay, those that wait too.",
+		scheduleChange{do: (*runner.Runner).RemoveSchedule, word: "removed", gone: true})
+}
+
+// scheduleChange is a verb for schedules by name.
+type scheduleChange struct {
+	do   func(*runner.Runner, context.Context, string) error
+	word string // what the schedule is then
+	gone bool
+}
+
+func (a *app) scheduleChange(name, usageText, about string, change scheduleChange) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usageText, UsageText: "runner schedule " + name + " NAME...",
+		Description: about + `
+Prints a line per schedule: its name, and ` + change.word + `. In a pipe with a tab between.
+
+EXIT STATUS
+  0   done, or it was so already
+  1   no database
+  2   wrong usage; nothing was changed
+  3   one of the names does not exist; the others are done
+  75  the database is busy, or the disk is full`,
+		Action: func(c *cli.Context) error {
+			names, err := readScheduleNames(c)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runScheduleChange(c.Context, r, a.printer, names, change)
+		},
+	}
+}
+
+func runScheduleChange(ctx context.Context, r *runner.Runner, p *printer, names []string, change scheduleChange) error {
+	var missing []string
+	for _, name := range names {
+		err := change.do(r, ctx, name)
+		switch {
+		case errors.Is(err, jobs.ErrNotFound):
+			missing = append(missing, name)
+			continue
+		case err != nil:
+			return err
+		case !p.json && p.out.tty:
+			p.print(name + gap + change.word + "\n")
+		case !p.json:
+			p.fields(name, change.word)
+		case change.gone:
+			err = p.record(jsonRemoved{name, true})
+		default:
+			var s jobs.Schedule
+			if s, err = r.GetSchedule(ctx, name); err == nil {
+				err = p.record(scheduleRecord(s, false))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return (&failure{code: "not_found", exit: 3, what: "no schedule " + strings.Join(missing, ", ")}).hint("runner schedule list")
+}

@@ -1,0 +1,275 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// selectSchedules reads schedules; a WHERE or an ORDER BY may follow.
+const selectSchedules = `SELECT schedules.*, coalesce(i.data, x'') AS input FROM schedules LEFT JOIN schedule_inputs AS i USING (name)`
+
+// selectNamed, selectByName and selectTicking are the rows of selectSchedules: schedule [1], all by name, those with a tick at or
+// before [1]. Index of the last: schedules_next.
+const (
+	selectNamed   = selectSchedules + ` WHERE name = ?`
+	selectByName  = selectSchedules + ` ORDER BY name`
+	selectTicking = selectSchedules + ` WHERE next_at <= ? ORDER BY next_at`
+)
+
+// selectNextTick returns when the next schedule ticks; 0: none does. Index: schedules_next.
+const selectNextTick = `SELECT coalesce((SELECT min(next_at) FROM schedule_rows WHERE next_at IS NOT NULL), 0)`
+
+// insertSchedule adds a schedule, or gives the one of that name a new definition, keeping its history and its pause.
+const insertSchedule = `INSERT INTO schedule_rows (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
+	updated_at, task, paused_at, paused_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
+	catch_up_window = excluded.catch_up_window, jitter = excluded.jitter, next_at = excluded.next_at, updated_at = excluded.updated_at,
+	task = excluded.task`
+
+const (
+	insertScheduleInput = `INSERT INTO schedule_inputs (name, data) VALUES (?, ?)`
+	deleteScheduleInput = `DELETE FROM schedule_inputs WHERE name = ?`
+	deleteSchedule      = `DELETE FROM schedule_rows WHERE name = ?`
+)
+
+// pauseSchedule stops schedule [4] at [1] for [2], time [3]; resumeSchedule starts schedule [3] again, its next tick at [1], time [2].
+// Neither changes one that is as it is asked to be.
+const (
+	pauseSchedule  = `UPDATE schedule_rows SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ? AND paused_at IS NULL`
+	resumeSchedule = `UPDATE schedule_rows SET next_at = ?, paused_at = NULL, paused_by = NULL, updated_at = ? WHERE name = ? AND paused_at IS NOT NULL`
+)
+
+// moveTick sets the next tick of schedule [3] to [1] and adds [2] to its skipped ticks.
+const moveTick = `UPDATE schedule_rows SET next_at = ?, skipped = skipped + ? WHERE name = ?`
+
+// noteTask makes task [2], due at [1], the last one of schedule [3].
+const noteTask = `UPDATE schedule_rows SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`
+
+// selectOpen lists the unfinished tasks of schedule [1], and whether they were asked to end. Index: tasks_open.
+const selectOpen = `SELECT id, cancel_requested_at IS NOT NULL AS asked FROM tasks WHERE schedule = ? AND finished_at IS NULL ORDER BY id`
+
+// hasTick says whether schedule [1] has a task for tick [2]. Index: tasks_tick.
+const hasTick = `SELECT count(*) FROM tasks WHERE schedule = ? AND tick = ?`
+
+// selectRuns are the last tasks of schedule [1]: at most [2] by tick and as many run by hand. Index: tasks_tick.
+const selectRuns = `SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT ?2)
+UNION ALL SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT ?2)`
+
+// scheduleTask is the task of a schedule as its row keeps it: the words and units of the columns of tasks.
+type scheduleTask struct {
+	Job          string            `json:"job"`
+	Args         json.RawMessage   `json:"args"`
+	Label        string            `json:"label,omitempty"`
+	Queue        string            `json:"queue"`
+	Priority     int               `json:"priority"`
+	ExpiresIn    int64             `json:"expires_in,omitempty"`
+	MaxAttempts  int               `json:"max_attempts,omitempty"`
+	MaxLosses    int               `json:"max_losses"`
+	Timeout      int64             `json:"timeout,omitempty"`
+	KillAfter    int64             `json:"kill_after"`
+	Backoff      jobs.Strategy     `json:"backoff"`
+	BackoffDelay int64             `json:"backoff_delay"`
+	BackoffMax   int64             `json:"backoff_max"`
+	RetryOn      jobs.Codes        `json:"retry_on,omitempty"`
+	OutputLimit  int64             `json:"output_limit"`
+	Path         string            `json:"path,omitempty"`
+	Cwd          string            `json:"cwd,omitempty"`
+	Env          map[string]string `json:"env,omitempty"`
+	EnvFile      string            `json:"env_file,omitempty"`
+}
+
+func encodeTask(s *jobs.Spec) (string, error) {
+	text, err := jobs.MarshalArgs(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority,
+		ExpiresIn: millis(s.ExpiresIn), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: millis(s.Timeout),
+		KillAfter: millis(s.KillAfter), Backoff: s.Backoff.Strategy, BackoffDelay: millis(s.Backoff.Delay), BackoffMax: millis(s.Backoff.Max),
+		RetryOn: s.RetryOn, OutputLimit: s.OutputLimit, Path: s.Path, Cwd: s.Cwd, Env: s.Env, EnvFile: s.EnvFile})
+	return string(text), err
+}
+
+func decodeTask(text string, input []byte) (jobs.Spec, error) {
+	var t scheduleTask
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return jobs.Spec{}, err
+	}
+	if string(t.Args) == "null" {
+		t.Args = nil
+	}
+	if len(input) == 0 {
+		input = nil
+	}
+	ms := func(n int64) time.Duration { return number(n).duration() }
+	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, ExpiresIn: ms(t.ExpiresIn),
+		MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Timeout: ms(t.Timeout), KillAfter: ms(t.KillAfter),
+		Backoff: jobs.Backoff{Strategy: t.Backoff, Delay: ms(t.BackoffDelay), Max: ms(t.BackoffMax)}, RetryOn: t.RetryOn,
+		OutputLimit: t.OutputLimit, Path: t.Path, Cwd: t.Cwd, Env: t.Env, EnvFile: t.EnvFile, Input: input}, nil
+}
+
+type scheduleRow struct {
+	Name          string `db:"name"`
+	Cron          string `db:"cron"`
+	Zone          string `db:"zone"`
+	Overlap       string `db:"overlap"`
+	CatchUp       string `db:"catch_up"`
+	CatchUpWindow number `db:"catch_up_window"`
+	Jitter        number `db:"jitter"`
+	Paused        bool   `db:"paused"`
+	PausedAt      number `db:"paused_at"`
+	PausedBy      text   `db:"paused_by"`
+	NextAt        number `db:"next_at"`
+	LastAt        number `db:"last_at"`
+	LastTaskID    number `db:"last_task_id"`
+	LastState     text   `db:"last_state"`
+	LastDuration  number `db:"last_duration"`
+	Skipped       int64  `db:"skipped"`
+	Task          string `db:"task"`
+	Input         []byte `db:"input"`
+	CreatedAt     number `db:"created_at"`
+	UpdatedAt     number `db:"updated_at"`
+}
+
+func (r *scheduleRow) schedule() (jobs.Schedule, error) {
+	spec, err := decodeTask(r.Task, r.Input)
+	if err != nil {
+		return jobs.Schedule{}, fmt.Errorf("schedule %s: %w", r.Name, err)
+	}
+	return jobs.Schedule{Name: r.Name, Cron: r.Cron, Zone: r.Zone, Spec: spec, Overlap: jobs.Overlap(r.Overlap), CatchUp: jobs.CatchUp(r.CatchUp),
+		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
+		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
+		LastDuration: r.LastDuration.duration(), Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
+}
+
+func schedulesOf(rows []scheduleRow) ([]jobs.Schedule, error) {
+	list := make([]jobs.Schedule, len(rows))
+	for i := range rows {
+		var err error
+		if list[i], err = rows[i].schedule(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Schedules returns all schedules by name.
+func (d *DB) Schedules(ctx context.Context) ([]jobs.Schedule, error) {
+	var rows []scheduleRow
+	if err := d.read.SelectContext(ctx, &rows, selectByName); err != nil {
+		return nil, explain(err, d.path)
+	}
+	return schedulesOf(rows)
+}
+
+// Runs returns the ids of the last n tasks of a schedule, newest first.
+func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
+	var ids []int64
+	if err := d.read.SelectContext(ctx, &ids, selectRuns, name, n); err != nil {
+		return nil, explain(err, d.path)
+	}
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	return ids[:min(n, len(ids))], nil
+}
+
+// NextTick returns when the next schedule ticks; zero: none does.
+func (d *DB) NextTick(ctx context.Context) (time.Time, error) {
+	var next number
+	err := d.read.GetContext(ctx, &next, selectNextTick)
+	return next.time(), explain(err, d.path)
+}
+
+// ChangeSchedules calls change with all schedules, by name, and makes what it returns true: those in put are added or changed, those
+// in remove are forgotten, their tasks left alone. It is one transaction; change may be called twice.
+func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule, remove []string, err error)) error {
+	return d.update(ctx, full, func(t *tx) error {
+		var rows []scheduleRow
+		if err := t.list(&rows, selectByName); err != nil {
+			return err
+		}
+		have, err := schedulesOf(rows)
+		if err != nil {
+			return err
+		}
+		put, remove, err := change(have)
+		if err != nil {
+			return err
+		}
+		for _, name := range remove {
+			if _, err := t.exec(deleteSchedule, name); err != nil {
+				return err
+			}
+		}
+		for i := range put {
+			if err := t.putSchedule(&put[i], now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t *tx) putSchedule(s *jobs.Schedule, now time.Time) error {
+	task, err := encodeTask(&s.Spec)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(insertSchedule, s.Name, s.Cron, s.Zone, string(s.Overlap), string(s.CatchUp), millis(s.CatchUpWindow), millis(s.Jitter),
+		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task, nullTime(s.PausedAt), nullText(s.PausedBy)); err != nil {
+		return err
+	}
+	if _, err := t.exec(deleteScheduleInput, s.Name); err != nil || len(s.Spec.Input) == 0 {
+		return err
+	}
+	_, err = t.exec(insertScheduleInput, s.Name, s.Spec.Input)
+	return err
+}
+
+// PauseSchedule stops a schedule and says whether there is one of that name.
+func (d *DB) PauseSchedule(ctx context.Context, name, by string, now time.Time) (bool, error) {
+	return d.changeNamed(ctx, name, func(t *tx, _ jobs.Schedule) error {
+		_, err := t.exec(pauseSchedule, now.UnixMilli(), nullText(by), now.UnixMilli(), name)
+		return err
+	})
+}
+
+// ResumeSchedule starts a paused schedule again at the tick that next returns, and says whether there is one of that name.
+func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Schedule) time.Time, now time.Time) (bool, error) {
+	return d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
+		_, err := t.exec(resumeSchedule, nullTime(next(s)), now.UnixMilli(), name)
+		return err
+	})
+}
+
+// RunSchedule enqueues a task of a schedule by hand, and says whether there is one of that name.
+func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time) (id int64, found bool, err error) {
+	found, err = d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
+		spec := s.Spec
+		spec.Schedule, spec.CreatedBy = name, by
+		added, err := t.insertSpec(&spec, now)
+		if id = added.ID; err != nil {
+			return err
+		}
+		_, err = t.exec(noteTask, now.UnixMilli(), id, name)
+		return err
+	})
+	return id, found, err
+}
+
+func (d *DB) changeNamed(ctx context.Context, name string, change func(*tx, jobs.Schedule) error) (bool, error) {
+	found := false
+	err := d.update(ctx, full, func(t *tx) error {
+		var rows []scheduleRow
+		if err := t.list(&rows, selectNamed, name); err != nil {
+			return err
+		}
+		list, err := schedulesOf(rows)
+		if found = len(list) > 0; err != nil || !found {
+			return err
+		}
+		return change(t, list[0])
+	})
+	return found, err
+}

@@ -1,0 +1,140 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Ticked is what became of the due ticks of one schedule.
+type Ticked struct {
+	Schedule jobs.Schedule // as it was before
+	Next     time.Time     // its next tick; zero: there is none
+	Added    []Tick        // tasks that were enqueued
+	Skipped  int           // ticks that were skipped
+	Waiting  []int64       // unfinished tasks that are to be replaced: while they run the ticks stay due
+	Err      error         // why it cannot tick; it is left as it is
+}
+
+// Tick is one tick and its task.
+type Tick struct {
+	At     time.Time
+	TaskID int64
+}
+
+// Tick enqueues what is due of all schedules at now and returns when that is on the disk. plan says which ticks of a schedule get
+// a task, and which tick is the next; it must be quick, and may be called twice for the same schedule. With all it is called for
+// those too of which no tick is due, to set their next tick anew.
+//
+// One task per tick, whoever sees it: a worker reads, decides and moves next_at in one transaction. The unique index is there for
+// clocks that are set back, and for everything that nobody thought of.
+func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time, err error)) ([]Ticked, error) {
+	var done []Ticked
+	err := d.update(ctx, full, func(t *tx) error {
+		done = nil
+		var rows []scheduleRow
+		var err error
+		if all {
+			err = t.list(&rows, selectByName)
+		} else {
+			err = t.list(&rows, selectTicking, now.UnixMilli())
+		}
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			s, err := rows[i].schedule()
+			if err != nil || !s.PausedAt.IsZero() {
+				if err != nil {
+					done = append(done, Ticked{Schedule: s, Err: err})
+				}
+				continue
+			}
+			one, err := t.tick(s, now, plan)
+			if err != nil {
+				return fmt.Errorf("schedule %s: %w", s.Name, err)
+			}
+			done = append(done, one)
+		}
+		return nil
+	})
+	return done, err
+}
+
+func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]time.Time, time.Time, error)) (Ticked, error) {
+	one := Ticked{Schedule: s}
+	var due []time.Time
+	due, one.Next, one.Err = plan(s)
+	if one.Err != nil {
+		return one, nil
+	}
+	due, err := t.untold(s, due)
+	if err != nil {
+		return one, err
+	}
+	if len(due) > 0 && s.Overlap != jobs.OverlapAllow {
+		var open []struct {
+			ID    int64 `db:"id"`
+			Asked bool  `db:"asked"`
+		}
+		if err := t.list(&open, selectOpen, s.Name); err != nil {
+			return one, err
+		}
+		switch {
+		case len(open) > 0 && s.Overlap == jobs.OverlapSkip:
+			one.Skipped = len(due)
+			due = nil
+		case len(open) > 0:
+			for _, task := range open {
+				if task.Asked {
+					one.Waiting = append(one.Waiting, task.ID)
+					continue
+				}
+				moved, err := t.cancel(task.ID, "replaced by the next run of schedule "+s.Name, false, now)
+				if err != nil {
+					return one, err
+				}
+				if !moved.State.Finished() {
+					one.Waiting = append(one.Waiting, task.ID)
+				}
+			}
+			if len(one.Waiting) > 0 { // it must be over before the new one begins
+				one.Next = s.NextAt
+				return one, nil
+			}
+		}
+	}
+	for _, at := range due {
+		spec := s.At(at)
+		added, err := t.insertSpec(&spec, now)
+		if err != nil {
+			return one, err
+		}
+		if _, err := t.exec(noteTask, at.UnixMilli(), added.ID, s.Name); err != nil {
+			return one, err
+		}
+		one.Added = append(one.Added, Tick{at, added.ID})
+	}
+	if one.Next.Equal(s.NextAt) && one.Skipped == 0 {
+		return one, nil
+	}
+	_, err = t.exec(moveTick, nullTime(one.Next), one.Skipped, s.Name)
+	return one, err
+}
+
+// untold leaves out the ticks that have their task: the clock was set back over them.
+func (t *tx) untold(s jobs.Schedule, ticks []time.Time) ([]time.Time, error) {
+	var left []time.Time
+	for _, at := range ticks {
+		var n int
+		if err := t.scan(hasTick, []any{s.Name, at.UnixMilli()}, &n); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			left = append(left, at)
+		}
+	}
+	return left, nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+func chunks(texts ...string) []jobs.Chunk {
+	list := make([]jobs.Chunk, len(texts))
+	for i, text := range texts {
+		list[i] = jobs.Chunk{TaskID: 7, Seq: int64(i + 1), Stream: "stdout", Data: []byte(text)}
+	}
+	return list
+}
+
+func TestTailOf(t *testing.T) {
+	for _, test := range []struct {
+		pieces []string
+		n      int
+		want   string
+		enough bool
+	}{
+		{[]string{"a\nb\nc\n"}, 2, "b\nc\n", true},
+		{[]string{"a\nb\nc"}, 2, "b\nc", true},
+		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // what is before might belong to the first line
+		{[]string{"a\n", "b", "\n", "c\n"}, 2, "b\nc\n", true},
+		{[]string{"a\nb", "b\n"}, 1, "bb\n", true},
+		{[]string{"a\n", "b\n"}, 1, "b\n", true},
+		{[]string{"\n\n\n"}, 2, "\n\n", true},
+		{[]string{"abc"}, 1, "abc", false},
+		{[]string{"abc"}, 0, "", true},
+		{nil, 5, "", false},
+	} {
+		pieces := chunks(test.pieces...)
+		last, enough := tailOf(pieces, test.n)
+		var got strings.Builder
+		for _, c := range last {
+			if len(c.Data) == 0 {
+				t.Errorf("%q: an empty piece", test.pieces)
+			}
+			got.Write(c.Data)
+		}
+		if got.String() != test.want || enough != test.enough {
+			t.Errorf("%q, %d lines: %q %v", test.pieces, test.n, got.String(), enough)
+		}
+		for i, c := range pieces {
+			if string(c.Data) != test.pieces[i] {
+				t.Errorf("%q was changed", test.pieces)
+			}
+		}
+	}
+}
+
+func TestTranscriptLines(t *testing.T) {
+	p, out, talk := testPrinter(0)
+	s := &transcript{p: p, named: true}
+	task, other := jobs.Task{ID: 7, OutputLimit: 1 << 20}, jobs.Task{ID: 8}
+	piece := func(task jobs.Task, stream, text string, missing int64) {
+		t.Helper()
+		if err := s.piece(task, jobs.Chunk{TaskID: task.ID, Stream: stream, Data: []byte(text)}, missing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	piece(task, "stdout", "half", 0)
+	piece(other, "stdout", "other\n", 0)
+	piece(task, "stderr", "error\nmore", 0)
+	piece(task, "stdout", " a line\n\nnext", 0)
+	piece(task, "stdout", "tail\n", 12_897_484)
+	piece(task, "stdout", "begun", unknown)
+	if err := s.end(task, jobs.Attempt{OutputBytes: 100}, 100, false); err != nil {
+		t.Fatal(err)
+	}
+	piece(other, "stdout", strings.Repeat("x", lineMost)+"y", 0)
+	if err := s.finish(); err != nil {
+		t.Fatal(err)
+	}
+	want := "[8] other\n[7] half a line\n[7] \n[7] next\n[7] tail\n[7] begun\n[8] " + strings.Repeat("x", lineMost) + "y\n"
+	if out.String() != want {
+		t.Errorf("stdout\n%.300s\nwant\n%.300s", out, want)
+	}
+	if want := "[7] error\n[7] more\n[7] --- 12.3 MiB not kept (--output-limit 1MiB) ---\n[7] --- some output not kept (--output-limit 1MiB) ---\n"; talk.String() != want {
+		t.Errorf("stderr\n%s\nwant\n%s", talk, want)
+	}
+}
+
+// What somebody sees who follows, together with what is said to be missing, is what was printed.
+func TestFollowerCountsWhatIsMissing(t *testing.T) {
+	p, out, talk := testPrinter(0)
+	s := &transcript{p: p}
+	task := jobs.Task{ID: 7, OutputLimit: 20}
+	f := followed{which: which{lines: -1}}
+	show := func(seq, dropped int64, text string) {
+		t.Helper()
+		if err := f.show(task, jobs.Chunk{TaskID: 7, Seq: seq, Stream: "stdout", Data: []byte(text), DroppedBytes: dropped}, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show(1, 0, "0123456789") // the head
+	show(2, 0, "abcde")      // seen, and dropped later
+	show(4, 12, "vwxyz")     // 12 bytes between head and here are not kept: these 5, and 7 that were never seen
+	show(5, 12, "end")       // seen in order: nothing is missing, though its count was set when it became the first
+	if p.flush(); out.String() != "0123456789abcdevwxyzend" || talk.String() != "--- 7 B not kept (--output-limit 20) ---\n" {
+		t.Errorf("stdout %q, stderr %q", out, talk)
+	}
+}
+
+func TestBinarySize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 12_897_484: "12.3 MiB", 1<<30 - 1: "1.0 GiB", 5 << 40: "5.0 TiB"} {
+		if got := binarySize(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestBarFits(t *testing.T) {
+	for _, width := range []int{10, 20, 40, 60, 80, 120} {
+		p, _, _ := testPrinter(width)
+		b := bar{p: p, name: "映画-tasks.jsonl", began: time.Now()}
+		for _, total := range []int{0, 1_000_000} {
+			b.start("enqueueing", total)
+			if line := b.line(681_204, 3213*time.Millisecond); cells(line) >= width {
+				t.Errorf("%d columns: %d cells: %s", width, cells(line), line)
+			}
+		}
+	}
+	p, _, talk := testPrinter(80)
+	b := bar{p: p, name: "tasks.jsonl", began: p.now().Add(-4700 * time.Millisecond)}
+	b.start("enqueueing", 1_000_000)
+	if got, want := b.line(681_204, 3213*time.Millisecond), "  enqueueing tasks.jsonl  ██████████████░░░░░░  68%  681,204/1,000,000  212k/s"; got != want {
+		t.Errorf("\n%s\n%s", got, want)
+	}
+	b.draw("  a longer line")
+	b.draw("  short")
+	b.finish("1,000,000 tasks enqueued")
+	if want := "\r  a longer line\r  short        \r       \r  1,000,000 tasks enqueued in 4.7s\n"; talk.String() != want {
+		t.Errorf("%q", talk)
+	}
+}

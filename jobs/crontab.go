@@ -1,0 +1,260 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Crontab is what a user's crontab says, as crontab -l prints it.
+type Crontab struct {
+	Schedules []Schedule
+	Lines     []int // of Schedules, from 1
+	MailTo    string
+	MailLine  int // of MailTo; 0: it names none
+}
+
+// CrontabOptions say what a crontab leaves to its machine.
+type CrontabOptions struct {
+	Zone   string // of entries above any CRON_TZ
+	Home   string // absolute: where commands run unless HOME says otherwise
+	Prefix string // of the names of schedules
+}
+
+// LineError says which line of a file is wrong.
+type LineError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns what is wrong with the line.
+func (e *LineError) Unwrap() error { return e.Err }
+
+func lineError(line int, format string, args ...any) error {
+	return &LineError{line, &Problem{Kind: ErrInvalid, What: fmt.Sprintf(format, args...)}}
+}
+
+// ParseCrontab reads a crontab as cron does: environment lines hold for the entries below them, SHELL (/bin/sh) runs the commands,
+// CRON_TZ is the zone of the times, RANDOM_DELAY (minutes) a jitter, and the first % that no backslash precedes ends the command and
+// begins its input, in which others are newlines. MAILTO is told and not obeyed. The times themselves are not checked here. Each
+// schedule has a name made from its command, so that the same crontab gives the same names. The error is a *LineError.
+func ParseCrontab(text string, o CrontabOptions) (Crontab, error) {
+	var tab Crontab
+	shell, zone, home, jitter := "/bin/sh", o.Zone, o.Home, time.Duration(0)
+	env := map[string]string{}
+	names := map[string]int{}
+	n := 0
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		n++
+		line = strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
+			return tab, lineError(n, "is not UTF-8, or holds a NUL byte")
+		}
+		if name, value, ok := crontabSetting(line); ok {
+			switch name {
+			case "SHELL":
+				if value == "" || value[0] != '/' {
+					return tab, lineError(n, "SHELL %q is no absolute path", value)
+				}
+				shell = value
+			case "CRON_TZ":
+				zone = value
+			case "HOME":
+				if value == "" || value[0] != '/' {
+					return tab, lineError(n, "HOME %q is no absolute path", value)
+				}
+				home = value
+			case "MAILTO":
+				if tab.MailTo = value; value != "" {
+					tab.MailLine = n
+				}
+			case "RANDOM_DELAY":
+				minutes, err := strconv.Atoi(value)
+				if err != nil || minutes < 0 || minutes > 24*60 {
+					return tab, lineError(n, "RANDOM_DELAY %q is no number of minutes (0-1440)", value)
+				}
+				jitter = time.Duration(minutes) * time.Minute
+			}
+			if name != "MAILTO" && name != "MAILFROM" {
+				env[name] = value
+			}
+			continue
+		}
+		when, rest, err := crontabTimes(n, line)
+		if err != nil {
+			return tab, err
+		}
+		script, input := crontabCommand(rest)
+		if strings.TrimSpace(script) == "" {
+			return tab, lineError(n, "there is no command after %q", when)
+		}
+		if word, _, more := strings.Cut(script, " "); more && word == "root" {
+			return tab, lineError(n, `"root" is no command: this looks like a system crontab, with a column for the user`)
+		}
+		command := Command{Argv: []string{shell, "-c", script}, Path: shell, Dir: home, Input: input}
+		if len(env) > 0 {
+			command.Env = map[string]string{}
+			for name, value := range env {
+				command.Env[name] = value
+			}
+		}
+		name := crontabName(o.Prefix, script)
+		if names[name]++; names[name] > 1 {
+			name += "-" + strconv.Itoa(names[name])
+		}
+		if slices.ContainsFunc(tab.Schedules, func(s Schedule) bool { return s.Name == name }) {
+			return tab, lineError(n, "its name would be %s, as that of another line", name)
+		}
+		s := Schedule{Name: name, Cron: when, Zone: zone, Jitter: jitter, Spec: command.With()}.WithDefaults()
+		if err := s.Validate(); err != nil {
+			return tab, &LineError{n, err}
+		}
+		tab.Schedules, tab.Lines = append(tab.Schedules, s), append(tab.Lines, n)
+	}
+	return tab, nil
+}
+
+// crontabSetting reads NAME = value, either of them perhaps in quotes.
+func crontabSetting(line string) (name, value string, ok bool) {
+	name, value, found := strings.Cut(line, "=")
+	name = crontabUnquote(strings.TrimSpace(name))
+	if !found || name == "" {
+		return "", "", false
+	}
+	for i, r := range name {
+		if !(r == '_' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || i > 0 && '0' <= r && r <= '9') {
+			return "", "", false // the = belongs to a command
+		}
+	}
+	return name, crontabUnquote(strings.TrimSpace(value)), true
+}
+
+func crontabUnquote(text string) string {
+	if n := len(text); n >= 2 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
+		return text[1 : n-1]
+	}
+	return text
+}
+
+// crontabTimes cuts the times off an entry: five fields, or a form such as @daily.
+func crontabTimes(n int, line string) (when, rest string, err error) {
+	words := 5
+	if line[0] == '@' {
+		words = 1
+	}
+	var fields []string
+	rest = line
+	for range words {
+		end := strings.IndexAny(rest, " \t")
+		if end < 0 {
+			return "", "", lineError(n, "%q is no entry: five fields (or @daily and its like), then a command", line)
+		}
+		fields = append(fields, rest[:end])
+		rest = strings.TrimLeft(rest[end:], " \t")
+	}
+	when = strings.Join(fields, " ")
+	switch {
+	case when == "@reboot":
+		return "", "", lineError(n, "@reboot names no time; a service manager starts things with the machine")
+	case when == "@every": // not cron's, and yet found in crontabs of its successors
+		every, after, _ := strings.Cut(rest, " ")
+		return when + " " + every, strings.TrimLeft(after, " \t"), nil
+	}
+	return when, rest, nil
+}
+
+// crontabCommand separates the command from its input, as cron does byte by byte; nil: it has none.
+func crontabCommand(text string) (script string, input []byte) {
+	var command []byte
+	escaped := false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case escaped && c == '%': // the backslash goes
+			command[len(command)-1] = c
+			escaped = false
+		case c == '%':
+			return string(command), crontabInput(text[i+1:])
+		default:
+			command = append(command, c)
+			escaped = c == '\\' && !escaped
+		}
+	}
+	return string(command), nil
+}
+
+// crontabInput is what a command reads on stdin: % is a newline, \% is %, and the last line ends.
+func crontabInput(text string) []byte {
+	var input []byte
+	escaped := false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case escaped && c == '%':
+			input[len(input)-1] = c
+			escaped = false
+		case c == '%':
+			input = append(input, '\n')
+		default:
+			input = append(input, c)
+			escaped = c == '\\'
+		}
+	}
+	if len(input) > 0 && input[len(input)-1] != '\n' {
+		input = append(input, '\n')
+	}
+	return input
+}
+
+// crontabName makes a name from the words of a command that matter: backup.sh-full of "cd /srv && ./backup.sh --full > log".
+func crontabName(prefix, script string) string {
+	const most = 40
+	words := strings.Fields(script)
+	for len(words) > 1 { // over settings and a leading cd
+		switch first := words[0]; {
+		case first == "cd" && len(words) > 3 && (words[2] == "&&" || words[2] == ";"):
+			words = words[3:]
+			continue
+		case first == "cd" && len(words) > 2 && strings.HasSuffix(words[1], ";"):
+			words = words[2:]
+			continue
+		case !strings.HasPrefix(first, "=") && strings.Contains(first, "=") && !strings.ContainsAny(first, "/'\"-"):
+			words = words[1:]
+			continue
+		}
+		break
+	}
+	name := ""
+	for i, word := range words {
+		if i > 0 && (strings.ContainsAny(word, "|;&<>") || len(name) >= most) {
+			break
+		}
+		if i == 0 {
+			word = word[strings.LastIndexByte(strings.TrimRight(word, "/"), '/')+1:]
+		}
+		for _, r := range word {
+			if r >= utf8.RuneSelf || !strings.ContainsRune("._", r) && !isLetterOrDigit(r) {
+				r = '-'
+			}
+			if r != '-' || name != "" && name[len(name)-1] != '-' {
+				name += string(r)
+			}
+		}
+		name = strings.TrimRight(name, "-") + "-"
+	}
+	name = prefix + strings.TrimLeft(name[:min(len(name), most)], "._-")
+	if name = strings.TrimRight(name, "-."); name == strings.TrimRight(prefix, "-.") {
+		name = prefix + "command"
+	}
+	return name
+}
+
+func isLetterOrDigit(r rune) bool {
+	return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+}

@@ -1,0 +1,96 @@
+package jobs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestCrontabIsReadAsCronReadsIt(t *testing.T) {
+	tab, err := ParseCrontab(`# a comment
+  PATH=/usr/local/bin:/usr/bin
+"NAME" = ' two words '
+MAILTO=ann@example.com
+0 3 * * * a 100\% \\% in%put\%\n%last
+SHELL=/bin/bash
+CRON_TZ=Europe/Berlin
+RANDOM_DELAY=5
+HOME=/srv
+@daily	b   "x  y" # not a comment
+@every 90s A=1 c
+*/5 * * * * X=1 d
+0 0 * * * a
+`, CrontabOptions{Zone: "UTC", Home: "/home/ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type want struct{ name, cron, zone, args, input, cwd, jitter string }
+	for i, w := range []want{
+		{"a-100", "0 3 * * *", "UTC", `["/bin/sh","-c","a 100% \\\\"]`, " in\nput%\\n\nlast\n", "/home/ann", "0s"},
+		{"b-x-y-not-a-comment", "@daily", "Europe/Berlin", `["/bin/bash","-c","b   \"x  y\" # not a comment"]`, "", "/srv", "5m0s"},
+		{"c", "@every 90s", "Europe/Berlin", `["/bin/bash","-c","A=1 c"]`, "", "/srv", "5m0s"},
+		{"d", "*/5 * * * *", "Europe/Berlin", `["/bin/bash","-c","X=1 d"]`, "", "/srv", "5m0s"},
+		{"a", "0 0 * * *", "Europe/Berlin", `["/bin/bash","-c","a"]`, "", "/srv", "5m0s"},
+	} {
+		s := tab.Schedules[i]
+		got := want{s.Name, s.Cron, s.Zone, string(s.Spec.Args), string(s.Spec.Input), s.Spec.Cwd, s.Jitter.String()}
+		if got != w {
+			t.Errorf("entry %d:\n got %q\nwant %q", i, got, w)
+		}
+	}
+	if env := tab.Schedules[0].Spec.Env; env["NAME"] != " two words " || env["PATH"] != "/usr/local/bin:/usr/bin" || env["SHELL"] != "" {
+		t.Errorf("%q", env)
+	}
+	if env := tab.Schedules[1].Spec.Env; env["SHELL"] != "/bin/bash" || env["HOME"] != "/srv" || env["MAILTO"] != "" {
+		t.Errorf("%q", env)
+	}
+	if tab.MailTo != "ann@example.com" || tab.MailLine != 4 {
+		t.Error(tab.MailTo, tab.MailLine)
+	}
+}
+
+func TestCrontabNames(t *testing.T) {
+	for script, want := range map[string]string{
+		"/usr/local/bin/backup.sh --full /srv >/dev/null 2>&1": "backup.sh-full-srv",
+		"cd /srv/app && ./bin/report --days 7":                 "report-days-7",
+		"cd /srv/app; make":                                    "make",
+		"LANG=C TZ=UTC certbot renew -q":                       "certbot-renew-q",
+		"[ -x /usr/bin/x ] && x":                               "x-usr-bin-x",
+		"(sleep 5; date)":                                      "sleep",
+		"ÄÖÜ":                                                  "command",
+		"...":                                                  "command",
+		"a=b":                                                  "a-b",
+		strings.Repeat("long ", 30):                            "long-long-long-long-long-long-long-long",
+		"php -r 'echo 1;' | mail":                              "php-r-echo",
+	} {
+		if got := crontabName("", script); got != want {
+			t.Errorf("%q: %q, want %q", script, got, want)
+		}
+		if name := crontabName("p.", script); ValidSchedule(name) != nil {
+			t.Errorf("%q is no name", name)
+		}
+	}
+	tab, err := ParseCrontab("0 8 * * * feed\n0 20 * * * feed\n", CrontabOptions{Zone: "UTC", Home: "/"})
+	if err != nil || tab.Schedules[1].Name != "feed-2" {
+		t.Error(tab, err)
+	}
+}
+
+func TestCrontabLinesThatAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"\n@reboot x\n":               "line 2: @reboot names no time; a service manager starts things with the machine",
+		"0 0 * * *\n":                 `line 1: "0 0 * * *" is no entry: five fields (or @daily and its like), then a command`,
+		"0 0 * * *  %x\n":             `line 1: there is no command after "0 0 * * *"`,
+		"nonsense\n":                  `line 1: "nonsense" is no entry: five fields (or @daily and its like), then a command`,
+		"17 * * * * root cd / && x\n": `line 1: "root" is no command: this looks like a system crontab, with a column for the user`,
+		"SHELL=bash\n":                `line 1: SHELL "bash" is no absolute path`,
+		"RANDOM_DELAY=x\n":            `line 1: RANDOM_DELAY "x" is no number of minutes (0-1440)`,
+		"0 0 * * * \xff\n":            "line 1: is not UTF-8, or holds a NUL byte",
+		"# ok\n\n0 0 * * * a-2\n0 0 * * * a\n1 0 * * * a\n": "line 5: its name would be a-2, as that of another line",
+	} {
+		_, err := ParseCrontab(text, CrontabOptions{Zone: "UTC", Home: "/"})
+		if line := (*LineError)(nil); !errors.As(err, &line) || !errors.Is(err, ErrInvalid) || err.Error() != want {
+			t.Errorf("%q: %v\nwant %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// spelledOut are the forms of a crontab as five fields, for the oracle.
+var spelledOut = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}
+
+// TestCrontabOverClockChangesAndAnOutage imports a crontab, lets two weeks pass in which the clocks of three zones change, and no
+// worker runs for three days of them, and compares every tick with the oracle.
+func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
+	text, err := os.ReadFile("../testdata/crontab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := jobs.ParseCrontab(string(text), jobs.CrontabOptions{Zone: "Europe/Berlin", Home: "/home/ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tab.Schedules) != 20 {
+		t.Fatalf("%d entries", len(tab.Schedules))
+	}
+	inBubble(t, func(c *clockwork) {
+		command := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: 1, Run: func(context.Context, jobs.Task) (json.RawMessage, error) { return nil, nil }}
+		from := time.Date(2000, 3, 24, 10, 2, 30, 0, time.UTC) // on the 26th clocks change in Berlin and on Lord Howe, on April 2 in New York
+		offAt, onAt := time.Date(2000, 3, 28, 22, 1, 0, 0, time.UTC), time.Date(2000, 3, 31, 22, 2, 0, 0, time.UTC)
+		to := time.Date(2000, 4, 4, 10, 2, 30, 0, time.UTC)
+		sleepUntil := func(at time.Time) { time.Sleep(time.Until(at)); synctest.Wait() }
+
+		sleepUntil(from)
+		if _, err := c.r.ApplySchedules(t.Context(), tab.Schedules, ApplyOptions{Keep: true}); err != nil {
+			t.Fatal(err)
+		}
+		c.r.Register(command)
+		c.work()
+		sleepUntil(offAt)
+		c.stop()
+		if err := c.r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		sleepUntil(onAt)
+		c.open()
+		c.r.Register(command)
+		c.work()
+		sleepUntil(to)
+
+		ticks, caughtUp := 0, 0
+		for _, s := range tab.Schedules {
+			expr := s.Cron
+			if strings.HasPrefix(expr, "@") {
+				expr = spelledOut[expr]
+			}
+			zone, err := time.LoadLocation(s.Zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []time.Time
+			all := oracle(expr, zone, from.Truncate(time.Minute), to)
+			for i, tick := range all {
+				switch missed := !tick.Before(offAt) && tick.Before(onAt); {
+				case tick.Before(from):
+				case missed && i+1 < len(all) && all[i+1].Before(onAt): // not the last one: one task stands for all
+				default:
+					want = append(want, tick)
+					if missed {
+						caughtUp++
+					}
+				}
+			}
+			tasks := c.tasks(s.Name)
+			var got []time.Time
+			for _, task := range tasks {
+				got = append(got, task.Tick)
+				if task.State != jobs.Completed && task.FinishedAt.IsZero() && task.Tick.Before(to.Add(-time.Hour)) {
+					t.Errorf("task %d of %s is %s", task.ID, s.Name, task.State)
+				}
+			}
+			if !slices.EqualFunc(got, want, time.Time.Equal) {
+				t.Errorf("%s, %s in %s:\n got %v\nwant %v", s.Name, s.Cron, s.Zone, got, want)
+			}
+			if kept := c.get(s.Name); kept.Skipped != 0 {
+				t.Errorf("%s skipped %d ticks", s.Name, kept.Skipped)
+			}
+			ticks += len(want)
+		}
+		if ticks < 2000 || caughtUp < 15 {
+			t.Errorf("%d ticks, %d of them caught up: this test compares too little", ticks, caughtUp)
+		}
+		t.Logf("%d ticks, %d of them caught up", ticks, caughtUp)
+	})
+}

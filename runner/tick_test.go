@@ -1,0 +1,292 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// clockwork is a database in a bubble of fake time, whose workers come and go. A bubble begins at midnight UTC on 2000-01-01.
+type clockwork struct {
+	*testing.T
+	path string
+	r    *Runner
+	ran  map[string][]time.Time // when the function "note" was called, by schedule
+	hold time.Duration          // how long it takes
+	stop func()
+}
+
+func inBubble(t *testing.T, test func(c *clockwork)) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clockwork{T: t, path: filepath.Join(t.TempDir(), "test.db"), ran: map[string][]time.Time{}}
+		c.open()
+		test(c)
+		c.close()
+	})
+}
+
+func (c *clockwork) open() {
+	c.Helper()
+	var err error
+	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: Normal, noWatch: true, Keep: -1, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		c.Fatal(err)
+	}
+	c.r.Register(jobs.Handler{Job: "note", MaxAttempts: 1, Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
+		c.r.mu.Lock()
+		c.ran[task.Schedule] = append(c.ran[task.Schedule], task.Tick)
+		c.r.mu.Unlock()
+		select {
+		case <-time.After(c.hold):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return nil, nil
+	}})
+}
+
+func (c *clockwork) close() {
+	c.Helper()
+	if c.stop != nil {
+		c.stop()
+	}
+	if err := c.r.Close(); err != nil {
+		c.Error(err)
+	}
+}
+
+// work starts a worker, unless one runs.
+func (c *clockwork) work() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.r.Work(ctx) }()
+	c.stop = func() {
+		cancel()
+		c.r.Abort()
+		<-ended
+		c.stop = nil
+	}
+}
+
+// off stops the worker for so long, and closes the file: nothing is left in memory.
+func (c *clockwork) off(d time.Duration) {
+	c.stop()
+	if err := c.r.Close(); err != nil {
+		c.Error(err)
+	}
+	time.Sleep(d)
+	c.open()
+	c.work()
+	synctest.Wait()
+}
+
+func (c *clockwork) add(s jobs.Schedule) {
+	c.Helper()
+	if s.Spec.Job == "" {
+		s.Spec = jobs.Define[struct{}]("note").With(struct{}{}, jobs.MaxAttempts(1))
+	}
+	if err := c.r.Schedule(c.Context(), s); err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *clockwork) get(name string) jobs.Schedule {
+	c.Helper()
+	s, err := c.r.GetSchedule(c.Context(), name)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return s
+}
+
+// tasks are those of a schedule, oldest first.
+func (c *clockwork) tasks(name string) []jobs.Task {
+	c.Helper()
+	tasks, err := c.r.List(c.Context(), jobs.Filter{Schedule: name}, Page{Oldest: true})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return tasks
+}
+
+func (c *clockwork) ticked(name string) []string {
+	var list []string
+	for _, task := range c.tasks(name) {
+		if task.Tick.IsZero() {
+			list = append(list, "by hand")
+			continue
+		}
+		list = append(list, task.Tick.UTC().Format("01-02 15:04:05"))
+	}
+	return list
+}
+
+func (c *clockwork) want(what string, got, want any) {
+	c.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		c.Errorf("%s:\n got %v\nwant %v", what, got, want)
+	}
+}
+
+func TestTickIsOnTime(t *testing.T) {
+	inBubble(t, func(c *clockwork) {
+		c.work()
+		time.Sleep(90 * time.Second) // a worker that runs already learns of a new schedule
+		c.add(jobs.Schedule{Name: "five", Cron: "*/5 * * * *"})
+		c.add(jobs.Schedule{Name: "every", Cron: "@every 90s"})
+		time.Sleep(11 * time.Minute)
+		c.want("ticks", c.ticked("five"), []string{"01-01 00:05:00", "01-01 00:10:00"})
+		c.want("ticks", c.ticked("every")[:3], []string{"01-01 00:03:00", "01-01 00:04:30", "01-01 00:06:00"})
+		for _, task := range c.tasks("five") {
+			if late := task.StartedAt.Sub(task.Tick); late < 0 || late > 10*time.Millisecond || task.State != jobs.Completed {
+				t.Errorf("task %d started %v after its tick and is %s", task.ID, late, task.State)
+			}
+		}
+		s := c.get("five")
+		c.want("next", s.NextAt, time.Date(2000, 1, 1, 0, 15, 0, 0, time.UTC))
+		c.want("last", s.LastAt, time.Date(2000, 1, 1, 0, 10, 0, 0, time.UTC))
+		c.want("last state", s.LastState, jobs.Completed)
+	})
+}
+
+func TestTicksOfAnOutage(t *testing.T) {
+	minutes := func(from, n int) (list []string) {
+		for i := range n {
+			list = append(list, time.Date(2000, 1, 15, 0, from+i, 0, 0, time.UTC).Format("01-02 15:04:05"))
+		}
+		return list
+	}
+	inBubble(t, func(c *clockwork) {
+		c.add(jobs.Schedule{Name: "one", Cron: "* * * * *"})
+		c.add(jobs.Schedule{Name: "skip", Cron: "* * * * *", CatchUp: jobs.CatchUpSkip})
+		c.add(jobs.Schedule{Name: "all", Cron: "* * * * *", CatchUp: jobs.CatchUpAll})
+		c.add(jobs.Schedule{Name: "window", Cron: "* * * * *", CatchUp: jobs.CatchUpAll, CatchUpWindow: 149 * time.Second})
+		c.add(jobs.Schedule{Name: "rare", Cron: "0 12 * * *", CatchUp: jobs.CatchUpSkip})
+		c.add(jobs.Schedule{Name: "stale", Cron: "0 12 * * *", Spec: jobs.Define[struct{}]("note").With(struct{}{}, jobs.ExpiresIn(time.Hour))})
+		c.work()
+		synctest.Wait()
+		c.off(14*24*time.Hour + 30*time.Second) // it is on the way, half a minute after a tick
+		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
+		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
+		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
+		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // 23:59 and 00:00 on the 15th
+		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
+		stale := c.tasks("stale")
+		if len(stale) != 1 || stale[0].State != jobs.Cancelled || stale[0].Reason != jobs.ReasonExpired || !stale[0].RunAt.Equal(stale[0].Tick) {
+			t.Errorf("a tick of twelve hours ago that expires in one: %+v", stale)
+		}
+		c.off(10 * time.Second) // nothing twice
+		c.want("after a restart", len(c.tasks("one"))+len(c.tasks("all")), 101)
+		time.Sleep(30 * time.Second)
+		c.want("and on", c.ticked("one"), append(minutes(0, 1), minutes(1, 1)...))
+	})
+}
+
+func TestOverlap(t *testing.T) {
+	inBubble(t, func(c *clockwork) {
+		c.hold = 150 * time.Second
+		for _, overlap := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapAllow, jobs.OverlapReplace} {
+			c.add(jobs.Schedule{Name: string(overlap), Cron: "* * * * *", Overlap: overlap})
+		}
+		c.work()
+		time.Sleep(4*time.Minute + 30*time.Second) // ticks at 1, 2, 3, 4
+		c.want("skip", c.ticked("skip"), []string{"01-01 00:01:00", "01-01 00:04:00"})
+		c.want("skipped", c.get("skip").Skipped, 2)
+		c.want("allow", len(c.tasks("allow")), 4)
+		replaced := c.tasks("replace")
+		c.want("replace", len(replaced), 4)
+		for i, task := range replaced {
+			switch {
+			case i == len(replaced)-1 && task.State != jobs.Running, i < len(replaced)-1 && task.State != jobs.Cancelled:
+				t.Errorf("task %d is %s: %s", task.ID, task.State, task.Error)
+			case i > 0 && task.StartedAt.Before(replaced[i-1].FinishedAt):
+				t.Errorf("task %d started before the one that it replaces had ended", task.ID)
+			}
+		}
+		c.want("why", replaced[0].Error, "replaced by the next run of schedule replace")
+	})
+}
+
+func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
+	inBubble(t, func(c *clockwork) {
+		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", CatchUp: jobs.CatchUpAll})
+		c.work()
+		time.Sleep(90 * time.Minute)
+		for range 2 { // twice is once
+			if err := c.r.PauseSchedule(c.Context(), "s"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := c.get("s"); s.PausedAt.IsZero() || !s.NextAt.IsZero() {
+			t.Errorf("not paused: %+v", s)
+		}
+		time.Sleep(2 * time.Hour)
+		c.off(2 * time.Hour)
+		task, err := c.r.RunSchedule(c.Context(), "s") // by hand it runs
+		if err != nil || task.Schedule != "s" || !task.Tick.IsZero() {
+			t.Error(task, err)
+		}
+		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", Jitter: time.Second}) // a new definition is no resume
+		if err := c.r.ResumeSchedule(c.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		c.want("ticks", c.ticked("s"), []string{"01-01 01:00:00", "by hand", "01-01 06:00:00"})
+	})
+}
+
+// TestClockThatWasWrong begins with a schedule whose next tick was computed by a clock that was years ahead.
+func TestClockThatWasWrong(t *testing.T) {
+	inBubble(t, func(c *clockwork) {
+		c.add(jobs.Schedule{Name: "cron", Cron: "0 * * * *"})
+		c.add(jobs.Schedule{Name: "every", Cron: "@every 1h"})
+		c.work()
+		time.Sleep(61 * time.Minute)
+		c.stop()
+		// The same moments again, as after the clock was set back by an hour and a half; and a tick years ahead.
+		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, future, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.want("ahead", c.get("cron").NextAt, future)
+		past := time.Date(2000, 1, 1, 0, 59, 0, 0, time.UTC)
+		if _, err := c.r.store.Tick(c.Context(), past, true, func(s jobs.Schedule) ([]time.Time, time.Time, error) { return ticks(s, past) }); err != nil {
+			t.Fatal(err)
+		}
+		c.want("set back over a tick", c.get("cron").NextAt, time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC))
+		c.work()
+		synctest.Wait()
+		c.want("the tick has its task", c.ticked("cron"), []string{"01-01 01:00:00"})
+		time.Sleep(time.Hour)
+		c.want("and it goes on", c.ticked("cron"), []string{"01-01 01:00:00", "01-01 02:00:00"})
+		c.want("every", len(c.ticked("every")), 2)
+	})
+}
+
+func TestJitterStaysWithinItsBounds(t *testing.T) {
+	inBubble(t, func(c *clockwork) {
+		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *", Jitter: 5 * time.Minute, Overlap: jobs.OverlapAllow})
+		c.work()
+		time.Sleep(4 * time.Hour)
+		var delays []time.Duration
+		for _, task := range c.tasks("s") {
+			d := task.RunAt.Sub(task.Tick)
+			if d < 0 || d >= 5*time.Minute || task.StartedAt.Before(task.RunAt) {
+				t.Errorf("task %d: tick %v, due %v, started %v", task.ID, task.Tick, task.RunAt, task.StartedAt)
+			}
+			delays = append(delays, d)
+		}
+		slices.Sort(delays)
+		if n := len(slices.Compact(delays)); n < 20 {
+			t.Errorf("%d different delays in %d ticks", n, len(delays))
+		}
+	})
+}

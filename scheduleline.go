@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// The keys of a line of schedule apply: those of the definition, and those that say what happened, which are passed over.
+var (
+	scheduleKeys     = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "paused", "task"}
+	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "skipped", "created_at", "updated_at",
+		"next", "applied"}
+)
+
+// readScheduleLine reads a schedule as schedule list --json prints it. What the definition lacks has its default; it is not
+// validated.
+func readScheduleLine(text []byte, caller caller) (s jobs.Schedule, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	var keys map[string]json.RawMessage
+	if err := decoder.Decode(&keys); err != nil {
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			return s, errors.New("is no object")
+		}
+		return s, fmt.Errorf("is not JSON: %w", err)
+	}
+	if decoder.More() {
+		return s, errors.New("holds more than one object")
+	}
+	for key := range keys {
+		if known := slices.Concat(scheduleKeys, scheduleOtherKey); !slices.Contains(known, key) {
+			if near := nearest(key, known); near != "" {
+				return s, fmt.Errorf("unknown field %q (%s?)", key, near)
+			}
+			return s, fmt.Errorf("unknown field %q", key)
+		}
+	}
+	v := &scheduleValues{keys: keys}
+	paused := false
+	read(v, "name", &s.Name, "is no text")
+	read(v, "cron", &s.Cron, "is no text")
+	read(v, "zone", &s.Zone, "is no text")
+	read(v, "overlap", &s.Overlap, "is no text")
+	read(v, "catch_up", &s.CatchUp, "is no text")
+	read(v, "paused", &paused, "is neither true nor false")
+	v.seconds("catch_up_window", &s.CatchUpWindow)
+	v.seconds("jitter", &s.Jitter)
+	for _, key := range []string{"name", "cron", "task"} {
+		if v.err == nil && !v.has(key) {
+			v.err = fmt.Errorf("%s is missing", key)
+		}
+	}
+	if v.err != nil {
+		return s, v.err
+	}
+	if paused {
+		s.PausedAt = time.Unix(0, 0) // the database says when
+	}
+	s.Spec, err = readScheduleTask(keys["task"], caller)
+	if err != nil {
+		return s, fmt.Errorf("task: %w", err)
+	}
+	return s, nil
+}
+
+// readScheduleTask reads the task of a schedule as a line of --batch. A record says what it does not have: a path or directory that
+// is there and null is the worker's business, one that is missing is the caller's.
+func readScheduleTask(text json.RawMessage, caller caller) (jobs.Spec, error) {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return jobs.Spec{}, errors.New("is no object")
+	}
+	_, hasPath := keys["path"]
+	_, hasCwd := keys["cwd"]
+	base := jobs.Command{}.With()
+	base.Args, base.Err = nil, nil
+	if !hasCwd {
+		base.Cwd = caller.dir
+	}
+	reader := newLineReader(enqueueOptions{spec: base, caller: caller, noResolve: hasPath})
+	return reader.spec(bytes.TrimSpace(text))
+}
+
+// scheduleValues are the values of a line by key. Null is like absent. The first error stays.
+type scheduleValues struct {
+	keys map[string]json.RawMessage
+	err  error
+}
+
+func (v *scheduleValues) has(key string) bool {
+	return len(v.keys[key]) > 0 && string(v.keys[key]) != "null"
+}
+
+func read[T any](v *scheduleValues, key string, to *T, wrong string) {
+	if v.err == nil && v.has(key) && json.Unmarshal(v.keys[key], to) != nil {
+		v.err = &jobs.FieldError{Field: key, Msg: wrong}
+	}
+}
+
+func (v *scheduleValues) seconds(key string, to *time.Duration) {
+	n := 0.0
+	read(v, key, &n, "is no number of seconds")
+	if v.err == nil && (n < 0 || n > jobs.MaxDelay.Seconds()) {
+		v.err = &jobs.FieldError{Field: key, Msg: "is out of range (0 to 10 years, in seconds)"}
+	}
+	*to = time.Duration(math.Round(n*1000)) * time.Millisecond
+}
