@@ -35,6 +35,7 @@ cross: ## dist/runner-OS-ARCH for all targets
 
 docs: ## rewrite what is generated
 	UPDATE_DOCS=1 $(GO) test -run TestStatesAreDocumented ./jobs
+	UPDATE_DOCS=1 $(GO) test -run TestManualPageIsTheHelp .
 
 ci:
 	.ci/run

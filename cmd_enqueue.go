@@ -235,6 +235,17 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *printer
 	if stray := strayOption(o.words); stray != "" {
 		p.note("%s went to %s: runner's options come before the command", stray, o.words[0])
 	}
+	pauses, err := r.Pauses(ctx)
+	if pause, ok := pauses.Of(o.spec.Queue); ok {
+		what := "queue " + o.spec.Queue + " is"
+		if pauses.All() {
+			what = "all queues are"
+		}
+		p.note("%s paused (%s, by %s)", what, age(p.now().Sub(pause.At)), pause.By)
+	}
+	if err != nil {
+		return err
+	}
 	workers, err := r.Workers(ctx)
 	if err == nil && len(workers) == 0 {
 		p.note("no worker is running on this database")

@@ -138,7 +138,11 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		if err != nil {
 			return s, err
 		}
-		s.why = why(t, ahead, workers, now)
+		pauses, err := r.Pauses(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.why = why(t, ahead, pauses, workers, now)
 	}
 	return s, nil
 }

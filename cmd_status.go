@@ -27,7 +27,14 @@ COLUMNS
   PENDING SCHED BLOCK RETRY RUN   tasks in that state now
   FAILED 24H  DONE 24H            tasks that ended so in the last 24 hours
   OLDEST                          the pending task that waits longest
+  paused                          nothing of the queue starts (runner resume)
   SLOTS                           busy/all
+  With -q, of the last hour:
+  STARTS             attempts that started
+  WAIT P50 WAIT P95  from when a task was due until it started, half and 95 of
+                     100 waited no longer; RUN: how long its last attempt took.
+                     Exact up to 10,000 tasks that ended (of all queues), then
+                     of the last 10,000, and STARTS estimated from counters.
   On a narrow terminal some of them leave.
   In a pipe, separated by tabs: a line per record, its first field queue,
   worker, schedule or problem, then the record's values in the order of --json.
@@ -113,6 +120,8 @@ type standing struct {
 	path        string
 	dbSize, wal int64
 	queues      []runner.Queue
+	figures     map[string]runner.Figures // of each queue; nil: nobody asked
+	pauses      runner.Pauses
 	workers     []runner.WorkerInfo
 	schedules   []jobs.Schedule
 	problems    []jsonProblem
@@ -130,6 +139,15 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	}
 	if only != nil {
 		s.queues = slices.DeleteFunc(s.queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
+		s.figures = map[string]runner.Figures{}
+		for _, q := range s.queues {
+			if s.figures[q.Queue], err = r.Figures(ctx, q.Queue); err != nil {
+				return s, err
+			}
+		}
+	}
+	if s.pauses, err = r.Pauses(ctx); err != nil {
+		return s, err
 	}
 	if s.workers, err = r.Workers(ctx); err != nil {
 		return s, err
@@ -140,18 +158,22 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return workerState(w, now) == workerLost })
 	s.alive = len(alive)
 	s.busy, s.slots = busySlots(alive)
-	s.problems = problems(s.queues, s.workers, s.schedules, now)
+	s.problems = problems(s.queues, s.pauses, s.workers, s.schedules, now)
 	return s, nil
 }
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
 	status := jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
-		Workers: []jsonWorker{}, Queues: []jsonQueue{}, Schedules: []jsonSchedule{}, Problems: s.problems}
+		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: s.problems}
 	for _, w := range s.workers {
 		status.Workers = append(status.Workers, workerRecord(w, s.now))
 	}
 	for _, q := range s.queues {
+		if s.figures != nil {
+			status.Queues = append(status.Queues, queueFiguresRecord(q, s.figures[q.Queue], s.now))
+			continue
+		}
 		status.Queues = append(status.Queues, queueRecord(q, s.now))
 	}
 	for _, schedule := range s.schedules {
@@ -192,6 +214,10 @@ func (s *standing) draw(p *printer) {
 	if len(s.queues) > 0 {
 		p.print("\n")
 		p.table(s.queueTable(p.out.width))
+	}
+	if len(s.figures) > 0 {
+		p.print("\n")
+		p.table(s.figuresTable(p.out.width))
 	}
 	if len(s.workers) > 0 {
 		p.print("\n")
@@ -269,8 +295,8 @@ func cutLeft(text string, width int) string {
 
 func (s *standing) queueTable(width int) table {
 	t := table{columns: []column{{name: "QUEUE"}, {name: "PENDING", right: true}, {name: "SCHED", right: true, leaves: 2},
-		{name: "BLOCK", right: true, leaves: 1}, {name: "RETRY", right: true, leaves: 3}, {name: "RUN", right: true, leaves: 7},
-		{name: "FAILED 24H", right: true, leaves: 6}, {name: "DONE 24H", right: true, leaves: 4}, {name: "OLDEST", right: true, leaves: 5}}}
+		{name: "BLOCK", right: true, leaves: 1}, {name: "RETRY", right: true, leaves: 3}, {name: "RUN", right: true, leaves: 8},
+		{name: "FAILED 24H", right: true, leaves: 7}, {name: "DONE 24H", right: true, leaves: 4}, {name: "OLDEST", right: true, leaves: 5}, {name: "", leaves: 6}}}
 	number := func(n int) string { return count(int64(n)) }
 	for _, q := range s.queues {
 		oldest := "–"
@@ -282,7 +308,30 @@ func (s *standing) queueTable(width int) table {
 		}
 		t.rows = append(t.rows, []string{cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]), number(q.Counts[jobs.Scheduled]),
 			number(q.Counts[jobs.Blocked]), number(q.Counts[jobs.Retrying]), number(q.Counts[jobs.Running]),
-			number(q.Ended[jobs.Failed]), number(q.Ended[jobs.Completed]), oldest})
+			number(q.Ended[jobs.Failed]), number(q.Ended[jobs.Completed]), oldest, pausedWord(q)})
+	}
+	return t
+}
+
+// pausedWord marks a queue that starts nothing.
+func pausedWord(q runner.Queue) string {
+	if paused(q) {
+		return "paused"
+	}
+	return ""
+}
+
+// figuresTable is what the last hour of each queue tells.
+func (s *standing) figuresTable(width int) table {
+	t := table{columns: []column{{name: "LAST HOUR"}, {name: "STARTS", right: true}, {name: "WAIT P50", right: true, leaves: 1},
+		{name: "WAIT P95", right: true, leaves: 3}, {name: "RUN P50", right: true, leaves: 2}, {name: "RUN P95", right: true, leaves: 4}}}
+	for _, q := range s.queues {
+		f := s.figures[q.Queue]
+		row := []string{cut(q.Queue, nameWidth(width)), count(int64(f.Starts)), "–", "–", "–", "–"}
+		if f.Tasks > 0 {
+			row = append(row[:2], took(f.WaitP50), took(f.WaitP95), took(f.RunP50), took(f.RunP95))
+		}
+		t.rows = append(t.rows, row)
 	}
 	return t
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// sampleStatus is the sample of cli.md 5.4, without what is not there yet: paused queues.
+// sampleStatus is the sample of cli.md 5.4.
 func sampleStatus() standing {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
 		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
@@ -27,9 +27,11 @@ func sampleStatus() standing {
 			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
 		workers: []runner.WorkerInfo{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
 			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
+	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
+	s.pauses = runner.Pauses{"media": s.queues[2].Pause}
 	s.schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
 		{Name: "report", PausedAt: noon.Add(-time.Hour)}}
-	s.problems = problems(s.queues, s.workers, s.schedules, noon)
+	s.problems = problems(s.queues, s.pauses, s.workers, s.schedules, noon)
 	return s
 }
 
@@ -46,12 +48,13 @@ func TestStatusLooksLikeTheSample(t *testing.T) {
 QUEUE    PENDING  SCHED  BLOCK  RETRY  RUN  FAILED 24H  DONE 24H  OLDEST
 default        3      1      0      1    1           4     1,284     11m
 mail           0      0      0      0    0           0       392       –
-media        118      0      2      0    1           0        77   2h14m
+media        118      0      2      0    1           0        77   2h14m  paused
 
 WORKER    SLOTS  QUEUES  UP  SEEN
 web1:811    2/4  all     6d  1s ago
 
 SCHEDULES  next feed in 2m · report paused
+! media has been paused for 20m with 118 tasks waiting   runner resume media
 ! 4 tasks failed in default in 24h   runner list -q default -s failed --since 1d
 `, 40: `● 1 worker, 2 of 4 slots busy
   /var/lib/runner/runner.db  84 MB
@@ -66,6 +69,9 @@ web1:811    2/4  all     6d  1s ago
 
 SCHEDULES  next feed in 2m · report
            paused
+! media has been paused for 20m with 118
+  tasks waiting
+    runner resume media
 ! 4 tasks failed in default in 24h
     runner list -q default -s failed
     --since 1d
@@ -84,7 +90,9 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	gone := s.workers[0]
 	gone.BeatAt = noon.Add(-90 * time.Second)
 	s.workers = append(s.workers, gone)
-	s.problems = problems(s.queues, s.workers, s.schedules, noon)
+	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
+	s.pauses = runner.Pauses{"media": s.queues[2].Pause}
+	s.problems = problems(s.queues, s.pauses, s.workers, s.schedules, noon)
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
@@ -137,7 +145,7 @@ func TestProblems(t *testing.T) {
 		{[]runner.Queue{failed}, []runner.WorkerInfo{command}, []jsonProblem{
 			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d"}}},
 	} {
-		got := problems(test.queues, test.workers, nil, noon)
+		got := problems(test.queues, nil, test.workers, nil, noon)
 		if got == nil || len(got) != len(test.want) {
 			t.Errorf("%+v, want %+v", got, test.want)
 			continue

@@ -29,6 +29,14 @@ none. stdout stays empty but for --tee; the log goes to stderr.
 
 Every option has a variable: RUNNER_CONCURRENCY=8, RUNNER_QUEUE=mail,media=2.
 
+Whoever may write the database may run commands as this user: one that others
+may write, or whose directory they may, is refused without --insecure-perms.
+
+--on-failure runs once for each task that failed for good, for a minute at
+most, in the task's environment and RUNNER_TASK_STATE, _REASON and _ERROR; the
+last 50 lines of the task's output are its stdin. Best effort: a crash loses it.
+  runner work --on-failure 'mail -s "task $RUNNER_TASK_ID failed" ops'
+
 SIGNALS
   TERM, INT  start nothing more; running tasks get --grace to end, then they
              are stopped and wait for the next worker
@@ -49,13 +57,20 @@ EXIT STATUS
 			durationOption("timeout", "for commands without a timeout of their own (none)", 0),
 			scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
 			boolOption("tee", "copy what tasks print to stdout and stderr"),
+			textOption("on-failure", "CMD", "/bin/sh -c CMD for each task that failed: see below", ""),
+			durationOption("keep", "forget completed and cancelled tasks after so long; 0s: never (7d)", 7*24*time.Hour),
+			durationOption("keep-failed", "forget failed ones after so long; 0s: never (30d)", 30*24*time.Hour),
 			scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
+			boolOption("insecure-perms", "run although others may write the database"),
 			choiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
 			choiceOption("log-level", "the least level to log (info)", "info", "debug", "info", "warn", "error"),
 		}),
 		Action: func(c *cli.Context) error {
 			o, err := readWorkOptions(c, a)
 			if err != nil {
+				return err
+			}
+			if err := a.secure(c, o); err != nil {
 				return err
 			}
 			r, err := a.open(c, true, o.engine)
@@ -72,7 +87,8 @@ type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
 	tee        bool
-	terminal   bool // a person started it there, and it ends with the terminal
+	notifier   *notifier // of a service manager; nil: there is none
+	terminal   bool      // a person started it there, and it ends with the terminal
 }
 
 func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
@@ -83,9 +99,14 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
 		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
-		Name: get[string](c, "name"), OwnProcess: true}
+		Name:          get[string](c, "name"),
+		InsecurePerms: get[bool](c, "insecure-perms"), OwnProcess: true}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // 0 would be the default
+	}
+	o.engine.Keep, o.engine.KeepFailed = forEver(get[time.Duration](c, "keep")), forEver(get[time.Duration](c, "keep-failed"))
+	if hook := get[string](c, "on-failure"); hook != "" {
+		o.engine.OnFailure = jobs.Shell(hook).Argv
 	}
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
@@ -97,7 +118,27 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 		return o, err
 	}
 	o.engine.Log = newLog(p.talk, logStyleFor(get[string](c, "log-format"), p.talk, a.getenv("JOURNAL_STREAM")), level)
+	if o.notifier = newNotifier(a.getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
+		o.engine.Pulse, o.engine.PulseEvery = o.notifier.pulse, o.notifier.every
+	}
 	return o, nil
+}
+
+// forEver is a time to keep tasks as the library takes it, where 0 would be the default.
+func forEver(keep time.Duration) time.Duration {
+	if keep == 0 {
+		return -1
+	}
+	return keep
+}
+
+// secure refuses a database that others may write before it is opened, or made.
+func (a *app) secure(c *cli.Context, o workOptions) error {
+	d, err := a.findDatabase(get[string](c, "db"))
+	if err != nil || o.engine.InsecurePerms {
+		return err
+	}
+	return runner.Insecure(d.path)
 }
 
 // parseQueueMax reads NAME[=MAX].
@@ -138,6 +179,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *printer, o workOptions) e
 		commands.Tee = newTee(p.out, p.talk, o.engine.Concurrency > 1, o.engine.Log).copy
 	}
 	r.Register(runner.Commands(commands))
+	defer o.notifier.start(r)()
 	ctx, stop := obeySignals(ctx, r, o)
 	defer stop()
 	work := r.Work

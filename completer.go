@@ -127,6 +127,8 @@ func (a *app) arguments(ctx context.Context, line commandLine) (words []suggesti
 			words = append(words, suggestion{word: shell})
 		}
 		return words
+	case "pause", "resume":
+		return slices.DeleteFunc(a.recall(ctx, line, recallQueues), func(s suggestion) bool { return slices.Contains(line.words, s.word) })
 	case "show", "logs", "list":
 	case "wait", "cancel":
 		states = jobs.Unfinished()

@@ -76,6 +76,12 @@ func (a *app) findDatabase(flag string) (database, error) {
 	return d, nil
 }
 
+// userDatabase is what findDatabase finds where there is no directory of the machine's own.
+func (a *app) userDatabase() (database, error) {
+	nowhere := func(string) (int, bool) { return 0, false }
+	return locateDatabase("", a.getenv, os.Getuid(), runtime.GOOS, nowhere)
+}
+
 // locateDatabase finds the database by the five rules of cli.md 2; the first that matches wins. owner returns the uid of a
 // directory, and whether there is such a directory. An empty variable is an unset one. Never the working directory: a
 // database would appear wherever somebody stands.

@@ -5,6 +5,7 @@ go 1.26.8
 require (
 	al.essio.dev/pkg/shellescape v1.6.1
 	github.com/adhocore/gronx v1.20.4
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/gofrs/flock v0.13.1
 	github.com/google/uuid v1.6.0
 	github.com/jmoiron/sqlx v1.4.0

@@ -251,12 +251,35 @@ type jsonQueue struct {
 	OldestAge    *seconds `json:"oldest_age"`
 }
 
+// paused says whether no task of a queue starts.
+func paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
+
 func queueRecord(q runner.Queue, now time.Time) jsonQueue {
 	r := jsonQueue{Queue: q.Queue, Pending: q.Counts[jobs.Pending], Scheduled: q.Counts[jobs.Scheduled], Blocked: q.Counts[jobs.Blocked],
 		Retrying: q.Counts[jobs.Retrying], Running: q.Counts[jobs.Running], Completed24h: q.Ended[jobs.Completed],
-		Failed24h: q.Ended[jobs.Failed], Cancelled24h: q.Ended[jobs.Cancelled]}
+		Failed24h: q.Ended[jobs.Failed], Cancelled24h: q.Ended[jobs.Cancelled],
+		Paused: paused(q), PausedAt: stamp(q.Pause.At), PausedBy: known(q.Pause.By), PausedReason: known(q.Pause.Reason)}
 	if !q.Oldest.IsZero() {
 		r.OldestAge = new(seconds(max(now.Sub(q.Oldest), 0)))
+	}
+	return r
+}
+
+// jsonQueueFigures is a queue as status -q prints it: with figures of the last hour.
+type jsonQueueFigures struct {
+	jsonQueue
+	WaitP50   *seconds `json:"wait_p50"`
+	WaitP95   *seconds `json:"wait_p95"`
+	RunP50    *seconds `json:"run_p50"`
+	RunP95    *seconds `json:"run_p95"`
+	Started1h int      `json:"started_1h"`
+}
+
+func queueFiguresRecord(q runner.Queue, f runner.Figures, now time.Time) jsonQueueFigures {
+	r := jsonQueueFigures{jsonQueue: queueRecord(q, now), Started1h: f.Starts}
+	if f.Tasks > 0 {
+		r.WaitP50, r.WaitP95 = new(seconds(f.WaitP50)), new(seconds(f.WaitP95))
+		r.RunP50, r.RunP95 = new(seconds(f.RunP50)), new(seconds(f.RunP95))
 	}
 	return r
 }
@@ -321,7 +344,7 @@ type jsonStatus struct {
 	Version   string         `json:"version"`
 	Paused    bool           `json:"paused"`
 	Workers   []jsonWorker   `json:"workers"`
-	Queues    []jsonQueue    `json:"queues"`
+	Queues    []any          `json:"queues"` // jsonQueue, with -q jsonQueueFigures
 	Schedules []jsonSchedule `json:"schedules"`
 	Problems  []jsonProblem  `json:"problems"`
 }
@@ -331,6 +354,20 @@ type jsonProblem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Try     string `json:"try"`
+}
+
+// jsonBackup is what backup prints.
+type jsonBackup struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+// jsonCheck is what a check of doctor found.
+type jsonCheck struct {
+	Check   string  `json:"check"`
+	Status  string  `json:"status"`
+	Message string  `json:"message"`
+	Try     *string `json:"try"`
 }
 
 // stamp is a time in JSON: RFC 3339 in UTC with milliseconds; the zero time is null.

@@ -106,10 +106,10 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 // records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
 var records = map[string]any{
 	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{},
-	"queue": jsonQueue{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
+	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
 	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
 	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
-	"deleted task": jsonDeleted{}, "version": versionRecord{}, "error": errorBody{},
+	"deleted task": jsonDeleted{}, "backup": jsonBackup{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
 }
 
 // docs/json.md and the records have the same keys in the same order, each with a line of meaning.

@@ -32,7 +32,7 @@ var layers = []layer{
 		not: []string{"os/signal", "flag", "database/sql", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "", ours: []string{"runner", "jobs"}, // not db: the command line is the library's first user
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
-			"al.essio.dev/pkg/shellescape"},
+			"al.essio.dev/pkg/shellescape", "github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
 }
 

@@ -57,6 +57,10 @@ func commands(a *app) []*cli.Command {
 		cancelCommand(a),
 		retryCommand(a),
 		deleteCommand(a),
+		pauseCommand(a),
+		resumeCommand(a),
+		doctorCommand(a),
+		backupCommand(a),
 		completionCommand(a),
 		completeCommand(a),
 	}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // by a shell that runs the tests in its background: scripts end what they have started by INT
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
-	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo})
+	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo, "notifysink": notifySink})
 }
 
 // TestScript runs the scripts, which specify the command line. A script starts in an empty directory with a HOME of its own

@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // note says in a word or two what is special about a task: the column NOTE of lists.
-func note(t jobs.Task, now time.Time) string {
+func note(t jobs.Task, pauses runner.Pauses, now time.Time) string {
+	if _, paused := pauses.Of(t.Queue); paused && t.State == jobs.Pending {
+		return "paused"
+	}
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
 		if !t.RunAt.After(now) {

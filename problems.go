@@ -14,10 +14,21 @@ import (
 
 // problems lists what somebody should look at, each with the command to type. workers are those that gave a sign of life
 // lately.
-func problems(queues []runner.Queue, workers []runner.WorkerInfo, schedules []jobs.Schedule, now time.Time) []jsonProblem {
+func problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.WorkerInfo, schedules []jobs.Schedule, now time.Time) []jsonProblem {
 	list := []jsonProblem{}
 	add := func(code, try, format string, args ...any) {
 		list = append(list, jsonProblem{Code: code, Message: fmt.Sprintf(format, args...), Try: try})
+	}
+	pending := 0
+	for _, q := range queues {
+		pending += q.Counts[jobs.Pending]
+		if own, ok := pauses[q.Queue]; ok && !pauses.All() {
+			add("paused", "runner resume "+q.Queue, "%s has been paused for %s with %s waiting", q.Queue, age(now.Sub(own.At)),
+				plural(q.Counts[jobs.Pending], "task"))
+		}
+	}
+	if all, ok := pauses[runner.AllQueues]; ok {
+		add("paused", "runner resume --all", "all queues have been paused for %s with %s waiting", age(now.Sub(all.At)), plural(pending, "task"))
 	}
 	var ready []runner.WorkerInfo
 	for _, w := range workers {
@@ -43,7 +54,7 @@ func problems(queues []runner.Queue, workers []runner.WorkerInfo, schedules []jo
 	for _, q := range queues {
 		serving := slices.DeleteFunc(slices.Clone(ready), func(w runner.WorkerInfo) bool { return !serves(w, q.Queue) })
 		switch n := q.Counts[jobs.Pending]; {
-		case n == 0 || len(ready) == 0:
+		case n == 0 || len(ready) == 0 || paused(q):
 		case len(serving) == 0:
 			add("no_queue", "runner work -q "+q.Queue, "no worker serves queue %s, and %s", q.Queue, wait(n))
 		default:

@@ -44,7 +44,7 @@ func headline(t jobs.Task, now time.Time) string {
 	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
 	lasted, _ := duration(t, now)
 	var parts []string
-	switch word := note(t, now); {
+	switch word := note(t, nil, now); {
 	case t.State == jobs.Running:
 		parts = []string{attempt, "for " + took(lasted), word}
 	case t.State == jobs.Retrying:

@@ -12,7 +12,7 @@ import (
 
 // why says in one sentence what an unfinished task waits for, or where it runs (cli.md 5.6); it is empty for a finished one.
 // ahead is how many tasks of its queue start before it; workers are those that gave a sign of life lately.
-func why(t jobs.Task, ahead int, workers []runner.WorkerInfo, now time.Time) string {
+func why(t jobs.Task, ahead int, pauses runner.Pauses, workers []runner.WorkerInfo, now time.Time) string {
 	switch {
 	case t.State.Finished():
 		return ""
@@ -22,6 +22,9 @@ func why(t jobs.Task, ahead int, workers []runner.WorkerInfo, now time.Time) str
 		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", clock(t.RunAt, now), took(rounded(t.RunAt.Sub(t.UpdatedAt))))
 	case t.RunAt.After(now) && t.State == jobs.Scheduled:
 		return "runs at " + clock(t.RunAt, now)
+	}
+	if pause, ok := pauses.Of(t.Queue); ok {
+		return pausedBecause(t.Queue, pause, pauses, now)
 	}
 	var draining []string
 	ready := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool {
@@ -47,6 +50,18 @@ func why(t jobs.Task, ahead int, workers []runner.WorkerInfo, now time.Time) str
 	}
 	busy, slots := busySlots(able)
 	return fmt.Sprintf("behind %s, %d/%d slots busy", plural(ahead, "task"), busy, slots)
+}
+
+// pausedBecause says since when a queue is paused, by whom and why.
+func pausedBecause(queue string, pause runner.Pause, pauses runner.Pauses, now time.Time) string {
+	text := fmt.Sprintf("queue paused %s ago by %s", age(now.Sub(pause.At)), pause.By)
+	if _, own := pauses[queue]; !own {
+		text = "all queues " + strings.TrimPrefix(text, "queue ")
+	}
+	if pause.Reason != "" {
+		text += ": " + pause.Reason
+	}
+	return text
 }
 
 func whereItRuns(t jobs.Task, workers []runner.WorkerInfo, now time.Time) string {

@@ -65,7 +65,7 @@ func TestWhyATaskWaits(t *testing.T) {
 		{orphan, 0, []runner.WorkerInfo{lost}, "web3:5 is gone, and no worker runs that could take over"},
 		{orphan, 0, []runner.WorkerInfo{idle}, "web3:5 is gone; another worker will take over"},
 	} {
-		if got := why(test.task, test.ahead, test.workers, noon); got != test.want {
+		if got := why(test.task, test.ahead, nil, test.workers, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -81,4 +81,27 @@ func setZone(t *testing.T) {
 	old := time.Local
 	time.Local = zone
 	t.Cleanup(func() { time.Local = old })
+}
+
+func TestWhyAPausedTaskWaits(t *testing.T) {
+	setZone(t)
+	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
+	scheduled := pending
+	scheduled.State, scheduled.RunAt = jobs.Scheduled, noon.Add(time.Hour)
+	own := runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann", Reason: "disk is full"}
+	for _, test := range []struct {
+		task   jobs.Task
+		pauses runner.Pauses
+		want   string
+	}{
+		{pending, runner.Pauses{"media": own}, "queue paused 20m ago by ann: disk is full"},
+		{pending, runner.Pauses{"mail": own}, "no worker runs"},
+		{pending, runner.Pauses{"": {At: noon.Add(-time.Hour), By: "bob"}}, "all queues paused 1h ago by bob"},
+		{pending, runner.Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
+		{scheduled, runner.Pauses{"media": own}, "runs at 15:11:15"},
+	} {
+		if got := why(test.task, 0, test.pauses, nil, noon); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
 }

@@ -20,14 +20,17 @@ const claimArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE
 const suspectArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE +state = 'pending' AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
-// selectSuspects lists where suspects wait, and since when. Index: tasks_lost.
+// selectSuspects lists where suspects wait that no pause holds, and since when. Index: tasks_lost.
 const selectSuspects = `SELECT queue, job, updated_at FROM tasks
-WHERE +state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL LIMIT 100`
+WHERE +state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL
+	AND NOT EXISTS (SELECT 1 FROM pauses WHERE pauses.queue = tasks.queue) AND NOT EXISTS (SELECT 1 FROM pauses WHERE pauses.queue = '') LIMIT 100`
 
-// claimTasks takes up to [1] tasks from the arms of all jobs (joined by UNION ALL, which SQLite merges in index order, without
-// a sort, stopping at the limit) for worker [2], lease until [3], started at [4], time [5]. Returns the claimed rows in no
-// order: Claim sorts them. Promise: a task goes to one caller only. MATERIALIZED plans the subquery once.
-const claimTasks = `WITH next AS MATERIALIZED (%s ORDER BY priority DESC, id LIMIT ?)
+// claimTasks takes up to [2] tasks from the arms of all jobs (joined by UNION ALL, which SQLite merges in index order, without
+// a sort, stopping at the limit) for worker [3], lease until [4], started at [5], time [6]. Returns the claimed rows in no
+// order: Claim sorts them. Promise: a task goes to one caller only, and none while queue [1] is paused: a limit of 0 walks over
+// nothing, however much waits. MATERIALIZED plans the subquery once. Index: pauses by its key.
+const claimTasks = `WITH next AS MATERIALIZED (%s ORDER BY priority DESC, id LIMIT CASE
+	WHEN EXISTS (SELECT 1 FROM pauses WHERE queue = ?) OR EXISTS (SELECT 1 FROM pauses WHERE queue = '') THEN 0 ELSE ? END)
 UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker_id = ?, lease_expires_at = ?, started_at = ?, updated_at = ?, reason = NULL,
 	error = NULL, result = NULL, exit_code = NULL, signal = NULL, duration = NULL, output_bytes = 0, output_truncated = 0,
@@ -254,12 +257,12 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 }
 
 func (t *tx) claimQueue(c *claimer, text, queue string, free int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
-	args := make([]any, 0, 3*len(c.jobs)+5)
+	args := make([]any, 0, 3*len(c.jobs)+6)
 	for _, job := range c.jobs {
 		args = append(args, int64(max(job.MaxAttempts, 1)), queue, job.Job)
 	}
 	ms := now.UnixMilli()
-	args = append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms)
+	args = append(args, queue, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms)
 	claimed, err := t.claimRows(text, args)
 	if err != nil {
 		return nil, err

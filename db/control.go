@@ -102,13 +102,18 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
 			state, err := t.state(id)
 			return Moved{State: state}, err
 		}
-		for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput} {
-			if _, err := t.exec(text, id); err != nil {
-				return Moved{}, err
-			}
-		}
-		return Moved{Done: true}, nil
+		return Moved{Done: true}, t.forget(id)
 	})
+}
+
+// forget deletes all that belongs to a task that was deleted.
+func (t *tx) forget(id int64) error {
+	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput} {
+		if _, err := t.exec(text, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // moveMost is how many tasks are moved in one transaction: others get their turn in between.

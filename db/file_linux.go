@@ -54,6 +54,25 @@ func lockHolder(shm string) (pid int, name string) {
 	return 0, ""
 }
 
+// readLockBytes are where the locks of readers that are in the middle of something are, beside writeLockByte.
+var readLockBytes = []string{"123", "124", "125", "126", "127"}
+
+// readers lists the processes that read the database now, other than this one. Locks of open files, as runner's own, name nobody.
+func readers(shm string) []Process {
+	var found []Process
+	for _, l := range locks(shm) {
+		if l.write || l.pid <= 0 || l.pid == os.Getpid() || !slices.Contains(readLockBytes, l.byte0) {
+			continue
+		}
+		comm, _ := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/comm")
+		p := Process{l.pid, strings.TrimSpace(string(comm))}
+		if !slices.Contains(found, p) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
 // othersOpen says whether another process has the database open: each connection holds a lock on the -shm file.
 func othersOpen(shm string) bool {
 	self := os.Getpid()

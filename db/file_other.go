@@ -10,3 +10,9 @@ func othersOpen(string) bool { return true }
 
 // networkFS cannot tell on this system.
 func networkFS(string) string { return "" }
+
+// filesystem cannot tell either.
+func filesystem(string) string { return "" }
+
+// readers cannot tell on this system who reads.
+func readers(string) []Process { return nil }

@@ -4,6 +4,7 @@ package db
 
 import (
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -25,4 +26,23 @@ func links(info fs.FileInfo) uint64 {
 		return 1
 	}
 	return uint64(stat.Nlink)
+}
+
+// owner returns whose a file is.
+func owner(info fs.FileInfo) (uid, gid int, ok bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, false
+	}
+	return int(stat.Uid), int(stat.Gid), true
+}
+
+// syncDir makes the names in a directory as durable as its files.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }

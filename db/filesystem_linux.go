@@ -28,15 +28,20 @@ func networkFS(path string) string {
 	if name := networkMagic[int64(fs.Type)]; name != "" || fs.Type != unix.FUSE_SUPER_MAGIC {
 		return name
 	}
+	if name := filesystem(path); networkNames[name] {
+		return name
+	}
+	return ""
+}
+
+// filesystem returns the type of the filesystem that path is on, as in ext4; empty: it cannot be told.
+func filesystem(path string) string {
 	var stat unix.Stat_t
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil || unix.Stat(path, &stat) != nil {
 		return ""
 	}
-	if name := mountName(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev)); networkNames[name] {
-		return name
-	}
-	return ""
+	return mountName(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev))
 }
 
 // mountName returns the type of the filesystem on a device, as the mount table has it:

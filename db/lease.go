@@ -132,21 +132,27 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 	return leases, explain(err, w.db.path)
 }
 
+// Reaped is a claim that was taken away from its worker.
+type Reaped struct {
+	Task   jobs.Task // as it was claimed
+	Change jobs.Change
+}
+
 // Reap records the loss of claims whose lease has run out: each becomes pending, failed or cancelled, as jobs.Next says. A
-// claim that was renewed or finished since it was seen is left alone. It returns how many were reaped.
-func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (reaped int, err error) {
+// claim that was renewed or finished since it was seen is left alone. It returns those that were reaped.
+func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (reaped []Reaped, err error) {
 	err = w.db.update(ctx, normal, func(t *tx) error {
-		reaped = 0
+		reaped = nil
 		for _, l := range lost {
 			var rows []row
 			if err := t.list(&rows, selectLost, l.ID, l.GenerationID, l.WorkerID, l.ExpiresAt); err != nil {
 				return err
 			}
-			n, err := t.lose(l.WorkerID, rows, now)
+			some, err := t.lose(l.WorkerID, rows, now)
 			if err != nil {
 				return err
 			}
-			reaped += n
+			reaped = append(reaped, some...)
 		}
 		return nil
 	})
@@ -154,8 +160,8 @@ func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (reaped 
 }
 
 // ReapDead records the loss of all that a worker had in hand, and its end. The caller has proof that its process is dead, and
-// with it every process of its tasks. It returns how many were reaped.
-func (w *Worker) ReapDead(ctx context.Context, worker string, now time.Time) (reaped int, err error) {
+// with it every process of its tasks. It returns those that were reaped.
+func (w *Worker) ReapDead(ctx context.Context, worker string, now time.Time) (reaped []Reaped, err error) {
 	err = w.db.update(ctx, normal, func(t *tx) error {
 		var rows []row
 		if err := t.list(&rows, selectClaims, worker); err != nil {
@@ -171,13 +177,20 @@ func (w *Worker) ReapDead(ctx context.Context, worker string, now time.Time) (re
 }
 
 // lose records the loss of running tasks of worker, and counts those that ended by it.
-func (t *tx) lose(worker string, rows []row, now time.Time) (int, error) {
+func (t *tx) lose(worker string, rows []row, now time.Time) ([]Reaped, error) {
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()
 		list[i] = Finish{Task: task, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
 			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
 	}
-	_, err := t.finish(worker, list, now)
-	return len(rows), err
+	done, err := t.finish(worker, list, now)
+	if err != nil {
+		return nil, err
+	}
+	reaped := make([]Reaped, len(list))
+	for i := range list {
+		reaped[i] = Reaped{list[i].Task, done[i].Change}
+	}
+	return reaped, nil
 }

@@ -35,6 +35,7 @@ const (
 	byID      = "tasks USING INTEGER PRIMARY KEY (rowid=?)"
 	byOutput  = "output USING INDEX sqlite_autoindex_output_1 (task_id=? AND generation_id=?"
 	byAttempt = "attempts USING PRIMARY KEY (task_id=?"
+	byPause   = "pauses USING PRIMARY KEY (queue=?)"
 )
 
 // plans are the statements of this package, by the names of their consts.
@@ -50,10 +51,10 @@ var plans = map[string]plan{
 	"readVersion":      {readVersion, nil, []string{"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"}},
 
 	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
-	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
+	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID, byPause}, []string{"SCAN next"}},
 	"suspectArm":      {text: suspectArm, by: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
-	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2)).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, []string{"SCAN next"}},
-	"selectSuspects":  {selectSuspects, nil, []string{"SCAN tasks USING INDEX tasks_lost"}},
+	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2)).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID, byPause}, []string{"SCAN next"}},
+	"selectSuspects":  {selectSuspects, []string{byPause}, []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues":    {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
 	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry"}, []string{"SCAN CONSTANT ROW"}},
 	"promoteTasks":    {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
@@ -90,6 +91,27 @@ var plans = map[string]plan{
 	"deleteAttempts": {text: deleteAttempts, by: []string{byAttempt}},
 	"deleteOutputs":  {text: deleteOutputs, by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id=?)"}},
 	"deleteInput":    {text: deleteInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
+
+	"selectLatest": {selectLatest, []string{"COVERING INDEX tasks_finished"}, []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}}, // one row from an end of it
+	"selectSeen":   {selectSeen, nil, []string{"SCAN workers"}},
+
+	"selectOld":       {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
+	"selectOldFailed": {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
+	"pruneTask":       {text: pruneTask, by: []string{byID}},
+	"pruneWorkers":    {pruneWorkers, []string{"COVERING INDEX tasks_running (worker_id=?)"}, []string{"SCAN workers"}}, // once an hour
+	"sumUpHours":      {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                     // once an hour, two days
+	"deleteMinutes":   {deleteMinutes, nil, []string{"SCAN counters"}},
+	"deleteHours":     {deleteHours, nil, []string{"SCAN counter_hours"}},
+	"selectPages":     {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count"}},
+	"selectHistory":   {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
+	"selectRecent":    {selectRecent, []string{"INDEX tasks_finished (finished_at>?)"}, []string{"SCAN (subquery", "SCAN recent"}},
+	"countStarts":     {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN (subquery", "SCAN recent"}},
+	"countOpenStarts": {countOpenStarts, []string{byAttempt, "INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
+
+	"insertPause":  {text: insertPause},
+	"deletePause":  {text: deletePause, by: []string{byPause}},
+	"deletePauses": {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
+	"selectPauses": {selectPauses, nil, []string{"SCAN pauses"}},
 
 	"deleteOutput":     {text: deleteOutput, by: []string{byOutput}},
 	"cutOutput":        {text: cutOutput, by: []string{byOutput}},

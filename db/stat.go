@@ -51,11 +51,12 @@ type QueueStat struct {
 	Counts map[jobs.State]int // tasks by unfinished state
 	Jobs   map[string]int     // pending tasks by job
 	Ended  map[jobs.State]int // tasks that ended since the asked time, by finished state
+	Pause  Pause              // why none of its tasks starts: its own, else the database's; zero: they start
 	Oldest time.Time          // when the pending task that waits longest was due; zero: none waits
 }
 
-// Queues returns what is in each queue that has unfinished tasks or had tasks end since then, by name in no order. It never
-// walks over finished tasks.
+// Queues returns what is in each queue that has unfinished tasks, is paused or had tasks end since then, by name. It never walks
+// over finished tasks.
 func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat, error) {
 	stats := map[string]*QueueStat{}
 	of := func(queue string) *QueueStat {
@@ -89,7 +90,20 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 			}
 		}
 	}
+	pauses, err := d.Pauses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for queue := range pauses {
+		if queue != AllQueues {
+			of(queue)
+		}
+	}
 	for _, stat := range stats {
+		stat.Pause = pauses[AllQueues]
+		if pause, ok := pauses[stat.Queue]; ok {
+			stat.Pause = pause
+		}
 		if stat.Counts[jobs.Pending] > 0 {
 			oldest, err := d.oldest(ctx, stat.Queue)
 			if err != nil {

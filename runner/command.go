@@ -208,11 +208,15 @@ func (c *command) verdict(exit process.Exit) (json.RawMessage, error) {
 	case err != nil:
 		result = nil
 	}
-	failure := &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &exit.Code, Msg: "exit status " + strconv.Itoa(exit.Code)}
+	return result, exitError(exit)
+}
+
+// exitError is the error of a command that ended otherwise than with exit status 0.
+func exitError(exit process.Exit) error {
 	if exit.Signal != 0 {
-		failure = &jobs.AttemptError{Reason: jobs.ReasonSignal, Signal: exit.Signal, Msg: "killed by signal " + strconv.Itoa(exit.Signal)}
+		return &jobs.AttemptError{Reason: jobs.ReasonSignal, Signal: exit.Signal, Msg: "killed by signal " + strconv.Itoa(exit.Signal)}
 	}
-	return result, failure
+	return &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &exit.Code, Msg: "exit status " + strconv.Itoa(exit.Code)}
 }
 
 // resultPath is where the command may leave a result: a name that only this attempt has, in a directory of this user alone.

@@ -123,8 +123,8 @@ func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
 			if err != nil || len(leases) != 1 {
 				b.Error(leases, err)
 			}
-			if n, err := reaper.Reap(b.Context(), leases, now()); err != nil || n != 1 {
-				b.Error(n, err)
+			if reaped, err := reaper.Reap(b.Context(), leases, now()); err != nil || len(reaped) != 1 {
+				b.Error(reaped, err)
 			}
 		})
 		b.work(time.Hour)

@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/process"
+	"example.com/runner/jobs"
 )
 
 // reapEvery is how often other workers are looked at.
@@ -97,7 +98,7 @@ func (p *reaper) bury(o db.Owner) bool {
 	if !before && lock.Mark() != process.Clean && !p.clear(o, nil, lock.Records()) {
 		return false
 	}
-	n, err := p.e.worker.ReapDead(context.Background(), o.ID, now())
+	reaped, err := p.e.worker.ReapDead(context.Background(), o.ID, now())
 	if err != nil {
 		p.e.log.Warn("cannot take over tasks", "worker", o.ID, "err", err)
 		return false
@@ -105,8 +106,8 @@ func (p *reaper) bury(o db.Owner) bool {
 	if lock != nil {
 		_ = lock.Remove() // else the next start does
 	}
-	if n > 0 {
-		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", n, "worker", o.ID)
+	if p.tell(reaped); len(reaped) > 0 {
+		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", len(reaped), "worker", o.ID)
 		p.e.r.wake.tell()
 	}
 	return true
@@ -164,14 +165,23 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 				continue
 			}
 		}
-		n, err := p.e.worker.Reap(ctx, lost, now())
+		reaped, err := p.e.worker.Reap(ctx, lost, now())
 		if err != nil {
 			p.e.log.Warn("cannot take over tasks", "worker", id, "err", err)
 			continue
 		}
-		if n > 0 {
-			p.e.log.Warn("took over tasks of a worker that hangs", "tasks", n, "worker", id)
+		if p.tell(reaped); len(reaped) > 0 {
+			p.e.log.Warn("took over tasks of a worker that hangs", "tasks", len(reaped), "worker", id)
 			p.e.r.wake.tell()
+		}
+	}
+}
+
+// tell tells of the tasks that failed by being lost once too often.
+func (p *reaper) tell(reaped []db.Reaped) {
+	for _, r := range reaped {
+		if r.Change.State == jobs.Failed {
+			p.e.hooks.failed(r.Task, r.Change)
 		}
 	}
 }

@@ -52,6 +52,20 @@ type Options struct {
 	Timeout time.Duration
 	// Name is what people read as the worker's name. Defaults to HOST:PID.
 	Name string
+	// Keep is how long Work keeps tasks that completed or were cancelled, KeepFailed how long those that failed, with their attempts
+	// and output. Of several workers' the shortest counts. Default to 7 and 30 days; negative: for ever.
+	Keep, KeepFailed time.Duration
+	// OnFailure is a command that Work runs once for each task that became failed by its doing: best effort, for at most a minute, in
+	// the environment of the task and RUNNER_TASK_STATE, _REASON and _ERROR, the last 50 lines of the task's output on its stdin.
+	// Defaults to none.
+	OnFailure []string
+	// Pulse is called by Work's loop after its first claim, when it begins to drain, and at least every PulseEvery, each time it has been
+	// to the database: what a watchdog wants to know. It must return at once. Defaults to none.
+	Pulse func(Pulse)
+	// PulseEvery is how often Pulse is called. Defaults to a sixth of Lease.
+	PulseEvery time.Duration
+	// InsecurePerms lets Work run commands although others than its user may write the database: see Insecure. Defaults to false.
+	InsecurePerms bool
 
 	// GuardianPath names an installed program that begins with Guardian, such as runner itself, in the same version as this
 	// package; it guards commands in place of this program. Defaults to this program, which must call Guardian.
@@ -71,6 +85,9 @@ const (
 	MinLease     = 5 * time.Second
 	defaultLease = time.Minute
 	defaultGrace = 30 * time.Second
+
+	defaultKeep       = 7 * 24 * time.Hour
+	defaultKeepFailed = 30 * 24 * time.Hour
 )
 
 func (o Options) withDefaults() Options {
@@ -85,6 +102,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Lease == 0 {
 		o.Lease = defaultLease
+	}
+	if o.PulseEvery <= 0 {
+		o.PulseEvery = o.Lease / 6
+	}
+	if o.Keep == 0 {
+		o.Keep = defaultKeep
+	}
+	if o.KeepFailed == 0 {
+		o.KeepFailed = defaultKeepFailed
 	}
 	return o
 }

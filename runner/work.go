@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ func (r *Runner) Abort() {
 func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	if len(r.handlers) == 0 {
 		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
+	}
+	if err := r.insecure(); err != nil {
+		return err
 	}
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -80,6 +84,7 @@ type engine struct {
 	limit      map[string]int // of each queue; nil: all queues
 	untilEmpty bool
 	environ    []string // of commands: the process's own, without what is runner's
+	hooks      *hooks
 	ended      chan *attempt
 	stopped    chan struct{} // closed when the loop is over
 	beside     sync.WaitGroup
@@ -104,6 +109,7 @@ type engine struct {
 	failures  int           // turns in a row that failed for good
 	finished  int
 	released  int
+	pulses    pulsing // what Options.Pulse was told
 }
 
 func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error) {
@@ -115,6 +121,7 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 	}
 	e := &engine{r: r, log: r.log, slots: o.Concurrency, untilEmpty: untilEmpty, environ: commandEnviron(os.Environ()),
 		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
+	e.hooks = newHooks(e, o.OnFailure)
 	if o.Queues != nil {
 		e.limit = map[string]int{}
 		for _, q := range o.Queues {
@@ -176,11 +183,13 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	e.reaper.start()
 	e.beside.Go(e.heartbeat)
 	e.beside.Go(e.reaper.run)
+	e.beside.Go(e.retain)
 	next := e.tick(write, true) // first: WorkUntilEmpty runs what it enqueues
 	e.beside.Go(func() { e.schedules(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
 	close(e.stopped)
 	e.beside.Wait()
+	err = cmp.Or(err, e.hooks.end(aborted))
 	clean := len(e.running) == 0
 	if e.guard != nil && !e.guard.close() {
 		clean = false
@@ -217,7 +226,9 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 				}
 			})
 			grace = time.After(max(e.r.options.Grace, 0))
+			e.pulses.givesUpAt = now().Add(max(e.r.options.Grace, 0) + e.longestEnd())
 		}
+		e.pulse(write, stopping)
 		// Without a free slot too what is due must become pending, and what expires must end.
 		if !e.resting() && (len(e.unsettled) > 0 || !stopping && (e.more && e.free() > 0 || e.reached())) {
 			if err := e.turn(write, stopping); err != nil {
@@ -234,7 +245,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.look, e.more = true, true // nothing is known to be due: look once more before believing it
 			continue
 		}
-		timer := time.NewTimer(e.sleep(stopping))
+		timer := time.NewTimer(e.untilPulse(e.sleep(stopping)))
 		select {
 		case a := <-e.ended:
 			e.collect(a)
@@ -369,7 +380,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	if err != nil {
 		return e.refused(err)
 	}
-	e.pause, e.failures = 0, 0
+	e.pause, e.failures, e.pulses.visitedAt = 0, 0, sent
 	e.unsettled = e.unsettled[:0]
 	for i, a := range settled {
 		e.forget(a, &done.Finished[i])
@@ -488,17 +499,30 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 			e.finished++
 		}
 		e.logEnd(a, done.Change)
+		if done.Change.State == jobs.Failed {
+			e.hooks.failed(a.task, done.Change)
+		}
 	}
 }
 
 // stopAll ends the contexts of all attempts and returns how long their ends may take.
 func (e *engine) stopAll(cause error, kill bool) time.Duration {
+	wait := e.longestEnd()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.running {
+		a.stop(cause, kill)
+	}
+	return wait
+}
+
+// longestEnd is how long the attempts that run now may take to end once they are stopped.
+func (e *engine) longestEnd() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := stopWait
 	for _, a := range e.running {
 		wait = max(wait, a.task.KillAfter+stopWait)
-		a.stop(cause, kill)
 	}
 	return wait
 }

@@ -82,8 +82,8 @@ var finishes = group{
 		id := s.insert(task())[0]
 		w, reaper := s.worker(), s.worker()
 		claimed := s.one(w)
-		if n := must(reaper.Reap(s.Context(), must(reaper.Leases(s.Context()))(s), s.now))(s); n != 1 {
-			s.Fatal(n)
+		if reaped := must(reaper.Reap(s.Context(), must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
+			s.Fatal(reaped)
 		}
 		for _, o := range []jobs.Outcome{{}, failed} {
 			if done := s.finish(w, claimed, o); !done.Fenced {

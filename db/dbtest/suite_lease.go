@@ -17,7 +17,7 @@ func (s *store) beat(w *db.Worker, claims ...db.ClaimID) []db.ClaimID {
 
 func (s *store) reap(w *db.Worker, leases ...db.Lease) int {
 	s.Helper()
-	return must(w.Reap(s.Context(), leases, s.now))(s)
+	return len(must(w.Reap(s.Context(), leases, s.now))(s))
 }
 
 func (s *store) leases(w *db.Worker) []db.Lease {

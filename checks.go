@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// What a check of doctor says.
+const (
+	checkOK   = "ok"
+	checkWarn = "warn"
+	checkFail = "fail"
+)
+
+// The limits of doctor's checks.
+const (
+	walMost    = 64 << 20        // what the log is cut back to when nobody keeps it
+	diskFail   = 64 << 20        // free bytes: below it nothing can be relied on
+	diskWarn   = 1 << 30         // or a fiftieth of the disk, if that is less
+	clockSlack = 5 * time.Second // between the clocks of two machines, or two reads of one
+	lateMost   = time.Minute     // after its time, a schedule should have fired
+	othersWait = time.Second     // for each of the other databases
+)
+
+// examination is one run of doctor.
+type examination struct {
+	r   *runner.Runner // nil: the database cannot be opened
+	o   doctorOptions
+	now time.Time
+}
+
+// all makes every check in the order of the contract and hands each line to tell.
+func (e *examination) all(ctx context.Context, tell func(jsonCheck) error) error {
+	checks := []struct {
+		name string
+		make func(context.Context, func(status, message, try string)) error
+		open bool // needs the database
+	}{
+		{"database", e.database, false}, {"filesystem", e.filesystem, false}, {"permissions", e.permissions, false},
+		{"integrity", e.integrity, true}, {"wal", e.wal, true}, {"clock", e.clock, true}, {"workers", e.workers, true},
+		{"queues", e.queues, true}, {"schedules", e.schedules, true}, {"other db", e.otherDB, false},
+	}
+	for _, check := range checks {
+		if check.open && e.r == nil {
+			continue
+		}
+		var told error
+		err := check.make(ctx, func(status, message, try string) {
+			if told == nil {
+				told = tell(jsonCheck{Check: check.name, Status: status, Message: message, Try: known(try)})
+			}
+		})
+		if err != nil { // what cannot be asked is not well
+			f := explain(err)
+			told = tell(jsonCheck{Check: check.name, Status: checkFail, Message: strings.Join(append([]string{f.what}, f.why...), "; "), Try: known(f.try)})
+		}
+		if told != nil {
+			return told
+		}
+	}
+	return nil
+}
+
+func (e *examination) database(_ context.Context, tell func(status, message, try string)) error {
+	if e.o.broken != nil {
+		return e.o.broken
+	}
+	file, wal := e.r.Size()
+	tell(checkOK, fmt.Sprintf("%s, schema %d, %s, WAL %s", e.r.Path(), runner.SchemaVersion(), size(file), size(wal)), "")
+	return nil
+}
+
+func (e *examination) filesystem(_ context.Context, tell func(status, message, try string)) error {
+	disk := runner.DiskOf(e.o.path)
+	var words []string
+	if disk.Kind != "" {
+		words = append(words, disk.Kind)
+	}
+	if disk.Total > 0 {
+		words = append(words, size(disk.Free)+" free")
+	}
+	message := strings.Join(words, ", ")
+	switch {
+	case disk.Network:
+		tell(checkFail, message+": a network filesystem, whose locks cannot be trusted", "--db on a local disk")
+	case disk.Total > 0 && disk.Free < diskFail:
+		tell(checkFail, message, "free some space: below 64 MB not even deleting can be relied on")
+	case disk.Total > 0 && disk.Free < min(diskWarn, disk.Total/50):
+		tell(checkWarn, message, "")
+	case message == "":
+		tell(checkOK, "cannot be told on this system", "")
+	default:
+		tell(checkOK, message, "")
+	}
+	return nil
+}
+
+func (e *examination) permissions(_ context.Context, tell func(status, message, try string)) error {
+	if err := runner.Insecure(e.o.path); err != nil {
+		return err
+	}
+	if info, err := os.Stat(e.o.path); err == nil {
+		tell(checkOK, fmt.Sprintf("%v; only this user and root may write it", info.Mode()), "")
+	} else {
+		tell(checkOK, "its directory is safe", "")
+	}
+	return nil
+}
+
+func (e *examination) integrity(ctx context.Context, tell func(status, message, try string)) error {
+	name := "quick_check"
+	if e.o.full {
+		name = "integrity_check"
+	}
+	began := time.Now()
+	damage, err := e.r.Integrity(ctx, e.o.full)
+	if err != nil {
+		return err
+	}
+	if len(damage) > 0 {
+		tell(checkFail, name+": "+strings.Join(damage, "; "), "stop the workers, keep the file, restore a backup")
+		return nil
+	}
+	tell(checkOK, fmt.Sprintf("%s in %s", name, took(time.Since(began))), "")
+	return nil
+}
+
+func (e *examination) wal(_ context.Context, tell func(status, message, try string)) error {
+	_, wal := e.r.Size()
+	if wal < walMost {
+		tell(checkOK, size(wal), "")
+		return nil
+	}
+	var names []string
+	for _, p := range e.r.Readers() {
+		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
+	}
+	message, try := size(wal)+"; somebody reads, or was reading, for long", ""
+	if len(names) > 0 {
+		message = size(wal) + "; kept by " + strings.Join(names, ", ")
+		try = "end that process, or its transaction"
+	}
+	tell(checkWarn, message, try)
+	return nil
+}
+
+func (e *examination) clock(ctx context.Context, tell func(status, message, try string)) error {
+	latest, err := e.r.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	if ahead := latest.Sub(time.Now()); ahead > clockSlack { // not e.now: workers have written since
+		tell(checkWarn, fmt.Sprintf("%s behind the latest time in the database, %s", age(ahead), clock(latest, e.now)), "timedatectl status")
+		return nil
+	}
+	tell(checkOK, "no time in the database is ahead of it", "")
+	return nil
+}
+
+func (e *examination) workers(ctx context.Context, tell func(status, message, try string)) error {
+	s, err := readStatus(ctx, e.r, e.now, nil)
+	if err != nil {
+		return err
+	}
+	seen, err := e.r.Seen(ctx)
+	if err != nil {
+		return err
+	}
+	now, later := 0, 0 // tasks that a worker would run, or will
+	for _, q := range s.queues {
+		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
+		later += q.Counts[jobs.Scheduled] + q.Counts[jobs.Retrying] + q.Counts[jobs.Blocked]
+	}
+	last := "none has ever run"
+	if !seen.IsZero() {
+		last = "none seen for " + age(e.now.Sub(seen))
+	}
+	switch {
+	case s.alive > 0:
+		tell(checkOK, fmt.Sprintf("%s, %d of %d slots busy", plural(s.alive, "worker"), s.busy, s.slots), "")
+	case now > 0:
+		tell(checkFail, fmt.Sprintf("%s; %s", last, wait(now)), "systemctl status runner     or: runner work")
+	case ticking(s.schedules) > 0:
+		tell(checkFail, last+"; "+ticksOf(ticking(s.schedules)), "systemctl status runner     or: runner work")
+	case later > 0:
+		tell(checkWarn, fmt.Sprintf("%s; %s later", last, wait(later)), "systemctl status runner     or: runner work")
+	default:
+		tell(checkWarn, last+"; nothing waits", "")
+	}
+	for _, problem := range s.problems {
+		if problem.Code == "lost_worker" {
+			tell(checkWarn, problem.Message, problem.Try)
+		}
+	}
+	return nil
+}
+
+func (e *examination) queues(ctx context.Context, tell func(status, message, try string)) error {
+	s, err := readStatus(ctx, e.r, e.now, nil)
+	if err != nil {
+		return err
+	}
+	well := true
+	for _, problem := range s.problems {
+		if slices.Contains([]string{"paused", "no_queue", "no_job"}, problem.Code) {
+			well = false
+			tell(checkWarn, problem.Message, problem.Try)
+		}
+	}
+	if well {
+		pending := 0
+		for _, q := range s.queues {
+			pending += q.Counts[jobs.Pending]
+		}
+		tell(checkOK, plural(len(s.queues), "queue")+", "+wait(pending), "")
+	}
+	return nil
+}
+
+func (e *examination) schedules(ctx context.Context, tell func(status, message, try string)) error {
+	s, err := readStatus(ctx, e.r, e.now, nil)
+	if err != nil {
+		return err
+	}
+	well := true
+	for _, problem := range s.problems {
+		if strings.HasPrefix(problem.Code, "schedule_") {
+			well = false
+			tell(checkWarn, problem.Message, problem.Try)
+		}
+	}
+	for _, schedule := range s.schedules {
+		if late := e.now.Sub(schedule.NextAt); s.alive > 0 && !schedule.NextAt.IsZero() && late > lateMost {
+			well = false
+			tell(checkWarn, fmt.Sprintf("%s was due %s ago and has not fired", schedule.Name, age(late)), "runner schedule show "+schedule.Name)
+		}
+	}
+	if well {
+		tell(checkOK, plural(len(s.schedules), "schedule"), "")
+	}
+	return nil
+}
+
+// otherDB looks into the databases that runner would find by itself under other circumstances: tasks in them wait for nobody.
+func (e *examination) otherDB(ctx context.Context, tell func(status, message, try string)) error {
+	well := true
+	for _, path := range e.o.others {
+		tasks, workers, err := population(ctx, path)
+		if err == nil && tasks > 0 && workers == 0 {
+			well = false
+			tell(checkWarn, fmt.Sprintf("%s: %s, no worker", path, plural(tasks, "task")), "runner --db "+path+" list -s unfinished")
+		}
+	}
+	if well {
+		tell(checkOK, "no tasks in another one that nobody works on", "")
+	}
+	return nil
+}
+
+// population counts the unfinished tasks and the workers of a database, if it can be read soon.
+func population(ctx context.Context, path string) (tasks, workers int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, othersWait)
+	defer cancel()
+	r, err := runner.Open(ctx, path, runner.Options{ReadOnly: true, BusyTimeout: othersWait})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer r.Close()
+	s, err := readStatus(ctx, r, time.Now(), nil)
+	for _, q := range s.queues {
+		for _, n := range q.Counts {
+			tasks += n
+		}
+	}
+	return tasks, s.alive, err
+}
+
+// otherDatabases lists the databases that exist in the places where runner looks by itself, other than the one at path.
+func (a *app) otherDatabases(path string) []string {
+	var found []string
+	hidden := map[string]bool{}
+	without := *a
+	without.getenv = func(name string) string {
+		if hidden[name] {
+			return ""
+		}
+		return a.getenv(name)
+	}
+	path = realPath(path)
+	look := func(d database, err error) {
+		if real := realPath(d.path); err == nil && real != path && !slices.Contains(found, real) {
+			if info, err := os.Stat(real); err == nil && info.Mode().IsRegular() {
+				found = append(found, real)
+			}
+		}
+	}
+	for _, name := range []string{"", "RUNNER_DB", "STATE_DIRECTORY"} {
+		hidden[name] = true
+		look(without.findDatabase(""))
+	}
+	look(without.userDatabase()) // behind the machine's own directory
+	return found
+}
+
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}

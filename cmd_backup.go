@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/runner"
+)
+
+func backupCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "backup", Category: "Look after", Usage: "copy the database while it is in use",
+		UsageText: "runner backup FILE|- [--force]",
+		Description: `Writes a consistent copy: every task that was enqueued before it began is in
+it. Workers and others go on meanwhile. The file has mode 0600, is on the disk
+when this returns, and appears complete or not at all. - is stdout. (cp of a
+database in use is not a backup: it lacks what is in the log.)
+
+To restore: stop the workers, put the file in the database's place, remove
+its -wal and -shm, start them again. Tasks that ran when the copy was made
+are run again, once the lease of their worker is over.
+
+In a pipe: file and bytes, separated by a tab.
+
+EXAMPLES
+  runner backup "/var/backups/runner-$(date +%F).db"
+  ssh vps runner backup - >runner.db
+
+EXIT STATUS
+  0   the copy is there
+  1   the file exists, or cannot be written; no database; nothing was changed
+  2   usage
+  75  the database is busy, or the disk is full`,
+		Flags: []cli.Flag{boolOption("force", "replace FILE if it exists")},
+		Action: func(c *cli.Context) error {
+			o, err := readBackupOptions(c, a.printer)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runBackup(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type backupOptions struct {
+	file  string // -: stdout
+	force bool
+}
+
+func readBackupOptions(c *cli.Context, p *printer) (backupOptions, error) {
+	o := backupOptions{file: c.Args().First(), force: get[bool](c, "force")}
+	switch {
+	case c.NArg() != 1 || o.file == "":
+		return o, usage("backup needs one file, or -").hint("runner backup /var/backups/runner.db")
+	case o.file == "-" && p.json:
+		return o, usage("backup - writes the copy to stdout: it excludes --json")
+	case o.file == "-" && p.out.tty:
+		return o, usage("backup - would write a database to your terminal").hint("runner backup - >runner.db")
+	}
+	return o, nil
+}
+
+func runBackup(ctx context.Context, r *runner.Runner, p *printer, o backupOptions) error {
+	ctx, stop := untilSignal(ctx) // what is half written is taken away
+	defer stop()
+	began := p.now()
+	var n int64
+	var err error
+	if o.file == "-" {
+		n, err = r.BackupTo(ctx, p.out)
+	} else {
+		n, err = r.Backup(ctx, o.file, o.force)
+	}
+	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
+		return exitStatus(s.status())
+	}
+	switch {
+	case err != nil || o.file == "-":
+		return err
+	case p.json:
+		return p.record(jsonBackup{o.file, n})
+	case p.out.tty:
+		p.print("copied " + size(n) + " in " + took(p.now().Sub(began)) + "\n")
+	default:
+		p.fields(o.file, strconv.FormatInt(n, 10))
+	}
+	return nil
+}

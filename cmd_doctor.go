@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/runner"
+)
+
+func doctorCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "doctor", Category: "Look after", Usage: "check the database, the workers, this machine",
+		UsageText: "runner doctor [--quiet] [--full]",
+		Description: `One line per check: ok, warn, or FAIL with what to try. Nothing is changed.
+
+  database     which one, its schema and size; can it be opened?
+  filesystem   a local one, with space left
+  permissions  who may write the database may run commands as the worker's user
+  integrity    SQLite's quick_check of every page; --full: integrity_check
+  wal          the write-ahead log; who keeps it from starting afresh
+  clock        not behind the latest time in the database
+  workers      who runs, who was lost, when one was last seen
+  queues       paused ones, and those that no worker serves
+  schedules    late ones, skipped ticks, a last task that failed
+  other db     databases in the other places where runner looks by itself
+
+In a pipe, separated by tabs: status, check, message, try.
+
+EXAMPLES
+  runner doctor --quiet || mail -s "runner on $(hostname)" root
+  HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
+
+EXIT STATUS
+  0   no check failed; there may be warnings
+  1   a check failed
+  2   usage`,
+		Flags: []cli.Flag{boolOption("quiet", "only warnings and failures"), boolOption("full", "compare the indexes with their tables, too")},
+		Action: func(c *cli.Context) error {
+			o, err := readDoctorOptions(c, a)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err == nil {
+				defer r.Close()
+			}
+			o.broken = err
+			return runDoctor(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type doctorOptions struct {
+	quiet, full bool
+	path        string   // of the database
+	others      []string // that runner would find by itself, if this one were not named
+	broken      error    // why the database cannot be opened; nil: it can
+}
+
+func readDoctorOptions(c *cli.Context, a *app) (doctorOptions, error) {
+	if words := c.Args().Slice(); len(words) > 0 {
+		return doctorOptions{}, usage("doctor takes no words: %q", words[0])
+	}
+	d, err := a.findDatabase(get[string](c, "db"))
+	return doctorOptions{quiet: get[bool](c, "quiet"), full: get[bool](c, "full"), path: d.path, others: a.otherDatabases(d.path)}, err
+}
+
+// runDoctor prints each check when it is done: some take a while.
+func runDoctor(ctx context.Context, r *runner.Runner, p *printer, o doctorOptions) error {
+	failed := false
+	e := examination{r: r, o: o, now: p.now()}
+	err := e.all(ctx, func(c jsonCheck) error {
+		failed = failed || c.Status == checkFail
+		if o.quiet && c.Status == checkOK {
+			return nil
+		}
+		if err := printCheck(p, c); err != nil {
+			return err
+		}
+		return p.flush()
+	})
+	if err == nil && failed {
+		return exitStatus(1)
+	}
+	return err
+}
+
+func printCheck(p *printer, c jsonCheck) error {
+	try := ""
+	if c.Try != nil {
+		try = *c.Try
+	}
+	switch {
+	case p.json:
+		return p.record(c)
+	case !p.out.tty:
+		p.fields(c.Status, c.Check, c.Message, try)
+		return nil
+	}
+	word, paint := c.Status, map[string]colour{checkOK: green, checkWarn: yellow, checkFail: red}[c.Status]
+	if c.Status == checkFail {
+		word = "FAIL"
+	}
+	lead := p.out.paint(paint, word) + fmt.Sprintf("%*s%-13s", 6-len(word), "", c.Check)
+	const left = 19
+	for _, line := range wrap(safe(c.Message), max(p.out.width-left, 20)) {
+		p.print(lead + cut(line, max(p.out.width-left, 20)) + "\n")
+		lead = fmt.Sprintf("%*s", left, "")
+	}
+	if try != "" {
+		lead = "        try: "
+		for _, line := range wrap(safe(try), max(p.out.width-len(lead), 20)) {
+			p.print(lead + line + "\n")
+			lead = "             "
+		}
+	}
+	return nil
+}

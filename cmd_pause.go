@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func pauseCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "pause", Category: "Steer", Usage: "stop starting tasks from a queue",
+		UsageText: "runner pause QUEUE...|--all [--reason TEXT]",
+		Description: `When it returns, no worker starts another task of these queues. Running tasks
+go on; what they retry waits. A pause survives restarts and is shown by status,
+list, show and enqueue. --all pauses the database: queues that come later, too.
+
+Prints a line per queue: its name and "paused".
+
+EXAMPLES
+  runner pause media --reason "disk is full"
+  trap 'runner resume web' EXIT; runner pause web; ./migrate.sh
+
+EXIT STATUS
+  0   nothing of these queues starts any more
+  1   no database, or it cannot be written
+  2   usage; nothing was changed
+  75  the database is busy, or the disk is full`,
+		Flags: []cli.Flag{boolOption("all", "every queue, now and later"), textOption("reason", "TEXT", "shown wherever the pause is", "")},
+		Action: func(c *cli.Context) error {
+			o, err := readPauseOptions(c, "pause")
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runPause(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+// pauseOptions are those of resume, too.
+type pauseOptions struct {
+	queues []string // AllQueues alone: --all
+	reason string
+}
+
+func readPauseOptions(c *cli.Context, verb string) (pauseOptions, error) {
+	o := pauseOptions{queues: c.Args().Slice(), reason: c.String("reason")}
+	all := get[bool](c, "all")
+	switch {
+	case all && len(o.queues) > 0:
+		return o, usage("queues and --all exclude each other")
+	case all:
+		o.queues = []string{runner.AllQueues}
+		return o, nil
+	case len(o.queues) == 0:
+		return o, usage("%s needs a queue", verb).hint("runner %s media      runner %[1]s --all", verb)
+	}
+	for _, queue := range o.queues {
+		if _, err := parseQueue(queue); err != nil {
+			return o, usage("queue %q %v", queue, err)
+		}
+	}
+	slices.Sort(o.queues)
+	o.queues = slices.Compact(o.queues)
+	if len(o.reason) > jobs.MaxError {
+		return o, usage("--reason is longer than %s", size(jobs.MaxError))
+	}
+	return o, nil
+}
+
+func runPause(ctx context.Context, r *runner.Runner, p *printer, o pauseOptions) error {
+	if err := r.Pause(ctx, o.reason, o.queues...); err != nil {
+		return err
+	}
+	return o.tell(ctx, r, p)
+}
+
+// tell prints how the queues stand now; all of those that are known, with --all.
+func (o pauseOptions) tell(ctx context.Context, r *runner.Runner, p *printer) error {
+	known, err := r.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	pauses, err := r.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	if o.queues[0] == runner.AllQueues {
+		return o.tellAll(p, known, pauses)
+	}
+	for _, name := range o.queues {
+		q := runner.Queue{Queue: name}
+		if i := slices.IndexFunc(known, func(q runner.Queue) bool { return q.Queue == name }); i >= 0 {
+			q = known[i]
+		} else {
+			q.Pause, _ = pauses.Of(name)
+		}
+		if err := tellQueue(p, q); err != nil {
+			return err
+		}
+	}
+	return o.doubts(ctx, r, p, known, pauses)
+}
+
+func (o pauseOptions) tellAll(p *printer, known []runner.Queue, pauses runner.Pauses) error {
+	if !p.out.tty || p.json {
+		for _, q := range known {
+			if err := tellQueue(p, q); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	pending := 0
+	for _, q := range known {
+		pending += q.Counts[jobs.Pending]
+	}
+	p.print("all queues  " + pauseState(pauses.All()) + inBrackets(pending) + "\n")
+	return nil
+}
+
+func tellQueue(p *printer, q runner.Queue) error {
+	switch {
+	case p.json:
+		return p.record(queueRecord(q, p.now()))
+	case p.out.tty:
+		p.print(q.Queue + "  " + pauseState(paused(q)) + inBrackets(q.Counts[jobs.Pending]) + "\n")
+	default:
+		p.fields(q.Queue, pauseState(paused(q)))
+	}
+	return nil
+}
+
+func pauseState(paused bool) string {
+	if paused {
+		return "paused"
+	}
+	return "running"
+}
+
+func inBrackets(pending int) string {
+	if pending == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  (%s)", wait(pending))
+}
+
+// doubts tells a terminal about names that are probably mistyped: nobody has used or serves them.
+func (o pauseOptions) doubts(ctx context.Context, r *runner.Runner, p *printer, known []runner.Queue, pauses runner.Pauses) error {
+	if !p.interactive() {
+		return nil
+	}
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range o.queues {
+		used := slices.ContainsFunc(known, func(q runner.Queue) bool {
+			return q.Queue == name && len(q.Counts)+len(q.Ended) > 0
+		}) || slices.ContainsFunc(workers, func(w runner.WorkerInfo) bool { return w.Queues != nil && serves(w, name) })
+		if _, own := pauses[name]; own && !used {
+			p.note("no task is in queue %s, none ended there in 24h, and no worker names it%s", name, meant(name, known))
+		}
+	}
+	return nil
+}
+
+// meant suggests the known queue that a name looks like.
+func meant(name string, known []runner.Queue) string {
+	var names []string
+	for _, q := range known {
+		if len(q.Counts)+len(q.Ended) > 0 {
+			names = append(names, q.Queue)
+		}
+	}
+	if near := nearest(name, names); near != "" {
+		return " (" + near + "?)"
+	}
+	return ""
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/runner"
+)
+
+func resumeCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "resume", Category: "Steer", Usage: "start again",
+		UsageText: "runner resume QUEUE...|--all",
+		Description: `Ends the pause of queues; workers start their tasks within a second. --all ends
+every pause, that of the database and those of single queues.
+
+Prints a line per queue: its name and "running".
+
+EXIT STATUS
+  0   the queues are not paused, now or before
+  1   the whole database is paused: resume --all; or it cannot be written
+  2   usage; nothing was changed
+  75  the database is busy, or the disk is full`,
+		Flags: []cli.Flag{boolOption("all", "end every pause")},
+		Action: func(c *cli.Context) error {
+			o, err := readPauseOptions(c, "resume")
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runResume(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+func runResume(ctx context.Context, r *runner.Runner, p *printer, o pauseOptions) error {
+	if err := r.Resume(ctx, o.queues...); err != nil {
+		return err
+	}
+	if err := o.tell(ctx, r, p); err != nil {
+		return err
+	}
+	pauses, err := r.Pauses(ctx)
+	if err == nil && pauses.All() && !slices.Contains(o.queues, runner.AllQueues) {
+		err = (&failure{code: "conflict", exit: 1, what: "the whole database is paused"}).hint("runner resume --all")
+	}
+	return err
+}

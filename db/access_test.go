@@ -1,0 +1,89 @@
+package db
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+)
+
+// Every combination of who owns it, whose group it is, what others may do and who works. 0 is root, 7 the worker's user, 9 somebody.
+func TestExposedMatrix(t *testing.T) {
+	named := func(uid, gid int) bool { return uid == gid }
+	for _, me := range []int{0, 7} {
+		for _, uid := range []int{0, 7, 9} {
+			for _, gid := range []int{0, 7, 9} {
+				for bits := range fs.FileMode(0o1000) {
+					why, try := exposed(bits, uid, gid, me, named)
+					safe := (uid == me || uid == 0) && bits&0o002 == 0 && (bits&0o020 == 0 || uid == gid)
+					if (why == "") != safe || (try == "") != safe {
+						t.Fatalf("%v of %d:%d for a worker of %d: %q, %q", bits, uid, gid, me, why, try)
+					}
+				}
+			}
+		}
+	}
+	if why, _ := exposed(0o777|fs.ModeSticky|fs.ModeDir, 0, 0, 7, named); why == "" {
+		t.Error("the sticky bit is no protection")
+	}
+}
+
+// The same on a real disk: file, directory and the directory beside it.
+func TestInsecureLooksAtAllThree(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // there are no modes
+	}
+	for _, part := range []string{"", "/x.db", "/x.db.d"} {
+		for mode, safe := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o702: false, 0o777: false, 0o707: false} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "x.db")
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(path+".d", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(dir+part, mode); err != nil {
+				t.Fatal(err)
+			}
+			err := Insecure(path)
+			if (err == nil) != safe {
+				t.Errorf("%s %v: %v", part, mode, err)
+			}
+			p, _ := err.(*jobs.Problem)
+			if !safe && (p == nil || p.Kind != jobs.ErrPermission || !strings.Contains(p.What, " may be written by everyone") || !strings.Contains(p.Try, "chmod o-w "+dir+part)) {
+				t.Errorf("%+v", p)
+			}
+		}
+	}
+	if err := Insecure(filepath.Join(t.TempDir(), "none", "x.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInsecureFollowsLinks(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return
+	}
+	open, closed := t.TempDir(), t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(open, "x.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(closed, "x.db")
+	if err := os.Symlink(filepath.Join(open, "x.db"), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := Insecure(link); err == nil {
+		t.Error("the directory of the file itself counts")
+	}
+}

@@ -1,0 +1,140 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/db/dbtest"
+	"example.com/runner/jobs"
+)
+
+// Every task that was acknowledged before a backup began is in it, however many are added and finished meanwhile.
+func TestABackupUnderLoadHasEveryTaskOfBefore(t *testing.T) {
+	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
+	spec := jobs.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)}.With()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var last atomic.Int64 // ids are given in order: all up to it are there
+	var load sync.WaitGroup
+	load.Go(func() {
+		for ctx.Err() == nil {
+			added, err := d.Insert(t.Context(), []jobs.Spec{spec, spec}, time.Now())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			last.Store(added[1].ID)
+		}
+	})
+	w, err := d.Register(t.Context(), db.WorkerInfo{Lease: time.Minute, Slots: 4, StartedAt: time.Now()}, []db.ClaimJob{{Job: "command", MaxAttempts: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	load.Go(func() {
+		var ended []db.Finish
+		for ctx.Err() == nil {
+			turned, err := w.Turn(t.Context(), db.Turn{Now: time.Now(), Look: true, Finish: ended, Claim: db.Claim{Free: 4, Lease: time.Minute}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ended = nil
+			for _, task := range turned.Claimed {
+				ended = append(ended, db.Finish{Task: task, Outcome: jobs.Outcome{Started: time.Now(), Finished: time.Now()}})
+			}
+		}
+	})
+	for round := range 5 {
+		for last.Load() < int64(200*(round+1)) {
+			runtime.Gosched()
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+		before := last.Load()
+		to := filepath.Join(t.TempDir(), "copy.db")
+		n, err := d.Backup(t.Context(), to, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(to)
+		if err != nil || info.Size() != n || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+			t.Fatalf("%v %v, %d bytes", info.Mode(), err, n)
+		}
+		copied := dbtest.OpenAt(t, to, db.Options{Normal: true})
+		ids, err := copied.IDs(t.Context(), jobs.Filter{}, db.Page{Oldest: true})
+		if err != nil || int64(len(ids)) < before || ids[before-1] != before {
+			t.Errorf("%d tasks were there, %d are in the copy: %v", before, len(ids), err)
+		}
+		if damage, err := copied.Integrity(t.Context(), true); err != nil || damage != nil {
+			t.Error(damage, err)
+		}
+		var mode string
+		if err := dbtest.Raw(t, to).QueryRow(`PRAGMA journal_mode`).Scan(&mode); err != nil || mode != "wal" {
+			t.Error(mode, err)
+		}
+	}
+	stop()
+	load.Wait()
+}
+
+func TestABackupNeverSpoilsAFile(t *testing.T) {
+	dir := t.TempDir()
+	d := dbtest.OpenAt(t, filepath.Join(dir, "a.db"), db.Options{Create: true, Normal: true})
+	other := dbtest.OpenAt(t, filepath.Join(dir, "other.db"), db.Options{Create: true, Normal: true})
+	if _, err := other.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	there := filepath.Join(dir, "there")
+	if err := os.WriteFile(there, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(d.Path(), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		to    string
+		force bool
+		want  error
+	}{
+		{there, false, jobs.ErrConflict}, {d.Path(), true, jobs.ErrConflict}, {filepath.Join(dir, "link"), true, jobs.ErrConflict},
+		{d.Path() + "-wal", true, jobs.ErrConflict}, {other.Path(), true, jobs.ErrConflict}, {dir, true, jobs.ErrConflict},
+		{filepath.Join(dir, "none", "x.db"), false, jobs.ErrPermission},
+	} {
+		if _, err := d.Backup(t.Context(), test.to, test.force); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", test.to, err, test.want)
+		}
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := d.Backup(stopped, filepath.Join(dir, "never.db"), false); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(there); err != nil || string(text) != "precious" {
+		t.Errorf("%q %v", text, err)
+	}
+	if _, err := d.Backup(t.Context(), there, true); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(there); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name.Name(), ".part") || strings.HasPrefix(name.Name(), "never") {
+			t.Errorf("%s was left", name.Name())
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package db
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+)
+
+// The questions of doctor. quickCheck reads every page and finds damage; fullCheck compares indexes with their tables, too, and takes
+// several times as long. Both list up to ten problems, or one row "ok".
+const (
+	quickCheck = `PRAGMA quick_check(10)`
+	fullCheck  = `PRAGMA integrity_check(10)`
+)
+
+// selectLatest returns the latest times of several kinds in the file: 0 where there is none. Each is one seek, but for the few workers.
+const selectLatest = `SELECT max(coalesce((SELECT created_at FROM tasks ORDER BY id DESC LIMIT 1), 0),
+	coalesce((SELECT max(finished_at) FROM tasks WHERE finished_at IS NOT NULL), 0), coalesce((SELECT max(beat_at) FROM workers), 0))`
+
+// selectSeen returns when any worker gave a sign of life for the last time.
+const selectSeen = `SELECT max(beat_at) FROM workers`
+
+// Process is a process of this machine.
+type Process struct {
+	PID  int
+	Name string
+}
+
+// Integrity returns what is wrong with the file itself; nil: nothing. It reads all of it.
+func (d *DB) Integrity(ctx context.Context, thorough bool) ([]string, error) {
+	text := quickCheck
+	if thorough {
+		text = fullCheck
+	}
+	var found []string
+	if err := d.read.SelectContext(ctx, &found, text); err != nil {
+		return nil, explain(err, d.path)
+	}
+	if len(found) == 1 && found[0] == "ok" {
+		return nil, nil
+	}
+	return found, nil
+}
+
+// Latest returns the latest time that anybody has written into the file.
+func (d *DB) Latest(ctx context.Context) (time.Time, error) {
+	var at number
+	err := d.read.GetContext(ctx, &at, selectLatest)
+	return at.time(), explain(err, d.path)
+}
+
+// Seen returns when a worker gave a sign of life for the last time; zero: never.
+func (d *DB) Seen(ctx context.Context) (time.Time, error) {
+	var at number
+	err := d.read.GetContext(ctx, &at, selectSeen)
+	return at.time(), explain(err, d.path)
+}
+
+// Readers lists the processes that read the file at this moment and keep its log from starting afresh, where the system tells.
+func (d *DB) Readers() []Process { return readers(d.path + "-shm") }
+
+// Disk describes the filesystem that a database is on.
+type Disk struct {
+	Kind        string // ext4; empty: it cannot be told
+	Network     bool   // locks cannot be trusted
+	Free, Total int64  // bytes that this user may write, and all; 0, 0: it cannot be told
+}
+
+// DiskOf describes the filesystem of the database at path, which need not exist.
+func DiskOf(path string) Disk {
+	dir := filepath.Dir(path)
+	disk := Disk{Kind: filesystem(dir)}
+	if kind := networkFS(dir); kind != "" {
+		disk.Kind, disk.Network = kind, true
+	}
+	disk.Free, disk.Total = space(dir)
+	return disk
+}

@@ -1,0 +1,116 @@
+package dbtest
+
+import (
+	"maps"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+func (s *store) pause(queues ...string) {
+	s.Helper()
+	if err := s.Pause(s.Context(), queues, db.Pause{At: s.now, By: "ann"}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *store) resume(queues ...string) {
+	s.Helper()
+	if err := s.Resume(s.Context(), queues); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *store) pauses() map[string]db.Pause {
+	s.Helper()
+	return must(s.Pauses(s.Context()))(s)
+}
+
+var pauses = group{
+	"a paused queue is not claimed from, the others are": func(s *store) {
+		all := s.insert(task(jobs.Queue("a")), task(jobs.Queue("b")), task(jobs.Queue("a")))
+		w := s.worker()
+		s.pause("a", "unheard-of")
+		s.wantIDs(ids(s.claim(w, 9)), all[1:2])
+		s.wantIDs(ids(s.claim(w, 9)), nil)
+		s.resume("a")
+		s.wantIDs(ids(s.claim(w, 9)), []int64{all[0], all[2]})
+	},
+	"a worker of named queues respects pauses too": func(s *store) {
+		all := s.insert(task(jobs.Queue("a")), task(jobs.Queue("b")))
+		w := s.worker()
+		s.pause("a")
+		turn := db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: 9, Lease: lease, Limit: map[string]int{"a": 9, "b": 9}}}
+		s.wantIDs(ids(must(w.Turn(s.Context(), turn))(s).Claimed), all[1:])
+	},
+	"a pause of the database holds queues that come later": func(s *store) {
+		s.insert(task(jobs.Queue("a")))
+		w := s.worker()
+		s.pause(db.AllQueues)
+		s.insert(task(jobs.Queue("new")))
+		s.wantIDs(ids(s.claim(w, 9)), nil)
+		s.pause("a")
+		s.resume(db.AllQueues) // every pause
+		if got := s.pauses(); len(got) != 0 {
+			s.Error(got)
+		}
+		if got := s.claim(w, 9); len(got) != 2 {
+			s.Error(ids(got))
+		}
+	},
+	"what runs goes on, and what it retries waits": func(s *store) {
+		s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Second})))
+		w := s.worker()
+		running := s.one(w)
+		s.pause("default")
+		if done := s.finish(w, running, failed); done.Change.State != jobs.Retrying {
+			s.Errorf("%+v", done)
+		}
+		s.sleep(time.Minute)
+		s.wantIDs(ids(s.claim(w, 9)), nil)
+		s.want(running.ID, jobs.Pending, jobs.ReasonError)
+		s.resume("default")
+		s.wantIDs(ids(s.claim(w, 9)), []int64{running.ID})
+	},
+	"a suspect in a paused queue keeps no busy worker waiting": func(s *store) {
+		all := s.insert(task(jobs.Queue("a"), jobs.MaxLosses(2)), task(jobs.Queue("b")), task(jobs.Queue("b")))
+		dead, w := s.worker(), s.worker()
+		for s.claim(dead, 1)[0].ID != all[0] { // queues take turns
+		}
+		if reaped := must(w.Reap(s.Context(), must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 || !s.get(all[0]).Suspect() {
+			s.Fatalf("%+v", reaped)
+		}
+		turn := func(idle bool) []int64 {
+			return ids(must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}))(s).Claimed)
+		}
+		s.pause("a")
+		s.sleep(time.Hour)
+		s.wantIDs(turn(false), all[1:2])
+		s.resume("a")
+		s.wantIDs(turn(false), nil) // now it does
+		s.wantIDs(turn(true), all[:1])
+	},
+	"pausing twice keeps who came first": func(s *store) {
+		s.pause("a")
+		first := s.now
+		s.sleep(time.Hour)
+		if err := s.Pause(s.Context(), []string{"a"}, db.Pause{At: s.now, By: "bob", Reason: "disk"}); err != nil {
+			s.Fatal(err)
+		}
+		if got, want := s.pauses(), map[string]db.Pause{"a": {At: first, By: "ann", Reason: "disk"}}; !maps.Equal(got, want) {
+			s.Errorf("%v, want %v", got, want)
+		}
+		s.resume("a", "b") // b: was not paused
+		if got := s.pauses(); len(got) != 0 {
+			s.Error(got)
+		}
+	},
+	"a paused queue is listed though nothing waits in it": func(s *store) {
+		s.pause("idle", db.AllQueues)
+		queues := must(s.Queues(s.Context(), s.now))(s)
+		if q := queues["idle"]; len(queues) != 1 || q == nil || !q.Pause.At.Equal(s.now) {
+			s.Errorf("%+v", queues)
+		}
+	},
+}

@@ -1,0 +1,225 @@
+package dbtest
+
+import (
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// endedTasks adds tasks of a queue that end at once in a state.
+func (s *store) endedTasks(w *db.Worker, n int, o jobs.Outcome, options ...jobs.Option) []int64 {
+	s.Helper()
+	specs := make([]jobs.Spec, n)
+	for i := range specs {
+		specs[i] = task(options...)
+	}
+	s.insert(specs...)
+	var list []db.Finish
+	for _, t := range s.claim(w, n) {
+		list = append(list, db.Finish{Task: t, Outcome: s.times(t, o), Output: db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}})
+	}
+	ids := make([]int64, 0, n)
+	for i, done := range s.finishAll(w, list...) {
+		if !done.Change.State.Finished() {
+			s.Fatalf("%+v", done)
+		}
+		ids = append(ids, list[i].Task.ID)
+	}
+	return ids
+}
+
+// pruneAll prunes until nothing is left to prune and returns how many tasks each transaction took.
+func (s *store) pruneAll(p db.Prune) (steps []int) {
+	s.Helper()
+	for {
+		done := must(s.Prune(s.Context(), p))(s)
+		steps = append(steps, done.Tasks)
+		if p.From = done.From; !done.More {
+			return steps
+		}
+	}
+}
+
+func (s *store) all() []int64 {
+	s.Helper()
+	return must(s.IDs(s.Context(), jobs.Filter{}, db.Page{Oldest: true}))(s)
+}
+
+var prunes = group{
+	"what is old goes, with all that belongs to it; what is not, stays": func(s *store) {
+		w := s.worker()
+		old := s.endedTasks(w, 3, jobs.Outcome{})
+		oldFailed := s.endedTasks(w, 2, failed)
+		s.sleep(time.Hour)
+		young := s.endedTasks(w, 2, jobs.Outcome{})
+		waits := s.insert(task(), task(jobs.In(time.Hour)))
+		running := s.claim(w, 1)
+		before := s.now.Add(-time.Minute)
+		if steps := s.pruneAll(db.Prune{Before: before}); !slices.Equal(steps, []int{3}) {
+			s.Error(steps)
+		}
+		s.wantIDs(s.all(), slices.Concat(oldFailed, young, waits))
+		for _, table := range []string{"attempts", "output"} {
+			if n := s.number(`SELECT count(*) FROM ` + table); n != 4 {
+				s.Errorf("%d rows of %s are left of %d tasks", n, table, len(old)+4)
+			}
+		}
+		if steps := s.pruneAll(db.Prune{FailedBefore: before}); !slices.Equal(steps, []int{2}) {
+			s.Error(steps)
+		}
+		s.wantIDs(s.all(), slices.Concat(young, waits))
+		s.finish(w, running[0], jobs.Outcome{})
+	},
+	"each kind has its own age, and none is for ever": func(s *store) {
+		w := s.worker()
+		s.endedTasks(w, 2, jobs.Outcome{})
+		s.endedTasks(w, 2, failed)
+		s.sleep(time.Hour)
+		if steps := s.pruneAll(db.Prune{}); !slices.Equal(steps, []int{0}) {
+			s.Error(steps)
+		}
+		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{4}) {
+			s.Error(steps)
+		}
+	},
+	"a transaction takes 500 at most, and no more than a few MiB": func(s *store) {
+		w := s.worker()
+		s.endedTasks(w, 1200, jobs.Outcome{})
+		s.endedTasks(w, 300, failed)
+		s.sleep(time.Hour)
+		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{500, 500, 500, 0}) {
+			s.Error(steps)
+		}
+		s.endedTasks(w, 10, jobs.Outcome{OutputBytes: 3 << 20}, jobs.OutputLimit(3<<20))
+		s.sleep(time.Hour)
+		if steps := s.pruneAll(db.Prune{Before: s.now}); !slices.Equal(steps, []int{2, 2, 2, 2, 2}) {
+			s.Error(steps)
+		}
+	},
+	"a task that was retried since it was seen is not forgotten": func(s *store) {
+		w := s.worker()
+		id := s.endedTasks(w, 1, failed)[0]
+		s.sleep(time.Hour)
+		cut := s.now
+		s.sleep(time.Minute)
+		s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))
+		s.finish(w, s.one(w), jobs.Outcome{})
+		if steps := s.pruneAll(db.Prune{Before: cut, FailedBefore: cut}); !slices.Equal(steps, []int{0}) {
+			s.Error(steps)
+		}
+		s.wantIDs(s.all(), []int64{id})
+	},
+	"tasks that are kept for longer are walked over once": func(s *store) {
+		w := s.worker()
+		s.endedTasks(w, 5, failed)
+		s.sleep(time.Minute)
+		s.endedTasks(w, 2, jobs.Outcome{})
+		s.sleep(time.Minute)
+		done := must(s.Prune(s.Context(), db.Prune{Before: s.now}))(s)
+		if done.Tasks != 2 || done.More || !done.From.Equal(s.now) {
+			s.Errorf("%+v", done)
+		}
+		s.endedTasks(w, 1, jobs.Outcome{})
+		s.sleep(time.Minute)
+		if done = must(s.Prune(s.Context(), db.Prune{From: done.From, Before: s.now}))(s); done.Tasks != 1 {
+			s.Errorf("%+v", done)
+		}
+	},
+	"workers of long ago are forgotten, but for those that own a task": func(s *store) {
+		gone, holds := s.worker(), s.worker()
+		s.insert(task())
+		s.one(holds)
+		if err := gone.End(s.Context(), s.now); err != nil {
+			s.Fatal(err)
+		}
+		s.sleep(time.Hour)
+		s.worker()
+		if err := s.PruneWorkers(s.Context(), s.now.Add(-time.Minute)); err != nil {
+			s.Fatal(err)
+		}
+		if n := s.number(`SELECT count(*) FROM workers`); n != 2 {
+			s.Error(n)
+		}
+	},
+	"counters become hours, and nothing is lost or counted twice": func(s *store) {
+		w := s.worker()
+		want := map[jobs.State]int{}
+		for range 20 {
+			s.endedTasks(w, 3, jobs.Outcome{})
+			s.endedTasks(w, 1, failed)
+			want[jobs.Completed] += 3
+			want[jobs.Failed]++
+			s.sleep(23 * time.Minute)
+			if err := s.RollUp(s.Context(), s.now.Add(-2*time.Hour), s.now.Add(-24*time.Hour)); err != nil {
+				s.Fatal(err)
+			}
+		}
+		got := map[jobs.State]int{}
+		history := must(s.History(s.Context(), start))(s)
+		for i, h := range history {
+			got[h.State] += h.N
+			if h.Queue != "default" || i > 0 && h.At.Before(history[i-1].At) || (h.Span == time.Hour) != h.At.Add(2*time.Hour).Before(s.now.Truncate(time.Hour)) {
+				s.Errorf("%+v", h)
+			}
+		}
+		if got[jobs.Completed] != want[jobs.Completed] || got[jobs.Failed] != want[jobs.Failed] {
+			s.Errorf("%v, want %v", got, want)
+		}
+		if err := s.RollUp(s.Context(), s.now, s.now); err != nil {
+			s.Fatal(err)
+		}
+		if left := must(s.History(s.Context(), start))(s); len(left) > 2 {
+			s.Error(left)
+		}
+	},
+	"the file reaches a plateau, and shrinks when nothing runs": func(s *store) {
+		w := s.worker()
+		var sizes []int64
+		for range 8 {
+			s.endedTasks(w, 400, jobs.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
+			s.sleep(time.Hour)
+			s.pruneAll(db.Prune{Before: s.now.Add(-90 * time.Minute)})
+			s.exec(`DELETE FROM history`) // of the test, which grows with each change
+			sizes = append(sizes, s.number(`SELECT page_count * 4096 FROM pragma_page_count`))
+		}
+		if sizes[7] > sizes[3]*21/20 {
+			s.Errorf("the file grows: %v", sizes)
+		}
+		s.pruneAll(db.Prune{Before: s.now})
+		for must(s.Vacuum(s.Context()))(s) {
+		}
+		if after := s.number(`SELECT page_count * 4096 FROM pragma_page_count`); after > sizes[7]*3/4 {
+			s.Errorf("%d bytes are left of %d", after, sizes[7])
+		}
+	},
+	"figures of a queue are of its own tasks, and of their last attempts": func(s *store) {
+		w := s.worker()
+		s.endedTasks(w, 1, jobs.Outcome{})
+		s.sleep(2 * time.Hour)
+		since := s.now
+		s.insert(task(jobs.Queue("a"), jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Minute, Max: time.Minute})), task(jobs.Queue("b")))
+		s.sleep(3 * time.Second)
+		for _, t := range s.claim(w, 9) {
+			s.finish(w, t, failed)
+		}
+		if a := must(s.Recent(s.Context(), "a", since))(s); len(a.Waits) != 0 || a.Starts != 1 || !a.Whole {
+			s.Errorf("while it waits for its second attempt: %+v", a)
+		}
+		s.sleep(2 * time.Minute)
+		second := s.one(w)
+		if a := must(s.Recent(s.Context(), "a", since))(s); a.Starts != 2 {
+			s.Errorf("while it runs again: %+v", a)
+		}
+		s.sleep(5 * time.Second)
+		s.finish(w, second, jobs.Outcome{})
+		a, b := must(s.Recent(s.Context(), "a", since))(s), must(s.Recent(s.Context(), "b", since))(s)
+		if !slices.Equal(a.Runs, []time.Duration{5 * time.Second}) || a.Waits[0] != second.StartedAt.Sub(second.RunAt) || a.Starts != 2 {
+			s.Errorf("%+v", a)
+		}
+		if !slices.Equal(b.Waits, []time.Duration{3 * time.Second}) || b.Starts != 1 {
+			s.Errorf("%+v", b)
+		}
+	},
+}

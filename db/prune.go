@@ -1,0 +1,162 @@
+package db
+
+import (
+	"context"
+	"time"
+)
+
+// selectOld lists up to [3] tasks that ended from [1] on and before [2] and did not fail, with about how many bytes they take;
+// selectOldFailed up to [2] failed ones that ended before [1]. Indexes: tasks_finished, tasks_failed.
+const (
+	selectOld = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) + input_bytes +
+	min(output_bytes, output_limit) * max(attempt, 1) AS bytes
+FROM tasks WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT ?`
+	selectOldFailed = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) + input_bytes +
+	min(output_bytes, output_limit) * max(attempt, 1) AS bytes
+FROM tasks WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT ?`
+)
+
+// pruneTask forgets task [1] if it still is finished, and since before [2].
+const pruneTask = `DELETE FROM tasks WHERE id = ? AND finished_at < ?`
+
+// pruneWorkers forgets workers that gave their last sign of life before [1] and own nothing.
+const pruneWorkers = `DELETE FROM workers WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE worker_id = workers.id AND state = 'running')`
+
+// sumUpHours adds the counters of the minutes before [1] to their hours; what is summed up and what is too old, from minute or hour [1]
+// on backwards, is deleted.
+const (
+	sumUpHours = `INSERT INTO counter_hours (queue, state, hour, n) SELECT queue, state, minute / 60, sum(n) FROM counters WHERE minute < ? GROUP BY queue, state, minute / 60
+ON CONFLICT (queue, state, hour) DO UPDATE SET n = n + excluded.n`
+	deleteMinutes = `DELETE FROM counters WHERE minute < ?`
+	deleteHours   = `DELETE FROM counter_hours WHERE hour < ?`
+)
+
+// selectPages returns how many pages the file has, and how many of them are free.
+const selectPages = `SELECT page_count, freelist_count FROM pragma_page_count, pragma_freelist_count`
+
+// vacuumPages gives up to 256 free pages, 1 MiB, back to the filesystem. Each row that it returns is one page.
+const vacuumPages = `PRAGMA incremental_vacuum(256)`
+
+const (
+	pruneMost  = 500     // tasks in one transaction: others get their turn in between
+	pruneBytes = 8 << 20 // and about so much of what belongs to them
+)
+
+// Prune says which finished tasks to forget. The zero time keeps all of a kind.
+type Prune struct {
+	From         time.Time // tasks that ended before it and did not fail were looked at already
+	Before       time.Time // tasks that did not fail and ended before it
+	FailedBefore time.Time // failed tasks that ended before it
+}
+
+// Pruned is what one Prune did.
+type Pruned struct {
+	Tasks int
+	From  time.Time // of the next Prune, so that those that are kept for longer are not walked over again
+	More  bool      // it left some
+}
+
+// Prune forgets finished tasks with all that belongs to them: one transaction of a bounded size, after which others have their turn.
+// Several workers may do it at once.
+func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
+	done := Pruned{From: p.From}
+	type old struct {
+		ID         int64  `db:"id"`
+		FinishedAt number `db:"finished_at"`
+		Bytes      int64  `db:"bytes"`
+	}
+	var list, failed []old
+	if !p.Before.IsZero() {
+		if err := d.read.SelectContext(ctx, &list, selectOld, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost); err != nil {
+			return done, explain(err, d.path)
+		}
+	}
+	ended := len(list)
+	if !p.FailedBefore.IsZero() && ended < pruneMost {
+		if err := d.read.SelectContext(ctx, &failed, selectOldFailed, p.FailedBefore.UnixMilli(), pruneMost-ended); err != nil {
+			return done, explain(err, d.path)
+		}
+		list = append(list, failed...)
+	}
+	done.More = len(list) == pruneMost
+	left := int64(pruneBytes)
+	for i := range list {
+		if left -= list[i].Bytes; left < 0 && i > 0 {
+			list, done.More = list[:i], true
+			break
+		}
+	}
+	switch {
+	case len(list) < ended || ended == pruneMost:
+		done.From = list[min(len(list), ended)-1].FinishedAt.time() // there may be more of this very moment
+	case !p.Before.IsZero():
+		done.From = p.Before
+	}
+	if len(list) == 0 {
+		return done, nil
+	}
+	err := d.update(ctx, normal, func(t *tx) error {
+		done.Tasks = 0
+		for i, task := range list {
+			before := p.Before
+			if i >= ended {
+				before = p.FailedBefore
+			}
+			n, err := t.exec(pruneTask, task.ID, before.UnixMilli())
+			if err != nil {
+				return err
+			}
+			if n == 1 {
+				done.Tasks++
+				if err := t.forget(task.ID); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return done, err
+}
+
+// PruneWorkers forgets workers of which nothing was heard since then.
+func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
+	return d.update(ctx, normal, func(t *tx) error { _, err := t.exec(pruneWorkers, before.UnixMilli()); return err })
+}
+
+// RollUp sums up the counters of the minutes before a time by the hour, and forgets the hours before another.
+func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
+	minute := minutes.Unix() / 3600 * 60 // whole hours only: the counters of one are in one place
+	return d.update(ctx, normal, func(t *tx) error {
+		if _, err := t.exec(sumUpHours, minute); err != nil {
+			return err
+		}
+		if _, err := t.exec(deleteMinutes, minute); err != nil {
+			return err
+		}
+		_, err := t.exec(deleteHours, hours.Unix()/3600)
+		return err
+	})
+}
+
+// Vacuum gives some of the file's free pages back to the filesystem and returns whether it has more than a twentieth, and 1 MiB, left to
+// give: those are kept for what comes next. The file shrinks with the next checkpoint.
+func (d *DB) Vacuum(ctx context.Context) (more bool, err error) {
+	err = d.update(ctx, normal, func(t *tx) error {
+		var pages, free int64
+		if err := t.scan(selectPages, nil, &pages, &free); err != nil {
+			return err
+		}
+		if more = free > pages/20+256; !more {
+			return nil
+		}
+		rows, err := t.w.conn.QueryContext(t.ctx, vacuumPages) // Exec would take one step, which is one page
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+		}
+		return rows.Err()
+	})
+	return more, err
+}

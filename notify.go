@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// What systemd is told of a worker (Type=notify, WatchdogSec=): READY after the first claim, a STATUS line, WATCHDOG with each pulse of
+// the loop, which has then ticked and been to the database, and STOPPING when it drains, with the time that it needs.
+
+const (
+	notifyEvery  = 10 * time.Second // without a watchdog
+	statusEvery  = 5 * time.Second
+	statusWithin = 2 * time.Second  // to count what waits
+	stopMargin   = 15 * time.Second // beyond the last attempt: for what is told of failures, and for the goodbye
+)
+
+// notifier tells the service manager. A nil one has nobody to tell.
+type notifier struct {
+	log    *slog.Logger
+	every  time.Duration // how often pulses are wanted
+	pulses chan runner.Pulse
+}
+
+// newNotifier returns nil when there is no service manager that listens.
+func newNotifier(socket string, log *slog.Logger) *notifier {
+	if socket == "" {
+		return nil
+	}
+	n := &notifier{log: log, every: notifyEvery, pulses: make(chan runner.Pulse, 1)}
+	watchdog, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		log.Warn("watchdog settings are not understood", "err", err)
+	}
+	if watchdog > 0 {
+		n.every = min(n.every, watchdog/3)
+	}
+	return n
+}
+
+// pulse is called by the loop, which must not wait for us: only the last pulse counts.
+func (n *notifier) pulse(p runner.Pulse) {
+	select {
+	case <-n.pulses:
+	default:
+	}
+	n.pulses <- p
+}
+
+// start tells what pulses say until the returned function is called, which says that the end has come.
+func (n *notifier) start(r *runner.Runner) (stop func()) {
+	if n == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var told sync.WaitGroup
+	told.Go(func() { n.run(ctx, r) })
+	return func() {
+		cancel()
+		told.Wait()
+		n.tell(daemon.SdNotifyStopping)
+	}
+}
+
+func (n *notifier) run(ctx context.Context, r *runner.Runner) {
+	ready, stopping := false, false
+	var saidAt time.Time
+	said := ""
+	for {
+		var p runner.Pulse
+		select {
+		case <-ctx.Done():
+			return
+		case p = <-n.pulses:
+		}
+		lines := []string{daemon.SdNotifyWatchdog}
+		if !ready {
+			ready = true
+			lines = append(lines, daemon.SdNotifyReady)
+		}
+		if p.Draining {
+			if !stopping {
+				stopping = true
+				lines = append(lines, daemon.SdNotifyStopping)
+			}
+			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (p.Left+stopMargin).Microseconds()))
+		}
+		n.tell(lines...) // before anything is counted, which may take a moment
+		if now := time.Now(); now.Sub(saidAt) >= statusEvery || p.Draining {
+			saidAt = now
+			if status := statusLine(ctx, r, p); status != said {
+				said = status
+				n.tell("STATUS=" + status)
+			}
+		}
+	}
+}
+
+func (n *notifier) tell(lines ...string) {
+	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
+		n.log.Debug("cannot tell the service manager", "err", err)
+	}
+}
+
+// statusLine is what systemctl status shows: 2 running, 118 pending (media paused).
+func statusLine(ctx context.Context, r *runner.Runner, p runner.Pulse) string {
+	line := fmt.Sprintf("%d running", p.Running)
+	if p.Draining {
+		line = "draining, " + line
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusWithin)
+	defer cancel()
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return line
+	}
+	pauses, err := r.Pauses(ctx)
+	if err != nil {
+		return line
+	}
+	pending := 0
+	var names []string
+	for _, q := range queues {
+		pending += q.Counts[jobs.Pending]
+		if _, own := pauses[q.Queue]; own {
+			names = append(names, q.Queue)
+		}
+	}
+	line += fmt.Sprintf(", %d pending", pending)
+	slices.Sort(names)
+	switch {
+	case pauses.All():
+		line += " (all paused)"
+	case len(names) > 0:
+		line += " (" + strings.Join(names, ", ") + " paused)"
+	}
+	return line
+}

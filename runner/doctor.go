@@ -1,0 +1,45 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// Disk describes the filesystem that a database is on.
+type Disk = db.Disk
+
+// Process is a process of this machine.
+type Process = db.Process
+
+// DiskOf describes the filesystem of the database at path, which need not exist.
+func DiskOf(path string) Disk { return db.DiskOf(path) }
+
+// Insecure returns an error of kind jobs.ErrPermission when somebody else than this process's user, or root, may write the database
+// at path or its directory: whoever may do that can run commands as the worker's user. Nothing is opened; nil: it is safe, or not
+// there. Work asks this before it runs commands, unless Options.InsecurePerms.
+func Insecure(path string) error { return db.Insecure(path) }
+
+func (r *Runner) insecure() error {
+	if _, commands := r.handlers[jobs.CommandJob]; !commands || r.options.InsecurePerms {
+		return nil
+	}
+	return Insecure(r.Path())
+}
+
+// Integrity reads the whole file and returns what is damaged; nil: nothing. thorough compares the indexes with their tables, too.
+func (r *Runner) Integrity(ctx context.Context, thorough bool) ([]string, error) {
+	return r.store.Integrity(ctx, thorough)
+}
+
+// Latest returns the latest time that anybody has written into the database. One ahead of the clock tells of a clock that was set back.
+func (r *Runner) Latest(ctx context.Context) (time.Time, error) { return r.store.Latest(ctx) }
+
+// Seen returns when a worker gave a sign of life for the last time; zero: never.
+func (r *Runner) Seen(ctx context.Context) (time.Time, error) { return r.store.Seen(ctx) }
+
+// Readers lists the processes that read the database at this moment, and so keep its write-ahead log from starting afresh. Not every
+// system, and not every lock, tells who it is.
+func (r *Runner) Readers() []Process { return r.store.Readers() }

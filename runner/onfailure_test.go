@@ -1,0 +1,30 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+)
+
+func TestLastLines(t *testing.T) {
+	chunk := func(data string) jobs.Chunk { return jobs.Chunk{Data: []byte(data)} }
+	var many strings.Builder
+	for range 200 {
+		many.WriteString("line\n")
+	}
+	for _, test := range []struct {
+		chunks []jobs.Chunk
+		n      int
+		want   string
+	}{
+		{nil, 3, ""}, {[]jobs.Chunk{chunk("")}, 3, ""}, {[]jobs.Chunk{chunk("\n")}, 1, "\n"}, {[]jobs.Chunk{chunk("a")}, 1, "a"},
+		{[]jobs.Chunk{chunk("a\nb\nc\n")}, 2, "b\nc\n"}, {[]jobs.Chunk{chunk("a\nb"), chunk("c\nd")}, 2, "bc\nd"},
+		{[]jobs.Chunk{chunk("a\n\n\n")}, 2, "\n\n"}, {[]jobs.Chunk{chunk(many.String())}, 50, strings.Repeat("line\n", 50)},
+		{[]jobs.Chunk{chunk("a\nb\n")}, 9, "a\nb\n"},
+	} {
+		if got := string(lastLines(test.chunks, test.n)); got != test.want {
+			t.Errorf("last %d lines of %v: %q, want %q", test.n, test.chunks, got, test.want)
+		}
+	}
+}
