@@ -157,7 +157,7 @@ func (e *examination) clock(ctx context.Context, tell func(status, message, try 
 	if err != nil {
 		return err
 	}
-	if ahead := latest.Sub(time.Now()); ahead > clockSlack { // not e.now: workers have written since
+	if ahead := time.Until(latest); ahead > clockSlack { // not e.now: workers have written since
 		tell(checkWarn, fmt.Sprintf("%s behind the latest time in the database, %s", age(ahead), clock(latest, e.now)), "timedatectl status")
 		return nil
 	}
