@@ -110,13 +110,13 @@ func runWait(ctx context.Context, r *runner.Runner, p *printer, o waitOptions) e
 	case len(w.absent) > 0 && !p.json:
 		p.say("runner: %s", absentTasks(w.absent).what)
 	}
+	ctx, stop := waiting(ctx, o.timeout) // before a word is said: a signal may answer it
+	defer stop()
 	if err := announce(ctx, r, p, w.ids); err != nil {
 		return err
 	}
 	single := o.any || len(w.ids)+len(w.absent) == 1
 	var first error
-	ctx, stop := waiting(ctx, o.timeout)
-	defer stop()
 	err = awaitEach(ctx, r, w.ids, func(t jobs.Task) (more bool, err error) {
 		w.left--
 		if t.State != jobs.Completed {
