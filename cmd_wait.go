@@ -112,7 +112,9 @@ func runWait(ctx context.Context, r *runner.Runner, p *printer, o waitOptions) e
 	}
 	ctx, stop := waiting(ctx, o.timeout) // before a word is said: a signal may answer it
 	defer stop()
-	if err := announce(ctx, r, p, w.ids); err != nil {
+	if err := announce(ctx, r, p, w.ids); ctx.Err() != nil {
+		return stopped(p, context.Cause(ctx), w.ids, w.left)
+	} else if err != nil {
 		return err
 	}
 	single := o.any || len(w.ids)+len(w.absent) == 1
