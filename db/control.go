@@ -78,11 +78,15 @@ func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]Move
 		to = jobs.Scheduled
 	}
 	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) {
-		if n, err := t.exec(retryFinished, string(to), due.UnixMilli(), now.UnixMilli(), id); err != nil || n == 1 {
+		n, err := t.exec(retryFinished, string(to), due.UnixMilli(), now.UnixMilli(), id)
+		if err == nil && n == 1 {
+			_, err = t.exec(reopenTask, id)
+		}
+		if err != nil || n == 1 {
 			return Moved{State: to, Done: true}, err
 		}
 		var state jobs.State
-		err := t.scan(hastenTask, []any{due.UnixMilli(), now.UnixMilli(), id}, &state)
+		err = t.scan(hastenTask, []any{due.UnixMilli(), now.UnixMilli(), id}, &state)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return Moved{State: state, Done: true}, err
 		}

@@ -50,8 +50,19 @@ const moveTick = `UPDATE schedule_rows SET next_at = ?, skipped = skipped + ? WH
 // noteTask makes task [2], due at [1], the last one of schedule [3].
 const noteTask = `UPDATE schedule_rows SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`
 
-// selectOpen lists the unfinished tasks of schedule [1], and whether they were asked to end. Index: tasks_open.
-const selectOpen = `SELECT id, cancel_requested_at IS NOT NULL AS asked FROM tasks WHERE schedule = ? AND finished_at IS NULL ORDER BY id`
+// The unfinished tasks of schedule [1]: selectOpen lists them, and whether they were asked to end; dropClosed forgets those that have
+// finished or were deleted; addOpen adds task [2]; findOpen finds all, for a schedule that is new; reopenTask adds task [1] to its
+// schedule, when a finished task waits again.
+const (
+	selectOpen = `SELECT tasks.id, tasks.cancel_requested_at IS NOT NULL AS asked FROM schedule_open CROSS JOIN tasks ON tasks.id = task_id
+WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`
+	dropClosed = `DELETE FROM schedule_open WHERE schedule = ? AND NOT EXISTS (
+	SELECT 1 FROM tasks WHERE id = task_id AND finished_at IS NULL)`
+	addOpen    = `INSERT OR IGNORE INTO schedule_open (schedule, task_id) VALUES (?, ?)`
+	findOpen   = `INSERT OR IGNORE INTO schedule_open (schedule, task_id) SELECT schedule, id FROM tasks WHERE schedule = ? AND finished_at IS NULL`
+	reopenTask = `INSERT OR IGNORE INTO schedule_open (schedule, task_id) SELECT s.name, tasks.id FROM tasks CROSS JOIN schedule_rows AS s
+ON s.name = tasks.schedule WHERE tasks.id = ?`
+)
 
 // hasTick says whether schedule [1] has a task for tick [2]. Index: tasks_tick.
 const hasTick = `SELECT count(*) FROM tasks WHERE schedule = ? AND tick = ?`
@@ -220,6 +231,9 @@ func (t *tx) putSchedule(s *jobs.Schedule, now time.Time) error {
 		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task, nullTime(s.PausedAt), nullText(s.PausedBy)); err != nil {
 		return err
 	}
+	if _, err := t.exec(findOpen, s.Name); err != nil {
+		return err
+	}
 	if _, err := t.exec(deleteScheduleInput, s.Name); err != nil || len(s.Spec.Input) == 0 {
 		return err
 	}
@@ -252,10 +266,21 @@ func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time) (i
 		if id = added.ID; err != nil {
 			return err
 		}
-		_, err = t.exec(noteTask, now.UnixMilli(), id, name)
-		return err
+		return t.noteTask(name, id, now)
 	})
 	return id, found, err
+}
+
+// noteTask makes a task the last one of a schedule.
+func (t *tx) noteTask(schedule string, id int64, due time.Time) error {
+	if _, err := t.exec(dropClosed, schedule); err != nil {
+		return err
+	}
+	if _, err := t.exec(addOpen, schedule, id); err != nil {
+		return err
+	}
+	_, err := t.exec(noteTask, due.UnixMilli(), id, schedule)
+	return err
 }
 
 func (d *DB) changeNamed(ctx context.Context, name string, change func(*tx, jobs.Schedule) error) (bool, error) {

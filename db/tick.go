@@ -112,7 +112,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 		if err != nil {
 			return one, err
 		}
-		if _, err := t.exec(noteTask, at.UnixMilli(), added.ID, s.Name); err != nil {
+		if err := t.noteTask(s.Name, added.ID, at); err != nil {
 			return one, err
 		}
 		one.Added = append(one.Added, Tick{at, added.ID})

@@ -214,6 +214,39 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
+// TestOverlapSeesTasksThatWaitAgain retries a finished task of a schedule, and adds the schedule anew while one waits.
+func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
+	inBubble(t, func(c *clockwork) {
+		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
+		c.work()
+		time.Sleep(90 * time.Second) // the tick of 00:01 has completed
+		c.hold = 70 * time.Second
+		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // until 00:02:40
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		c.want("skipped while the retried task runs", c.get("s").Skipped, 1)
+		c.want("tasks", len(c.tasks("s")), 1)
+		if err := c.r.RemoveSchedule(c.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		c.hold = 10 * time.Minute
+		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil { // another's
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second) // the retried one is over
+		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
+		time.Sleep(time.Minute) // 00:03
+		c.want("a new tick", c.ticked("s"), []string{"01-01 00:01:00", "01-01 00:03:00"})
+		if err := c.r.RemoveSchedule(c.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"}) // its task of 00:03 still runs
+		time.Sleep(2 * time.Minute)
+		c.want("skipped because of a task of before", c.get("s").Skipped, 2)
+	})
+}
+
 func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", CatchUp: jobs.CatchUpAll})
