@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ type clockwork struct {
 	path string
 	r    *Runner
 	ran  map[string][]time.Time // when the function "note" was called, by schedule
-	hold time.Duration          // how long it takes
+	hold atomic.Int64           // how long it takes, in ns
 	stop func()
 }
 
@@ -44,7 +45,7 @@ func (c *clockwork) open() {
 		c.ran[task.Schedule] = append(c.ran[task.Schedule], task.Tick)
 		c.r.mu.Unlock()
 		select {
-		case <-time.After(c.hold):
+		case <-time.After(time.Duration(c.hold.Load())):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -191,7 +192,7 @@ func TestTicksOfAnOutage(t *testing.T) {
 
 func TestOverlap(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
-		c.hold = 150 * time.Second
+		c.hold.Store(int64(150 * time.Second))
 		for _, overlap := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapAllow, jobs.OverlapReplace} {
 			c.add(jobs.Schedule{Name: string(overlap), Cron: "* * * * *", Overlap: overlap})
 		}
@@ -220,7 +221,7 @@ func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
 		c.work()
 		time.Sleep(90 * time.Second) // the tick of 00:01 has completed
-		c.hold = 70 * time.Second
+		c.hold.Store(int64(70 * time.Second))
 		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // until 00:02:40
 			t.Fatal(err)
 		}
@@ -230,7 +231,7 @@ func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
 		if err := c.r.RemoveSchedule(c.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
-		c.hold = 10 * time.Minute
+		c.hold.Store(int64(10 * time.Minute))
 		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil { // another's
 			t.Fatal(err)
 		}
