@@ -34,7 +34,7 @@ cross: ## dist/runner-OS-ARCH for all targets
 		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build $(BUILD) -o $$out . || exit 1; done
 
 docs: ## rewrite what is generated
-	UPDATE_DOCS=1 $(GO) test -run TestStatesAreDocumented ./jobs
+	UPDATE_DOCS=1 $(GO) test -run 'TestStatesAreDocumented|TestManualPage' ./jobs .
 	UPDATE_DOCS=1 $(GO) test -run TestManualPageIsTheHelp .
 
 ci:
