@@ -91,7 +91,11 @@ func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) e
 	now := p.now()
 	var shown []jobs.Task // for a table, whose columns are as wide as their widest cell
 	n := 0
-	err := eachTask(ctx, r, o, func(t jobs.Task) error {
+	limits, err := readClosedLimits(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = eachTask(ctx, r, o, func(t jobs.Task) error {
 		n++
 		switch {
 		case p.json || o.format != nil:
@@ -106,7 +110,7 @@ func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) e
 		case p.out.tty:
 			shown = append(shown, t)
 		default:
-			listLine(p, t, now)
+			listLine(p, t, limits, now)
 		}
 		return nil
 	})
@@ -114,7 +118,7 @@ func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) e
 		return err
 	}
 	if len(shown) > 0 {
-		p.table(listTable(shown, now, o.wide))
+		p.table(listTable(shown, limits, now, o.wide))
 	}
 	if err := noSuchTasks(ctx, r, o.filter.IDs); err != nil {
 		return err
@@ -205,17 +209,17 @@ func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 }
 
 // listLine writes a task for other programs.
-func listLine(p *printer, t jobs.Task, now time.Time) {
+func listLine(p *printer, t jobs.Task, limits closedLimits, now time.Time) {
 	lasted := ""
 	if d, ok := duration(t, now); ok {
 		lasted = seconds(d).String()
 	}
-	p.fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, note(t, now),
+	p.fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, limits.note(t, now),
 		t.Worker, jobText(t))
 }
 
 // listTable is the table for people.
-func listTable(tasks []jobs.Task, now time.Time, wide bool) table {
+func listTable(tasks []jobs.Task, limits closedLimits, now time.Time, wide bool) table {
 	t := table{long: wide, columns: []column{{name: "ID", right: true}, {name: "STATE", paint: stateColour}, {name: "QUEUE", leaves: 4},
 		{name: "PRI", right: true, leaves: 2}, {name: "LANE", leaves: 1}, {name: "TRY", leaves: 3}, {name: "AGE", right: true, leaves: 5},
 		{name: "TIME", right: true, leaves: 6}, {name: "NOTE", leaves: 7}, {name: "WORKER", leaves: 1}, {name: "JOB"}}}
@@ -232,7 +236,7 @@ func listTable(tasks []jobs.Task, now time.Time, wide bool) table {
 			lasted = took(d)
 		}
 		t.rows = append(t.rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
-			age(now.Sub(task.CreatedAt)), lasted, note(task, now), worker, jobText(task)})
+			age(now.Sub(task.CreatedAt)), lasted, limits.note(task, now), worker, jobText(task)})
 	}
 	return t
 }

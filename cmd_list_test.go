@@ -54,7 +54,7 @@ func sampleTasks() []jobs.Task {
 
 func drawn(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := testPrinter(columns)
-	p.table(listTable(tasks, noon, wide))
+	p.table(listTable(tasks, nil, noon, wide))
 	p.flush()
 	return out.String()
 }

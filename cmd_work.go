@@ -48,6 +48,7 @@ EXIT STATUS
 			durationOption("grace", "on stop, let tasks go on for this long (30s)", 30*time.Second),
 			durationOption("timeout", "for commands without a timeout of their own (none)", 0),
 			scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
+			durationOption("max-wait", "in its queue, a task due for longer starts first, whatever its priority (off)", 0),
 			boolOption("tee", "copy what tasks print to stdout and stderr"),
 			scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
 			choiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
@@ -83,7 +84,7 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
 		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
-		Name: get[string](c, "name"), OwnProcess: true}
+		Name: get[string](c, "name"), MaxWait: get[time.Duration](c, "max-wait"), OwnProcess: true}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // 0 would be the default
 	}

@@ -57,6 +57,7 @@ func commands(a *app) []*cli.Command {
 		cancelCommand(a),
 		retryCommand(a),
 		deleteCommand(a),
+		limitCommand(a),
 		completionCommand(a),
 		completeCommand(a),
 	}

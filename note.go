@@ -2,12 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // note says in a word or two what is special about a task: the column NOTE of lists.
@@ -18,6 +21,8 @@ func note(t jobs.Task, now time.Time) string {
 			return "due" // no worker has looked yet
 		}
 		return "in " + age(soon(t.RunAt.Sub(now)))
+	case jobs.Blocked:
+		return blockedBy(t)
 	case jobs.Running:
 		if !t.CancelRequestedAt.IsZero() {
 			return "stopping"
@@ -27,6 +32,8 @@ func note(t jobs.Task, now time.Time) string {
 		switch by, ok := strings.CutPrefix(t.Error, "cancelled by "); {
 		case t.Reason == jobs.ReasonExpired:
 			return "expired"
+		case t.Reason == jobs.ReasonDependency:
+			return strings.TrimPrefix(t.Error, "task ")
 		case ok && t.Reason == jobs.ReasonCancelled:
 			by, _, _ = strings.Cut(by, ": ")
 			return "by " + by
@@ -37,6 +44,57 @@ func note(t jobs.Task, now time.Time) string {
 		return fmt.Sprintf("lost %d", t.Losses)
 	}
 	return ending(t.Reason, t.ExitCode, t.Signal)
+}
+
+// blockedBy says in a word or two what a blocked task waits for: after 1036, or its lane.
+func blockedBy(t jobs.Task) string {
+	waits := slices.Concat(t.After, t.AfterAny)
+	switch {
+	case len(waits) == 1:
+		return fmt.Sprintf("after %d", waits[0])
+	case len(waits) > 1:
+		return fmt.Sprintf("after %d +%d", waits[0], len(waits)-1)
+	}
+	return "lane " + t.Lane
+}
+
+// closedLimits are the limits that let nothing start now.
+type closedLimits map[jobs.Target]runner.LimitStat
+
+func readClosedLimits(ctx context.Context, r *runner.Runner) (closedLimits, error) {
+	limits, err := r.Limits(ctx)
+	closed := closedLimits{}
+	for _, l := range limits {
+		if !l.NextAt.IsZero() || l.Running > 0 && l.InUse >= l.Running {
+			closed[l.Target] = l
+		}
+	}
+	return closed, err
+}
+
+// of returns the closed limit that holds up a task; nil: none does.
+func (c closedLimits) of(t jobs.Task) *runner.LimitStat {
+	targets := []jobs.Target{{Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
+	switch {
+	case t.State == jobs.Blocked && !t.Waits:
+		targets = []jobs.Target{{Kind: jobs.LaneTarget, Name: t.Lane}}
+	case t.State != jobs.Pending:
+		return nil
+	}
+	for _, target := range targets {
+		if l, closed := c[target]; closed {
+			return &l
+		}
+	}
+	return nil
+}
+
+// note is note, with the limits known.
+func (c closedLimits) note(t jobs.Task, now time.Time) string {
+	if t.State == jobs.Pending && c.of(t) != nil {
+		return "limit"
+	}
+	return note(t, now)
 }
 
 // ending says in a word or two how an attempt ended otherwise than well: exit 22, signal 9, not found, timeout.

@@ -49,6 +49,30 @@ func why(t jobs.Task, ahead int, workers []runner.WorkerInfo, now time.Time) str
 	return fmt.Sprintf("behind %s, %d/%d slots busy", plural(ahead, "task"), busy, slots)
 }
 
+// whyOthers says what a task waits for that its own times and the workers do not explain: other tasks, its lane, a limit. It is empty
+// if it is none of these. holder has the task's lane; 0: nobody.
+func whyOthers(t jobs.Task, holder int64, limits closedLimits, now time.Time) string {
+	waits := slices.Concat(t.After, t.AfterAny)
+	switch {
+	case len(waits) > 0:
+		text := fmt.Sprintf("waits for task %d", waits[0])
+		if len(waits) > 1 {
+			text += " and " + count(int64(len(waits)-1)) + " more"
+		}
+		return text
+	case t.State == jobs.Blocked && holder != 0:
+		return fmt.Sprintf("lane %s is held by task %d", t.Lane, holder)
+	}
+	l := limits.of(t)
+	switch {
+	case l == nil:
+		return ""
+	case l.Running > 0 && l.InUse >= l.Running:
+		return fmt.Sprintf("limit %s: %d of %d running", l.Target, l.InUse, l.Running)
+	}
+	return fmt.Sprintf("limit %s: next start at %s", l.Target, clock(l.NextAt, now))
+}
+
 func whereItRuns(t jobs.Task, workers []runner.WorkerInfo, now time.Time) string {
 	at := slices.IndexFunc(workers, func(w runner.WorkerInfo) bool { return w.ID == t.WorkerID })
 	gone := at < 0 || workerState(workers[at], now) == workerLost
