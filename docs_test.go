@@ -134,7 +134,7 @@ func runShell(t *testing.T, page string, blocks []block, checkout string, enviro
 	}
 }
 
-var loose = regexp.MustCompile(`…|\d\d:\d\d:\d\d|\b\d+(\\\.\d+)?m?s\b`)
+var loose = regexp.MustCompile(`…|\d\d:\d\d:\d\d|\b\d+(\\\.\d+)?(ms|s|m|h)\b`)
 
 // looksLike compares line by line and word by word: columns are as wide as what happens to be in them.
 func looksLike(got, want string) bool {
@@ -152,7 +152,7 @@ func looksLike(got, want string) bool {
 		case strings.Contains(s, ":"):
 			return `\d\d:\d\d:\d\d`
 		default:
-			return `\d+(\.\d+)?m?s`
+			return `\d+(\.\d+)?(ms|s|m|h)`
 		}
 	})
 	return regexp.MustCompile("^" + pattern + "$").MatchString(words(got))
