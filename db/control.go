@@ -34,7 +34,7 @@ const selectState = `SELECT state FROM tasks WHERE id = ?`
 // deleteTask forgets task [1] if it has finished; the rest of it goes in the same transaction.
 const (
 	deleteTask     = `DELETE FROM tasks WHERE id = ? AND finished_at IS NOT NULL`
-	deleteAttempts = `DELETE FROM attempts WHERE task_id = ?`
+	deleteAttempts = `DELETE FROM attempt_rows WHERE task_id = ?`
 	deleteOutputs  = `DELETE FROM output WHERE task_id = ?`
 	deleteInput    = `DELETE FROM inputs WHERE task_id = ?`
 )

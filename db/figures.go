@@ -20,15 +20,16 @@ const recentMost = 10_000
 const selectRecent = `SELECT started_at - run_at AS wait, duration FROM (SELECT queue, run_at, started_at, duration FROM tasks
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`
 
-// countStarts counts the attempts of the same tasks that started since [1]. Index: the key of attempts.
-const countStarts = `SELECT count(*) FROM (SELECT id, queue FROM tasks WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent
-CROSS JOIN attempts ON attempts.task_id = recent.id WHERE recent.queue = ?2 AND attempts.started_at >= ?1`
+// countStarts counts the attempts of the same tasks that started since [1]. Index: the key of attempt_rows.
+const countStarts = `SELECT coalesce(sum((state = 'completed' AND started_at >= ?1) +
+	(SELECT count(*) FROM attempt_rows WHERE task_id = recent.id AND attempt_rows.started_at >= ?1)), 0)
+FROM (SELECT id, queue, state, started_at FROM tasks WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2`
 
 // countOpenStarts counts the attempts that started since [1] of tasks of queue [2] that run or wait for another attempt.
 const countOpenStarts = `SELECT (SELECT count(*) FROM tasks WHERE state = 'running' AND queue = ?2 AND started_at >= ?1) +
-	(SELECT count(*) FROM tasks CROSS JOIN attempts ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2 AND attempts.started_at >= ?1) +
-	(SELECT count(*) FROM tasks CROSS JOIN attempts ON attempts.task_id = tasks.id WHERE (tasks.state = 'scheduled' OR tasks.state = 'retrying')
-		AND queue = ?2 AND attempts.started_at >= ?1)`
+	(SELECT count(*) FROM tasks CROSS JOIN attempt_rows ON attempt_rows.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2 AND attempt_rows.started_at >= ?1) +
+	(SELECT count(*) FROM tasks CROSS JOIN attempt_rows ON attempt_rows.task_id = tasks.id WHERE (tasks.state = 'scheduled' OR tasks.state = 'retrying')
+		AND queue = ?2 AND attempt_rows.started_at >= ?1)`
 
 // Ended is how many tasks of a queue ended in one way within a minute, or within an hour of more than two days ago.
 type Ended struct {

@@ -19,7 +19,7 @@ const (
 	countTasks = `SELECT count(*) FROM tasks`
 )
 
-// selectAttempts lists the attempts of task [1] that have ended.
+// selectAttempts lists the attempts of task [1] that have ended: few, which are sorted.
 const selectAttempts = `SELECT attempts.*, coalesce(workers.name, '') AS worker FROM attempts LEFT JOIN workers ON workers.id = attempts.worker_id
 WHERE task_id = ? ORDER BY generation_id`
 

@@ -10,13 +10,19 @@ import (
 	"example.com/runner/jobs"
 )
 
-// statements splits a migration at the ends of its statements. No text in it holds a semicolon at the end of a line.
+// statements splits a migration at the ends of its statements. No text in it holds a semicolon at the end of a line, and what is in a
+// trigger is indented.
 func statements(text string) []string {
 	var list []string
-	for part := range strings.SplitSeq(text, ";\n") {
-		if strings.TrimSpace(part) != "" {
-			list = append(list, part)
+	whole := ""
+	for part := range strings.SplitAfterSeq(text, ";\n") {
+		if whole += part; strings.Contains(whole, "\nBEGIN\n") && !strings.HasSuffix(whole, "\nEND;\n") {
+			continue
 		}
+		if strings.TrimSpace(whole) != "" {
+			list = append(list, whole)
+		}
+		whole = ""
 	}
 	return list
 }

@@ -34,7 +34,7 @@ type plan struct {
 const (
 	byID      = "tasks USING INTEGER PRIMARY KEY (rowid=?)"
 	byOutput  = "output USING INDEX sqlite_autoindex_output_1 (task_id=? AND generation_id=?"
-	byAttempt = "attempts USING PRIMARY KEY (task_id=?"
+	byAttempt = "attempt_rows USING PRIMARY KEY (task_id=?"
 	byPause   = "pauses USING PRIMARY KEY (queue=?)"
 )
 
@@ -122,7 +122,7 @@ var plans = map[string]plan{
 	"selectTasks":         {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
 	"selectIDs":           {selectIDs, nil, []string{"SCAN tasks"}},
 	"countTasks":          {countTasks, nil, []string{"SCAN tasks"}},
-	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt}},
+	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN attempts", "USE TEMP B-TREE FOR ORDER BY"}},
 	"countAhead":          {text: countAhead, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
 	"countPending":        {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
 	"countDue":            {countDue, nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "USE TEMP B-TREE FOR GROUP BY"}},

@@ -93,7 +93,7 @@ UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, att
 FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING tasks.id, tasks.generation_id, tasks.args`
 	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?, duration = 0
 WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
-	bareAttempt = `INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker_id, started_at, finished_at, duration) VALUES (?, ?, 1, 'completed', 1, ?, ?, ?, 0)`
+	bareAttempt = `INSERT INTO attempt_rows (task_id, generation_id, attempt, state, counted, worker_id, started_at, finished_at, duration) VALUES (?, ?, 1, 'completed', 1, ?, ?, ?, 0)`
 	bareInsert  = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, created_at, updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, ?, ?)`
 )
 

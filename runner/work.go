@@ -99,6 +99,7 @@ type engine struct {
 	// The rest belongs to the loop.
 	alone     int           // suspects that run: nothing runs beside one
 	unsettled []*attempt    // ended, and not yet written
+	finish    []db.Finish   // of the last turn: the next one uses its memory
 	nextDue   time.Time     // of what is known to be scheduled
 	look      bool          // somebody else may have changed something
 	more      bool          // the last claim may have left something
@@ -349,7 +350,7 @@ func (e *engine) collect(a *attempt) {
 // turn writes what has ended, and claims and starts what fits. It returns an error only when the work cannot go on.
 func (e *engine) turn(ctx context.Context, stopping bool) error {
 	o := e.r.options
-	finish := make([]db.Finish, 0, len(e.unsettled))
+	finish := slices.Grow(e.finish[:0], len(e.unsettled))
 	settled := make([]*attempt, 0, len(e.unsettled))
 	for _, a := range e.unsettled {
 		if a.fenced.Load() {
@@ -359,7 +360,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 		finish = append(finish, a.finish())
 		settled = append(settled, a)
 	}
-	e.unsettled = settled
+	e.unsettled, e.finish = settled, finish
 	slots, alone := e.slots-len(e.running)+len(settled), e.alone // when the settled ones are gone
 	for _, a := range settled {
 		if a.task.Suspect() {
@@ -382,6 +383,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	}
 	e.pause, e.failures, e.pulses.visitedAt = 0, 0, sent
 	e.unsettled = e.unsettled[:0]
+	clear(e.finish)
 	for i, a := range settled {
 		e.forget(a, &done.Finished[i])
 	}

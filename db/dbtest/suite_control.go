@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -103,6 +104,21 @@ var controls = group{
 						s.Errorf("%s in %v: %+v, %+v", state, in, m, got)
 					}
 				}
+			}
+		}
+	},
+	"the attempt that completed a task stays known when the task is set back": func(s *store) {
+		for name, back := range map[string]func(id int64){
+			"retry": func(id int64) { s.moved(s.Retry(s.Context(), []int64{id}, s.now.Add(time.Hour), s.now)) },
+			"by hand": func(id int64) {
+				s.exec(`UPDATE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, finished_at = NULL WHERE id = ?`, id)
+			},
+		} {
+			id := s.inState(jobs.Completed)
+			before := s.attempts(id)
+			back(id)
+			if after := s.attempts(id); len(before) != 1 || before[0].State != jobs.Completed || !reflect.DeepEqual(before, after) {
+				s.Errorf("%s: %+v, then %+v", name, before, after)
 			}
 		}
 	},
