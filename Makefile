@@ -6,7 +6,7 @@ FUZZTIME  ?= 30s
 BUILD     := -tags urfave_cli_no_docs -trimpath -ldflags "-s -w"
 TARGETS   := linux/amd64 linux/arm64 linux/arm darwin/arm64 windows/amd64 freebsd/amd64
 
-.PHONY: build test race lint bench fuzz cross docs ci clean
+.PHONY: build test race lint bench benchmarks fuzz cross docs ci clean
 
 build: ## bin/runner, small
 	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/runner .
@@ -21,7 +21,10 @@ lint:
 	$(GO) vet ./...
 	golangci-lint run ./...
 
-bench: ## figures; ratios to a bare loop in the same run say more than the figures themselves
+bench: ## runner beside its peers, about half an hour; rewrites docs/performance/, which docs/performance.md shows
+	bench/run -out ../docs/performance
+
+benchmarks: ## figures of each package; ratios to a bare loop in the same run say more than the figures themselves
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
 
 fuzz: ## every fuzz test there is, one after the other
