@@ -16,8 +16,9 @@ const claimArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE
 
 // claimTasks takes up to [1] tasks from the arms of all jobs (joined by UNION ALL, which SQLite merges in index order, without
 // a sort, stopping at the limit) for worker [2], lease until [3], started at [4], time [5]. Returns the claimed rows in no
-// order: Claim sorts them. Promise: a task goes to one caller only. MATERIALIZED plans the subquery once.
-const claimTasks = `WITH next AS MATERIALIZED (%s ORDER BY priority DESC, id LIMIT ?)
+// order: Claim sorts them. Promise: a task goes to one caller only. MATERIALIZED plans the subquery once. LIMIT is no bare parameter:
+// SQLite would look at its value, and prepare the statement again for each (with 30 jobs: 900 µs instead of 90).
+const claimTasks = `WITH next AS MATERIALIZED (%s ORDER BY priority DESC, id LIMIT 0 + ?)
 UPDATE tasks SET ` + claimSet + `
 FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id
 ` + claimReturning
