@@ -34,19 +34,19 @@ type uses struct {
 	pauses       bool
 }
 
-// selectUses looks at the first entry of each. Index: dependencies_open.
-const selectUses = `SELECT EXISTS (SELECT 1 FROM dependencies WHERE open = 1), EXISTS (SELECT 1 FROM limits), EXISTS (SELECT 1 FROM pauses)`
+// selectUses looks at the first entry of each: 1, 2 and 4 in one number, which is read faster than three. Index: dependencies_open.
+const selectUses = `SELECT EXISTS (SELECT 1 FROM dependencies WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM limits) + 4 * EXISTS (SELECT 1 FROM pauses)`
 
 func (t *tx) uses() (uses, error) {
 	if t.used.known {
 		return t.used, nil
 	}
-	u := uses{known: true}
-	err := t.scan(selectUses, nil, &u.dependencies, &u.limits, &u.pauses)
+	var bits int64
+	err := t.scan(selectUses, nil, &bits)
 	if err == nil {
-		t.used = u
+		t.used = uses{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0}
 	}
-	return u, err
+	return t.used, err
 }
 
 // ended does what follows from the end of tasks: every end passes here, in the transaction that writes it. It counts, lets those

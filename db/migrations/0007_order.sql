@@ -49,4 +49,5 @@ BEGIN
   SELECT RAISE(ABORT, 'after: a JSON array of ids of tasks that exist')
   FROM (SELECT after AS list FROM tasks WHERE id = NEW.id UNION ALL SELECT after_any FROM tasks WHERE id = NEW.id)
   WHERE list IS NOT NULL AND (json_type(list) <> 'array'
-    OR EXISTS (SELECT 1 FROM json_each(list) WHERE type <> 'integer' OR value >= NEW.id OR NOT EXISTS (SELECT 1 FROM tasks WHERE id = value))); END;
+    OR EXISTS (SELECT 1 FROM json_each(list) WHERE type <> 'integer' OR value >= NEW.id OR NOT EXISTS (SELECT 1 FROM tasks WHERE id = value)));
+END;
