@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -238,12 +239,9 @@ func (l jsonLimit) line(p *printer) {
 
 // limitRow is a limit for people.
 func limitRow(l runner.LimitStat, now time.Time) []string {
-	running, often, burst := "–", "–", "–"
-	if l.Running > 0 {
-		running = fmt.Sprintf("%d/%d", l.InUse, l.Running)
-	}
+	running, often, burst := cmp.Or(runningText(l), "–"), cmp.Or(rateText(l), "–"), "–"
 	if l.Rate > 0 {
-		often, burst = fmt.Sprintf("%d/%s", l.Rate, exact(l.Per)), strconv.Itoa(l.Burst)
+		burst = strconv.Itoa(l.Burst)
 	}
 	next := "now"
 	switch {
@@ -253,6 +251,26 @@ func limitRow(l runner.LimitStat, now time.Time) []string {
 		next = "in " + age(soon(l.NextAt.Sub(now)))
 	}
 	return []string{safe(l.Target.String()), running, often, burst, next}
+}
+
+// runningText is how many run, and how many may; rateText is how often they may start. Empty: that is not limited.
+func runningText(l runner.LimitStat) string {
+	if l.Running == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", l.InUse, l.Running)
+}
+
+func rateText(l runner.LimitStat) string {
+	if l.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%s", l.Rate, exact(l.Per))
+}
+
+// limitText is a limit in one cell: 2/2 100/1m.
+func limitText(l runner.LimitStat) string {
+	return strings.TrimSpace(runningText(l) + " " + rateText(l))
 }
 
 func runLimitRemove(ctx context.Context, r *runner.Runner, p *printer, targets []jobs.Target) error {

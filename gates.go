@@ -10,6 +10,7 @@ import (
 // gates are what keeps tasks from starting that might: pauses, and the limits that let nothing start now.
 type gates struct {
 	pauses runner.Pauses
+	limits map[jobs.Target]runner.LimitStat // all of them
 	closed map[jobs.Target]runner.LimitStat
 }
 
@@ -18,8 +19,9 @@ func readGates(ctx context.Context, r *runner.Runner) (g gates, err error) {
 		return g, err
 	}
 	limits, err := r.Limits(ctx)
-	g.closed = map[jobs.Target]runner.LimitStat{}
+	g.limits, g.closed = map[jobs.Target]runner.LimitStat{}, map[jobs.Target]runner.LimitStat{}
 	for _, l := range limits {
+		g.limits[l.Target] = l
 		if !l.NextAt.IsZero() || l.Running > 0 && l.InUse >= l.Running {
 			g.closed[l.Target] = l
 		}

@@ -27,6 +27,7 @@ var orders = group{
 	"a jobs limit holds within one claim":                       aJobsLimitHoldsWithinOneClaim,
 	"rates hold and tell when the next may start":               ratesHoldAndTellWhenTheNextMayStart,
 	"a lanes rate":                                              aLanesRate,
+	"a suspect that a limit holds holds nobody else":            aSuspectThatALimitHoldsHoldsNobodyElse,
 	"ageing":                                                    ageing,
 }
 
@@ -478,6 +479,34 @@ func aJobsLimitHoldsWithinOneClaim(s *store) {
 	if claimed = w.claim(10); len(claimed) != 10 || slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.Job == "test" }) {
 		t.Fatal(len(claimed))
 	}
+}
+
+// aSuspectThatALimitHoldsHoldsNobodyElse: busy workers stop claiming for the sake of a suspect, but not while its job is at its limit.
+func aSuspectThatALimitHoldsHoldsNobodyElse(s *store) {
+	w := newOrder(s)
+	lost := w.add(jobs.MaxLosses(2))
+	dead := s.worker("test", "other")
+	s.claim(dead, 1)
+	if reaped := must(w.w.Reap(s.Context(), must(w.w.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 || !s.get(lost).Suspect() {
+		s.Fatalf("%+v", reaped)
+	}
+	other := must(s.Insert(s.Context(), []jobs.Spec{jobs.Define[string]("other").With("x"), jobs.Define[string]("other").With("x")}, s.now))(s)
+	target := jobs.Target{Kind: jobs.JobTarget, Name: "test"}
+	w.set(jobs.Limit{Target: target, Rate: 1, Per: 24 * time.Hour, Burst: 1})
+	s.sleep(time.Second)
+	turn := func(idle bool) []int64 {
+		return ids(w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
+	}
+	w.add(jobs.Priority(9))
+	s.wantIDs(turn(true), []int64{lost}) // the one start there is
+	if reaped := must(dead.Reap(s.Context(), must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
+		s.Fatalf("%+v", reaped)
+	}
+	s.sleep(time.Hour)
+	s.wantIDs(turn(false), []int64{other[0].ID})
+	must(s.RemoveLimit(s.Context(), target, s.now))(s)
+	s.wantIDs(turn(false), nil) // now it does
+	s.wantIDs(turn(true), []int64{lost})
 }
 
 func ratesHoldAndTellWhenTheNextMayStart(s *store) {
