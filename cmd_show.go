@@ -98,6 +98,7 @@ func runShow(ctx context.Context, r *runner.Runner, p *printer, o showOptions) e
 type sheet struct {
 	task     jobs.Task
 	attempts []jobs.Attempt
+	on, by   []runner.Dependency // what it waits or has waited for, and what for it
 	why      string
 	tail     []string // the last lines of the last attempt that ended, if that failed
 	input    []byte   // with reveal only
@@ -114,6 +115,9 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		return sheet{}, err
 	}
 	s := sheet{task: t, reveal: reveal, now: now}
+	if s.on, s.by, err = r.Dependencies(ctx, id); err != nil {
+		return s, err
+	}
 	if s.attempts, err = r.Attempts(ctx, t); err != nil {
 		return s, err
 	}
@@ -138,11 +142,17 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		if err != nil {
 			return s, err
 		}
-		pauses, err := r.Pauses(ctx)
+		held, err := readGates(ctx, r)
 		if err != nil {
 			return s, err
 		}
-		s.why = why(t, ahead, pauses, workers, now)
+		holder := int64(0)
+		if t.State == jobs.Blocked && t.Lane != "" {
+			if holder, err = r.LaneHolder(ctx, t.Lane); err != nil {
+				return s, err
+			}
+		}
+		s.why = why(t, ahead, holder, held, workers, now)
 	}
 	return s, nil
 }
@@ -159,8 +169,8 @@ func (s *sheet) lastEnded() *jobs.Attempt {
 
 // record is the sheet in JSON.
 func (s *sheet) record() any {
-	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: []jsonDependency{},
-		Dependents: []jsonDependency{}, History: []jsonAttempt{}}
+	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: dependencyRecords(s.on),
+		Dependents: dependencyRecords(s.by), History: []jsonAttempt{}}
 	for _, a := range s.attempts {
 		full.History = append(full.History, attemptRecord(a))
 	}

@@ -59,6 +59,7 @@ func commands(a *app) []*cli.Command {
 		deleteCommand(a),
 		pauseCommand(a),
 		resumeCommand(a),
+		limitCommand(a),
 		doctorCommand(a),
 		backupCommand(a),
 		completionCommand(a),

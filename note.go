@@ -4,17 +4,17 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // note says in a word or two what is special about a task: the column NOTE of lists.
-func note(t jobs.Task, pauses runner.Pauses, now time.Time) string {
-	if _, paused := pauses.Of(t.Queue); paused && t.State == jobs.Pending {
-		return "paused"
+func note(t jobs.Task, g gates, now time.Time) string {
+	if held := g.note(t); held != "" {
+		return held
 	}
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
@@ -22,6 +22,8 @@ func note(t jobs.Task, pauses runner.Pauses, now time.Time) string {
 			return "due" // no worker has looked yet
 		}
 		return "in " + age(soon(t.RunAt.Sub(now)))
+	case jobs.Blocked:
+		return blockedBy(t)
 	case jobs.Running:
 		if !t.CancelRequestedAt.IsZero() {
 			return "stopping"
@@ -31,6 +33,8 @@ func note(t jobs.Task, pauses runner.Pauses, now time.Time) string {
 		switch by, ok := strings.CutPrefix(t.Error, "cancelled by "); {
 		case t.Reason == jobs.ReasonExpired:
 			return "expired"
+		case t.Reason == jobs.ReasonDependency:
+			return strings.TrimPrefix(t.Error, "task ")
 		case ok && t.Reason == jobs.ReasonCancelled:
 			by, _, _ = strings.Cut(by, ": ")
 			return "by " + by
@@ -41,6 +45,18 @@ func note(t jobs.Task, pauses runner.Pauses, now time.Time) string {
 		return fmt.Sprintf("lost %d", t.Losses)
 	}
 	return ending(t.Reason, t.ExitCode, t.Signal)
+}
+
+// blockedBy says in a word or two what a blocked task waits for: after 1036, or its lane.
+func blockedBy(t jobs.Task) string {
+	waits := slices.Concat(t.After, t.AfterAny)
+	switch {
+	case len(waits) == 1:
+		return fmt.Sprintf("after %d", waits[0])
+	case len(waits) > 1:
+		return fmt.Sprintf("after %d +%d", waits[0], len(waits)-1)
+	}
+	return "lane " + t.Lane
 }
 
 // ending says in a word or two how an attempt ended otherwise than well: exit 22, signal 9, not found, timeout.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // draw shows a task to people.
@@ -44,7 +46,7 @@ func headline(t jobs.Task, now time.Time) string {
 	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
 	lasted, _ := duration(t, now)
 	var parts []string
-	switch word := note(t, nil, now); {
+	switch word := note(t, gates{}, now); {
 	case t.State == jobs.Running:
 		parts = []string{attempt, "for " + took(lasted), word}
 	case t.State == jobs.Retrying:
@@ -57,6 +59,8 @@ func headline(t jobs.Task, now time.Time) string {
 		parts = []string{word + " in " + attempt, age(now.Sub(t.FinishedAt)) + " ago"}
 	case t.State.Finished():
 		parts = []string{word, age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Blocked:
+		parts = []string{word}
 	default: // it may start
 		parts = []string{ending(t.Reason, t.ExitCode, t.Signal), "due " + age(now.Sub(t.RunAt)) + " ago"}
 	}
@@ -88,6 +92,12 @@ func (s *sheet) facts() [][]fact {
 	}
 	if t.UniqueKey != "" {
 		add(fact{"unique", t.UniqueKey})
+	}
+	if text := dependencyText(s.on); text != "" {
+		add(fact{"after", text})
+	}
+	if text := dependencyText(s.by); text != "" {
+		add(fact{"before", text})
 	}
 	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
 		add(fact{"expires", clock(t.ExpiresAt, s.now)})
@@ -146,6 +156,26 @@ func (s *sheet) chosen() (lines [][]fact) {
 		add(fact{"input", strings.TrimRight(string(s.input), "\n")})
 	}
 	return lines
+}
+
+// dependenciesMost is how many tasks a sheet names of those that another waits for.
+const dependenciesMost = 10
+
+// dependencyText lists one side of dependencies: 1036 completed, 1037 running (any end).
+func dependencyText(list []runner.Dependency) string {
+	var parts []string
+	for i, d := range list {
+		if i == dependenciesMost {
+			parts = append(parts, "and "+count(int64(len(list)-i))+" more")
+			break
+		}
+		part := fmt.Sprintf("%d %s", d.ID, cmp.Or(string(d.State), "deleted"))
+		if d.Any {
+			part += " (any end)"
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // options lists the rules of a task that somebody chose.

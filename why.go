@@ -11,8 +11,9 @@ import (
 )
 
 // why says in one sentence what an unfinished task waits for, or where it runs (cli.md 5.6); it is empty for a finished one.
-// ahead is how many tasks of its queue start before it; workers are those that gave a sign of life lately.
-func why(t jobs.Task, ahead int, pauses runner.Pauses, workers []runner.WorkerInfo, now time.Time) string {
+// ahead is how many tasks of its queue start before it, holder who has its lane (0: nobody); workers are those that gave a sign of life
+// lately.
+func why(t jobs.Task, ahead int, holder int64, g gates, workers []runner.WorkerInfo, now time.Time) string {
 	switch {
 	case t.State.Finished():
 		return ""
@@ -23,8 +24,11 @@ func why(t jobs.Task, ahead int, pauses runner.Pauses, workers []runner.WorkerIn
 	case t.RunAt.After(now) && t.State == jobs.Scheduled:
 		return "runs at " + clock(t.RunAt, now)
 	}
-	if pause, ok := pauses.Of(t.Queue); ok {
-		return pausedBecause(t.Queue, pause, pauses, now)
+	if t.State == jobs.Blocked {
+		return blockedBecause(t, holder, g, now)
+	}
+	if pause, ok := g.pauses.Of(t.Queue); ok {
+		return pausedBecause(t.Queue, pause, g.pauses, now)
 	}
 	var draining []string
 	ready := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool {
@@ -48,6 +52,9 @@ func why(t jobs.Task, ahead int, pauses runner.Pauses, workers []runner.WorkerIn
 	if len(able) == 0 {
 		return "no worker has job " + t.Job
 	}
+	if l := g.limit(t); l != nil {
+		return limitedBecause(l, now)
+	}
 	busy, slots := busySlots(able)
 	return fmt.Sprintf("behind %s, %d/%d slots busy", plural(ahead, "task"), busy, slots)
 }
@@ -62,6 +69,30 @@ func pausedBecause(queue string, pause runner.Pause, pauses runner.Pauses, now t
 		text += ": " + pause.Reason
 	}
 	return text
+}
+
+// blockedBecause says which tasks a blocked task waits for, or who has its lane. holder has the task's lane; 0: nobody.
+func blockedBecause(t jobs.Task, holder int64, g gates, now time.Time) string {
+	waits := slices.Concat(t.After, t.AfterAny)
+	switch {
+	case len(waits) > 1:
+		return fmt.Sprintf("waits for task %d and %s more", waits[0], count(int64(len(waits)-1)))
+	case len(waits) == 1:
+		return fmt.Sprintf("waits for task %d", waits[0])
+	case holder != 0:
+		return fmt.Sprintf("lane %s is held by task %d", t.Lane, holder)
+	}
+	if l := g.limit(t); l != nil {
+		return limitedBecause(l, now)
+	}
+	return "lane " + t.Lane + " is free: a worker gives it to the next"
+}
+
+func limitedBecause(l *runner.LimitStat, now time.Time) string {
+	if l.Running > 0 && l.InUse >= l.Running {
+		return fmt.Sprintf("limit %s: %d of %d running", l.Target, l.InUse, l.Running)
+	}
+	return fmt.Sprintf("limit %s: next start at %s", l.Target, clock(l.NextAt, now))
 }
 
 func whereItRuns(t jobs.Task, workers []runner.WorkerInfo, now time.Time) string {

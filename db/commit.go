@@ -331,8 +331,10 @@ func pauseBusy(waited time.Duration) {
 
 // tx is a transaction of the writer. Its statements are prepared once per DB and live as long as it does.
 type tx struct {
-	w   *writer
-	ctx context.Context
+	w     *writer
+	ctx   context.Context
+	used  uses // what of the order of tasks is in use; see end.go
+	moved bool // tasks that waited for others may start now
 }
 
 func (t *tx) stmt(text string) (*sqlx.Stmt, error) {

@@ -52,29 +52,35 @@ type Finished struct {
 	Fenced bool        // the attempt no longer owned its task: nothing was written
 }
 
-// finish ends attempts of worker and counts the tasks that ended.
+// finish ends attempts of worker, and what follows from that.
 func (t *tx) finish(worker string, list []Finish, now time.Time) ([]Finished, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
 	done := make([]Finished, len(list))
-	counts := map[count]int{}
+	ends := make([]end, 0, len(list))
 	for i := range list {
-		f := &list[i]
-		var wrote bool
 		var err error
-		if done[i], wrote, err = t.finishOne(worker, f, now); err != nil {
+		if done[i], ends, err = t.finishOne(worker, &list[i], ends, now); err != nil {
 			return nil, err
 		}
-		if state := done[i].Change.State; wrote && state.Finished() {
-			counts[count{f.Task.Queue, state}]++
-		}
 	}
-	return done, t.count(counts, now)
+	return done, t.ended(ends, now)
 }
 
-// finishOne ends one attempt and says whether it wrote that, or whether it is refused or was written before.
-func (t *tx) finishOne(worker string, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
+// finishOne ends one attempt. It adds its task to ends if that has finished, or has given up its lane.
+func (t *tx) finishOne(worker string, f *Finish, ends []end, now time.Time) (Finished, []end, error) {
+	done, wrote, err := t.finishAttempt(worker, f, now)
+	state := done.Change.State
+	if err != nil || !wrote || state.Keeps() {
+		return done, ends, err
+	}
+	e := end{id: f.Task.ID, queue: f.Task.Queue, lane: f.Task.Lane, state: state}
+	return done, append(ends, e), nil
+}
+
+// finishAttempt ends one attempt and says whether it wrote that, or whether it is refused or was written before.
+func (t *tx) finishAttempt(worker string, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
 	task := f.Task
 	for {
 		change, changed, err := t.tryFinish(worker, task, f, now)

@@ -17,8 +17,12 @@ type Task struct {
 	Queue        string
 	State        State
 	Reason       Reason
-	Priority     int // higher runs first
-	Lane         string
+	Priority     int     // higher runs first
+	After        []int64 // what it still waits for, to complete; empty in a task that was just claimed
+	AfterAny     []int64 // what it still waits for, to finish
+	Waits        bool    // it waits for other tasks
+	Depends      bool    // it waits, or has waited, for other tasks
+	Lane         string  // key whose tasks run one at a time
 	UniqueKey    string
 	Schedule     string
 	Tick         time.Time // of Schedule: what it was enqueued for; zero: none

@@ -69,6 +69,11 @@ func (c *command) run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	remove, err := c.writeUpstream()
+	defer remove()
+	if err != nil {
+		return nil, fmt.Errorf("$RUNNER_UPSTREAM: %w", err)
+	}
 	stdout, err := c.output.pipe("stdout")
 	if err != nil {
 		return nil, &troubleError{err}

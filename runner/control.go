@@ -37,6 +37,15 @@ func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Mo
 	return moved, err
 }
 
+// RetryWithDependents is Retry that also makes those wait again that were cancelled, reason dependency, because of these tasks, and
+// those that were cancelled because of them. They are in the answer too, each behind the task that brought it back.
+func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]Moved, error) {
+	at := now()
+	moved, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
+	r.wake.tell()
+	return moved, err
+}
+
 // Delete forgets finished tasks with their attempts and output. Others are left alone.
 func (r *Runner) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
 	return r.store.Delete(ctx, ids)

@@ -29,6 +29,9 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	case done[0].Kept, done[0].Replaced:
 		return r.Get(ctx, done[0].ID)
 	}
+	if spec.Lane != "" || len(spec.After)+len(spec.AfterAny) > 0 { // others decide where it stands
+		return r.Get(ctx, done[0].ID)
+	}
 	task := spec.Task(at)
 	task.ID, task.CreatedBy = done[0].ID, r.user()
 	return task, nil

@@ -43,6 +43,8 @@ type Options struct {
 	Concurrency int
 	// Queues are the queues that Work serves, in turn. Defaults to all.
 	Queues []QueueMax
+	// MaxWait lets tasks that have been due for longer start first in their queue, whatever their priority. Defaults to off.
+	MaxWait time.Duration
 	// Grace is how long Work lets running attempts go on once its context has ended. Defaults to 30 s; negative: not at all.
 	Grace time.Duration
 	// Lease is how long a task stays this worker's without a heartbeat; heartbeats come every sixth of it. At least 5 s.
