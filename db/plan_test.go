@@ -66,6 +66,12 @@ var plans = map[string]plan{
 	"releaseTask":     {text: releaseTask, by: []string{byID, byAttempt}},
 	"selectRefused":   {text: selectRefused, by: []string{byID, byAttempt}},
 
+	"selectCompleted": {selectCompleted, []string{byAttempt}, []string{"SCAN CONSTANT ROW"}},
+	"selectMain":      {selectMain, nil, []string{"SCAN pragma_database_list"}},
+	"selectTask":      {text: selectTask, by: []string{byID}},
+	"setProgress":     {text: setProgress, by: []string{byID}},
+	"setLastProgress": {text: setLastProgress, by: []string{byID}},
+
 	"renewLeases":  {renewLeases, []string{"tasks_running (worker_id=? AND rowid=?)"}, []string{"SCAN json_each"}},
 	"selectOwned":  {text: selectOwned, by: []string{"INDEX tasks_running (worker_id=?)"}},
 	"selectAsked":  {text: selectAsked, by: []string{"INDEX tasks_running (worker_id=?)"}},

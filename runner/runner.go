@@ -117,12 +117,13 @@ func (o Options) withDefaults() Options {
 
 // Runner is an open database and the jobs that this process can run. Its methods are safe for use by many goroutines.
 type Runner struct {
-	store    *db.DB
-	options  Options
-	log      *slog.Logger
-	handlers map[string]jobs.Handler
-	wake     hub
-	user     func() string
+	store      *db.DB
+	options    Options
+	log        *slog.Logger
+	handlers   map[string]jobs.Handler
+	middleware []Middleware
+	wake       hub
+	user       func() string
 
 	mu     sync.Mutex
 	abort  context.CancelFunc // of the Work under way; nil: none
