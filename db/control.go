@@ -78,6 +78,9 @@ func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]Move
 		to = jobs.Scheduled
 	}
 	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) {
+		if _, err := t.exec(forgetSteps, id); err != nil { // what has completed is done all over again
+			return Moved{}, err
+		}
 		n, err := t.exec(retryFinished, string(to), due.UnixMilli(), now.UnixMilli(), id)
 		if err == nil && n == 1 {
 			_, err = t.exec(reopenTask, id)
@@ -112,7 +115,7 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
 
 // forget deletes all that belongs to a task that was deleted.
 func (t *tx) forget(id int64) error {
-	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput} {
+	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput, deleteSteps} {
 		if _, err := t.exec(text, id); err != nil {
 			return err
 		}

@@ -69,6 +69,10 @@ var plans = map[string]plan{
 	"selectCompleted": {selectCompleted, []string{byAttempt}, []string{"SCAN CONSTANT ROW"}},
 	"selectMain":      {selectMain, nil, []string{"SCAN pragma_database_list"}},
 	"selectTask":      {text: selectTask, by: []string{byID}},
+	"insertStep":      {insertStep, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
+	"selectSteps":     {text: selectSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
+	"forgetSteps":     {forgetSteps, []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)", byID}, []string{"SCAN CONSTANT ROW"}},
+	"deleteSteps":     {text: deleteSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
 	"setProgress":     {text: setProgress, by: []string{byID}},
 	"setLastProgress": {text: setLastProgress, by: []string{byID}},
 

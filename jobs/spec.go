@@ -22,7 +22,8 @@ const (
 	MaxError  = 8 << 10   // bytes of an error
 	MaxPath   = 4 << 10   // bytes of a path
 	MaxName   = 100       // characters of a queue, schedule or job
-	MaxText   = 200       // bytes of a lane, unique key or label
+	MaxText   = 200       // bytes of a lane, unique key, label, step or report of progress
+	MaxSteps  = 10_000    // steps and sleeps of a task
 	MaxDelay  = 10 * 365 * 24 * time.Hour
 )
 

@@ -31,7 +31,8 @@ type attempt struct {
 
 	report   atomic.Pointer[jobs.Progress] // the last one; nil: none
 	toReport atomic.Bool                   // somebody is about to store it
-	inTx     atomic.Int64                  // when it tried to finish its task in a transaction of its own, in ms; 0: never
+	steps    steps
+	inTx     atomic.Int64 // when it tried to finish its task in a transaction of its own, in ms; 0: never
 
 	// Set before the attempt is sent on engine.ended, or by abandon.
 	over    atomic.Bool
@@ -49,6 +50,7 @@ func newAttempt(e *engine, task jobs.Task) *attempt {
 // begin starts the attempt on a goroutine of its own, which sends it on engine.ended when it is over.
 func (a *attempt) begin() {
 	a.e.logStart(a)
+	a.e.tellStart(a)
 	go func() {
 		began := now()
 		var timer *time.Timer

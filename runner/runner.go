@@ -123,6 +123,7 @@ type Runner struct {
 	handlers   map[string]jobs.Handler
 	middleware []Middleware
 	wake       hub
+	events     events
 	user       func() string
 
 	mu     sync.Mutex
@@ -155,6 +156,7 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 
 // Close closes the database. Work must have returned. It is safe to call twice.
 func (r *Runner) Close() error {
+	r.events.close()
 	r.wake.close()
 	return r.store.Close()
 }

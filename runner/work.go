@@ -511,6 +511,7 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 			e.log.Warn("its function returned an error after it had finished its task", "task", a.task.ID, "err", cut(a.outcome.Error, 200))
 		}
 		e.logEnd(a, done.Change)
+		e.tellEnd(a, done.Change)
 		if done.Change.State == jobs.Failed {
 			e.hooks.failed(a.task, done.Change)
 		}
