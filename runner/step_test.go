@@ -32,7 +32,7 @@ func TestStepsThatEndedAreNotDoneAgain(t *testing.T) {
 		return in, err
 	}, func(b *bubble) {
 		id := b.enqueue(work.With("x"))
-		b.work(time.Hour)
+		b.work(4 * time.Minute)
 		task := b.want(id, jobs.Completed, "")
 		if charged != 1 || shipped != 3 {
 			b.Errorf("charged %d times, tried to ship %d times", charged, shipped)
@@ -54,7 +54,7 @@ func TestSleepGivesTheSlotBack(t *testing.T) {
 		if _, err := Step(ctx, "before", func(context.Context) (int, error) { before++; return before, nil }); err != nil {
 			return "", err
 		}
-		if err := Sleep(ctx, "cool-off", 24*time.Hour); err != nil {
+		if err := Sleep(ctx, "cool-off", 10*time.Minute); err != nil {
 			if _, again := Step(ctx, "while it sleeps", func(context.Context) (int, error) { b.Error("a step in its sleep"); return 0, nil }); again != err {
 				b.Errorf("a step while it sleeps: %v", again)
 			}
@@ -65,16 +65,16 @@ func TestSleepGivesTheSlotBack(t *testing.T) {
 	}, func(b *bubble) {
 		id := b.enqueue(work.With("sleeper"))
 		b.enqueue(work.With("other"))
-		b.within(time.Hour, func() {
+		b.within(time.Minute, func() {
 			b.want(id, jobs.Scheduled, "")
 			if _, err := b.Retry(b.Context(), []int64{id}, 0); err != nil { // wakes it, and it sleeps on
 				b.Error(err)
 			}
 		})
-		b.work(12 * time.Hour)
-		b.ran(0, 0, time.Hour)
-		b.work(36 * time.Hour) // another Work
-		b.ran(0, 0, time.Hour, 24*time.Hour)
+		b.work(3 * time.Minute)
+		b.ran(0, 0, time.Minute)
+		b.work(10 * time.Minute) // another Work
+		b.ran(0, 0, time.Minute, 10*time.Minute)
 		if task := b.want(id, jobs.Completed, ""); task.Attempt != 1 || before != 1 || after != 1 {
 			b.Errorf("attempt %d, before %d, after %d", task.Attempt, before, after)
 		}
@@ -137,7 +137,7 @@ func TestStepsInAnotherOrderAreAnError(t *testing.T) {
 				return "", nil
 			}, func(b *bubble) {
 				id := b.enqueue(work.With(""))
-				b.work(time.Hour)
+				b.work(2 * time.Minute)
 				if test.want == "" {
 					b.want(id, jobs.Completed, "")
 				} else if task := b.want(id, jobs.Cancelled, jobs.ReasonCancelled); !strings.Contains(task.Error, test.want) {
@@ -164,9 +164,9 @@ func TestAStepThatWasDoneIsKeptWhenItsAttemptIsStopped(t *testing.T) {
 		return "", context.Cause(ctx)
 	}, func(b *bubble) {
 		id := b.enqueue(work.With(""))
-		b.work(time.Minute)
+		b.work(10 * time.Second)
 		b.want(id, jobs.Pending, jobs.ReasonShutdown)
-		b.work(time.Minute)
+		b.work(10 * time.Second)
 		b.want(id, jobs.Completed, "")
 	})
 }
@@ -184,22 +184,22 @@ func TestRetryByHandKeepsTheStepsOfWhatFailed(t *testing.T) {
 	}, func(b *bubble) {
 		id := b.enqueue(work.With("", jobs.MaxAttempts(1)))
 		again := func() {
-			b.work(time.Minute)
+			b.work(10 * time.Second)
 			if moved, err := b.Retry(b.Context(), []int64{id}, 0); err != nil || !moved[0].Done {
 				b.Errorf("%+v, %v", moved, err)
 			}
 		}
 		again()
-		b.work(time.Minute)
+		b.work(10 * time.Second)
 		if b.want(id, jobs.Failed, jobs.ReasonError); done != 1 {
 			b.Errorf("done %d times", done)
 		}
 		fail = false
 		again()
-		b.work(time.Minute)
+		b.work(10 * time.Second)
 		b.want(id, jobs.Completed, "")
 		again()
-		b.work(time.Minute)
+		b.work(10 * time.Second)
 		if b.want(id, jobs.Completed, ""); done != 2 {
 			b.Errorf("what completed was done %d times", done)
 		}
