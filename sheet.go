@@ -248,7 +248,7 @@ func (s *sheet) drawSteps(p *printer) {
 		case step.Slept():
 			value = "slept until " + clock(step.WakeAt, s.now)
 		}
-		t.rows = append(t.rows, []string{"  " + safe(step.Name), clock(step.At, s.now), safe(cut(value, 60))})
+		t.rows = append(t.rows, []string{"  " + step.Name, clock(step.At, s.now), value})
 	}
 	p.table(t)
 }
