@@ -161,6 +161,7 @@ type jsonFullTask struct {
 	Why          *string          `json:"why"`
 	Dependencies []jsonDependency `json:"dependencies"`
 	Dependents   []jsonDependency `json:"dependents"`
+	Steps        []jsonStep       `json:"steps"`
 	History      []jsonAttempt    `json:"history"`
 }
 
@@ -210,6 +211,19 @@ func attemptRecord(a jobs.Attempt) jsonAttempt {
 		Counted: a.Counted, WorkerID: known(a.WorkerID), Worker: known(a.Worker), StartedAt: stamp(a.StartedAt),
 		FinishedAt: stamp(a.FinishedAt), Duration: seconds(a.Duration), ExitCode: a.ExitCode, Signal: known(a.Signal),
 		Error: known(a.Error), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated}
+}
+
+// jsonStep is a step of a task that has ended, or a sleep.
+type jsonStep struct {
+	Name         string          `json:"name"`
+	GenerationID int64           `json:"generation_id"`
+	At           stamp           `json:"at"`
+	WakeAt       stamp           `json:"wake_at"`
+	Value        json.RawMessage `json:"value"`
+}
+
+func stepRecord(s jobs.Step) jsonStep {
+	return jsonStep{Name: s.Name, GenerationID: s.GenerationID, At: stamp(s.At), WakeAt: stamp(s.WakeAt), Value: rawJSON(s.Value)}
 }
 
 // jsonChunk is a piece of what an attempt printed.

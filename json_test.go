@@ -105,7 +105,7 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 
 // records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
 var records = map[string]any{
-	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{},
+	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{}, "step": jsonStep{},
 	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
 	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
 	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},

@@ -23,6 +23,10 @@ func (s *sheet) draw(p *printer) {
 	for _, line := range s.facts() {
 		p.print(fitFacts(line, p.out.width))
 	}
+	if len(s.steps) > 0 {
+		p.print("\n")
+		s.drawSteps(p)
+	}
 	if len(s.attempts) > 0 {
 		p.print("\n")
 		s.drawAttempts(p)
@@ -255,6 +259,26 @@ func (s *sheet) drawAttempts(p *printer) {
 			output = "" // counted at the end
 		}
 		t.rows = append(t.rows, []string{fmt.Sprint(a.Attempt), clock(a.StartedAt, s.now), took(a.Duration), result, a.Worker, output})
+	}
+	p.table(t)
+}
+
+// drawSteps shows the last steps of a function that need not be done again.
+func (s *sheet) drawSteps(p *printer) {
+	shown := s.steps[max(len(s.steps)-lastAttempts, 0):]
+	if hidden := len(s.steps) - len(shown); hidden > 0 {
+		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", plural(hidden, "step"), s.task.ID))
+	}
+	t := table{columns: []column{{name: "  STEP"}, {name: "AT", leaves: 1}, {name: "VALUE"}}}
+	for _, step := range shown {
+		value := compact(step.Value)
+		switch {
+		case step.WakeAt.After(s.now):
+			value = "sleeps until " + clock(step.WakeAt, s.now)
+		case step.Slept():
+			value = "slept until " + clock(step.WakeAt, s.now)
+		}
+		t.rows = append(t.rows, []string{"  " + step.Name, clock(step.At, s.now), value})
 	}
 	p.table(t)
 }

@@ -137,6 +137,9 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 			}
 			t.used.known = false
 		}
+		if _, err = t.exec(forgetSteps, id); err != nil { // what has completed is done all over again
+			return refused, err
+		}
 		to = jobs.Place(due, now, waits > 0, lane != "")
 		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id)
 		switch {
@@ -202,7 +205,7 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
 
 // forget deletes all that belongs to a task that was deleted.
 func (t *tx) forget(id int64) error {
-	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput, deleteWaiting} {
+	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput, deleteWaiting, deleteSteps} {
 		if _, err := t.exec(text, id); err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ type ordering struct {
 
 // orderingOf looks at what a spec has to do with others. added are the tasks before it in the same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
-	o := ordering{used: spec.Lane != "" || len(spec.After)+len(spec.AfterAny)+len(spec.Earlier)+len(spec.EarlierAny) > 0}
+	o := ordering{used: spec.Ordered()}
 	if !o.used {
 		return o, nil
 	}

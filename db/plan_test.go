@@ -77,6 +77,16 @@ var plans = map[string]plan{
 	"releaseTask":     {text: releaseTask, by: []string{byID, byAttempt}},
 	"selectRefused":   {text: selectRefused, by: []string{byID, byAttempt}},
 
+	"selectCompleted": {selectCompleted, []string{byAttempt, byID}, []string{"SCAN CONSTANT ROW", "SCAN attempts"}},
+	"selectMain":      {selectMain, nil, []string{"SCAN pragma_database_list"}},
+	"selectTask":      {text: selectTask, by: []string{byID}},
+	"insertStep":      {insertStep, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
+	"selectSteps":     {text: selectSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
+	"forgetSteps":     {forgetSteps, []string{"steps USING COVERING INDEX sqlite_autoindex_steps_1 (task_id=?)", byID}, []string{"SCAN CONSTANT ROW"}},
+	"deleteSteps":     {text: deleteSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
+	"setProgress":     {text: setProgress, by: []string{byID}},
+	"setLastProgress": {text: setLastProgress, by: []string{byID}},
+
 	"renewLeases":  {renewLeases, []string{"tasks_running (worker_id=? AND rowid=?)"}, []string{"SCAN json_each"}},
 	"selectOwned":  {text: selectOwned, by: []string{"INDEX tasks_running (worker_id=?)"}},
 	"selectAsked":  {text: selectAsked, by: []string{"INDEX tasks_running (worker_id=?)"}},

@@ -22,8 +22,9 @@ const (
 	MaxError  = 8 << 10   // bytes of an error
 	MaxPath   = 4 << 10   // bytes of a path
 	MaxName   = 100       // characters of a queue, schedule or job
-	MaxText   = 200       // bytes of a lane, unique key or label
+	MaxText   = 200       // bytes of a lane, unique key, label, step or report of progress
 	MaxAfter  = 50_000    // tasks that a task waits for
+	MaxSteps  = 10_000    // steps and sleeps of a task
 	MaxDelay  = 10 * 365 * 24 * time.Hour
 )
 
@@ -168,6 +169,11 @@ func newSpec(job string, options ...[]Option) Spec {
 		}
 	}
 	return s
+}
+
+// Ordered says whether others decide where the task stands when it is added: it has a lane, or names tasks to wait for.
+func (s *Spec) Ordered() bool {
+	return s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
 // Task returns the task that the Spec asks for, enqueued at now: everything but its id. It does not validate.

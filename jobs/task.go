@@ -67,6 +67,33 @@ type Task struct {
 	Progress        json.RawMessage // {"done", "total", "text"}; nil: none reported
 }
 
+// Progress is what a function reports of itself.
+type Progress struct {
+	Done  int64  // in whatever unit
+	Total int64  // 0: not known
+	Text  string // at most MaxText bytes
+}
+
+// JSON returns the report as tasks keep it: {"done", "total", "text"}, null for what is not known.
+func (p Progress) JSON() json.RawMessage {
+	record := struct {
+		Done  int64   `json:"done"`
+		Total *int64  `json:"total"`
+		Text  *string `json:"text"`
+	}{Done: p.Done}
+	if p.Total != 0 {
+		record.Total = &p.Total
+	}
+	if p.Text != "" {
+		record.Text = &p.Text
+	}
+	text, err := MarshalArgs(record)
+	if err != nil {
+		panic(err) // numbers and text always marshal
+	}
+	return text
+}
+
 // Attempt is the record of one execution of a task that has ended.
 type Attempt struct {
 	TaskID          int64

@@ -26,10 +26,7 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	switch {
 	case err != nil:
 		return jobs.Task{}, err
-	case done[0].Kept, done[0].Replaced:
-		return r.Get(ctx, done[0].ID)
-	}
-	if spec.Lane != "" || len(spec.After)+len(spec.AfterAny) > 0 { // others decide where it stands
+	case done[0].Kept, done[0].Replaced, spec.Ordered():
 		return r.Get(ctx, done[0].ID)
 	}
 	task := spec.Task(at)

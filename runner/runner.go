@@ -119,12 +119,14 @@ func (o Options) withDefaults() Options {
 
 // Runner is an open database and the jobs that this process can run. Its methods are safe for use by many goroutines.
 type Runner struct {
-	store    *db.DB
-	options  Options
-	log      *slog.Logger
-	handlers map[string]jobs.Handler
-	wake     hub
-	user     func() string
+	store      *db.DB
+	options    Options
+	log        *slog.Logger
+	handlers   map[string]jobs.Handler
+	middleware []Middleware
+	wake       hub
+	events     events
+	user       func() string
 
 	mu     sync.Mutex
 	abort  context.CancelFunc // of the Work under way; nil: none
@@ -156,6 +158,7 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 
 // Close closes the database. Work must have returned. It is safe to call twice.
 func (r *Runner) Close() error {
+	r.events.close()
 	r.wake.close()
 	return r.store.Close()
 }

@@ -85,6 +85,7 @@ type engine struct {
 	untilEmpty bool
 	environ    []string // of commands: the process's own, without what is runner's
 	hooks      *hooks
+	handlers   map[string]runFunc // of the jobs, the middleware around them
 	ended      chan *attempt
 	stopped    chan struct{} // closed when the loop is over
 	beside     sync.WaitGroup
@@ -93,8 +94,10 @@ type engine struct {
 
 	mu        sync.Mutex
 	running   map[db.ClaimID]*attempt
-	confirmed time.Time // when the last beat was sent that came through: leases last from there
-	failure   error     // why failing is closed
+	confirmed time.Time  // when the last beat was sent that came through: leases last from there
+	reporting []*attempt // those with a report to be stored; not empty: somebody is about to
+	closed    bool       // nothing is started beside the loop any more
+	failure   error      // why failing is closed
 
 	// The rest belongs to the loop.
 	alone     int           // suspects that run: nothing runs beside one
@@ -125,6 +128,7 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 	e := &engine{r: r, log: r.log, slots: o.Concurrency, untilEmpty: untilEmpty, environ: commandEnviron(os.Environ()),
 		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
 	e.hooks = newHooks(e, o.OnFailure)
+	e.handlers = r.wrapped()
 	if o.Queues != nil {
 		e.limit = map[string]int{}
 		for _, q := range o.Queues {
@@ -190,6 +194,9 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	next := e.tick(write, true) // first: WorkUntilEmpty runs what it enqueues
 	e.beside.Go(func() { e.schedules(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
 	close(e.stopped)
 	e.beside.Wait()
 	err = cmp.Or(err, e.hooks.end(aborted))
@@ -515,7 +522,14 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 		} else {
 			e.finished++
 		}
+		if done.InTx && a.outcome.Error != "" && a.outcome.Error != errNotCommitted.Error() {
+			e.log.Warn("its function returned an error after it had finished its task", "task", a.task.ID, "err", cut(a.outcome.Error, 200))
+		}
 		e.logEnd(a, done.Change)
+		e.tellEnd(a, done.Change)
+		if done.Change.State.Finished() {
+			e.r.wake.ended(a.task.ID)
+		}
 		if done.Change.State == jobs.Failed {
 			e.hooks.failed(a.task, done.Change)
 		}

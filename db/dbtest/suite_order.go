@@ -28,7 +28,7 @@ var orders = group{
 	"rates hold and tell when the next may start":               ratesHoldAndTellWhenTheNextMayStart,
 	"a lanes rate":                                              aLanesRate,
 	"a suspect that a limit holds holds nobody else":            aSuspectThatALimitHoldsHoldsNobodyElse,
-	"ageing":                                                    ageing,
+	"ageing": ageing,
 }
 
 // order is a store with one worker, which can run two jobs.
