@@ -60,7 +60,7 @@ type actor struct {
 	done chan struct{}
 	err  error
 	log  *os.File
-	told bool // to end
+	told int // to end, so often
 }
 
 func newCast(s stage, path, name string, notes *notebook) *cast {
@@ -137,7 +137,7 @@ func (a *actor) verdict() string {
 	switch {
 	case failed && exit.ExitCode() < 0: // by a signal: somebody sent it
 		return ""
-	case !failed && a.told:
+	case !failed && a.told > 0, failed && exit.ExitCode() == 1 && a.told > 1: // the second time means at once
 		return ""
 	}
 	text, _ := os.ReadFile(a.log.Name())
@@ -202,7 +202,7 @@ func (c *cast) play(p *part) {
 			c.mu.Lock()
 			p.now = a
 			if p.over { // dismissed meanwhile
-				a.told = true
+				a.told++
 				_ = terminate(a.pid)
 			}
 			c.mu.Unlock()
@@ -264,7 +264,7 @@ func (c *cast) pids() []int {
 func (c *cast) tell(a *actor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.told = true
+	a.told++
 	_ = terminate(a.pid) // it may be dead
 }
 
@@ -276,7 +276,7 @@ func (c *cast) dismiss(of role) {
 		if p.role == of {
 			p.over = true
 			if p.now != nil && !p.now.ended() {
-				p.now.told = true
+				p.now.told++
 				_ = terminate(p.now.pid)
 			}
 		}

@@ -116,7 +116,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var waiting int
-			if err := e.db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT ?)`, backlog).Scan(&waiting); err != nil {
+			if err := e.db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT ?)`, backlog).Scan(&waiting); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("look at the backlog: %w", err)
 			}
 			if waiting >= backlog {
