@@ -294,3 +294,63 @@ func TestStartThatIsCancelledKills(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A worker that is stopped reads nothing, and what its guardian tells it fills the socket.
+func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
+	lock, err := NewLock(filepath.Join(t.TempDir(), "x.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	g := &Guardian{options: GuardianOptions{Version: "test", Worker: "w", Lock: lock}} // nobody receives
+	if err := errors.Join(g.launch(), g.hello()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		g.socket.Close()
+		g.process.Wait()
+		guardians.Delete(g.process.Pid)
+	}()
+	c := tagged("echo $$; exec sleep 60", "w", "7", "1")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c.Stdout = w
+	files, done, err := c.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fds []int
+	for _, f := range files {
+		fds = append(fds, int(f.Fd()))
+	}
+	start := request{Op: opStart, Key: Key{7, 1}, Path: []byte(c.Path), Argv: bytesOf(c.Argv), Env: bytesOf(c.Env), Dir: []byte("/"),
+		Deadline: clockAt(time.Now().Add(2 * time.Second))}
+	err = g.send(start, unix.UnixRights(fds...))
+	done()
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := line(t, bufio.NewReader(r))
+	text, err := frame(request{Op: opPing, N: 1 << 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := 0
+	for ; answered < 20_000; answered++ { // as a worker would that is stopped again and again: each of them has an answer
+		if err := g.socket.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.socket.Write(text); err != nil {
+			break
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); running(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the command lives on, after %d answers that nobody read", answered)
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 				time.Sleep(time.Minute)
 			}
 		}
-	case deaf:
+	case deaf, regret:
 		ignoreTerminate()
 	case family:
 		if err := p.breed(lock); err != nil {

@@ -23,7 +23,7 @@ const (
 	deaf    kind = "deaf"    // does not listen to TERM, or to its context
 	family  kind = "family"  // leaves processes behind in every way there is
 	once    kind = "once"    // at most once
-	regret  kind = "regret"  // cancelled while it runs, and run again
+	regret  kind = "regret"  // cancelled while it runs, to which it does not listen, and run again
 )
 
 // weights are how often, in a thousand. What is left is quick.
@@ -36,6 +36,7 @@ const (
 	failingAttempts = 3
 	poisonLosses    = 2
 	manyLosses      = 1000 // of all others: whom the nemesis hits how often says nothing about a task
+	urgent          = 50   // a priority above all others
 	tickToken       = "ticks:quick"
 	functionJob     = "torture.function"
 )
@@ -100,6 +101,8 @@ func (a *author) draw() draft {
 		options = append(options, jobs.MaxLosses(poisonLosses))
 	case once:
 		options = append(options, jobs.AtMostOnce())
+	case regret: // it must run when it is cancelled, and again at once
+		options = append(options, jobs.Priority(urgent))
 	}
 	if k == quick && a.random.IntN(25) == 0 {
 		options = append(options, jobs.Unique("key"+strconv.Itoa(a.random.IntN(5))))
