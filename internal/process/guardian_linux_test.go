@@ -308,6 +308,9 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 	}
 	defer func() {
 		g.socket.Close()
+		if t.Failed() {
+			g.process.Kill()
+		}
 		g.process.Wait()
 		guardians.Delete(g.process.Pid)
 	}()

@@ -132,7 +132,7 @@ type event struct {
 	maxAttempts, maxLosses    int
 	priority                  int
 	queue, job, label, key    string
-	reason, err               string
+	reason, err, result       string
 	pid                       int
 }
 
@@ -141,7 +141,7 @@ func (h *history) events(ctx context.Context) (list []event, err error) {
 		coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0), coalesce(lease, 0), coalesce(old_attempt, 0),
 		coalesce(attempt, 0), coalesce(old_losses, 0), coalesce(losses, 0), coalesce(max_attempts, 0), coalesce(max_losses, 0), coalesce(priority, 0),
 		coalesce(queue, ''), coalesce(job, ''), coalesce(label, ''), coalesce(unique_key, ''), coalesce(reason, ''), coalesce(error, ''),
-		coalesce(pid, 0) FROM torture_history ORDER BY seq`)
+		coalesce(result, ''), coalesce(pid, 0) FROM torture_history ORDER BY seq`)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (h *history) events(ctx context.Context) (list []event, err error) {
 		var e event
 		if err := rows.Scan(&e.seq, &e.at, &e.op, &e.id, &e.oldState, &e.state, &e.oldGeneration, &e.generation, &e.oldWorker, &e.worker, &e.oldLease,
 			&e.lease, &e.oldAttempt, &e.attempt, &e.oldLosses, &e.losses, &e.maxAttempts, &e.maxLosses, &e.priority, &e.queue, &e.job, &e.label,
-			&e.key, &e.reason, &e.err, &e.pid); err != nil {
+			&e.key, &e.reason, &e.err, &e.result, &e.pid); err != nil {
 			return nil, err
 		}
 		list = append(list, e)

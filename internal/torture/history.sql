@@ -14,6 +14,7 @@ CREATE TABLE torture_history (
   max_attempts   INTEGER, max_losses INTEGER,
   priority       INTEGER, queue      TEXT, job TEXT,             -- join: the jobs, as JSON
   label          TEXT,    unique_key TEXT, reason TEXT, error TEXT,
+  result         TEXT,                                           -- which names the generation of the execution that left it
   pid            INTEGER                                         -- of a worker; leave: 1 if it was the worker itself that said so
 ) STRICT;
 
@@ -25,16 +26,16 @@ END;
 
 CREATE TRIGGER torture_update AFTER UPDATE ON tasks BEGIN
   INSERT INTO torture_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
-    old_losses, losses, max_attempts, max_losses, reason, error)
+    old_losses, losses, max_attempts, max_losses, reason, error, result)
   VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
-    NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses, NEW.max_attempts, NEW.max_losses, NEW.reason, NEW.error);
+    NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses, NEW.max_attempts, NEW.max_losses, NEW.reason, NEW.error, NEW.result);
 END;
 
 CREATE TRIGGER torture_delete AFTER DELETE ON tasks BEGIN
   INSERT INTO torture_history (op, id, state, generation) VALUES ('delete', OLD.id, OLD.state, OLD.generation_id);
 END;
 
-CREATE TRIGGER torture_attempt AFTER INSERT ON attempts BEGIN
+CREATE TRIGGER torture_attempt AFTER INSERT ON attempt_rows BEGIN
   INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason)
   VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason);
 END;

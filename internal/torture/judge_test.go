@@ -80,7 +80,7 @@ func (s *story) beat(id int64, worker string) {
 
 func (s *story) end(id int64, change func(*event)) {
 	claim := s.tasks[id]
-	s.update(id, change)
+	s.update(id, func(e *event) { e.result = resultOf(claim.generation); change(e) })
 	s.add(event{op: "attempt", id: id, generation: claim.generation, worker: claim.worker})
 }
 
@@ -166,8 +166,19 @@ func TestBadHistoriesBreakTheirRules(t *testing.T) {
 			s.wait(storyLease)
 			s.end(1, lost)
 			s.claim(1, "w2")
-			s.update(1, func(e *event) { e.state = "completed" })
+			s.update(1, func(e *event) { e.state, e.reason, e.attempt = "pending", "shutdown", 0 })
 			s.add(event{op: "attempt", id: 1, generation: 2, worker: "w1"})
+			s.claim(1, "w2")
+			s.complete(1)
+			return s
+		}},
+		"the result of an old claim is accepted": {"I2", func() *story {
+			s := begin(quick)
+			s.claim(1, "w1")
+			s.wait(storyLease)
+			s.end(1, lost)
+			s.claim(1, "w2")
+			s.end(1, func(e *event) { e.state, e.result = "completed", resultOf(2) })
 			return s
 		}},
 		"an end is accepted twice": {"I2", func() *story {

@@ -25,6 +25,9 @@ func newPlayer(s stage) (*player, error) {
 	return &player{s, notes}, err
 }
 
+// resultOf is what an execution leaves: so it can be told whose end was accepted.
+func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
+
 func (p *player) enter(task, generation int64, k kind, as string) (*os.File, error) {
 	lock, held, err := seize(p.locks(), task)
 	switch {
@@ -77,6 +80,10 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 	fmt.Println(k, ms)
 	if k == failing {
 		return 1
+	}
+	if err := os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 99
 	}
 	return 0
 }

@@ -283,6 +283,9 @@ func (r *replay) ended(t *replayed, c *claimed, e event, rest []event) {
 	if c.generation != e.oldGeneration {
 		r.found("I2", e.id, "was claimed as generation %d and ended as %d", c.generation, e.oldGeneration)
 	}
+	if want := resultOf(c.generation); jobs.State(e.state) == jobs.Completed && e.result != want {
+		r.found("I2", e.id, "was completed as generation %d with the result %s", c.generation, e.result)
+	}
 	lost := e.losses != e.oldLosses || e.reason == string(jobs.ReasonLost)
 	back := jobs.State(e.state) == jobs.Pending || jobs.State(e.state) == jobs.Scheduled || e.reason == string(jobs.ReasonShutdown)
 	switch {

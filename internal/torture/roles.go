@@ -167,7 +167,10 @@ func Functions(dir string) ([]jobs.Handler, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, p.function(ctx, d, task.ID, task.GenerationID)
+		if err := p.function(ctx, d, task.ID, task.GenerationID); err != nil {
+			return nil, err
+		}
+		return json.RawMessage(resultOf(task.GenerationID)), nil
 	}}}, nil
 }
 
