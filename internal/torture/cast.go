@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -76,7 +78,8 @@ func (c *cast) command(log string, args ...string) (*exec.Cmd, *os.File, error) 
 	cmd := exec.Command(c.path)
 	cmd.Args = append([]string{c.name}, args...)
 	cmd.Dir, cmd.Stderr = c.dir, file
-	cmd.Env = append(os.Environ(), "RUNNER_DB="+c.database())
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "RUNNER_") })
+	cmd.Env = append(cmd.Env, "RUNNER_DB="+c.database())
 	return cmd, file, nil
 }
 
