@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/torture"
 	"example.com/runner/jobs"
 )
 
@@ -109,7 +110,8 @@ var records = map[string]any{
 	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
 	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
 	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
-	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
+	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "check": jsonCheck{}, "selftest": torture.Report{}, "violation": torture.Violation{},
+	"figures of a selftest": torture.Figures{}, "version": versionRecord{}, "error": errorBody{},
 }
 
 // docs/json.md and the records have the same keys in the same order, each with a line of meaning.

@@ -63,7 +63,9 @@ func commands(a *app) []*cli.Command {
 		doctorCommand(a),
 		backupCommand(a),
 		completionCommand(a),
+		selftestCommand(a),
 		completeCommand(a),
+		selftestRoleCommand(a),
 	}
 }
 
