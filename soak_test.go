@@ -51,8 +51,8 @@ func TestSoak(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	}
-	s.runner(append([]string{"schedule", "pause"}, s.names...)...)
 	paused := time.Now()
+	s.runner(append([]string{"schedule", "pause"}, s.names...)...)
 	s.runner("wait", "--all", "--timeout", "2m")
 	for _, w := range workers {
 		s.stop(w)
