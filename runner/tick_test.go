@@ -305,6 +305,17 @@ func TestClockThatWasWrong(t *testing.T) {
 	})
 }
 
+// A worker may have looked at its clock some time before its turn to write came. Another one has done the tick meanwhile.
+func TestAWorkerThatHadToWaitMovesNoTick(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
+	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {
+		s := jobs.Schedule{Name: "s", Cron: "@every 1s", Zone: "UTC", NextAt: now.Truncate(time.Second).Add(next)}
+		if due, at, err := ticks(s, now); len(due) > 0 || !at.Equal(s.NextAt) || err != nil {
+			t.Errorf("next tick %v ahead: %v, %v, %v", next, due, at, err)
+		}
+	}
+}
+
 func TestJitterStaysWithinItsBounds(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *", Jitter: 5 * time.Minute, Overlap: jobs.OverlapAllow})
