@@ -28,7 +28,7 @@ const (
 	enqueuers = 2
 	backlog   = 40 // pending tasks at which enqueuers pause
 
-	drainWithin = 90 * time.Second // for every task to end when the nemesis is gone
+	drainWithin = 45 * time.Second // for every task to end when the nemesis is gone
 	endWithin   = 15 * time.Second // for workers to end when they are told to
 )
 
