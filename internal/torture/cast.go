@@ -215,18 +215,25 @@ func (c *cast) play(p *part) {
 	})
 }
 
+const copyEvery = 10 * time.Second
+
 // look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
 func (c *cast) look(p *part) {
-	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a"},
-		{"backup", "--force", c.dir + "/backup.db"}, {"list", "-s", "failed", "-n", "20"}}
+	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a", "--since", "2s"},
+		{"list", "-s", "failed", "-n", "20"}}
+	copied := time.Now()
 	for i := 0; ; i++ {
+		line := lines[i%len(lines)]
+		if time.Since(copied) > copyEvery {
+			copied, line = time.Now(), []string{"backup", "--force", c.dir + "/backup.db"}
+		}
 		c.mu.Lock()
 		over := p.over || c.closed
 		c.mu.Unlock()
 		if over {
 			return
 		}
-		cmd, log, err := c.command(p.name, lines[i%len(lines)]...)
+		cmd, log, err := c.command(p.name, line...)
 		if err == nil {
 			err = c.spawner.start(cmd)
 			if err == nil {

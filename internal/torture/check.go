@@ -160,10 +160,11 @@ func (e *evidence) ends(r *replay, report *Report) {
 		}
 	}
 	for id, t := range r.tasks {
+		broken := slices.ContainsFunc(t.after, func(id int64) bool { return r.task(id).failed })
 		switch k := kindOf(t.label); {
 		case !t.state.Finished():
 			report.find("I1", id, "of kind %s is %s after the drain, with %d losses, attempt %d", k, t.state, t.losses, t.attempt)
-		case !mayEnd(k, t, cancelled[id]):
+		case !mayEnd(k, t, cancelled[id], broken):
 			report.find("I5", id, "of kind %s ended as %s, reason %q, with %d losses, attempt %d", k, t.state, t.reason, t.losses, t.attempt)
 		}
 	}

@@ -69,20 +69,13 @@ func EnqueueSQL(ctx context.Context, dir, path, name, me string, seed uint64, ev
 		return err
 	}
 	return e.run(ctx, func(d draft) (id int64, err error) {
-		job, args, runAt := d.columns(time.Now())
+		path, key, lane, after, afterAny, runAt := d.columns(time.Now())
 		s := d.spec
-		var key, program any
-		if s.UniqueKey != "" {
-			key = s.UniqueKey
-		}
-		if s.Path != "" {
-			program = s.Path
-		}
 		err = e.db.QueryRowContext(ctx, `INSERT INTO tasks (job, args, path, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
-			backoff_delay, unique_key, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+			backoff_delay, unique_key, lane, after, after_any, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 			coalesce(?, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))) ON CONFLICT DO NOTHING RETURNING id`,
-			job, string(args), program, s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
-			s.Backoff.Delay.Milliseconds(), key, runAt).Scan(&id)
+			s.Job, string(s.Args), path, s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
+			s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, runAt).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) { // the key is taken
 			return 0, nil
 		}
@@ -135,6 +128,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			return fmt.Errorf("enqueue: %w", err)
 		case id != 0:
 			e.notes.add(opAck, id, 0, d.token)
+			e.remember(id)
 		}
 	}
 	return nil
