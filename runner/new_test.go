@@ -34,7 +34,7 @@ func TestARunnerOverTheApplicationsOwnDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	t.Cleanup(func() { r.Close() }) // after its Work
 	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, at string, _ *sql.Tx) error {
 		if at == "start" {
 			_, err := runner.Step(ctx, "a step", func(context.Context) (int, error) { runner.Progress(ctx, 1, 1, ""); return 1, nil })
