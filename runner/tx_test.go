@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -444,5 +446,44 @@ func TestStepsAreDoneOnceWhereverTheirWorkerIsKilled(t *testing.T) {
 				t.Errorf("%s after %d losses: %s; %d effects", task.State, task.Losses, task.Error, effects)
 			}
 		})
+	}
+}
+
+// What waits for a task goes on in the transaction that finishes it, and what is enqueued in one waits as everything else.
+func TestATransactionFreesWhatWaitsForItsTask(t *testing.T) {
+	r := open(t, runner.Options{Concurrency: 4})
+	handle := app(t, r)
+	var mu sync.Mutex
+	var order []int64
+	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, point string, _ *sql.Tx) error {
+		if point == "start" {
+			task, _ := runner.TaskFrom(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, task.ID)
+		}
+		return nil
+	})))
+	tx := begin(t, handle)
+	var last int64
+	for i, options := range [][]jobs.Option{{jobs.Lane("a")}, {jobs.Lane("a")}, {jobs.Lane("a")}, {jobs.After(3)}, {jobs.After(4)}} {
+		task, err := r.EnqueueTx(t.Context(), tx, ship.With(nil, options...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := jobs.Blocked
+		if i == 0 {
+			want = jobs.Pending
+		}
+		if last = task.ID; task.State != want {
+			t.Errorf("task %d is %s", task.ID, task.State)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	drain(t, r)
+	if task := get(t, r, last); task.State != jobs.Completed || !slices.Equal(order, []int64{1, 2, 3, 4, 5}) {
+		t.Errorf("the last is %s, after %v", task.State, order)
 	}
 }
