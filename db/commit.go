@@ -337,6 +337,7 @@ type tx struct {
 	used  uses     // what of the order of tasks is in use; see end.go
 	moved bool     // tasks that waited for others may start now
 	outer *sqlx.Tx // the caller's; nil: the writer's
+	names *names   // of the statements in the caller's, whose handle knows nothing of a prefix
 }
 
 func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
@@ -362,7 +363,7 @@ func (t *tx) exec(text string, args ...any) (int64, error) {
 
 func (t *tx) do(text string, args []any) (sql.Result, error) {
 	if t.outer != nil {
-		return t.outer.ExecContext(t.ctx, text, args...)
+		return t.outer.ExecContext(t.ctx, t.names.in(text), args...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {
@@ -383,7 +384,7 @@ func (t *tx) insert(text string, args ...any) (int64, error) {
 // scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.
 func (t *tx) scan(text string, args []any, dest ...any) error {
 	if t.outer != nil {
-		return t.outer.QueryRowxContext(t.ctx, text, args...).Scan(dest...)
+		return t.outer.QueryRowxContext(t.ctx, t.names.in(text), args...).Scan(dest...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {
@@ -395,7 +396,7 @@ func (t *tx) scan(text string, args []any, dest ...any) error {
 // list scans all rows of a query: a query inside open rows of the same connection would hang.
 func (t *tx) list(dest any, text string, args ...any) error {
 	if t.outer != nil {
-		return t.outer.SelectContext(t.ctx, dest, text, args...)
+		return t.outer.SelectContext(t.ctx, dest, t.names.in(text), args...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {

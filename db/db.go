@@ -20,6 +20,8 @@ type Options struct {
 	ReadOnly    bool          // refuse every write, and a schema that would have to be upgraded first
 	Normal      bool          // leave out every fsync of a commit: a power cut may undo the last writes, a crash of a program none
 	UnsafeFS    bool          // accept a network filesystem, on which locks cannot be trusted
+	Beside      bool          // the file may be of another program: our tables are beside its own, with a prefix
+	Prefix      string        // with Beside: that prefix. Defaults to the one in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for other processes' locks. Defaults to 5 s
 }
 
@@ -34,6 +36,7 @@ type DB struct {
 	read  *sqlx.DB // query_only, opened when first used
 	writer
 
+	names  *names       // with the prefix of our tables; nil: they have none
 	lastTx atomic.Value // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
 
 	watches sync.WaitGroup

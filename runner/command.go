@@ -34,8 +34,8 @@ func Commands(options CommandOptions) jobs.Handler {
 			if a == nil {
 				return nil, errors.New("commands are run by Work only")
 			}
-			c := command{attempt: a, task: task, output: newCapture(a, options.Tee)}
-			a.output.Store(c.output)
+			c := command{attempt: a, task: task, output: a.printed()}
+			c.output.tee = options.Tee
 			return c.run()
 		}}
 }

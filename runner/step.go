@@ -31,8 +31,8 @@ type steps struct {
 // ones may only come behind those that were done. Otherwise the error is jobs.ErrStep, and nothing was done. Steps are not nested and
 // not concurrent: one that comes while another is under way is jobs.ErrStep.
 //
-// T passes through JSON, at first, too: what does not survive that is lost at once. It may take up to jobs.MaxResult bytes, and there
-// may be up to jobs.MaxSteps steps in a task. An effect of do is repeated when its process dies after it and before the value is kept:
+// T passes through JSON, at first, too: what does not survive that is lost at once. It may take up to jobs.MaxResult bytes (more is
+// jobs.ErrStep, when do has been called), and there may be up to jobs.MaxSteps steps in a task. An effect of do is repeated when its process dies after it and before the value is kept:
 // at least once, as everywhere; where that matters, do should use a key of its own, such as the task's id and the step's name.
 // Each step is a commit of its own, on the disk when Step returns; so it costs what an Enqueue costs. It is
 // jobs.ErrLost when the task belongs to a newer generation.
@@ -50,7 +50,11 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 		if err != nil {
 			return nil, err
 		}
-		return jobs.MarshalResult(value)
+		text, err := jobs.MarshalResult(value)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the value of %q: %w", jobs.ErrStep, name, err)
+		}
+		return text, nil
 	})
 	if err == nil {
 		err = json.Unmarshal(text, &value)

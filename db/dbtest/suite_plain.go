@@ -74,7 +74,7 @@ var plains = group{
 			`(state, lease_expires_at, worker_id) VALUES ('running', 1, 'w')`, // max_attempts is unknown
 			`(state, finished_at, lease_expires_at) VALUES ('failed', 1, 1)`,
 		} {
-			if _, err := s.raw.ExecContext(s.Context(), `INSERT INTO tasks `+row); err == nil {
+			if _, err := s.raw.ExecContext(s.Context(), s.Text(`INSERT INTO tasks `+row)); err == nil {
 				s.Errorf("taken: %s", row)
 			}
 		}
@@ -89,7 +89,7 @@ var plains = group{
 			`(args) VALUES ('` + strings.Repeat("[", jobs.MaxDepth+1) + strings.Repeat("]", jobs.MaxDepth+1) + `')`,
 			`(args) VALUES ('"` + strings.Repeat("x", jobs.MaxArgs-1) + `"')`,
 		} {
-			if _, err := s.raw.ExecContext(s.Context(), `INSERT INTO tasks `+row); err == nil {
+			if _, err := s.raw.ExecContext(s.Context(), s.Text(`INSERT INTO tasks `+row)); err == nil {
 				s.Errorf("taken: %.80s", row)
 			}
 		}
