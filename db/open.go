@@ -58,32 +58,11 @@ func (d *DB) open(ctx context.Context) error {
 	if err := d.find(); err != nil {
 		return err
 	}
-	level := "synchronous(FULL)"
-	if d.options.Normal {
-		level = "synchronous(NORMAL)"
-	}
 	var err error
-	// The writer's connection never waits inside SQLite, whose back-off starves beside a busy process: begin tries again itself.
-	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)"}
-	if d.options.ReadOnly {
-		pragmas = append(pragmas, "query_only(1)")
-	}
-	if d.write, err = connect(d.path, "rw", 1, pragmas...); err != nil {
-		return err
-	}
 	if d.read, err = connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)"); err != nil {
 		return err
 	}
-	var have int
-	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
-		if d.conn == nil {
-			if d.conn, err = d.write.Connx(ctx); err != nil {
-				return explain(err, d.path)
-			}
-		}
-		have, err = version(ctx, d.conn, d.path)
-		return err
-	})
+	have, err := d.connectWriter(ctx)
 	switch {
 	case err != nil || have == SchemaVersion():
 		return err
@@ -93,7 +72,42 @@ func (d *DB) open(ctx context.Context) error {
 	case d.options.ReadOnly:
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
 	}
-	return d.initialise(ctx)
+	if err := d.initialise(ctx); err != nil {
+		return err
+	}
+	d.knowLog()
+	return nil
+}
+
+// connectWriter opens the writer's connection and returns the version of the schema. It never waits inside SQLite, whose back-off
+// starves beside a busy process: begin tries again itself.
+func (d *DB) connectWriter(ctx context.Context) (have int, err error) {
+	d.level = full
+	level := "synchronous(FULL)"
+	if d.options.Normal {
+		d.level = normal
+		level = "synchronous(NORMAL)"
+	}
+	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)"}
+	if d.options.ReadOnly {
+		pragmas = append(pragmas, "query_only(1)")
+	}
+	if d.write, err = connect(d.path, "rw", 1, pragmas...); err != nil {
+		return 0, err
+	}
+	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
+		if d.conn == nil {
+			if d.conn, err = d.write.Connx(ctx); err != nil {
+				return explain(err, d.path)
+			}
+		}
+		have, err = version(ctx, d.conn, d.path)
+		return err
+	})
+	if err == nil {
+		d.knowLog()
+	}
+	return have, err
 }
 
 // initialise turns an empty file into a database, or an old schema into the present one. One process at a time does it: the

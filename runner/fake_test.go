@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/jobs"
 )
 
@@ -20,6 +21,7 @@ import (
 type bubble struct {
 	*testing.T
 	*Runner
+	disk  *fault.Disk
 	began time.Time
 
 	mu   sync.Mutex
@@ -39,11 +41,13 @@ func fake(t *testing.T, options Options, do func(ctx context.Context, b *bubble,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		options.noWatch = true
-		r, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), options)
+		path := filepath.Join(t.TempDir(), "test.db")
+		disk := fault.Under(t, path)
+		r, err := Open(t.Context(), path, options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &bubble{T: t, Runner: r, began: time.Now()}
+		b := &bubble{T: t, Runner: r, disk: disk, began: time.Now()}
 		r.Register(work.Handler(func(ctx context.Context, in string) (string, error) {
 			task, _ := TaskFrom(ctx)
 			b.mu.Lock()
