@@ -407,6 +407,13 @@ type jsonBackup struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// jsonFence is what fence answers.
+type jsonFence struct {
+	TaskID       int64 `json:"task_id"`
+	GenerationID int64 `json:"generation_id"`
+	Owns         bool  `json:"owns"`
+}
+
 // jsonCheck is what a check of doctor found.
 type jsonCheck struct {
 	Check   string  `json:"check"`

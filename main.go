@@ -62,6 +62,7 @@ func commands(a *app) []*cli.Command {
 		limitCommand(a),
 		doctorCommand(a),
 		backupCommand(a),
+		fenceCommand(a),
 		completionCommand(a),
 		selftestCommand(a),
 		completeCommand(a),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -45,7 +46,13 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
 			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed,
-			"window": checkWindow, "usego": useGo, "order": checkOrder},
+			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "remount": remount},
+		Condition: func(cond string) (bool, error) {
+			if cond == "mount" {
+				return mayMount(), nil
+			}
+			return false, fmt.Errorf("no condition %q", cond)
+		},
 	})
 }
 

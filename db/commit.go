@@ -107,16 +107,13 @@ type writer struct {
 	conn      *sqlx.Conn
 	stmts     map[string]*sqlx.Stmt
 	level     level
+	broken    bool      // the last write met damage: the connection is opened anew before the next one
 	busySince time.Time // start of the present stretch of writing
 	lastEnd   time.Time
 }
 
 func (w *writer) start(d *DB) {
 	w.db = d
-	w.level = full
-	if d.options.Normal {
-		w.level = normal
-	}
 	w.stmts = map[string]*sqlx.Stmt{}
 	w.idle.L = &w.mu
 }
@@ -131,10 +128,19 @@ func (w *writer) stop() {
 		w.idle.Wait()
 	}
 	w.mu.Unlock()
+	w.letGo()
+}
+
+// letGo closes the connection.
+func (w *writer) letGo() {
 	for _, stmt := range w.stmts {
 		stmt.Close()
 	}
-	w.conn.Close()
+	clear(w.stmts)
+	if w.conn != nil {
+		w.conn.Close()
+		w.conn = nil
+	}
 }
 
 // update runs a write as a member of a group and returns when it is committed. It returns the member's own error, ErrBusy when
@@ -272,8 +278,20 @@ type memberError struct{ err error }
 
 func (e *memberError) Error() string { return e.err.Error() }
 
-func (w *writer) transaction(group []*request) error {
+// Unwrap lets the code of the driver be seen.
+func (e *memberError) Unwrap() error { return e.err }
+
+func (w *writer) transaction(group []*request) (err error) {
 	ctx := context.Background()
+	if w.broken {
+		if err := w.reopen(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.db.Replaced(); err != nil {
+		return err
+	}
+	defer func() { w.broken = isDamage(err) }()
 	to := normal
 	for _, r := range group {
 		to = max(to, r.level)
@@ -281,7 +299,7 @@ func (w *writer) transaction(group []*request) error {
 	if err := w.setLevel(ctx, to); err != nil {
 		return explain(err, w.db.path)
 	}
-	t := &tx{w: w, ctx: ctx}
+	t := &tx{w: w, ctx: ctx, path: w.db.path}
 	if err := w.db.patiently(func() error { _, err := t.exec(begin); return err }); err != nil {
 		return explain(err, w.db.path)
 	}
@@ -295,6 +313,28 @@ func (w *writer) transaction(group []*request) error {
 		w.rollback(t)
 		return explain(err, w.db.path)
 	}
+	return nil
+}
+
+// reopen opens the connection anew: what the system could not read or write once may be fine for a new descriptor.
+func (w *writer) reopen(ctx context.Context) error {
+	d := w.db
+	if err := d.Replaced(); err != nil {
+		return err
+	}
+	w.letGo()
+	d.log.Store(nil) // it goes with the last connection, and comes with the next
+	if err := d.write.Close(); err != nil {
+		return explain(err, d.path)
+	}
+	have, _, err := d.connectWriter(ctx)
+	if err != nil {
+		return err
+	}
+	if have != SchemaVersion() {
+		return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
+	}
+	w.broken = false
 	return nil
 }
 
@@ -338,6 +378,8 @@ type tx struct {
 	moved bool     // tasks that waited for others may start now
 	outer *sqlx.Tx // the caller's; nil: the writer's
 	names *names   // of the statements in the caller's, whose handle knows nothing of a prefix
+	path  string   // of the database
+	space room     // on its disk
 }
 
 func (t *tx) stmt(text string) (*sqlx.Stmt, error) {

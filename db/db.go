@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-
-	"example.com/runner/jobs"
 )
 
 // Options of Open. The zero Options opens a file that exists, for reading and writing.
@@ -29,6 +27,7 @@ type Options struct {
 type DB struct {
 	path    string
 	id      fileID
+	log     atomic.Pointer[fileID] // of the write-ahead log; nil: there is none
 	options Options
 	created bool
 
@@ -103,16 +102,6 @@ func (d *DB) closePools() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Replaced returns an error of kind ErrReplaced when the path no longer leads to the file that was opened.
-func (d *DB) Replaced() error {
-	info, err := os.Stat(d.path)
-	if err == nil && identify(info) == d.id {
-		return nil
-	}
-	return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced or removed: " + d.path,
-		Why: []string{"it is no longer the file that was opened"}, Err: err}
 }
 
 // Size returns the bytes of the file and of its write-ahead log.

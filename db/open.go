@@ -62,13 +62,16 @@ func (d *DB) open(ctx context.Context) error {
 	if err := d.find(); err != nil {
 		return err
 	}
-	have, prefix, err := d.look(ctx)
+	have, prefix, err := d.connectWriter(ctx)
 	if err == nil && prefix != "" { // from now on with it
 		d.conn.Close()
 		if err = d.closePools(); err == nil {
 			d.conn, d.names = nil, &names{prefix: prefix}
-			have, _, err = d.look(ctx)
+			have, _, err = d.connectWriter(ctx)
 		}
+	}
+	if err == nil {
+		d.read, err = d.names.connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
 	}
 	switch {
 	case err != nil || have == SchemaVersion():
@@ -81,24 +84,27 @@ func (d *DB) open(ctx context.Context) error {
 	case d.options.ReadOnly:
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
 	}
-	return d.initialise(ctx)
+	if err := d.initialise(ctx); err != nil {
+		return err
+	}
+	d.knowLog()
+	return nil
 }
 
-// look connects, and returns the version of the schema, and the prefix of its names.
-func (d *DB) look(ctx context.Context) (have int, prefix string, err error) {
+// connectWriter opens the writer's connection and returns the version of the schema, and the prefix of its names. It never waits inside SQLite, whose back-off
+// starves beside a busy process: begin tries again itself.
+func (d *DB) connectWriter(ctx context.Context) (have int, prefix string, err error) {
+	d.level = full
 	level := "synchronous(FULL)"
 	if d.options.Normal {
+		d.level = normal
 		level = "synchronous(NORMAL)"
 	}
-	// The writer's connection never waits inside SQLite, whose back-off starves beside a busy process: begin tries again itself.
 	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)"}
 	if d.options.ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
 	}
 	if d.write, err = d.names.connect(d.path, "rw", 1, pragmas...); err != nil {
-		return 0, "", err
-	}
-	if d.read, err = d.names.connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)"); err != nil {
 		return 0, "", err
 	}
 	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
@@ -110,6 +116,9 @@ func (d *DB) look(ctx context.Context) (have int, prefix string, err error) {
 		have, prefix, err = d.version(ctx)
 		return err
 	})
+	if err == nil {
+		d.knowLog()
+	}
 	return have, prefix, err
 }
 
