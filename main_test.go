@@ -39,13 +39,20 @@ func TestScript(t *testing.T) {
 			env.Setenv("HOME", home)
 			env.Setenv("RUNNER_DB", filepath.Join(env.WorkDir, "runner.db"))
 			env.Setenv("USER", "ann")
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of go test -race lingers for a second
+			env.Setenv("NODE_PATH", os.Getenv("NODE_PATH")) // where its modules are installed, if they are
+			env.Setenv("GORACE", "atexit_sleep_ms=0")       // or each process of go test -race lingers for a second
 			env.Setenv("TZ", "Europe/Berlin")
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
 			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed,
-			"window": checkWindow, "usego": useGo, "order": checkOrder},
+			"window": checkWindow, "usego": useGo, "order": checkOrder, "block": writeBlock},
+		Condition: func(name string) (bool, error) {
+			if name != "node-sqlite" {
+				return false, errors.New("unknown")
+			}
+			return exec.Command("node", "-e", "require('better-sqlite3')").Run() == nil, nil
+		},
 	})
 }
 
