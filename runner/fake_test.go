@@ -38,7 +38,7 @@ var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3), jobs.R
 func fake(t *testing.T, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		options.noWatch = true
+		options.Alone = true
 		r, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), options)
 		if err != nil {
 			t.Fatal(err)
