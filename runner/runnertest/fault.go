@@ -67,7 +67,7 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	var list []db.ClaimJob
 	for _, job := range r.Jobs() {
 		list = append(list, db.ClaimJob{Job: job, MaxAttempts: jobs.FuncAttempts})
