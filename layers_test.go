@@ -31,6 +31,8 @@ var layers = []layer{
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
 	{path: "runner", ours: []string{"db", "jobs", "internal/process"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
+	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
+		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/torture", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite"}}, // the judge does not use what it judges
 	{path: "", ours: []string{"runner", "jobs", "internal/torture"}, // not db: the command line is the library's first user
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",

@@ -21,6 +21,7 @@ type Options struct {
 	Beside      bool          // the file may be of another program: our tables are beside its own, with a prefix
 	Prefix      string        // with Beside: that prefix. Defaults to the one in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for other processes' locks. Defaults to 5 s
+	Driver      string        // of database/sql, for the connection that writes: it wraps the one of modernc.org/sqlite. Defaults to that
 }
 
 // DB is an open database. It is safe for use by many goroutines.

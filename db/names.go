@@ -166,11 +166,11 @@ func (c *namedConn) QueryContext(ctx context.Context, text string, args []driver
 }
 
 // pool opens a pool whose statements get the prefix, if there is one.
-func (n *names) pool(dsn string) (*sqlx.DB, error) {
-	pool, err := sqlx.Open("sqlite", dsn)
+func (n *names) pool(name, dsn string) (*sqlx.DB, error) {
+	pool, err := sqlx.Open(name, dsn)
 	if err != nil || n == nil {
 		return pool, err
 	}
-	named := sqlx.NewDb(sql.OpenDB(&connector{pool.Driver(), dsn, n}), "sqlite")
+	named := sqlx.NewDb(sql.OpenDB(&connector{pool.Driver(), dsn, n}), driverName)
 	return named, pool.Close()
 }

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -47,7 +48,13 @@ func connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
 }
 
 func (n *names) connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	pool, err := n.pool(dsn(path, mode, pragmas...))
+	return n.connectBy(driverName, path, mode, most, pragmas...)
+}
+
+const driverName = "sqlite"
+
+func (n *names) connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	pool, err := n.pool(name, dsn(path, mode, pragmas...))
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +111,7 @@ func (d *DB) connectWriter(ctx context.Context) (have int, prefix string, err er
 	if d.options.ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
 	}
-	if d.write, err = d.names.connect(d.path, "rw", 1, pragmas...); err != nil {
+	if d.write, err = d.names.connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
 		return 0, "", err
 	}
 	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked

@@ -62,6 +62,9 @@ func (c *command) run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := jobs.CheckCommand(&c.task); err != nil {
+		return nil, err
+	}
 	environ, err := c.environ()
 	if err != nil {
 		return nil, startError(cannotExecute, "env_file: %v", err)

@@ -51,7 +51,7 @@ func fakeOnDisk(t *testing.T, options Options, do func(ctx context.Context, b *b
 func fakeOn(t *testing.T, under func(testing.TB, string) *fault.Disk, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		options.noWatch = true
+		options.Alone = true
 		path := filepath.Join(t.TempDir(), "test.db")
 		b := &bubble{T: t, began: time.Now()}
 		if under != nil {

@@ -81,7 +81,14 @@ type Options struct {
 	// their parents, and lets commands read nothing of it. Defaults to false: Work leaves the process as it is. Linux only.
 	OwnProcess bool
 
-	noWatch bool // tests with fake time: a goroutine that waits for the system would stop the clock
+	// Alone says that no other process writes the file while it is open, so that nothing watches it: tasks that others enqueue are found
+	// late. Programs on fake time need it, since a goroutine that waits for the system would stop their clock. Defaults to false.
+	Alone bool
+	// Inline makes Enqueue, Add and EnqueueAll run what is due before they return, unless Work runs it: for tests. EnqueueTx cannot, before
+	// its commit. Defaults to false.
+	Inline bool
+	// Driver is the name of a database/sql driver for the connection that writes; it must wrap the one of modernc.org/sqlite. Defaults to that.
+	Driver string
 }
 
 // QueueMax is a queue to serve, and at most how many of its tasks at once; Max 0: as many as there are slots.
@@ -176,13 +183,13 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Try: "at least 5s"}
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal,
-		Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout})
+		Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout, Driver: options.Driver})
 	if err != nil {
 		return nil, err
 	}
 	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, user: sync.OnceValue(userName)}
 	r.wake.watch = func(ctx context.Context) (<-chan struct{}, error) {
-		if options.noWatch {
+		if options.Alone {
 			return nil, nil
 		}
 		return store.Watch(ctx)

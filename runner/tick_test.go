@@ -37,7 +37,7 @@ func inBubble(t *testing.T, test func(c *clockwork)) {
 func (c *clockwork) open() {
 	c.Helper()
 	var err error
-	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: Normal, noWatch: true, Keep: -1, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: Normal, Alone: true, Keep: -1, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		c.Fatal(err)
 	}
 	c.r.Register(jobs.Handler{Job: "note", MaxAttempts: 1, Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
