@@ -140,25 +140,11 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		}
 	}
 	if !t.State.Finished() {
-		ahead, err := r.Ahead(ctx, t)
+		around, err := readSurroundings(ctx, r, t)
 		if err != nil {
 			return s, err
 		}
-		workers, err := r.Workers(ctx)
-		if err != nil {
-			return s, err
-		}
-		held, err := readGates(ctx, r)
-		if err != nil {
-			return s, err
-		}
-		holder := int64(0)
-		if t.State == jobs.Blocked && t.Lane != "" {
-			if holder, err = r.LaneHolder(ctx, t.Lane); err != nil {
-				return s, err
-			}
-		}
-		s.why = why(t, ahead, holder, held, workers, now)
+		s.why = around.why(t, now)
 	}
 	return s, nil
 }

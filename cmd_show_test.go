@@ -23,7 +23,7 @@ func sampleSheet() sheet {
 		return jobs.Attempt{TaskID: t.ID, Attempt: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
 			Counted: true, StartedAt: noon.Add(-started), Duration: lasted, OutputBytes: 118}
 	}
-	return sheet{task: t, now: noon, why: why(t, 0, 0, gates{}, nil, noon), tail: []string{"curl: (22) The requested URL returned error: 503"},
+	return sheet{task: t, now: noon, why: (surroundings{}).why(t, noon), tail: []string{"curl: (22) The requested URL returned error: 503"},
 		attempts: []jobs.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
 }
 

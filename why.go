@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,10 +11,41 @@ import (
 	"example.com/runner/runner"
 )
 
+// surroundings are what decides when a task starts, besides itself.
+type surroundings struct {
+	ahead   int   // tasks of its queue that start before it
+	holder  int64 // who has its lane; 0: nobody
+	held    gates
+	workers []runner.WorkerInfo // that gave a sign of life lately
+	run     time.Duration       // how long half of the tasks of its queue took at most, lately; 0: not known
+}
+
+func readSurroundings(ctx context.Context, r *runner.Runner, t jobs.Task) (s surroundings, err error) {
+	if s.ahead, err = r.Ahead(ctx, t); err != nil {
+		return s, err
+	}
+	if s.workers, err = r.Workers(ctx); err != nil {
+		return s, err
+	}
+	if s.held, err = readGates(ctx, r); err != nil {
+		return s, err
+	}
+	if t.State == jobs.Blocked && t.Lane != "" {
+		if s.holder, err = r.LaneHolder(ctx, t.Lane); err != nil {
+			return s, err
+		}
+	}
+	if t.State == jobs.Pending {
+		var f runner.Figures
+		f, err = r.Figures(ctx, t.Queue)
+		s.run = f.RunP50
+	}
+	return s, err
+}
+
 // why says in one sentence what an unfinished task waits for, or where it runs (cli.md 5.6); it is empty for a finished one.
-// ahead is how many tasks of its queue start before it, holder who has its lane (0: nobody); workers are those that gave a sign of life
-// lately.
-func why(t jobs.Task, ahead int, holder int64, g gates, workers []runner.WorkerInfo, now time.Time) string {
+func (s surroundings) why(t jobs.Task, now time.Time) string {
+	workers := s.workers
 	switch {
 	case t.State.Finished():
 		return ""
@@ -25,10 +57,10 @@ func why(t jobs.Task, ahead int, holder int64, g gates, workers []runner.WorkerI
 		return "runs at " + clock(t.RunAt, now)
 	}
 	if t.State == jobs.Blocked {
-		return blockedBecause(t, holder, g, now)
+		return blockedBecause(t, s.holder, s.held, now)
 	}
-	if pause, ok := g.pauses.Of(t.Queue); ok {
-		return pausedBecause(t.Queue, pause, g.pauses, now)
+	if pause, ok := s.held.pauses.Of(t.Queue); ok {
+		return pausedBecause(t.Queue, pause, s.held.pauses, now)
 	}
 	var draining []string
 	ready := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool {
@@ -52,11 +84,24 @@ func why(t jobs.Task, ahead int, holder int64, g gates, workers []runner.WorkerI
 	if len(able) == 0 {
 		return "no worker has job " + t.Job
 	}
-	if l := g.limit(t); l != nil {
+	if l := s.held.limit(t); l != nil {
 		return limitedBecause(l, now)
 	}
 	busy, slots := busySlots(able)
-	return fmt.Sprintf("behind %s, %d/%d slots busy", plural(ahead, "task"), busy, slots)
+	return fmt.Sprintf("behind %s, %d/%d slots busy", plural(s.ahead, "task"), busy, slots) + s.estimate(busy, slots)
+}
+
+// estimate says how long it may take until a task starts for which no slot is free: if the tasks before it take as long as those of the
+// last hour, and all slots are for its queue. Less than a minute says nothing that the number of tasks does not.
+func (s surroundings) estimate(busy, slots int) string {
+	if busy < slots || slots == 0 {
+		return ""
+	}
+	wait := s.run * time.Duration(s.ahead+1) / time.Duration(slots)
+	if wait < time.Minute {
+		return ""
+	}
+	return ", about " + age(wait)
 }
 
 // pausedBecause says since when a queue is paused, by whom and why.
