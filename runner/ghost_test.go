@@ -16,7 +16,15 @@ func (b *bubble) raw(statements ...string) {
 	}
 	defer raw.Close()
 	for _, text := range statements {
-		if _, err := raw.Exec(text); err != nil {
+		_, err := raw.Exec(text)
+		for range 1000 { // the Work may hold the lock; SQLite's own waiting would be in real time
+			if err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+			_, err = raw.Exec(text)
+		}
+		if err != nil {
 			b.Errorf("%s: %v", text, err)
 		}
 	}

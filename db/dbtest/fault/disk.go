@@ -71,7 +71,7 @@ var (
 	disks   = map[string]*Disk{}
 )
 
-// Under makes a disk under the database at path, which is not open, for as long as the test runs.
+// Under puts a disk under the database at path, which is not open, for as long as the test runs. It takes the place of an earlier one.
 func Under(t testing.TB, path string) *Disk {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
@@ -92,8 +92,10 @@ func Under(t testing.TB, path string) *Disk {
 	t.Cleanup(func() {
 		d.Decide(nil)
 		disksMu.Lock()
-		delete(disks, path)
-		disksMu.Unlock()
+		defer disksMu.Unlock()
+		if disks[path] == d {
+			delete(disks, path)
+		}
 	})
 	return d
 }
