@@ -12,6 +12,15 @@ import (
 // block is a code block of a page: its first word says what it is.
 type block struct{ at, lang, text string }
 
+// file is the name of the file that a block of Go says it is; empty: it says none.
+func (b block) file() string {
+	first, _, _ := strings.Cut(b.text, "\n")
+	if name, ok := strings.CutPrefix(first, "// "); ok && b.lang == "go" && strings.HasSuffix(name, ".go") {
+		return name
+	}
+	return ""
+}
+
 func readBlocks(page string) ([]block, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -27,7 +27,8 @@ const (
 //	        HOME, on an 80-column terminal, bin in PATH.
 //	output  what the block above has printed. … stands for anything on a line, a time or a duration for any other
 //	sql     is a query that finds something in the database of its page
-//	go      is a whole program, in a module of its own
+//	go      is a whole program, in a module of its own; or, if it begins with a comment like "// main.go", that file of ~/app, which its
+//	        page's sh blocks build
 //	shell   python js   need programs that go test does not ask for: scripts run them, by the command block
 //	text    is a picture
 func TestDocs(t *testing.T) {
@@ -48,6 +49,11 @@ func TestDocs(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(database), 0o700); err != nil {
 			t.Fatal(err)
 		}
+		for _, b := range blocks {
+			if name := b.file(); name != "" {
+				writeFile(t, filepath.Join(home, "app", name), b.text)
+			}
+		}
 		runShell(t, page, blocks, checkout, append(environ, "HOME="+home, "RUNNER_DB="+database))
 		for _, b := range blocks {
 			switch b.lang {
@@ -57,7 +63,11 @@ func TestDocs(t *testing.T) {
 					t.Errorf("%s: no script in testdata/script runs it", b.at)
 				}
 			case "go":
-				vetProgram(t, b)
+				if b.file() == "" {
+					vetProgram(t, b)
+				} else if !slices.ContainsFunc(blocks, func(sh block) bool { return sh.lang == "sh" && strings.Contains(sh.text, "go vet . && go test .") }) {
+					t.Errorf("%s: nothing builds it", b.at)
+				}
 			case "sql":
 				runQuery(t, b, database)
 			default:
@@ -181,6 +191,15 @@ func runQuery(t *testing.T, b block, database string) {
 	defer rows.Close()
 	if !rows.Next() {
 		t.Errorf("%s: finds nothing (%v)", b.at, rows.Err())
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

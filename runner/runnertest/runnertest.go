@@ -63,7 +63,9 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	kits.Store(r, k)
 	r.Use(func(ctx context.Context, task jobs.Task, next runner.Next) (json.RawMessage, error) {
 		k.start(task.ID)
+		meet()
 		defer func() {
+			meet()
 			if p := recover(); p != nil {
 				t.Errorf("runnertest: task %d (%s) panics: %v\n%s", task.ID, task.Job, p, debug.Stack())
 				panic(p)
@@ -105,9 +107,20 @@ func Advance(t testing.TB, d time.Duration) {
 		}
 	}()
 	synctest.Wait()
+	meet()
 	time.Sleep(d)
 	synctest.Wait()
+	meet()
 }
+
+// meet makes what a test has done before an Advance happen before what functions do after it, and the other way round, as the race
+// detector sees it: so that a test may use a variable without a lock that its functions use while time passes.
+func meet() {
+	meeting.Lock()
+	defer meeting.Unlock()
+}
+
+var meeting sync.Mutex
 
 // Drain runs what is due, and what becomes due meanwhile, and returns the tasks that it ran as they are now: one for each attempt, in the
 // order in which they began. Tasks that are due later, such as those that wait for their next attempt, are left.
