@@ -37,7 +37,7 @@ torture: build ## half an hour of it; TORTURE=8h for a release
 	bin/runner selftest --for $(TORTURE) --json
 
 mutants: ## each known bug is put in, and must be found
-	$(GO) test -tags mutants -run 'TestMutants$$' -timeout 60m -v ./internal/torture | grep -E '^(found|FAIL|ok|---|    )'
+	$(GO) test -tags mutants -run 'TestMutants$$' -parallel 2 -timeout 60m -v ./internal/torture | grep -E '^(found|FAIL|ok|---|    )'
 
 soak: ## schedules, lanes, limits and retention for minutes: no tick missed or doubled, the size of the database flat
 	$(GO) test -tags soak -run '^TestSoak$$' -v -timeout 0 . -soak $(SOAKTIME)

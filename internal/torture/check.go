@@ -27,6 +27,8 @@ type evidence struct {
 // span is a stretch of time.
 type span struct{ from, to int64 }
 
+const lockPatience = 3 * time.Minute // before a lock file counts as forgotten
+
 const mostOfAKind = 20 // violations that are reported of one invariant
 
 func (r *run) check(ctx context.Context) error {
@@ -88,8 +90,9 @@ func (r *run) leftovers(e *evidence) {
 		}
 	}
 	locks, _ := filepath.Glob(r.database() + ".d/*.lock")
-	for _, lock := range locks {
-		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); ids[id] {
+	for _, lock := range locks { // a reaper may have been killed before it removed one: the next to start does, after a minute
+		info, err := os.Stat(lock)
+		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); ids[id] && err == nil && time.Since(info.ModTime()) > lockPatience {
 			r.report.find("I10", 0, "lock file of worker %s, which has ended", id)
 		}
 	}

@@ -7,6 +7,8 @@
 package torture
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +150,9 @@ func (r *run) commits(ctx context.Context) error {
 		for began := time.Now(); r.notes.count(before, opAck) < 3; time.Sleep(time.Millisecond) {
 			if time.Since(began) > 30*time.Second || ctx.Err() != nil {
 				p.kill()
-				return fmt.Errorf("no enqueue was acknowledged: %w", errors.Join(p.wait(), ctx.Err()))
+				_ = p.wait()
+				talk, _ := os.ReadFile(p.log.Name())
+				return fmt.Errorf("no enqueue was acknowledged: %w", cmp.Or(ctx.Err(), errors.New(string(bytes.TrimSpace(talk)))))
 			}
 		}
 		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
