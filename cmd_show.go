@@ -129,22 +129,8 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 			return s, err
 		}
 	}
-	if !t.State.Finished() {
-		ahead, err := r.Ahead(ctx, t)
-		if err != nil {
-			return s, err
-		}
-		workers, err := r.Workers(ctx)
-		if err != nil {
-			return s, err
-		}
-		pauses, err := r.Pauses(ctx)
-		if err != nil {
-			return s, err
-		}
-		s.why = why(t, ahead, pauses, workers, now)
-	}
-	return s, nil
+	s.why, err = r.Why(ctx, t)
+	return s, err
 }
 
 // lastEnded is the last attempt that has ended; nil: there is none.

@@ -124,7 +124,7 @@ type standing struct {
 	pauses      runner.Pauses
 	workers     []runner.WorkerInfo
 	schedules   []jobs.Schedule
-	problems    []jsonProblem
+	problems    []runner.Problem
 	now         time.Time
 	alive       int // workers that are not lost
 	busy, slots int // of those
@@ -155,17 +155,17 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if s.schedules, err = r.Schedules(ctx); err != nil {
 		return s, err
 	}
-	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return workerState(w, now) == workerLost })
+	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return runner.WorkerState(w, now) == runner.WorkerLost })
 	s.alive = len(alive)
-	s.busy, s.slots = busySlots(alive)
-	s.problems = problems(s.queues, s.pauses, s.workers, s.schedules, now)
+	s.busy, s.slots = runner.BusySlots(alive)
+	s.problems = runner.Problems(s.queues, s.pauses, s.workers, s.schedules, now)
 	return s, nil
 }
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
 	status := jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
-		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: s.problems}
+		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: []jsonProblem{}}
 	for _, w := range s.workers {
 		status.Workers = append(status.Workers, workerRecord(w, s.now))
 	}
@@ -175,6 +175,9 @@ func (s *standing) record() jsonStatus {
 			continue
 		}
 		status.Queues = append(status.Queues, queueRecord(q, s.now))
+	}
+	for _, problem := range s.problems {
+		status.Problems = append(status.Problems, jsonProblem{problem.Code, problem.Message, problem.Try})
 	}
 	for _, schedule := range s.schedules {
 		status.Schedules = append(status.Schedules, scheduleRecord(schedule, false))
@@ -350,8 +353,8 @@ func (s *standing) workerTable(width int) table {
 			}
 			queues = strings.Join(names, ",")
 		}
-		state := workerState(w, s.now)
-		if state == workerReady {
+		state := runner.WorkerState(w, s.now)
+		if state == runner.WorkerReady {
 			state = ""
 		}
 		t.rows = append(t.rows, []string{cut(safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),
@@ -364,7 +367,7 @@ func (s *standing) workerTable(width int) table {
 func nameWidth(width int) int { return max(width/3, 8) }
 
 // problemLines shows a problem and the command to type: on one line if they fit, else below each other.
-func problemLines(problem jsonProblem, to stream) string {
+func problemLines(problem runner.Problem, to stream) string {
 	mark := to.paint(yellow, "!")
 	message, try := safe(problem.Message), safe(problem.Try)
 	if blanks := to.width - cells("! "+message+try); blanks >= 3 {

@@ -28,9 +28,10 @@ var layers = []layer{
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/dbtest", ours: []string{"db", "jobs"}},
-	{path: "runner", ours: []string{"db", "jobs", "internal/process"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
+	{path: "internal/words"},
+	{path: "runner", ours: []string{"db", "jobs", "internal/process", "internal/words"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
 		not: []string{"os/signal", "flag", "database/sql", "os.Exit(", "fmt.Print"}}, // those belong to the program
-	{path: "", ours: []string{"runner", "jobs"}, // not db: the command line is the library's first user
+	{path: "", ours: []string{"runner", "internal/words", "jobs"}, // not db: the command line is the library's first user
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
 			"al.essio.dev/pkg/shellescape", "github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},

@@ -108,5 +108,23 @@ func (r *Runner) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	return slices.DeleteFunc(workers, func(w WorkerInfo) bool { return at.Sub(w.BeatAt) > seenWithin*w.Lease }), err
 }
 
+// The states of workers.
+const (
+	WorkerReady    = "ready"
+	WorkerDraining = "draining"
+	WorkerLost     = "lost" // its last sign of life is longer ago than its lease
+)
+
+// WorkerState says how a worker stands.
+func WorkerState(w WorkerInfo, now time.Time) string {
+	switch {
+	case now.Sub(w.BeatAt) > w.Lease:
+		return WorkerLost
+	case w.Draining:
+		return WorkerDraining
+	}
+	return WorkerReady
+}
+
 // Size returns the bytes of the database file and of its write-ahead log.
 func (r *Runner) Size() (file, wal int64) { return r.store.Size() }

@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"cmp"
@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/words"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
-// note says in a word or two what is special about a task: the column NOTE of lists.
-func note(t jobs.Task, pauses runner.Pauses, now time.Time) string {
+// Note says in a word or two what is special about a task: the column NOTE of lists.
+func Note(t jobs.Task, pauses Pauses, now time.Time) string {
 	if _, paused := pauses.Of(t.Queue); paused && t.State == jobs.Pending {
 		return "paused"
 	}
@@ -21,7 +21,7 @@ func note(t jobs.Task, pauses runner.Pauses, now time.Time) string {
 		if !t.RunAt.After(now) {
 			return "due" // no worker has looked yet
 		}
-		return "in " + age(soon(t.RunAt.Sub(now)))
+		return "in " + words.Age(soon(t.RunAt.Sub(now)))
 	case jobs.Running:
 		if !t.CancelRequestedAt.IsZero() {
 			return "stopping"
@@ -40,11 +40,11 @@ func note(t jobs.Task, pauses runner.Pauses, now time.Time) string {
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)
 	}
-	return ending(t.Reason, t.ExitCode, t.Signal)
+	return Ending(t.Reason, t.ExitCode, t.Signal)
 }
 
-// ending says in a word or two how an attempt ended otherwise than well: exit 22, signal 9, not found, timeout.
-func ending(reason jobs.Reason, exitCode *int, signal int) string {
+// Ending says in a word or two how an attempt ended otherwise than well: exit 22, signal 9, not found, timeout.
+func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	switch {
 	case reason == jobs.ReasonExit && exitCode != nil:
 		return fmt.Sprintf("exit %d", *exitCode)

@@ -1,28 +1,29 @@
-package main
+package runner
 
 import (
 	"testing"
 	"time"
 
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
+
+var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 
 func TestWhyATaskWaits(t *testing.T) {
 	setZone(t)
-	worker := func(name string, seen time.Duration, more func(*runner.WorkerInfo)) runner.WorkerInfo {
-		w := runner.WorkerInfo{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon.Add(-seen)}
+	worker := func(name string, seen time.Duration, more func(*WorkerInfo)) WorkerInfo {
+		w := WorkerInfo{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon.Add(-seen)}
 		if more != nil {
 			more(&w)
 		}
 		return w
 	}
 	idle := worker("web1:811", time.Second, nil)
-	busy := worker("web2:99", time.Second, func(w *runner.WorkerInfo) { w.Running = []int64{1, 2, 3, 4} })
+	busy := worker("web2:99", time.Second, func(w *WorkerInfo) { w.Running = []int64{1, 2, 3, 4} })
 	lost := worker("web3:5", 90*time.Second, nil)
-	draining := worker("web4:7", time.Second, func(w *runner.WorkerInfo) { w.Draining = true })
-	mail := worker("web5:8", time.Second, func(w *runner.WorkerInfo) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
-	sender := worker("app", time.Second, func(w *runner.WorkerInfo) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
+	draining := worker("web4:7", time.Second, func(w *WorkerInfo) { w.Draining = true })
+	mail := worker("web5:8", time.Second, func(w *WorkerInfo) { w.Queues = []QueueMax{{Queue: "mail"}} })
+	sender := worker("app", time.Second, func(w *WorkerInfo) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
 
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
 	email := pending
@@ -43,7 +44,7 @@ func TestWhyATaskWaits(t *testing.T) {
 	for _, test := range []struct {
 		task    jobs.Task
 		ahead   int
-		workers []runner.WorkerInfo
+		workers []WorkerInfo
 		want    string
 	}{
 		{jobs.Task{State: jobs.Completed}, 0, nil, ""},
@@ -53,17 +54,17 @@ func TestWhyATaskWaits(t *testing.T) {
 		{retrying, 0, nil, "waits for its next attempt at 14:12:03 (backoff 48s)"},
 		{quick, 0, nil, "waits for its next attempt at 14:11:15 (backoff 300ms)"},
 		{pending, 3, nil, "no worker runs"},
-		{pending, 3, []runner.WorkerInfo{lost}, "no worker runs"},
-		{pending, 3, []runner.WorkerInfo{lost, draining}, "no worker runs (web4:7: draining)"},
-		{pending, 3, []runner.WorkerInfo{mail}, "no worker serves queue media"},
-		{email, 3, []runner.WorkerInfo{mail, idle}, "no worker has job email.send"},
-		{pending, 41, []runner.WorkerInfo{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy"},
-		{pending, 1, []runner.WorkerInfo{busy, idle}, "behind 1 task, 4/8 slots busy"},
-		{email, 1203, []runner.WorkerInfo{busy, sender}, "behind 1,203 tasks, 0/2 slots busy"},
-		{running, 0, []runner.WorkerInfo{idle}, "running on web1:811 for 11s"},
-		{stopping, 0, []runner.WorkerInfo{idle}, "running on web1:811 for 11s, asked to stop 3s ago"},
-		{orphan, 0, []runner.WorkerInfo{lost}, "web3:5 is gone, and no worker runs that could take over"},
-		{orphan, 0, []runner.WorkerInfo{idle}, "web3:5 is gone; another worker will take over"},
+		{pending, 3, []WorkerInfo{lost}, "no worker runs"},
+		{pending, 3, []WorkerInfo{lost, draining}, "no worker runs (web4:7: draining)"},
+		{pending, 3, []WorkerInfo{mail}, "no worker serves queue media"},
+		{email, 3, []WorkerInfo{mail, idle}, "no worker has job email.send"},
+		{pending, 41, []WorkerInfo{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy"},
+		{pending, 1, []WorkerInfo{busy, idle}, "behind 1 task, 4/8 slots busy"},
+		{email, 1203, []WorkerInfo{busy, sender}, "behind 1,203 tasks, 0/2 slots busy"},
+		{running, 0, []WorkerInfo{idle}, "running on web1:811 for 11s"},
+		{stopping, 0, []WorkerInfo{idle}, "running on web1:811 for 11s, asked to stop 3s ago"},
+		{orphan, 0, []WorkerInfo{lost}, "web3:5 is gone, and no worker runs that could take over"},
+		{orphan, 0, []WorkerInfo{idle}, "web3:5 is gone; another worker will take over"},
 	} {
 		if got := why(test.task, test.ahead, nil, test.workers, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
@@ -88,17 +89,17 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
 	scheduled := pending
 	scheduled.State, scheduled.RunAt = jobs.Scheduled, noon.Add(time.Hour)
-	own := runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann", Reason: "disk is full"}
+	own := Pause{At: noon.Add(-20 * time.Minute), By: "ann", Reason: "disk is full"}
 	for _, test := range []struct {
 		task   jobs.Task
-		pauses runner.Pauses
+		pauses Pauses
 		want   string
 	}{
-		{pending, runner.Pauses{"media": own}, "queue paused 20m ago by ann: disk is full"},
-		{pending, runner.Pauses{"mail": own}, "no worker runs"},
-		{pending, runner.Pauses{"": {At: noon.Add(-time.Hour), By: "bob"}}, "all queues paused 1h ago by bob"},
-		{pending, runner.Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
-		{scheduled, runner.Pauses{"media": own}, "runs at 15:11:15"},
+		{pending, Pauses{"media": own}, "queue paused 20m ago by ann: disk is full"},
+		{pending, Pauses{"mail": own}, "no worker runs"},
+		{pending, Pauses{"": {At: noon.Add(-time.Hour), By: "bob"}}, "all queues paused 1h ago by bob"},
+		{pending, Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
+		{scheduled, Pauses{"media": own}, "runs at 15:11:15"},
 	} {
 		if got := why(test.task, 0, test.pauses, nil, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
