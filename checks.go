@@ -24,7 +24,6 @@ const (
 // The limits of doctor's checks.
 const (
 	walMost    = 64 << 20        // what the log is cut back to when nobody keeps it
-	diskFail   = 64 << 20        // free bytes: below it nothing can be relied on
 	diskWarn   = 1 << 30         // or a fiftieth of the disk, if that is less
 	clockSlack = 5 * time.Second // between the clocks of two machines, or two reads of one
 	lateMost   = time.Minute     // after its time, a schedule should have fired
@@ -92,7 +91,7 @@ func (e *examination) filesystem(_ context.Context, tell func(status, message, t
 	switch {
 	case disk.Network:
 		tell(checkFail, message+": a network filesystem, whose locks cannot be trusted", "--db on a local disk")
-	case disk.Total > 0 && disk.Free < diskFail:
+	case disk.Total > 0 && disk.Free < runner.LowDisk:
 		tell(checkFail, message, "free some space: below 64 MB not even deleting can be relied on")
 	case disk.Total > 0 && disk.Free < min(diskWarn, disk.Total/50):
 		tell(checkWarn, message, "")

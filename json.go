@@ -334,6 +334,11 @@ type jsonBackup struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// jsonServe is what serve prints.
+type jsonServe struct {
+	URL string `json:"url"`
+}
+
 // jsonCheck is what a check of doctor found.
 type jsonCheck struct {
 	Check   string  `json:"check"`

@@ -109,7 +109,7 @@ var records = map[string]any{
 	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
 	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
 	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
-	"deleted task": jsonDeleted{}, "backup": jsonBackup{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
+	"deleted task": jsonDeleted{}, "backup": jsonBackup{}, "server": jsonServe{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
 }
 
 // docs/json.md and the records have the same keys in the same order, each with a line of meaning.

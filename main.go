@@ -61,6 +61,7 @@ func commands(a *app) []*cli.Command {
 		resumeCommand(a),
 		doctorCommand(a),
 		backupCommand(a),
+		serveCommand(a),
 		completionCommand(a),
 		completeCommand(a),
 	}

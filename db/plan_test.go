@@ -1,6 +1,7 @@
 package db
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -117,11 +118,13 @@ var plans = map[string]plan{
 	"cutOutput":        {text: cutOutput, by: []string{byOutput}},
 	"selectOutput":     {text: selectOutput, by: []string{byOutput}},
 	"selectLastOutput": {text: selectLastOutput, by: []string{byOutput}},
+	"selectClosing":    {text: selectClosing, by: []string{byOutput, byAttempt}},
 	"selectRunning":    {selectRunning, []string{byID}, []string{"SCAN CONSTANT ROW"}},
 
 	"selectTasks":         {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
 	"selectIDs":           {selectIDs, nil, []string{"SCAN tasks"}},
 	"countTasks":          {countTasks, nil, []string{"SCAN tasks"}},
+	"countSome":           {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN (subquery"}}, // with states: see below
 	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN attempts", "USE TEMP B-TREE FOR ORDER BY"}},
 	"countAhead":          {text: countAhead, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
 	"countPending":        {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
@@ -284,6 +287,15 @@ func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
 				t.Errorf("%s: an index instead of the table's end: %v", name, lines)
 			}
 		}
+	}
+}
+
+func TestCountsUpToALimitWalkAnIndex(t *testing.T) {
+	d := openTest(t)
+	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running", jobs.Failed: "tasks_failed",
+		jobs.Scheduled: "tasks_due", jobs.Retrying: "tasks_due"} {
+		lines := explained(t, d, fmt.Sprintf(countSome, where(jobs.Filter{States: []jobs.State{state}})))
+		plan{allow: []string{"SCAN tasks USING COVERING INDEX " + index, "SCAN (subquery"}}.check(t, "count of "+string(state), lines)
 	}
 }
 

@@ -44,6 +44,11 @@ func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
 	return r.store.Count(ctx, filter)
 }
 
+// CountUpTo counts the tasks that a filter selects, but no more than most of them.
+func (r *Runner) CountUpTo(ctx context.Context, filter jobs.Filter, most int) (int, error) {
+	return r.store.CountUpTo(ctx, filter, most)
+}
+
 // Ahead counts the pending tasks of a task's queue that start before it does.
 func (r *Runner) Ahead(ctx context.Context, task jobs.Task) (int, error) {
 	return r.store.Ahead(ctx, task)
@@ -72,6 +77,10 @@ func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, li
 func (r *Runner) LastOutput(ctx context.Context, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
 	return r.store.LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
 }
+
+// Closing returns the last piece of what the last ended attempt of a task has printed, of stderr if that is among the
+// last, at most 32 KiB; nil: nothing, or nothing is kept.
+func (r *Runner) Closing(ctx context.Context, id int64) ([]byte, error) { return r.store.Closing(ctx, id) }
 
 // Queue is what is in one queue. Ended counts the tasks that ended in the last 24 hours.
 type Queue = db.QueueStat
