@@ -80,7 +80,9 @@ func (r *Runner) LastOutput(ctx context.Context, attempt jobs.Attempt, limit int
 
 // Closing returns the last piece of what the last ended attempt of a task has printed, of stderr if that is among the
 // last, at most 32 KiB; nil: nothing, or nothing is kept.
-func (r *Runner) Closing(ctx context.Context, id int64) ([]byte, error) { return r.store.Closing(ctx, id) }
+func (r *Runner) Closing(ctx context.Context, id int64) ([]byte, error) {
+	return r.store.Closing(ctx, id)
+}
 
 // Queue is what is in one queue. Ended counts the tasks that ended in the last 24 hours.
 type Queue = db.QueueStat

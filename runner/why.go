@@ -102,6 +102,7 @@ func Serves(w WorkerInfo, queue string) bool {
 	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q QueueMax) bool { return q.Queue == queue })
 }
 
+// BusySlots sums up the slots of workers.
 func BusySlots(workers []WorkerInfo) (busy, slots int) {
 	for _, w := range workers {
 		busy += len(w.Running)

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -188,7 +189,9 @@ func TestAUnixSocketIsItsOwnersAlone(t *testing.T) {
 	r := open(t)
 	socket := filepath.Join(t.TempDir(), "ui.sock")
 	s := &site{t: t, url: "http://localhost", client: &http.Client{Transport: &http.Transport{
-		Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}}
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}}
 	t.Cleanup(s.client.CloseIdleConnections)
 	start(t, r, web.ServerOptions{Listen: "unix:" + socket, NoToken: true})
 	info, err := os.Stat(socket)

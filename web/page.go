@@ -34,8 +34,6 @@ type page struct {
 	Now      time.Time
 	ReadOnly bool
 	HideArgs bool
-	Signed   bool // there is a login, and somebody has passed it
-	assets   string
 }
 
 func (h *handler) newPage(req *http.Request, title, nav string) page {

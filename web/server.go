@@ -141,7 +141,7 @@ func listenUnix(path string) (net.Listener, error) {
 			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: path + " is there and no socket"}
 		}
 		if conn, err := net.Dial("unix", path); err == nil {
-			conn.Close()
+			_ = conn.Close()
 			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "another process serves " + path}
 		}
 		if err := os.Remove(path); err != nil {
@@ -153,7 +153,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	made := dir + "/s"
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
 	if err != nil {
@@ -165,7 +165,7 @@ func listenUnix(path string) (net.Listener, error) {
 		err = os.Rename(made, path)
 	}
 	if err != nil {
-		l.Close()
+		_ = l.Close()
 		return nil, err
 	}
 	return l, nil
