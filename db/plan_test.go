@@ -96,18 +96,20 @@ var plans = map[string]plan{
 	"selectLatest": {selectLatest, []string{"COVERING INDEX tasks_finished"}, []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}}, // one row from an end of it
 	"selectSeen":   {selectSeen, nil, []string{"SCAN workers"}},
 
-	"selectOld":       {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
-	"selectOldFailed": {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
-	"pruneTask":       {text: pruneTask, by: []string{byID}},
-	"pruneWorkers":    {pruneWorkers, []string{"COVERING INDEX tasks_running (worker_id=?)"}, []string{"SCAN workers"}}, // once an hour
-	"sumUpHours":      {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                     // once an hour, two days
-	"deleteMinutes":   {deleteMinutes, nil, []string{"SCAN counters"}},
-	"deleteHours":     {deleteHours, nil, []string{"SCAN counter_hours"}},
-	"selectPages":     {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count"}},
-	"selectHistory":   {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
-	"selectRecent":    {selectRecent, []string{"INDEX tasks_finished (finished_at>?)"}, []string{"SCAN (subquery", "SCAN recent"}},
-	"countStarts":     {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN (subquery", "SCAN recent"}},
-	"countOpenStarts": {countOpenStarts, []string{byAttempt, "INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
+	"selectOld":        {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
+	"selectOldFailed":  {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
+	"pruneTask":        {text: pruneTask, by: []string{byID}},
+	"pruneWorkers":     {pruneWorkers, []string{"COVERING INDEX tasks_running (worker_id=?)"}, []string{"SCAN workers"}}, // once an hour
+	"sumUpHours":       {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                     // once an hour, two days
+	"deleteMinutes":    {deleteMinutes, nil, []string{"SCAN counters"}},
+	"deleteHours":      {deleteHours, nil, []string{"SCAN counter_hours"}},
+	"selectPages":      {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count"}},
+	"selectHistory":    {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
+	"selectThroughput": {selectThroughput, nil, []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}}, // of two days, and of a year
+	"selectSamples":    {selectSamples, []string{byID, "ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"}, []string{"SCAN steps", "SCAN CONSTANT ROW"}},
+	"selectRecent":     {selectRecent, []string{"INDEX tasks_finished (finished_at>?)"}, []string{"SCAN (subquery", "SCAN recent"}},
+	"countStarts":      {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN (subquery", "SCAN recent"}},
+	"countOpenStarts":  {countOpenStarts, []string{byAttempt, "INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
 	"insertPause":  {text: insertPause},
 	"deletePause":  {text: deletePause, by: []string{byPause}},

@@ -83,14 +83,14 @@ func (h *handler) action(do func(*act, context.Context) (done, error)) http.Hand
 		case errors.Is(err, jobs.ErrNotFound):
 			h.fail(w, req, http.StatusNotFound, sentence(err))
 		case err != nil:
-			h.log.Warn("action", "name", a.name, "err", err)
+			h.logger.Warn("action", "name", a.name, "err", err)
 			h.fail(w, req, http.StatusServiceUnavailable, sentence(err))
 		case d.ask != nil:
 			w.Header().Set(asking, "1")
 			d.ask.page = h.newPage(req, "Are you sure?", "")
 			h.write(w, req, http.StatusOK, "confirm", d.ask)
 		default:
-			h.log.Info("action", "name", a.name, "did", d.line)
+			h.logger.Info("action", "name", a.name, "did", d.line)
 			h.setFlash(w, d.line+"\n"+d.cli)
 			http.Redirect(w, req, back, http.StatusSeeOther)
 		}

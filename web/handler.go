@@ -46,13 +46,15 @@ const (
 )
 
 type handler struct {
-	r     *runner.Runner
-	o     Options
-	base  string // without a slash at its end: what links begin with
-	log   *slog.Logger
-	cross *http.CrossOriginProtection
-	mux   *http.ServeMux
-	pages pages
+	r      *runner.Runner
+	o      Options
+	base   string // without a slash at its end: what links begin with
+	logger *slog.Logger
+	cross  *http.CrossOriginProtection
+	mux    *http.ServeMux
+	pages  pages
+	live   live
+	trends trends
 }
 
 //go:embed static
@@ -61,9 +63,9 @@ var static embed.FS
 // Handler serves the pages of r. It reads r's database and starts nothing, so r need not Work. Requests that change something must come
 // from the same origin, by net/http's CrossOriginProtection.
 func Handler(r *runner.Runner, o Options) http.Handler {
-	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), log: o.Log, cross: http.NewCrossOriginProtection(), mux: http.NewServeMux()}
-	if h.log == nil {
-		h.log = slog.New(slog.DiscardHandler)
+	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r}, cross: http.NewCrossOriginProtection(), mux: http.NewServeMux()}
+	if h.logger == nil {
+		h.logger = slog.New(slog.DiscardHandler)
 	}
 	h.routes()
 	return h
@@ -82,6 +84,8 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /{$}", h.page(h.overview))
 	h.mux.HandleFunc("GET /tasks", h.page(h.tasks))
 	h.mux.HandleFunc("GET /tasks/{id}", h.page(h.task))
+	h.mux.HandleFunc("GET /tasks/{id}/log", h.log)
+	h.mux.HandleFunc("GET /events", h.events)
 	h.mux.HandleFunc("GET /schedules", h.page(h.schedules))
 	for name, act := range actions {
 		h.mux.HandleFunc("POST /actions/"+name, h.action(act))

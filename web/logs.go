@@ -110,6 +110,17 @@ func (s *lines) end() (list []logLine) {
 	return list
 }
 
+// unfinished returns the lines that were begun, and goes on with them.
+func (s *lines) unfinished() (list []logLine) {
+	for _, stream := range []string{"stdout", "stderr"} {
+		if b := s.begun[stream]; b != nil && b.text.Len() > 0 {
+			ink := b.ink
+			list = append(list, logLine{At: b.at, Stderr: stream == "stderr", Text: ink.inked(b.text.String())})
+		}
+	}
+	return list
+}
+
 func (b *begunLine) line(stream string) logLine {
 	l := logLine{At: b.at, Stderr: stream == "stderr", Text: b.ink.inked(b.text.String())}
 	b.text.Reset()

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
@@ -27,6 +29,7 @@ type overviewView struct {
 	Oldest      time.Time // when the pending task that waits longest was due
 	Failed      int       // in the last 24 hours
 	Done        int
+	Chart       *chart // nil: nothing has ended
 	Queues      []queueView
 	Workers     []workerView
 }
@@ -44,6 +47,7 @@ type queueView struct {
 	Pending, Blocked, Retrying, Running, Scheduled, Failed int
 	Paused                                                 bool
 	Why                                                    string
+	Hour                                                   template.HTML
 }
 
 type workerView struct {
@@ -75,8 +79,14 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if err != nil {
 		return "", nil, err
 	}
+	hour, err := h.r.History(ctx, v.Now.Add(-time.Hour))
+	if err != nil {
+		return "", nil, err
+	}
 	for _, q := range queues {
-		v.Queues = append(v.Queues, v.queue(q))
+		view := v.queue(q)
+		view.Hour = lastHour(hour, q.Queue, v.Now)
+		v.Queues = append(v.Queues, view)
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
 		v.Failed += q.Ended[jobs.Failed]
 		v.Done += q.Ended[jobs.Completed]
@@ -93,6 +103,9 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	for _, p := range runner.Problems(queues, pauses, workers, schedules, v.Now) {
 		v.Problems = append(v.Problems, v.problem(p))
 	}
+	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
+		return "", nil, err
+	}
 	if len(queues) == 0 && len(schedules) == 0 {
 		ids, err := h.r.IDs(ctx, jobs.Filter{}, runner.Page{Limit: 1})
 		if err != nil {
@@ -102,6 +115,41 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	}
 	v.Title = v.standing()
 	return "overview", v, nil
+}
+
+// trends are what charts show, as they were read last. Many pages ask for the same.
+type trends struct {
+	mu    sync.Mutex
+	steps map[string][]runner.Step
+	at    map[string]time.Time
+}
+
+// chart draws what ended in a span of time. Nothing has: nil.
+func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error) {
+	which := chartRanges[0]
+	for _, r := range chartRanges {
+		if r.Name == name {
+			which = r
+		}
+	}
+	t := &h.trends
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.steps == nil {
+		t.steps, t.at = map[string][]runner.Step{}, map[string]time.Time{}
+	}
+	if p.Now.Sub(t.at[which.Name]) > which.fresh {
+		steps, err := h.r.Trend(ctx, which.length, which.bars)
+		if err != nil {
+			return nil, err
+		}
+		t.steps[which.Name], t.at[which.Name] = steps, p.Now
+	}
+	c := newChart(p, which, t.steps[which.Name])
+	if len(c.Steps) == 0 && which.Name == chartRanges[0].Name && name == "" {
+		return nil, nil // no frame around nothing; a person who chose a span sees it
+	}
+	return c, nil
 }
 
 // standing is the state of everything in a few words: the title of the tab.

@@ -186,17 +186,18 @@ func (h *handler) page(find look) http.HandlerFunc {
 			case req.Context().Err() != nil: // nobody waits for it any more
 				return
 			case m.page.main == nil:
-				h.log.Warn("page", "path", req.URL.Path, "err", err)
+				h.logger.Warn("page", "path", req.URL.Path, "err", err)
 				h.fail(w, req, http.StatusServiceUnavailable, "The database does not answer in time. Try again in a moment.")
 				return
 			default:
-				h.log.Warn("page", "path", req.URL.Path, "err", err)
+				h.logger.Warn("page", "path", req.URL.Path, "err", err)
 				stale = "stale since " + m.page.at.Local().Format(time.TimeOnly)
 			}
 		}
 		l := layout{page: h.newPage(req, m.page.title, ""), Main: template.HTML(m.page.main), Stale: stale}
 		l.Search = words.Safe(req.URL.Query().Get("q"))
 		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+		l.Listing = req.URL.Path == "/tasks"
 		if partly {
 			h.send(w, http.StatusOK, "fragment", l)
 			return
@@ -226,13 +227,14 @@ type layout struct {
 	page
 	Main         template.HTML
 	Flash, Stale string
+	Listing      bool // the page has a search of its own
 }
 
 // write answers with a page that is not made from the database.
 func (h *handler) write(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, name, v); err != nil {
-		h.log.Error("page", "name", name, "err", err)
+		h.logger.Error("page", "name", name, "err", err)
 		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
 		return
 	}
@@ -242,7 +244,7 @@ func (h *handler) write(w http.ResponseWriter, req *http.Request, status int, na
 func (h *handler) send(w http.ResponseWriter, status int, name string, l layout) {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, name, l); err != nil {
-		h.log.Error("page", "name", name, "err", err)
+		h.logger.Error("page", "name", name, "err", err)
 		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
 		return
 	}
@@ -271,3 +273,6 @@ func sentence(err error) string {
 }
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
+
+// Of is how many tasks ended in a state.
+func (p page) Of(ended map[jobs.State]int, state string) string { return words.Count(int64(ended[jobs.State(state)])) }
