@@ -275,4 +275,6 @@ func sentence(err error) string {
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
 // Of is how many tasks ended in a state.
-func (p page) Of(ended map[jobs.State]int, state string) string { return words.Count(int64(ended[jobs.State(state)])) }
+func (p page) Of(ended map[jobs.State]int, state string) string {
+	return words.Count(int64(ended[jobs.State(state)]))
+}
