@@ -2,11 +2,12 @@
 GO        ?= go
 BENCHTIME ?= 1s
 FUZZTIME  ?= 30s
+TORTURE   ?= 30m
 # urfave_cli_no_docs leaves out a generator of manual pages that nothing here calls.
 BUILD     := -tags urfave_cli_no_docs -trimpath -ldflags "-s -w"
 TARGETS   := linux/amd64 linux/arm64 linux/arm darwin/arm64 windows/amd64 freebsd/amd64
 
-.PHONY: build test race lint bench fuzz cross docs ci clean
+.PHONY: build test race lint bench benchmarks fuzz torture mutants cross docs ci clean
 
 build: ## bin/runner, small
 	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/runner .
@@ -21,12 +22,21 @@ lint:
 	$(GO) vet ./...
 	golangci-lint run ./...
 
-bench: ## figures; ratios to a bare loop in the same run say more than the figures themselves
+bench: ## runner beside its peers, about half an hour; rewrites docs/performance/, which docs/performance.md shows
+	bench/run -out ../docs/performance
+
+benchmarks: ## figures of each package; ratios to a bare loop in the same run say more than the figures themselves
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
 
 fuzz: ## every fuzz test there is, one after the other
 	@grep -roE '^func Fuzz\w+' --include='*_test.go' . | sed -E 's,/[^/]*:func , ,' | while read -r dir name; do \
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; done
+
+torture: build ## half an hour of it; TORTURE=8h for a release
+	bin/runner selftest --for $(TORTURE) --json
+
+mutants: ## each known bug is put in, and must be found
+	$(GO) test -tags mutants -run 'TestMutants$$' -timeout 60m -v ./internal/torture | grep -E '^(found|FAIL|ok|---|    )'
 
 cross: ## dist/runner-OS-ARCH for all targets
 	@for target in $(TARGETS); do \

@@ -43,7 +43,7 @@ func runBatch(ctx context.Context, r *runner.Runner, p *printer, o enqueueOption
 	added, err := r.EnqueueAll(ctx, b.specs())
 	if err != nil {
 		b.bar.clear()
-		if bad, ok := errors.AsType[*lineError](err); ok { // the file was changed after it was checked
+		if bad, ok := errors.AsType[*lineError](err); ok { // a line names one that is not there, or the file was changed after it was checked
 			return bad.failure("nothing was enqueued")
 		}
 		return err
@@ -60,6 +60,8 @@ type batch struct {
 	p      *printer
 	name   string
 	lines  *lineReader
+	ids    *lineIDs // nil: on the first of two readings
+	first  lineIDs  // of which this is known then
 	bar    bar
 	in     io.Reader
 	opened *os.File // in, if it is ours to close
@@ -121,6 +123,7 @@ func (b *batch) check() (int, error) {
 		return 0, err
 	}
 	n := 0
+	b.first.wanted = map[string]bool{}
 	b.bar.start("checking", 0)
 	for _, bad := range b.read(in, true) {
 		if bad != nil {
@@ -130,6 +133,7 @@ func (b *batch) check() (int, error) {
 		n++
 		b.bar.step(n)
 	}
+	b.ids = &lineIDs{wanted: b.first.wanted, at: map[string]int{}}
 	_, err = b.kept.Seek(b.from, io.SeekStart)
 	return n, err
 }
@@ -169,6 +173,11 @@ func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *lineErro
 			spec, err := b.lines.spec(text)
 			if err == nil && validate {
 				err = spec.Validate()
+			}
+			if err == nil && b.ids != nil {
+				err = b.ids.resolve(&spec, b.lines.names)
+			} else if err == nil {
+				b.first.want(b.lines.names)
 			}
 			if err != nil {
 				if !yield(jobs.Spec{}, &lineError{b.name, n, err}) {
@@ -214,8 +223,12 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 			return f
 		}
 		good, part = good+len(added), part[:0]
+		for _, one := range added {
+			b.ids.done = append(b.ids.done, one.ID)
+		}
 		return b.print(ctx, r, added)
 	}
+	b.ids = &lineIDs{at: map[string]int{}}
 	b.bar.start("enqueueing", 0)
 	for spec, wrong := range b.read(b.in, true) {
 		if wrong != nil {

@@ -19,6 +19,7 @@ type lineReader struct {
 	caller    caller
 	noResolve bool
 
+	names lineNames      // of the line that was read last
 	keys  map[string]int // index of a key; keys: one that is passed over
 	paths map[string]found
 }
@@ -81,6 +82,15 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, error) {
 	v.text(keyLabel, &s.Label)
 	v.text(keyUniqueKey, &s.UniqueKey)
 	s.Replace = s.Replace && s.UniqueKey != ""
+	if v.text(keyLane, &s.Lane); v.has(keyLane) && s.Lane == "" {
+		v.wrong(keyLane, "is empty")
+	}
+	if l.names = v.names(); v.has(keyAfter) {
+		s.After = nil
+	}
+	if v.has(keyAfterAny) {
+		s.AfterAny = nil
+	}
 	whole(v, keyPriority, &s.Priority, math.MinInt32)
 	if v.has(keyRunAt, keyIn) {
 		s.RunAt, s.In = time.Time{}, 0

@@ -113,8 +113,8 @@ func TestBatchLinesThatAreWrong(t *testing.T) {
 		{`{"args":["true"],"max_attempts":2,"retry_on":"x"}`, `retry_on: "x" is no exit code or range of them within 1-255 (as in 75,100-111)`},
 		{`{"args":["true"],"backoff":"random"}`, `backoff: "random" is none of fixed, linear, exponential`},
 		{`{"args":["true"],"state":"cancelled"}`, "the task has finished: its state is cancelled"},
-		{`{"args":["true"],"lane":"a"}`, "lane: not supported yet in this release"},
-		{`{"args":["true"],"after_any":[7]}`, "after_any: not supported yet in this release"},
+		{`{"args":["true"],"lane":""}`, "lane: is empty"},
+		{`{"args":["true"],"after_any":[7,{}]}`, "after_any: {} is no text or number"},
 		{`["nosuch"]`, `"nosuch" not found in PATH; `},
 	} {
 		spec, err := l.spec([]byte(test.line))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -36,15 +37,18 @@ looked up now, in this PATH or, if it has a slash, from --cwd.
 
 --batch reads JSON Lines, an object per task as list --json prints it, or an
 array: a bare argv. Keys: job args shell label queue priority run_at in
-expires_at expires_in unique_key timeout kill_after max_attempts max_losses
-backoff backoff_delay backoff_max retry_on output_limit path cwd env env_file
-input; durations in seconds, input in base64. Options fill what a line lacks.
+expires_at expires_in after after_any lane unique_key timeout kill_after
+max_attempts max_losses backoff backoff_delay backoff_max retry_on output_limit
+path cwd env env_file input; durations in seconds, input in base64. after and
+after_any name earlier lines by their id. Options fill what a line lacks.
 It is one transaction: a bad line is named, and then nothing is enqueued.
 
 EXAMPLES
   id=$(runner enqueue -- backup.sh --full)
   runner enqueue -w -- make test          exit with the status of the task
   runner enqueue --in 10m --max-attempts 5 --retry-on 75 -- sync.sh
+  runner enqueue --after 1036 -- test.sh
+  runner enqueue --lane acct-7 -- invoice.sh 7
   runner enqueue --shell 'pg_dump app | gzip > app.gz'
   runner enqueue --job email.send --args '{"to":"ann@example.com"}'
   find . -name '*.mov' | jq -Rc '["convert.sh",.]' | runner enqueue --batch -
@@ -53,6 +57,7 @@ EXIT STATUS
   0   the task is on the disk; with --wait: it completed
   1   the command was not found, or a batch has a bad line: nothing enqueued
   2   wrong usage: nothing enqueued
+  3   no such task (--after): nothing enqueued
   75  database busy, or disk full: nothing enqueued, safe to try again
 
 EXIT STATUS with --wait
@@ -96,6 +101,9 @@ func enqueueFlags(a *app) []cli.Flag {
 		durationOption("in", "start no earlier than in this time", 0),
 		a.timeOption("at", "start no earlier than then"),
 		durationOption("expires-in", "if it has not started by then it never does (never)", 0),
+		idsOption("after", "start when these have completed; if one does not, this one is cancelled; repeatable"),
+		idsOption("after-any", "start when these have ended, however they end; repeatable"),
+		scalar("lane", "KEY", "of the tasks of a lane one runs at a time, in order", "", parseLane),
 		textOption("unique", "KEY", "if an unfinished task has this key, print its id and add none", ""),
 		choiceOption("unique-mode", "--unique: that task stays as it is, or becomes this one unless it has started (keep)", uniqueKeep,
 			uniqueKeep, uniqueReplace),
@@ -224,7 +232,41 @@ func runEnqueue(ctx context.Context, r *runner.Runner, p *printer, o enqueueOpti
 	default:
 		p.note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
 	}
+	if err := o.noteWaiting(ctx, r, p, one.ID); err != nil {
+		return err
+	}
 	return o.notes(ctx, r, p)
+}
+
+// noteWaiting tells a terminal what a new task waits for, or that it has waited in vain already.
+func (o *enqueueOptions) noteWaiting(ctx context.Context, r *runner.Runner, p *printer, id int64) error {
+	if len(o.spec.After)+len(o.spec.AfterAny) == 0 {
+		return nil
+	}
+	t, err := r.Get(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case t.Reason == jobs.ReasonDependency:
+		p.note("cancelled: %s", t.Error)
+	case len(t.After) > 0:
+		p.note("cannot run before %s", joined(t.After)+map[bool]string{true: " completes", false: " complete"}[len(t.After) == 1])
+	case len(t.AfterAny) > 0:
+		p.note("cannot run before %s", joined(t.AfterAny)+map[bool]string{true: " ends", false: " end"}[len(t.AfterAny) == 1])
+	}
+	return nil
+}
+
+// joined lists a few ids.
+func joined(ids []int64) string {
+	text := ""
+	for i, id := range ids {
+		if i == 5 {
+			return text + fmt.Sprintf(" and %d more", len(ids)-i)
+		}
+		text += ", " + strconv.FormatInt(id, 10)
+	}
+	return strings.TrimPrefix(text, ", ")
 }
 
 // notes tells a terminal what may not be as it was meant.
@@ -258,7 +300,7 @@ func strayOption(words []string) string {
 	if i := slices.IndexFunc(words, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
 		return slices.Contains([]string{"--wait", "--wait-timeout", "--queue", "--priority", "--at-most-once", "--max-attempts",
-			"--max-losses", "--retry-on", "--unique", "--expires-in", "--kill-after"}, name)
+			"--max-losses", "--retry-on", "--unique", "--expires-in", "--kill-after", "--after", "--after-any", "--lane"}, name)
 	}); i > 0 {
 		name, _, _ := strings.Cut(words[i], "=")
 		return name

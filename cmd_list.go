@@ -90,7 +90,7 @@ func readListOptions(c *cli.Context, a *app) (listOptions, error) {
 func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) error {
 	now := p.now()
 	var shown []jobs.Task // for a table, whose columns are as wide as their widest cell
-	pauses, err := r.Pauses(ctx)
+	held, err := r.Gates(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) e
 		case p.out.tty:
 			shown = append(shown, t)
 		default:
-			listLine(p, t, pauses, now)
+			listLine(p, t, held, now)
 		}
 		return nil
 	})
@@ -118,7 +118,7 @@ func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) e
 		return err
 	}
 	if len(shown) > 0 {
-		p.table(listTable(shown, pauses, now, o.wide))
+		p.table(listTable(shown, held, now, o.wide))
 	}
 	if err := noSuchTasks(ctx, r, o.filter.IDs); err != nil {
 		return err
@@ -209,17 +209,17 @@ func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 }
 
 // listLine writes a task for other programs.
-func listLine(p *printer, t jobs.Task, pauses runner.Pauses, now time.Time) {
+func listLine(p *printer, t jobs.Task, held runner.Gates, now time.Time) {
 	lasted := ""
 	if d, ok := duration(t, now); ok {
 		lasted = seconds(d).String()
 	}
-	p.fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, note(t, pauses, now),
+	p.fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, note(t, held, now),
 		t.Worker, jobText(t))
 }
 
 // listTable is the table for people.
-func listTable(tasks []jobs.Task, pauses runner.Pauses, now time.Time, wide bool) table {
+func listTable(tasks []jobs.Task, held runner.Gates, now time.Time, wide bool) table {
 	t := table{long: wide, columns: []column{{name: "ID", right: true}, {name: "STATE", paint: stateColour}, {name: "QUEUE", leaves: 4},
 		{name: "PRI", right: true, leaves: 2}, {name: "LANE", leaves: 1}, {name: "TRY", leaves: 3}, {name: "AGE", right: true, leaves: 5},
 		{name: "TIME", right: true, leaves: 6}, {name: "NOTE", leaves: 7}, {name: "WORKER", leaves: 1}, {name: "JOB"}}}
@@ -236,7 +236,7 @@ func listTable(tasks []jobs.Task, pauses runner.Pauses, now time.Time, wide bool
 			lasted = took(d)
 		}
 		t.rows = append(t.rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
-			age(now.Sub(task.CreatedAt)), lasted, note(task, pauses, now), worker, jobText(task)})
+			age(now.Sub(task.CreatedAt)), lasted, note(task, held, now), worker, jobText(task)})
 	}
 	return t
 }

@@ -55,7 +55,7 @@ func sampleTasks() []jobs.Task {
 
 func drawn(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := testPrinter(columns)
-	p.table(listTable(tasks, nil, noon, wide))
+	p.table(listTable(tasks, runner.Gates{}, noon, wide))
 	p.flush()
 	return out.String()
 }
@@ -171,7 +171,7 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "no such customer"}, ""},
 		{jobs.Task{State: jobs.Completed}, ""},
 	} {
-		if got := note(test.task, nil, noon); got != test.want {
+		if got := note(test.task, runner.Gates{}, noon); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.task, got, test.want)
 		}
 	}

@@ -14,9 +14,10 @@ import (
 func retryCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name: "retry", Category: "Steer", Usage: "run finished tasks again",
-		UsageText: "runner retry ID...|SELECTOR [--in DUR]",
+		UsageText: "runner retry ID...|SELECTOR [--in DUR] [--dependents]",
 		Description: `Finished tasks wait again under their ids, as if they were new: no attempts, no
-losses, no expiry; their history and output stay. Tasks that are scheduled or
+losses, no expiry; their history and output stay. Of the tasks that one named
+with --after only the unfinished hold it up again. Tasks that are scheduled or
 retrying become due now, their counts kept. A running task is left alone.
 
 A filter without --state selects failed tasks; completed ones are run again by
@@ -35,7 +36,8 @@ EXIT STATUS
   2   usage; nothing was changed
   3   some of the ids do not exist; the others are done
   75  the database is busy, or the disk is full`,
-		Flags: a.steeringOptions(durationOption("in", "start them so much later", 0)),
+		Flags: a.steeringOptions(durationOption("in", "start them so much later", 0),
+			boolOption("dependents", "also those that were cancelled because of them: they wait for them again")),
 		Action: func(c *cli.Context) error {
 			o, err := readRetryOptions(c, a.now())
 			if err != nil {
@@ -53,12 +55,13 @@ EXIT STATUS
 
 type retryOptions struct {
 	steering
-	in time.Duration
+	in         time.Duration
+	dependents bool
 }
 
 func readRetryOptions(c *cli.Context, now time.Time) (retryOptions, error) {
 	s, err := readSteering(c, now, "retry", "retried")
-	o := retryOptions{steering: s, in: get[time.Duration](c, "in")}
+	o := retryOptions{steering: s, in: get[time.Duration](c, "in"), dependents: get[bool](c, "dependents")}
 	if err == nil && o.in > jobs.MaxDelay {
 		return o, usage("--in %s is too long: at most 10 years", exact(o.in))
 	}
@@ -84,13 +87,21 @@ func runRetry(ctx context.Context, r *runner.Runner, p *printer, o retryOptions)
 	}
 	out := newOutcomes(p, &o.steering, ids)
 	for part := range slices.Chunk(ids, steerMost) {
-		moved, err := r.Retry(ctx, part, o.in)
+		retry := r.Retry
+		if o.dependents {
+			retry = r.RetryWithDependents
+		}
+		moved, err := retry(ctx, part, o.in)
 		if err != nil {
 			return err
 		}
 		var tasks map[int64]jobs.Task // of the records
 		if p.json {
-			if tasks, err = tasksByID(ctx, r, part); err != nil {
+			ids := make([]int64, len(moved))
+			for i, m := range moved {
+				ids[i] = m.ID
+			}
+			if tasks, err = tasksByID(ctx, r, ids); err != nil {
 				return err
 			}
 		}

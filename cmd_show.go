@@ -98,6 +98,8 @@ func runShow(ctx context.Context, r *runner.Runner, p *printer, o showOptions) e
 type sheet struct {
 	task     jobs.Task
 	attempts []jobs.Attempt
+	on, by   []runner.Dependency // what it waits or has waited for, and what for it
+	steps    []jobs.Step
 	why      string
 	tail     []string // the last lines of the last attempt that ended, if that failed
 	input    []byte   // with reveal only
@@ -114,8 +116,16 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		return sheet{}, err
 	}
 	s := sheet{task: t, reveal: reveal, now: now}
+	if s.on, s.by, err = r.Dependencies(ctx, id); err != nil {
+		return s, err
+	}
 	if s.attempts, err = r.Attempts(ctx, t); err != nil {
 		return s, err
+	}
+	if t.Job != jobs.CommandJob {
+		if s.steps, err = r.Steps(ctx, id); err != nil {
+			return s, err
+		}
 	}
 	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
 		chunks, err := r.LastOutput(ctx, *last, 64)
@@ -145,8 +155,11 @@ func (s *sheet) lastEnded() *jobs.Attempt {
 
 // record is the sheet in JSON.
 func (s *sheet) record() any {
-	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: []jsonDependency{},
-		Dependents: []jsonDependency{}, History: []jsonAttempt{}}
+	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: dependencyRecords(s.on),
+		Dependents: dependencyRecords(s.by), Steps: []jsonStep{}, History: []jsonAttempt{}}
+	for _, step := range s.steps {
+		full.Steps = append(full.Steps, stepRecord(step))
+	}
 	for _, a := range s.attempts {
 		full.History = append(full.History, attemptRecord(a))
 	}
@@ -164,8 +177,13 @@ func (s *sheet) lines(p *printer) error {
 		return err
 	}
 	for _, pair := range list {
-		if pair.key != "history" {
+		if pair.key != "history" && pair.key != "steps" {
 			p.fields(pair.key, pair.value)
+		}
+	}
+	for _, step := range s.steps {
+		if err := p.values("step", stepRecord(step)); err != nil {
+			return err
 		}
 	}
 	for _, a := range s.attempts {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,29 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 	s.draw(p)
 	if p.flush(); !strings.Contains(out.String(), "TOKEN=s3cret") || !strings.Contains(out.String(), "\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n") {
 		t.Errorf("40 columns:\n%s", out)
+	}
+}
+
+func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
+	setZone(t)
+	s := sampleSheet()
+	s.task.Job, s.tail, s.attempts = "order", nil, nil
+	for i := range 21 {
+		s.steps = append(s.steps, jobs.Step{Name: fmt.Sprint("page ", i), At: noon.Add(-time.Hour), Value: []byte(`{"n": 1}`)})
+	}
+	s.steps = append(s.steps, jobs.Step{Name: "night", At: noon.Add(-3 * time.Minute), WakeAt: noon.Add(-time.Minute)},
+		jobs.Step{Name: "cool off", At: noon.Add(-time.Minute), WakeAt: noon.Add(time.Hour)})
+	p, out, _ := testPrinter(80)
+	s.draw(p)
+	p.flush()
+	for _, want := range []string{"\n  3 steps before: runner show 1040 --json\n  STEP      AT", "\n  page 3    13:11:15  {\"n\":1}\n",
+		"\n  night     14:08:15  slept until 14:10:15\n  cool off  14:10:15  sleeps until 15:11:15\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if record := jsonLine(t, s.record()); !strings.Contains(record, `{"name":"night","generation_id":0,"at":"2026-01-31T13:08:15.000Z","wake_at":"2026-01-31T13:10:15.000Z","value":null}`) {
+		t.Error(record)
 	}
 }
 

@@ -28,6 +28,7 @@ COLUMNS
   FAILED 24H  DONE 24H            tasks that ended so in the last 24 hours
   OLDEST                          the pending task that waits longest
   paused                          nothing of the queue starts (runner resume)
+  limit                           it is at its limit (runner limit list)
   SLOTS                           busy/all
   With -q, of the last hour:
   STARTS             attempts that started
@@ -35,6 +36,7 @@ COLUMNS
                      100 waited no longer; RUN: how long its last attempt took.
                      Exact up to 10,000 tasks that ended (of all queues), then
                      of the last 10,000, and STARTS estimated from counters.
+  LIMIT              of the queue: running/most at once, starts/time
   On a narrow terminal some of them leave.
   In a pipe, separated by tabs: a line per record, its first field queue,
   worker, schedule or problem, then the record's values in the order of --json.
@@ -121,7 +123,7 @@ type standing struct {
 	dbSize, wal int64
 	queues      []runner.Queue
 	figures     map[string]runner.Figures // of each queue; nil: nobody asked
-	pauses      runner.Pauses
+	held        runner.Gates
 	workers     []runner.WorkerInfo
 	schedules   []jobs.Schedule
 	problems    []runner.Problem
@@ -146,7 +148,7 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 			}
 		}
 	}
-	if s.pauses, err = r.Pauses(ctx); err != nil {
+	if s.held, err = r.Gates(ctx); err != nil {
 		return s, err
 	}
 	if s.workers, err = r.Workers(ctx); err != nil {
@@ -158,14 +160,14 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return runner.WorkerState(w, now) == runner.WorkerLost })
 	s.alive = len(alive)
 	s.busy, s.slots = runner.BusySlots(alive)
-	s.problems = runner.Problems(s.queues, s.pauses, s.workers, s.schedules, now)
+	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, now)
 	return s, nil
 }
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
 	status := jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
-		Paused: s.pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: []jsonProblem{}}
+		Paused: s.held.Pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: []jsonProblem{}}
 	for _, w := range s.workers {
 		status.Workers = append(status.Workers, workerRecord(w, s.now))
 	}
@@ -311,15 +313,19 @@ func (s *standing) queueTable(width int) table {
 		}
 		t.rows = append(t.rows, []string{cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]), number(q.Counts[jobs.Scheduled]),
 			number(q.Counts[jobs.Blocked]), number(q.Counts[jobs.Retrying]), number(q.Counts[jobs.Running]),
-			number(q.Ended[jobs.Failed]), number(q.Ended[jobs.Completed]), oldest, pausedWord(q)})
+			number(q.Ended[jobs.Failed]), number(q.Ended[jobs.Completed]), oldest, s.heldWord(q)})
 	}
 	return t
 }
 
-// pausedWord marks a queue that starts nothing.
-func pausedWord(q runner.Queue) string {
-	if paused(q) {
+// heldWord marks a queue that starts nothing now.
+func (s *standing) heldWord(q runner.Queue) string {
+	_, full := s.held.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
+	switch {
+	case paused(q):
 		return "paused"
+	case full:
+		return "limit"
 	}
 	return ""
 }
@@ -327,12 +333,15 @@ func pausedWord(q runner.Queue) string {
 // figuresTable is what the last hour of each queue tells.
 func (s *standing) figuresTable(width int) table {
 	t := table{columns: []column{{name: "LAST HOUR"}, {name: "STARTS", right: true}, {name: "WAIT P50", right: true, leaves: 1},
-		{name: "WAIT P95", right: true, leaves: 3}, {name: "RUN P50", right: true, leaves: 2}, {name: "RUN P95", right: true, leaves: 4}}}
+		{name: "WAIT P95", right: true, leaves: 3}, {name: "RUN P50", right: true, leaves: 2}, {name: "RUN P95", right: true, leaves: 4}, {name: "LIMIT", leaves: 5}}}
 	for _, q := range s.queues {
 		f := s.figures[q.Queue]
-		row := []string{cut(q.Queue, nameWidth(width)), count(int64(f.Starts)), "–", "–", "–", "–"}
+		row := []string{cut(q.Queue, nameWidth(width)), count(int64(f.Starts)), "–", "–", "–", "–", ""}
 		if f.Tasks > 0 {
-			row = append(row[:2], took(f.WaitP50), took(f.WaitP95), took(f.RunP50), took(f.RunP95))
+			row = append(row[:2], took(f.WaitP50), took(f.WaitP95), took(f.RunP50), took(f.RunP95), "")
+		}
+		if l, ok := s.held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
+			row[6] = limitText(l)
 		}
 		t.rows = append(t.rows, row)
 	}

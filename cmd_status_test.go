@@ -29,10 +29,10 @@ func sampleStatus() standing {
 		workers: []runner.WorkerInfo{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
 			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
 	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
-	s.pauses = runner.Pauses{"media": s.queues[2].Pause}
+	s.held.Pauses = runner.Pauses{"media": s.queues[2].Pause}
 	s.schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
 		{Name: "report", PausedAt: noon.Add(-time.Hour)}}
-	s.problems = runner.Problems(s.queues, s.pauses, s.workers, s.schedules, noon)
+	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
 	return s
 }
 
@@ -92,8 +92,8 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	gone.BeatAt = noon.Add(-90 * time.Second)
 	s.workers = append(s.workers, gone)
 	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
-	s.pauses = runner.Pauses{"media": s.queues[2].Pause}
-	s.problems = runner.Problems(s.queues, s.pauses, s.workers, s.schedules, noon)
+	s.held.Pauses = runner.Pauses{"media": s.queues[2].Pause}
+	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {

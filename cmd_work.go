@@ -56,6 +56,7 @@ EXIT STATUS
 			durationOption("grace", "on stop, let tasks go on for this long (30s)", 30*time.Second),
 			durationOption("timeout", "for commands without a timeout of their own (none)", 0),
 			scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
+			durationOption("max-wait", "in its queue, a task due for longer starts first, whatever its priority (off)", 0),
 			boolOption("tee", "copy what tasks print to stdout and stderr"),
 			textOption("on-failure", "CMD", "/bin/sh -c CMD for each task that failed: see below", ""),
 			durationOption("keep", "forget completed and cancelled tasks after so long; 0s: never (7d)", 7*24*time.Hour),
@@ -99,7 +100,7 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
 		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
-		Name:          get[string](c, "name"),
+		Name: get[string](c, "name"), MaxWait: get[time.Duration](c, "max-wait"),
 		InsecurePerms: get[bool](c, "insecure-perms"), OwnProcess: true}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // 0 would be the default

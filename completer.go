@@ -117,6 +117,9 @@ func (a *app) optionValues(ctx context.Context, line commandLine, o *option) (va
 
 // arguments suggests words that are no options: ids of tasks in states that make sense.
 func (a *app) arguments(ctx context.Context, line commandLine) (words []suggestion) {
+	if len(line.path) > 1 && line.path[0] == "limit" {
+		return a.limitTargets(ctx, line)
+	}
 	var states []jobs.State
 	if len(line.path) > 1 {
 		return a.scheduleNames(ctx, line)
@@ -186,6 +189,28 @@ func (a *app) recall(ctx context.Context, line commandLine, ask func(context.Con
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// limitTargets suggests the queues and jobs that may be limited, or the limits that may be removed.
+func (a *app) limitTargets(ctx context.Context, line commandLine) (words []suggestion) {
+	if line.command.Name == "remove" {
+		return a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {
+			limits, err := r.Limits(ctx)
+			for _, l := range limits {
+				targets = append(targets, suggestion{word: l.Target.String()})
+			}
+			return targets, err
+		})
+	}
+	if line.command.Name != "set" {
+		return nil
+	}
+	for kind, recall := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){jobs.QueueTarget: recallQueues, jobs.JobTarget: recallJobs} {
+		for _, s := range a.recall(ctx, line, recall) {
+			words = append(words, suggestion{jobs.Target{Kind: kind, Name: s.word}.String(), s.about})
+		}
+	}
+	return words
 }
 
 func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {

@@ -16,14 +16,14 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 		return err
 	}
 	p.print("runner - a job runner in one file: one binary, one SQLite database\n\nusage: runner COMMAND [OPTIONS] [ARGS]\n\n")
-	more := "more: runner COMMAND --help"
+	var also []string
 	for _, group := range append(groups, "") {
 		heading := group
 		for _, c := range list {
 			switch {
 			case c.Hidden || c.Category != group:
 			case group == "":
-				more += "   also: runner " + c.Name
+				also = append(also, c.Name)
 			default:
 				p.print(fmt.Sprintf("  %-14s  %-8s  %s\n", heading, c.Name, c.Usage))
 				heading = ""
@@ -44,7 +44,7 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 	default:
 		p.print(fitted("database: "+safe(d.path), "(from "+d.from+")"))
 	}
-	p.print(more + "\n")
+	p.print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") + "\n")
 	return nil
 }
 

@@ -74,7 +74,7 @@ type jsonTask struct {
 func taskRecord(t jobs.Task, now time.Time) jsonTask {
 	return jsonTask{
 		ID: t.ID, Job: t.Job, Args: rawJSON(t.Args), Label: known(t.Label), Queue: t.Queue, State: t.State, Reason: known(t.Reason),
-		Priority: t.Priority, Lane: known(t.Lane), UniqueKey: known(t.UniqueKey), After: []int64{}, AfterAny: []int64{},
+		Priority: t.Priority, Lane: known(t.Lane), UniqueKey: known(t.UniqueKey), After: append([]int64{}, t.After...), AfterAny: append([]int64{}, t.AfterAny...),
 		Schedule: known(t.Schedule), RunAt: stamp(t.RunAt), ExpiresAt: stamp(t.ExpiresAt), Attempt: t.Attempt,
 		MaxAttempts: known(t.MaxAttempts), Losses: t.Losses, MaxLosses: t.MaxLosses, Timeout: known(seconds(t.Timeout)),
 		KillAfter: seconds(t.KillAfter), Backoff: t.Backoff.Strategy, Delay: seconds(t.Backoff.Delay), MaxDelay: seconds(t.Backoff.Max),
@@ -150,6 +150,7 @@ type jsonFullTask struct {
 	Why          *string          `json:"why"`
 	Dependencies []jsonDependency `json:"dependencies"`
 	Dependents   []jsonDependency `json:"dependents"`
+	Steps        []jsonStep       `json:"steps"`
 	History      []jsonAttempt    `json:"history"`
 }
 
@@ -161,9 +162,17 @@ type jsonFullRevealed struct {
 
 // jsonDependency is a task that another waits for.
 type jsonDependency struct {
-	ID    int64      `json:"id"`
-	Any   bool       `json:"any"`
-	State jobs.State `json:"state"`
+	ID    int64       `json:"id"`
+	Any   bool        `json:"any"`
+	State *jobs.State `json:"state"` // null: the task was deleted
+}
+
+func dependencyRecords(list []runner.Dependency) []jsonDependency {
+	records := make([]jsonDependency, len(list))
+	for i, d := range list {
+		records[i] = jsonDependency{d.ID, d.Any, known(d.State)}
+	}
+	return records
 }
 
 // jsonAttempt is one execution of a task.
@@ -193,6 +202,19 @@ func attemptRecord(a jobs.Attempt) jsonAttempt {
 		Error: known(a.Error), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated}
 }
 
+// jsonStep is a step of a task that has ended, or a sleep.
+type jsonStep struct {
+	Name         string          `json:"name"`
+	GenerationID int64           `json:"generation_id"`
+	At           stamp           `json:"at"`
+	WakeAt       stamp           `json:"wake_at"`
+	Value        json.RawMessage `json:"value"`
+}
+
+func stepRecord(s jobs.Step) jsonStep {
+	return jsonStep{Name: s.Name, GenerationID: s.GenerationID, At: stamp(s.At), WakeAt: stamp(s.WakeAt), Value: rawJSON(s.Value)}
+}
+
 // jsonChunk is a piece of what an attempt printed.
 type jsonChunk struct {
 	TaskID       int64  `json:"task_id"`
@@ -214,6 +236,29 @@ func chunkRecord(c jobs.Chunk) jsonChunk {
 		r.Data, r.Encoding = base64.StdEncoding.EncodeToString(c.Data), "base64"
 	}
 	return r
+}
+
+// jsonLimit is a limit and how it stands.
+type jsonLimit struct {
+	Target    string   `json:"target"`
+	Running   *int     `json:"running"`
+	Rate      *int     `json:"rate"`
+	Per       *seconds `json:"per"`
+	Burst     *int     `json:"burst"`
+	InUse     int      `json:"in_use"`
+	NextAt    stamp    `json:"next_at"`
+	UpdatedAt stamp    `json:"updated_at"`
+}
+
+func limitRecord(l runner.LimitStat) jsonLimit {
+	return jsonLimit{Target: l.Target.String(), Running: known(l.Running), Rate: known(l.Rate), Per: known(seconds(l.Per)),
+		Burst: known(l.Burst), InUse: l.InUse, NextAt: stamp(l.NextAt), UpdatedAt: stamp(l.UpdatedAt)}
+}
+
+// jsonLimitRemoved is what limit remove prints for a limit.
+type jsonLimitRemoved struct {
+	Target  string `json:"target"`
+	Removed bool   `json:"removed"`
 }
 
 // jsonDeleted is what delete prints for a task.

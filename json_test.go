@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/torture"
 	"example.com/runner/jobs"
 )
 
@@ -105,11 +106,12 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 
 // records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
 var records = map[string]any{
-	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{},
+	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{}, "step": jsonStep{},
 	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
 	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
 	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
-	"deleted task": jsonDeleted{}, "backup": jsonBackup{}, "server": jsonServe{}, "check": jsonCheck{}, "version": versionRecord{}, "error": errorBody{},
+	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": torture.Report{}, "violation": torture.Violation{},
+	"figures of a selftest": torture.Figures{}, "version": versionRecord{}, "error": errorBody{},
 }
 
 // docs/json.md and the records have the same keys in the same order, each with a line of meaning.

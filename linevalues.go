@@ -44,6 +44,7 @@ const (
 	keyEnv
 	keyEnvFile
 	keyInput
+	keyID         // what other lines call it in after and after_any
 	keyInputBytes // looked at only to notice that the input is missing
 	keyState      // looked at only to notice that the task has finished
 	keys
@@ -51,12 +52,12 @@ const (
 
 var keyNames = [keys]string{"job", "args", "shell", "label", "queue", "priority", "run_at", "in", "expires_at", "expires_in", "after",
 	"after_any", "lane", "unique_key", "timeout", "kill_after", "max_attempts", "max_losses", "backoff", "backoff_delay", "backoff_max",
-	"retry_on", "output_limit", "path", "cwd", "env", "env_file", "input", "input_bytes", "state"}
+	"retry_on", "output_limit", "path", "cwd", "env", "env_file", "input", "id", "input_bytes", "state"}
 
 // otherKeys are those of records of tasks that say what became of a task, and not what was asked. They are passed over.
-var otherKeys = []string{"id", "reason", "schedule", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
+var otherKeys = []string{"reason", "schedule", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
-	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "history"}
+	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "steps", "history"}
 
 // lineValues are the values of a line, as JSON, by key. Null is like absent. The first error stays.
 type lineValues struct {
@@ -301,11 +302,6 @@ func (v *lineValues) refuse() {
 	state := ""
 	if v.text(keyState, &state); jobs.State(state).Finished() {
 		v.err = fmt.Errorf("%w: its state is %s", errFinished, state)
-	}
-	for _, k := range []int{keyAfter, keyAfterAny, keyLane} {
-		if raw := v.raw[k]; raw != nil && (raw[0] != '[' || blank(raw, 1) != len(raw)-1) {
-			v.wrong(k, "not supported yet in this release")
-		}
 	}
 }
 

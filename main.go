@@ -59,11 +59,14 @@ func commands(a *app) []*cli.Command {
 		deleteCommand(a),
 		pauseCommand(a),
 		resumeCommand(a),
+		limitCommand(a),
 		doctorCommand(a),
 		backupCommand(a),
 		serveCommand(a),
 		completionCommand(a),
+		selftestCommand(a),
 		completeCommand(a),
+		selftestRoleCommand(a),
 	}
 }
 

@@ -44,7 +44,8 @@ func TestScript(t *testing.T) {
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
-			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed},
+			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed,
+			"window": checkWindow, "usego": useGo, "order": checkOrder},
 	})
 }
 

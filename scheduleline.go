@@ -84,7 +84,11 @@ func readScheduleTask(text json.RawMessage, caller caller) (jobs.Spec, error) {
 		base.Cwd = caller.dir
 	}
 	reader := newLineReader(enqueueOptions{spec: base, caller: caller, noResolve: hasPath})
-	return reader.spec(bytes.TrimSpace(text))
+	spec, err := reader.spec(bytes.TrimSpace(text))
+	if err == nil && len(reader.names.after)+len(reader.names.afterAny) > 0 {
+		err = &jobs.FieldError{Field: "after", Msg: "the task of a schedule waits for no others"}
+	}
+	return spec, err
 }
 
 // scheduleValues are the values of a line by key. Null is like absent. The first error stays.

@@ -79,7 +79,7 @@ type jsonRemoved struct {
 
 func scheduleRecord(s jobs.Schedule, reveal bool) jsonSchedule {
 	t := s.Spec
-	task := jsonScheduleTask{Job: t.Job, Args: rawJSON(t.Args), Label: known(t.Label), Queue: t.Queue, Priority: t.Priority,
+	task := jsonScheduleTask{Job: t.Job, Args: rawJSON(t.Args), Label: known(t.Label), Queue: t.Queue, Priority: t.Priority, Lane: known(t.Lane),
 		ExpiresIn: known(seconds(t.ExpiresIn)), Timeout: known(seconds(t.Timeout)), KillAfter: seconds(t.KillAfter),
 		MaxAttempts: known(t.MaxAttempts), MaxLosses: t.MaxLosses, Backoff: t.Backoff.Strategy, Delay: seconds(t.Backoff.Delay),
 		MaxDelay: seconds(t.Backoff.Max), RetryOn: known(t.RetryOn), OutputLimit: t.OutputLimit, Path: known(t.Path), Cwd: known(t.Cwd),

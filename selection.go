@@ -24,6 +24,7 @@ func (a *app) selectors() []cli.Flag {
 		repeated("job j", "NAME", "tasks of this job: command, email.send; repeatable", one(parseJob)),
 		textOption("label", "TEXT", "tasks with this label", ""),
 		scalar("schedule", "NAME", "tasks of this schedule", "", parseScheduleName),
+		scalar("lane", "KEY", "tasks of this lane", "", parseLane),
 		textOption("worker", "NAME", "tasks that ran last on this worker", ""),
 		textOption("match", "TEXT", "part of label, job, args or error; ASCII case ignored", ""),
 		a.whenOption("since", "finished since then; unfinished ones: created since then"),
@@ -43,13 +44,14 @@ func readSelection(c *cli.Context, now time.Time, except ...string) (selection, 
 	}
 	f := jobs.Filter{
 		Queues: get[[]string](c, "queue"), States: get[[]jobs.State](c, "state"), Jobs: get[[]string](c, "job"),
-		Label: get[string](c, "label"), Schedule: get[string](c, "schedule"), Worker: get[string](c, "worker"), Match: get[string](c, "match"),
+		Label: get[string](c, "label"), Lane: get[string](c, "lane"), Schedule: get[string](c, "schedule"), Worker: get[string](c, "worker"),
+		Match: get[string](c, "match"),
 		Since: get[time.Time](c, "since"), Until: get[time.Time](c, "until"),
 	}
 	if c.IsSet("older-than") {
 		f.FinishedBefore = now.Add(-get[time.Duration](c, "older-than"))
 	}
-	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "schedule", "worker", "match", "since", "until", "older-than"},
+	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "worker", "match", "since", "until", "older-than"},
 		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
 	if slices.Contains(except, "since") {
 		f.Since = time.Time{}

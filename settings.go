@@ -100,6 +100,7 @@ func settings(c *cli.Context) jobs.Option {
 	return func(s *jobs.Spec) {
 		s.Queue, s.Priority, s.Label = get[string](c, "queue"), get[int](c, "priority"), get[string](c, "label")
 		s.In, s.RunAt, s.ExpiresIn = get[time.Duration](c, "in"), get[time.Time](c, "at"), get[time.Duration](c, "expires-in")
+		s.After, s.AfterAny, s.Lane = get[[]int64](c, "after"), get[[]int64](c, "after-any"), get[string](c, "lane")
 		s.UniqueKey, s.OutputLimit = get[string](c, "unique"), get[int64](c, "output-limit")
 		s.Replace = get[string](c, "unique-mode") == uniqueReplace
 		s.Timeout, s.KillAfter = get[time.Duration](c, "timeout"), get[time.Duration](c, "kill-after")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,6 +22,10 @@ func (s *sheet) draw(p *printer) {
 	p.print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.out.paint(stateColour(string(t.State)), string(t.State)), safe(runner.Headline(t, s.now))))
 	for _, line := range s.facts() {
 		p.print(fitFacts(line, p.out.width))
+	}
+	if len(s.steps) > 0 {
+		p.print("\n")
+		s.drawSteps(p)
 	}
 	if len(s.attempts) > 0 {
 		p.print("\n")
@@ -65,6 +70,12 @@ func (s *sheet) facts() [][]fact {
 	}
 	if t.UniqueKey != "" {
 		add(fact{"unique", t.UniqueKey})
+	}
+	if text := dependencyText(s.on); text != "" {
+		add(fact{"after", text})
+	}
+	if text := dependencyText(s.by); text != "" {
+		add(fact{"before", text})
 	}
 	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
 		add(fact{"expires", clock(t.ExpiresAt, s.now)})
@@ -123,6 +134,26 @@ func (s *sheet) chosen() (lines [][]fact) {
 		add(fact{"input", strings.TrimRight(string(s.input), "\n")})
 	}
 	return lines
+}
+
+// dependenciesMost is how many tasks a sheet names of those that another waits for.
+const dependenciesMost = 10
+
+// dependencyText lists one side of dependencies: 1036 completed, 1037 running (any end).
+func dependencyText(list []runner.Dependency) string {
+	var parts []string
+	for i, d := range list {
+		if i == dependenciesMost {
+			parts = append(parts, "and "+count(int64(len(list)-i))+" more")
+			break
+		}
+		part := fmt.Sprintf("%d %s", d.ID, cmp.Or(string(d.State), "deleted"))
+		if d.Any {
+			part += " (any end)"
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // options lists the rules of a task that somebody chose.
@@ -202,6 +233,26 @@ func (s *sheet) drawAttempts(p *printer) {
 			output = "" // counted at the end
 		}
 		t.rows = append(t.rows, []string{fmt.Sprint(a.Attempt), clock(a.StartedAt, s.now), took(a.Duration), result, a.Worker, output})
+	}
+	p.table(t)
+}
+
+// drawSteps shows the last steps of a function that need not be done again.
+func (s *sheet) drawSteps(p *printer) {
+	shown := s.steps[max(len(s.steps)-lastAttempts, 0):]
+	if hidden := len(s.steps) - len(shown); hidden > 0 {
+		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", plural(hidden, "step"), s.task.ID))
+	}
+	t := table{columns: []column{{name: "  STEP"}, {name: "AT", leaves: 1}, {name: "VALUE"}}}
+	for _, step := range shown {
+		value := compact(step.Value)
+		switch {
+		case step.WakeAt.After(s.now):
+			value = "sleeps until " + clock(step.WakeAt, s.now)
+		case step.Slept():
+			value = "slept until " + clock(step.WakeAt, s.now)
+		}
+		t.rows = append(t.rows, []string{"  " + step.Name, clock(step.At, s.now), value})
 	}
 	p.table(t)
 }

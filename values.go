@@ -85,6 +85,14 @@ func parseQueue(text string) (string, error) {
 	return text, nil
 }
 
+// parseLane reads the key of a lane.
+func parseLane(text string) (string, error) {
+	if (jobs.Target{Kind: jobs.LaneTarget, Name: text}).Validate() != nil {
+		return "", errors.New("is no lane: 1 to 200 bytes of UTF-8 without control characters")
+	}
+	return text, nil
+}
+
 // parseJob reads the name of a job.
 func parseJob(text string) (string, error) {
 	if jobs.ValidJob(text) != nil {

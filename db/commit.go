@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -329,10 +330,13 @@ func pauseBusy(waited time.Duration) {
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))
 }
 
-// tx is a transaction of the writer. Its statements are prepared once per DB and live as long as it does.
+// tx is a transaction: of the writer, whose statements are prepared once per DB and live as long as it does, or of the caller's own.
 type tx struct {
-	w   *writer
-	ctx context.Context
+	w     *writer
+	ctx   context.Context
+	used  uses     // what of the order of tasks is in use; see end.go
+	moved bool     // tasks that waited for others may start now
+	outer *sqlx.Tx // the caller's; nil: the writer's
 }
 
 func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
@@ -349,24 +353,27 @@ func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
 
 // exec runs a statement and returns how many rows it changed.
 func (t *tx) exec(text string, args ...any) (int64, error) {
-	stmt, err := t.stmt(text)
-	if err != nil {
-		return 0, err
-	}
-	result, err := stmt.ExecContext(t.ctx, args...)
+	result, err := t.do(text, args)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-// insert runs an INSERT and returns the id of its row.
-func (t *tx) insert(text string, args ...any) (int64, error) {
+func (t *tx) do(text string, args []any) (sql.Result, error) {
+	if t.outer != nil {
+		return t.outer.ExecContext(t.ctx, text, args...)
+	}
 	stmt, err := t.stmt(text)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	result, err := stmt.ExecContext(t.ctx, args...)
+	return stmt.ExecContext(t.ctx, args...)
+}
+
+// insert runs an INSERT and returns the id of its row.
+func (t *tx) insert(text string, args ...any) (int64, error) {
+	result, err := t.do(text, args)
 	if err != nil {
 		return 0, err
 	}
@@ -375,6 +382,9 @@ func (t *tx) insert(text string, args ...any) (int64, error) {
 
 // scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.
 func (t *tx) scan(text string, args []any, dest ...any) error {
+	if t.outer != nil {
+		return t.outer.QueryRowxContext(t.ctx, text, args...).Scan(dest...)
+	}
 	stmt, err := t.stmt(text)
 	if err != nil {
 		return err
@@ -384,6 +394,9 @@ func (t *tx) scan(text string, args []any, dest ...any) error {
 
 // list scans all rows of a query: a query inside open rows of the same connection would hang.
 func (t *tx) list(dest any, text string, args ...any) error {
+	if t.outer != nil {
+		return t.outer.SelectContext(t.ctx, dest, text, args...)
+	}
 	stmt, err := t.stmt(text)
 	if err != nil {
 		return err

@@ -9,25 +9,27 @@ import (
 	"example.com/runner/jobs"
 )
 
-// cancelTask cancels task [5] if it waits; who and why [1], times [2], [3].
-const cancelTask = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, reason = 'cancelled', error = ?, finished_at = ?,
-	updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying') RETURNING queue`
+// cancelTask cancels task [4] if it waits; who and why [1], times [2], [3].
+const cancelTask = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, reason = 'cancelled', error = ?, waits = NULL,
+	finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`
 
 // askCancel asks the owner of task [5] to cancel it, if it runs. It is no change of state or owner, and keeps the generation.
 const askCancel = `UPDATE tasks SET cancel_requested_at = coalesce(cancel_requested_at, ?), cancel_now = max(cancel_now, ?),
 	cancel_text = coalesce(cancel_text, ?) WHERE id = ? AND state = 'running'`
 
-// retryFinished makes the finished task [4] wait again, as if new, due at [2] in state [1]; time [3]. No row: it is not finished, or its
+// retryFinished makes the finished task [5] wait again, as if new, due at [3] in state [1], for other tasks [2]; time [4]. No row: it is not finished, or its
 // unique key is taken.
-const retryFinished = `UPDATE OR IGNORE tasks SET state = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
+const retryFinished = `UPDATE OR IGNORE tasks SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, reason = NULL, error = NULL, result = NULL, exit_code = NULL, signal = NULL,
 	duration = NULL, output_bytes = 0, output_truncated = 0, progress = NULL, cancel_requested_at = NULL, cancel_now = 0, cancel_text = NULL
 WHERE id = ? AND finished_at IS NOT NULL`
 
-// hastenTask makes the waiting task [3] due at [1], counts kept; time [2]. If that is later its state, and so its generation, stays.
-const hastenTask = `UPDATE tasks SET state = CASE WHEN ?1 > ?2 THEN state ELSE 'pending' END,
-	generation_id = generation_id + CASE WHEN ?1 > ?2 THEN 0 ELSE 1 END, run_at = ?1, updated_at = ?2
-WHERE id = ?3 AND (state = 'scheduled' OR state = 'retrying') RETURNING state`
+// hastenTask makes the waiting task [4] due at [2], in state [1], counts kept; time [3]. Where its state stays its generation does.
+const hastenTask = `UPDATE tasks SET state = ?1, generation_id = generation_id + (state <> ?1), waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
+WHERE id = ?4 AND (state = 'scheduled' OR state = 'retrying')`
+
+// selectStanding reads what decides what retrying task [1] does.
+const selectStanding = `SELECT state, coalesce(lane, ''), after IS NOT NULL OR after_any IS NOT NULL FROM tasks WHERE id = ?`
 
 const selectState = `SELECT state FROM tasks WHERE id = ?`
 
@@ -37,6 +39,7 @@ const (
 	deleteAttempts = `DELETE FROM attempt_rows WHERE task_id = ?`
 	deleteOutputs  = `DELETE FROM output WHERE task_id = ?`
 	deleteInput    = `DELETE FROM inputs WHERE task_id = ?`
+	deleteWaiting  = `DELETE FROM dependencies WHERE task_id = ?`
 )
 
 // Moved is what became of one task.
@@ -55,10 +58,10 @@ func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, no
 }
 
 func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (Moved, error) {
-	var queue string
-	switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &queue); {
+	e := end{id: id, state: jobs.Cancelled, waited: true}
+	switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &e.queue, &e.lane); {
 	case err == nil:
-		return Moved{State: jobs.Cancelled, Done: true}, t.count(map[count]int{{queue, jobs.Cancelled}: 1}, now)
+		return Moved{State: jobs.Cancelled, Done: true}, t.ended([]end{e}, now)
 	case !errors.Is(err, sql.ErrNoRows):
 		return Moved{}, err
 	}
@@ -71,28 +74,118 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (Moved, err
 }
 
 // Retry makes finished tasks wait again as if they were new, and those that wait for a time or for their next attempt due at once.
-// They are due at the given time.
+// They are due at the given time. Of what such a task waited for only what is unfinished holds it up again.
 func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]Moved, error) {
-	to := jobs.Pending
-	if due.After(now) {
-		to = jobs.Scheduled
+	return d.retry(ctx, ids, false, due, now)
+}
+
+// RetryWithDependents is Retry that also makes those wait again that were cancelled because of one of these tasks. They are in the
+// answer too, each behind its task.
+func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]Moved, error) {
+	return d.retry(ctx, ids, true, due, now)
+}
+
+func (d *DB) retry(ctx context.Context, ids []int64, dependents bool, due, now time.Time) ([]Moved, error) {
+	var moved []Moved
+	for len(ids) > 0 {
+		part := ids[:min(moveMost, len(ids))]
+		ids = ids[len(part):]
+		var done []Moved
+		err := d.update(ctx, full, func(t *tx) error {
+			done = nil
+			for _, id := range part {
+				m, err := t.retry(id, due, now)
+				if err != nil {
+					return err
+				}
+				done = append(done, m)
+				if dependents && m.Done {
+					if done, err = t.revive(id, done, now); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return moved, err
+		}
+		moved = append(moved, done...)
 	}
-	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) {
-		n, err := t.exec(retryFinished, string(to), due.UnixMilli(), now.UnixMilli(), id)
-		if err == nil && n == 1 {
+	return moved, nil
+}
+
+func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
+	var state jobs.State
+	var lane string
+	var depends bool
+	if err := t.scan(selectStanding, []any{id}, &state, &lane, &depends); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		return Moved{ID: id}, err
+	}
+	refused := Moved{ID: id, State: state, Done: state == jobs.Pending}
+	var n, waits int64
+	var err error
+	to := jobs.Place(due, now, false, lane != "" && state != jobs.Retrying)
+	switch {
+	case state.Finished():
+		if depends {
+			if waits, err = t.exec(reopen, id); err != nil {
+				return refused, err
+			}
+			t.used.known = false
+		}
+		if _, err = t.exec(forgetSteps, id); err != nil { // what has completed is done all over again
+			return refused, err
+		}
+		to = jobs.Place(due, now, waits > 0, lane != "")
+		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id)
+		switch {
+		case err == nil && n == 0:
+			refused.Taken = true
+			_, err = t.exec(closeAll, id)
+		case err == nil:
 			_, err = t.exec(reopenTask, id)
 		}
-		if err != nil || n == 1 {
-			return Moved{State: to, Done: true}, err
+	case state == jobs.Scheduled || state == jobs.Retrying:
+		if state == jobs.Retrying && to == jobs.Scheduled {
+			to = state // its attempts count, and it keeps its lane
 		}
-		var state jobs.State
-		err = t.scan(hastenTask, []any{due.UnixMilli(), now.UnixMilli(), id}, &state)
-		if !errors.Is(err, sql.ErrNoRows) {
-			return Moved{State: state, Done: true}, err
+		n, err = t.exec(hastenTask, string(to), due.UnixMilli(), now.UnixMilli(), id)
+	}
+	if err != nil || n == 0 {
+		return refused, err
+	}
+	if lane != "" { // it may have left it, or may have it at once
+		if err := t.freeLane(lane, now); err != nil {
+			return refused, err
 		}
-		state, err = t.state(id)
-		return Moved{State: state, Done: state == jobs.Pending, Taken: state.Finished()}, err
-	})
+		to, err = t.state(id)
+	}
+	return Moved{ID: id, State: to, Done: true}, err
+}
+
+// revive makes those wait again that were cancelled because of task id, and those that were cancelled because of these.
+func (t *tx) revive(id int64, done []Moved, now time.Time) ([]Moved, error) {
+	for again := []int64{id}; len(again) > 0; again = again[1:] {
+		var list []int64
+		if err := t.list(&list, selectRevivable, again[0]); err != nil {
+			return done, err
+		}
+		for _, dependent := range list {
+			m, err := t.retry(dependent, now, now)
+			if err != nil {
+				return done, err
+			}
+			done = append(done, m)
+			if m.Done {
+				again = append(again, dependent)
+			}
+		}
+	}
+	return done, nil
 }
 
 // Delete forgets finished tasks, with their attempts and output.
@@ -112,7 +205,7 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
 
 // forget deletes all that belongs to a task that was deleted.
 func (t *tx) forget(id int64) error {
-	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput} {
+	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput, deleteWaiting, deleteSteps} {
 		if _, err := t.exec(text, id); err != nil {
 			return err
 		}

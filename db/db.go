@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -32,6 +33,8 @@ type DB struct {
 	write *sqlx.DB // one connection, owned by the writer
 	read  *sqlx.DB // query_only, opened when first used
 	writer
+
+	lastTx atomic.Value // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
 
 	watches sync.WaitGroup
 	quit    chan struct{} // closed by Close: ends the watches

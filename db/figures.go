@@ -111,16 +111,16 @@ SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.duration AS duration
 	(SELECT id FROM tasks AS ended WHERE ended.finished_at >= steps.at AND ended.finished_at < steps.at + ?2 LIMIT ?4)
 WHERE tasks.started_at IS NOT NULL`
 
-// Step is what ended within a stretch of time.
-type Step struct {
+// Stretch is what ended within a stretch of time.
+type Stretch struct {
 	Ended       map[jobs.State]int
 	Waits, Runs []time.Duration // of some of the tasks; sorted
 }
 
-// Steps returns what ended in each of n stretches of time since a moment. Waits and runs are those of at most some tasks of each, which
+// Trend returns what ended in each of n stretches of time since a moment. Waits and runs are those of at most some tasks of each, which
 // still exist.
-func (d *DB) Steps(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]Step, error) {
-	steps := make([]Step, n)
+func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]Stretch, error) {
+	steps := make([]Stretch, n)
 	var counts []struct {
 		State jobs.State `db:"state"`
 		Step  int        `db:"step"`

@@ -2,6 +2,7 @@ package db
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -32,6 +33,9 @@ const selectRefused = `SELECT state, generation_id, coalesce(worker_id, ''), coa
 	EXISTS (SELECT 1 FROM attempt_rows WHERE task_id = tasks.id AND generation_id = ?1 AND worker_id = ?2 AND state = ?3 AND reason IS ?4 AND finished_at = ?5)
 FROM tasks WHERE id = ?6`
 
+// selectCompleted says whether worker [3] has completed task [1] by its claim of generation [2] at [4].
+const selectCompleted = `SELECT EXISTS (SELECT 1 FROM attempts WHERE task_id = ? AND generation_id = ? AND worker_id = ? AND state = 'completed' AND finished_at = ?)`
+
 // releaseTask gives back task [2], claimed as generation [3] by worker [4] and not started; time [1]. A task that someone wants
 // cancelled is not given back.
 const releaseTask = `UPDATE tasks SET generation_id = generation_id + 1, lease_expires_at = NULL, state = 'pending', attempt = attempt - 1,
@@ -44,42 +48,59 @@ type Finish struct {
 	Outcome jobs.Outcome
 	Output  Output // what is left to store of what it printed
 	Release bool   // it was claimed and never started: Outcome and Output are not looked at
+
+	Progress json.RawMessage // reported, and not yet stored
+	// InTx is when the attempt finished its task in a transaction of the caller's, if that was committed: then it stands, and
+	// Outcome is what counts if it was not. Zero: it did not try.
+	InTx time.Time
 }
 
 // Finished is the answer to a Finish.
 type Finished struct {
 	Change jobs.Change // what followed
 	Fenced bool        // the attempt no longer owned its task: nothing was written
+	InTx   bool        // it had finished its task in a transaction of the caller's
 }
 
-// finish ends attempts of worker and counts the tasks that ended.
+// finish ends attempts of worker, and what follows from that.
 func (t *tx) finish(worker string, list []Finish, now time.Time) ([]Finished, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
 	done := make([]Finished, len(list))
-	counts := map[count]int{}
+	ends := make([]end, 0, len(list))
 	for i := range list {
-		f := &list[i]
-		var wrote bool
 		var err error
-		if done[i], wrote, err = t.finishOne(worker, f, now); err != nil {
+		if done[i], ends, err = t.finishOne(worker, &list[i], ends, now); err != nil {
 			return nil, err
 		}
-		if state := done[i].Change.State; wrote && state.Finished() {
-			counts[count{f.Task.Queue, state}]++
-		}
 	}
-	return done, t.count(counts, now)
+	return done, t.ended(ends, now)
 }
 
-// finishOne ends one attempt and says whether it wrote that, or whether it is refused or was written before.
-func (t *tx) finishOne(worker string, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
+// finishOne ends one attempt. It adds its task to ends if that has finished, or has given up its lane.
+func (t *tx) finishOne(worker string, f *Finish, ends []end, now time.Time) (Finished, []end, error) {
+	done, wrote, err := t.finishAttempt(worker, f, now)
+	state := done.Change.State
+	if err != nil || !wrote || state.Keeps() {
+		return done, ends, err
+	}
+	e := end{id: f.Task.ID, queue: f.Task.Queue, lane: f.Task.Lane, state: state}
+	return done, append(ends, e), nil
+}
+
+// finishAttempt ends one attempt and says whether it wrote that, or whether it is refused or was written before.
+func (t *tx) finishAttempt(worker string, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
 	task := f.Task
 	for {
 		change, changed, err := t.tryFinish(worker, task, f, now)
 		if err != nil || changed {
 			return Finished{Change: change}, changed, err
+		}
+		if !f.InTx.IsZero() {
+			if done, err := t.finishedBefore(worker, f); done.InTx || err != nil {
+				return done, false, err
+			}
 		}
 		var state, owner, cancelText string
 		var generation int64
@@ -102,6 +123,17 @@ func (t *tx) finishOne(worker string, f *Finish, now time.Time) (done Finished, 
 	}
 }
 
+// finishedBefore says whether an attempt has finished its task in a transaction of the caller's, and stores what it has printed since.
+func (t *tx) finishedBefore(worker string, f *Finish) (Finished, error) {
+	var is bool
+	err := t.scan(selectCompleted, []any{f.Task.ID, f.Task.GenerationID, worker, f.InTx.UnixMilli()}, &is)
+	if err != nil || !is {
+		return Finished{}, err
+	}
+	done := Finished{Change: jobs.Change{State: jobs.Completed, AttemptState: jobs.Completed, Counted: true}, InTx: true}
+	return done, t.output(f.Task, f.Output)
+}
+
 func (t *tx) tryFinish(worker string, task jobs.Task, f *Finish, now time.Time) (jobs.Change, bool, error) {
 	asked := !task.CancelRequestedAt.IsZero()
 	o := f.Outcome
@@ -122,6 +154,11 @@ func (t *tx) tryFinish(worker string, task jobs.Task, f *Finish, now time.Time) 
 	}
 	if err := t.output(task, f.Output); err != nil {
 		return c, false, err
+	}
+	if f.Progress != nil {
+		if _, err := t.exec(setLastProgress, string(f.Progress), task.ID); err != nil {
+			return c, false, err
+		}
 	}
 	if c.State == jobs.Completed {
 		return c, true, nil

@@ -11,7 +11,10 @@ import (
 )
 
 // selectTasks reads tasks with the names of their workers; a WHERE and an ORDER BY follow.
-const selectTasks = `SELECT ` + taskColumns + `, workers.name AS worker FROM tasks LEFT JOIN workers ON workers.id = tasks.worker_id`
+const selectTasks = `SELECT ` + taskColumns + `, workers.name AS worker,
+	CASE WHEN waits = 1 THEN (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = tasks.id AND open = 1 AND whatever = 0) END AS after_open,
+	CASE WHEN waits = 1 THEN (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = tasks.id AND open = 1 AND whatever = 1) END AS after_any_open
+FROM tasks LEFT JOIN workers ON workers.id = tasks.worker_id`
 
 // selectIDs and countTasks read the same rows as selectTasks.
 const (
@@ -92,6 +95,9 @@ func where(f jobs.Filter) *condition {
 	if f.Schedule != "" {
 		c.and("tasks.schedule = ?", f.Schedule)
 	}
+	if f.Lane != "" {
+		c.and("tasks.lane = ?", f.Lane)
+	}
 	if f.Worker != "" {
 		c.and("tasks.worker_id IN (SELECT id FROM workers WHERE id = ? OR name = ?)", f.Worker, f.Worker)
 	}
@@ -132,6 +138,7 @@ const finishedSince = `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE finished_
 // sparse counts, as far as few, the rows of the states that have an index of their own.
 var sparse = map[jobs.State]string{
 	jobs.Running:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'running' LIMIT 10001)`,
+	jobs.Blocked:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE waits IS NOT NULL LIMIT 10001)`,
 	jobs.Pending:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT 10001)`,
 	jobs.Failed:    `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'failed' LIMIT 10001)`,
 	jobs.Scheduled: `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001)`,

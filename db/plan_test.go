@@ -25,6 +25,14 @@ func claimOf(n int) string {
 	return newClaimer("w", list).text
 }
 
+func peekOf(n int) string {
+	list := make([]ClaimJob, n)
+	for i := range list {
+		list[i].Job = "job" + strconv.Itoa(i)
+	}
+	return newClaimer("w", list).peek
+}
+
 // plan is a statement, the ways to its rows that EXPLAIN QUERY PLAN must name, and those that are allowed although they walk or sort.
 type plan struct {
 	text  string
@@ -42,6 +50,7 @@ const (
 // plans are the statements of this package, by the names of their consts.
 var plans = map[string]plan{
 	"insertTask":       {text: insertTask},
+	"insertOrdered":    {text: insertOrdered},
 	"insertInput":      {text: insertInput},
 	"replaceTask":      {text: replaceTask, by: []string{byID}},
 	"insertAttempt":    {text: insertAttempt},
@@ -52,12 +61,14 @@ var plans = map[string]plan{
 	"readVersion":      {readVersion, nil, []string{"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"}},
 
 	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
-	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID, byPause}, []string{"SCAN next"}},
+	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
 	"suspectArm":      {text: suspectArm, by: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
-	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2)).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID, byPause}, []string{"SCAN next"}},
-	"selectSuspects":  {selectSuspects, []string{byPause}, []string{"SCAN tasks USING INDEX tasks_lost"}},
+	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2)).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, []string{"SCAN next"}},
+	"selectSuspects":  {selectSuspects, nil, []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues":    {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
-	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry"}, []string{"SCAN CONSTANT ROW"}},
+	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"}, []string{"SCAN CONSTANT ROW"}},
+	"firstDue":        {text: firstDue, by: []string{"COVERING INDEX tasks_due (run_at<?)"}},
+	"selectOrdered":   {text: selectOrdered, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"promoteTasks":    {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"expireTasks":     {text: expireTasks, by: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
 	"selectUnique":    {text: selectUnique, by: []string{"INDEX tasks_unique (unique_key=?)"}},
@@ -66,6 +77,16 @@ var plans = map[string]plan{
 	"completeTask":    {text: completeTask, by: []string{byID}},
 	"releaseTask":     {text: releaseTask, by: []string{byID, byAttempt}},
 	"selectRefused":   {text: selectRefused, by: []string{byID, byAttempt}},
+
+	"selectCompleted": {selectCompleted, []string{byAttempt, byID}, []string{"SCAN CONSTANT ROW", "SCAN attempts"}},
+	"selectMain":      {selectMain, nil, []string{"SCAN pragma_database_list"}},
+	"selectTask":      {text: selectTask, by: []string{byID}},
+	"insertStep":      {insertStep, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
+	"selectSteps":     {text: selectSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
+	"forgetSteps":     {forgetSteps, []string{"steps USING COVERING INDEX sqlite_autoindex_steps_1 (task_id=?)", byID}, []string{"SCAN CONSTANT ROW"}},
+	"deleteSteps":     {text: deleteSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
+	"setProgress":     {text: setProgress, by: []string{byID}},
+	"setLastProgress": {text: setLastProgress, by: []string{byID}},
 
 	"renewLeases":  {renewLeases, []string{"tasks_running (worker_id=? AND rowid=?)"}, []string{"SCAN json_each"}},
 	"selectOwned":  {text: selectOwned, by: []string{"INDEX tasks_running (worker_id=?)"}},
@@ -83,6 +104,49 @@ var plans = map[string]plan{
 	"selectWorkers": {selectWorkers, []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker_id=?)"},
 		[]string{"SCAN (subquery", "USE TEMP B-TREE FOR ORDER BY"}}, // of the few workers
 
+	"peekTasks":        {peekOf(5), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN (subquery"}},
+	"selectPriorities": {selectPriorities, []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority>?)"}, []string{"SCAN levels"}},
+	"selectLevel":      {text: selectLevel, by: []string{"INDEX tasks_pending (queue=? AND job=? AND priority=?)"}},
+	"claimThese":       {claimThese, []string{byID}, []string{"SCAN next", "SCAN json_each"}},
+
+	"selectUses":         {selectUses, []string{}, []string{"SCAN CONSTANT ROW", "SCAN dependencies USING COVERING INDEX dependencies_open", "SCAN limits", "SCAN pauses"}},
+	"insertDependency":   {text: insertDependency},
+	"selectFollowers":    {text: selectFollowers, by: []string{"COVERING INDEX dependencies_on (on_id=? AND open=?)", byID, "other USING COVERING INDEX dependencies_open (task_id=?"}},
+	"closeOn":            {text: closeOn, by: []string{"INDEX dependencies_on (on_id=? AND open=?)"}},
+	"closeAll":           {text: closeAll, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}}, // once in the life of a task
+	"reopen":             {text: reopen, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
+	"selectRevivable":    {selectRevivable, []string{"COVERING INDEX dependencies_on (on_id=?)", byID, "other USING PRIMARY KEY (task_id=?)"}, []string{"USE TEMP B-TREE FOR ORDER BY"}},
+	"adoptTask":          {text: adoptTask, by: []string{byID}},
+	"refuseTask":         {text: refuseTask, by: []string{byID}},
+	"cancelDependent":    {text: cancelDependent, by: []string{byID}},
+	"freeDependent":      {text: freeDependent, by: []string{byID}},
+	"selectDependencies": {text: selectDependencies, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
+	"selectDependents":   {selectDependents, []string{"COVERING INDEX dependencies_on (on_id=?)", byID}, []string{"USE TEMP B-TREE FOR ORDER BY"}},
+	"selectUpstream":     {text: selectUpstream, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
+
+	"laneHeld":    {laneHeld, []string{"INDEX tasks_lane (lane=?)"}, []string{"SCAN CONSTANT ROW"}},
+	"laneHolder":  {text: laneHolder, by: []string{"INDEX tasks_lane (lane=?)"}},
+	"laneRunning": {text: laneRunning, by: []string{"INDEX tasks_lane (lane=?)"}},
+	"laneNext":    {text: laneNext, by: []string{"COVERING INDEX tasks_blocked (lane=? AND waits=?)"}},
+	"takeLane":    {text: takeLane, by: []string{byID}},
+	"unblockTask": {text: unblockTask, by: []string{byID}},
+	"startHolder": {text: startHolder, by: []string{byID}},
+	"delayHolder": {text: delayHolder, by: []string{byID}},
+	"blockTask":   {text: blockTask, by: []string{byID}},
+
+	"selectTurnstile": {text: selectTurnstile, by: []string{"limits USING PRIMARY KEY (kind=?)"}},
+	"selectPaused":    {selectPaused, nil, []string{"SCAN pauses"}},
+	"selectLimit":     {text: selectLimit, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
+	"selectLimits":    {selectLimits, nil, []string{"SCAN limits"}},
+	"countStarted":    {countStarted, nil, []string{"SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY"}},
+	"saveBucket":      {text: saveBucket, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
+	"setLimit":        {text: setLimit},
+	"removeLimit":     {text: removeLimit, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
+	"setLaneDue":      {text: setLaneDue, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
+	"selectFreeLanes": {text: selectFreeLanes, by: []string{"COVERING INDEX limits_due (due_at<?)"}},
+	"somePending":     {somePending, []string{"COVERING INDEX tasks_pending (queue=?)"}, []string{"SCAN CONSTANT ROW"}},
+	"somePendingJob":  {somePendingJob, []string{"COVERING INDEX tasks_pending (queue=? AND job=?)"}, []string{"SCAN CONSTANT ROW"}},
+
 	"cancelTask":     {text: cancelTask, by: []string{byID}},
 	"askCancel":      {text: askCancel, by: []string{byID}},
 	"retryFinished":  {text: retryFinished, by: []string{byID}},
@@ -91,6 +155,8 @@ var plans = map[string]plan{
 	"deleteTask":     {text: deleteTask, by: []string{byID}},
 	"deleteAttempts": {text: deleteAttempts, by: []string{byAttempt}},
 	"deleteOutputs":  {text: deleteOutputs, by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id=?)"}},
+	"deleteWaiting":  {text: deleteWaiting, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
+	"selectStanding": {text: selectStanding, by: []string{byID}},
 	"deleteInput":    {text: deleteInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
 	"selectLatest": {selectLatest, []string{"COVERING INDEX tasks_finished"}, []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}}, // one row from an end of it
@@ -132,6 +198,7 @@ var plans = map[string]plan{
 	"countPending":        {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
 	"countDue":            {countDue, nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countRunning":        {countRunning, nil, []string{"SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countBlocked":        {countBlocked, nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countEnded":          {countEnded, nil, []string{"SCAN counters"}},
 	"finishedSince":       {finishedSince, []string{"COVERING INDEX tasks_finished (finished_at>?)"}, []string{"SCAN (subquery"}},
 	"nextJob":             {text: nextJob, by: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
@@ -157,6 +224,7 @@ var plans = map[string]plan{
 	"reopenTask":          {text: reopenTask, by: []string{byID, "s USING COVERING INDEX sqlite_autoindex_schedule_rows_1 (name=?)"}},
 	"hasTick":             {text: hasTick, by: []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}},
 	"selectRuns":          {selectRuns, []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick>?)", "tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}, []string{"SCAN (subquery"}},
+	"sparse blocked":      {sparse[jobs.Blocked], nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN (subquery"}},
 	"sparse pending":      {sparse[jobs.Pending], nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending", "SCAN (subquery"}},
 	"sparse running":      {sparse[jobs.Running], nil, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN (subquery"}},
 	"sparse failed":       {sparse[jobs.Failed], nil, []string{"SCAN tasks USING COVERING INDEX tasks_failed", "SCAN (subquery"}},
@@ -311,12 +379,12 @@ func TestTheOrderOfAListIsChosenByHowManyRowsThereAre(t *testing.T) {
 		}
 		return text
 	}
-	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying}} {
+	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying}, {jobs.Pending, jobs.Blocked}} {
 		if text := order(jobs.Filter{States: states}); !strings.Contains(text, "+tasks.id") {
 			t.Errorf("%v, few of them: %s", states, text)
 		}
 	}
-	for _, states := range [][]jobs.State{nil, {jobs.Completed}, jobs.Finished(), {jobs.Pending, jobs.Blocked}} {
+	for _, states := range [][]jobs.State{nil, {jobs.Completed}, jobs.Finished(), {jobs.Pending, jobs.Completed}} {
 		if text := order(jobs.Filter{States: states}); strings.Contains(text, "+") {
 			t.Errorf("%v: %s", states, text)
 		}

@@ -30,6 +30,7 @@ type Pause struct {
 // Pause pauses queues (or AllQueues). When it returns, no worker claims another task of them. A queue that is paused stays so.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
+		t.used.known = false
 		for _, queue := range queues {
 			if _, err := t.exec(insertPause, queue, p.At.UnixMilli(), p.By, nullText(p.Reason)); err != nil {
 				return err
@@ -42,6 +43,7 @@ func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 // Resume ends the pauses of queues; AllQueues ends every pause.
 func (d *DB) Resume(ctx context.Context, queues []string) error {
 	return d.update(ctx, full, func(t *tx) error {
+		t.used.known = false
 		for _, queue := range queues {
 			text, args := deletePause, []any{queue}
 			if queue == AllQueues {

@@ -17,7 +17,7 @@ const taskColumns = `tasks.id, tasks.generation_id, tasks.job, tasks.args, tasks
 	tasks.output_limit, tasks.path, tasks.cwd, tasks.env, tasks.env_file, tasks.input_bytes, tasks.worker_id,
 	tasks.lease_expires_at, tasks.cancel_requested_at, tasks.cancel_now, tasks.cancel_text, tasks.created_at, tasks.created_by, tasks.updated_at, tasks.started_at,
 	tasks.finished_at, tasks.duration, tasks.result, tasks.error, tasks.exit_code, tasks.signal, tasks.output_bytes,
-	tasks.output_truncated, tasks.progress, tasks.schedule, tasks.tick`
+	tasks.output_truncated, tasks.progress, tasks.schedule, tasks.tick, tasks.after, tasks.after_any, tasks.lane, tasks.waits`
 
 type row struct {
 	ID              int64  `db:"id"`
@@ -69,6 +69,13 @@ type row struct {
 	Progress        text   `db:"progress"`
 	Schedule        text   `db:"schedule"`
 	Tick            number `db:"tick"`
+	Lane            text   `db:"lane"`
+	Waits           number `db:"waits"`
+	After           text   `db:"after"` // as it was written; Depends, in a claim, says whether one of both was
+	AfterAny        text   `db:"after_any"`
+	Depends         bool   `db:"depends"`
+	AfterOpen       text   `db:"after_open"` // of selectTasks: JSON, what it still waits for
+	AfterAnyOpen    text   `db:"after_any_open"`
 }
 
 func (r *row) task() jobs.Task {
@@ -86,6 +93,8 @@ func (r *row) task() jobs.Task {
 		Duration: r.Duration.duration(), Result: r.Result.json(), Error: string(r.Error), ExitCode: r.ExitCode.value,
 		Signal: int(r.Signal), OutputBytes: r.OutputBytes, OutputTruncated: r.OutputTruncated, Progress: r.Progress.json(),
 		Schedule: string(r.Schedule), Tick: r.Tick.time(),
+		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Depends || r.After != "" || r.AfterAny != "",
+		After: r.AfterOpen.ids(), AfterAny: r.AfterAnyOpen.ids(),
 	}
 }
 
@@ -157,6 +166,15 @@ func (t text) object() map[string]string {
 	return object
 }
 
+// ids reads a JSON array of ids that this package made.
+func (t text) ids() []int64 {
+	var ids []int64
+	if t == "" || json.Unmarshal([]byte(t), &ids) != nil {
+		return nil
+	}
+	return ids
+}
+
 func (n number) time() time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -183,6 +201,18 @@ func nullNumber[T ~int | ~int64](value T) any {
 		return nil
 	}
 	return int64(value)
+}
+
+// nullIDs is a JSON array.
+func nullIDs(ids []int64) any {
+	if len(ids) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		panic(err) // numbers always marshal
+	}
+	return string(list)
 }
 
 func nullTime(t time.Time) any {

@@ -78,6 +78,7 @@ type scheduleTask struct {
 	Label        string            `json:"label,omitempty"`
 	Queue        string            `json:"queue"`
 	Priority     int               `json:"priority"`
+	Lane         string            `json:"lane,omitempty"`
 	ExpiresIn    int64             `json:"expires_in,omitempty"`
 	MaxAttempts  int               `json:"max_attempts,omitempty"`
 	MaxLosses    int               `json:"max_losses"`
@@ -95,7 +96,7 @@ type scheduleTask struct {
 }
 
 func encodeTask(s *jobs.Spec) (string, error) {
-	text, err := jobs.MarshalArgs(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority,
+	text, err := jobs.MarshalArgs(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority, Lane: s.Lane,
 		ExpiresIn: millis(s.ExpiresIn), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: millis(s.Timeout),
 		KillAfter: millis(s.KillAfter), Backoff: s.Backoff.Strategy, BackoffDelay: millis(s.Backoff.Delay), BackoffMax: millis(s.Backoff.Max),
 		RetryOn: s.RetryOn, OutputLimit: s.OutputLimit, Path: s.Path, Cwd: s.Cwd, Env: s.Env, EnvFile: s.EnvFile})
@@ -114,7 +115,7 @@ func decodeTask(text string, input []byte) (jobs.Spec, error) {
 		input = nil
 	}
 	ms := func(n int64) time.Duration { return number(n).duration() }
-	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, ExpiresIn: ms(t.ExpiresIn),
+	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, Lane: t.Lane, ExpiresIn: ms(t.ExpiresIn),
 		MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Timeout: ms(t.Timeout), KillAfter: ms(t.KillAfter),
 		Backoff: jobs.Backoff{Strategy: t.Backoff, Delay: ms(t.BackoffDelay), Max: ms(t.BackoffMax)}, RetryOn: t.RetryOn,
 		OutputLimit: t.OutputLimit, Path: t.Path, Cwd: t.Cwd, Env: t.Env, EnvFile: t.EnvFile, Input: input}, nil
@@ -262,7 +263,7 @@ func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time) (i
 	found, err = d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
 		spec := s.Spec
 		spec.Schedule, spec.CreatedBy = name, by
-		added, err := t.insertSpec(&spec, now)
+		added, err := t.insertSpec(&spec, nil, now)
 		if id = added.ID; err != nil {
 			return err
 		}

@@ -11,11 +11,12 @@ import (
 const addCount = `INSERT INTO counters (queue, state, minute, n) VALUES (?, ?, ?, ?)
 ON CONFLICT (queue, state, minute) DO UPDATE SET n = n + excluded.n`
 
-// countPending, countDue and countRunning count unfinished tasks by queue and state, from an index alone (running: few rows);
+// countPending, countDue, countBlocked and countRunning count unfinished tasks by queue and state, from an index alone;
 // pending ones by job, too.
 const (
 	countPending = `SELECT queue, job, 'pending' AS state, count(*) AS n FROM tasks WHERE state = 'pending' GROUP BY queue, job`
 	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM tasks WHERE state = 'scheduled' OR state = 'retrying' GROUP BY queue, state`
+	countBlocked = `SELECT queue, '' AS job, 'blocked' AS state, count(*) AS n FROM tasks WHERE waits IS NOT NULL GROUP BY queue`
 	countRunning = `SELECT queue, '' AS job, 'running' AS state, count(*) AS n FROM tasks WHERE state = 'running' GROUP BY queue`
 )
 
@@ -65,7 +66,7 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 		}
 		return stats[queue]
 	}
-	for _, text := range []string{countPending, countDue, countRunning, countEnded} {
+	for _, text := range []string{countPending, countDue, countBlocked, countRunning, countEnded} {
 		var rows []struct {
 			Queue string     `db:"queue"`
 			Job   string     `db:"job"`

@@ -108,7 +108,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	}
 	for _, at := range due {
 		spec := s.At(at)
-		added, err := t.insertSpec(&spec, now)
+		added, err := t.insertSpec(&spec, nil, now)
 		if err != nil {
 			return one, err
 		}

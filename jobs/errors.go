@@ -34,6 +34,8 @@ var (
 	ErrCancelled = errors.New("cancelled")
 	// ErrShutdown is the cause of a context that ends because its worker stops.
 	ErrShutdown = errors.New("shutdown")
+	// ErrStep says that a step of a function cannot be: see runner.Step.
+	ErrStep = errors.New("step")
 	// ErrTimeout is the cause of a context that ends because the attempt ran for longer than its timeout.
 	ErrTimeout = errors.New("timeout")
 )

@@ -176,6 +176,7 @@ func (s *Schedule) Differences(to *Schedule) []string {
 	differ("label", a.Label, b.Label)
 	differ("queue", a.Queue, b.Queue)
 	differ("priority", a.Priority, b.Priority)
+	differ("lane", a.Lane, b.Lane)
 	differ("expires_in", a.ExpiresIn, b.ExpiresIn)
 	differ("timeout", a.Timeout, b.Timeout)
 	differ("kill_after", a.KillAfter, b.KillAfter)

@@ -22,7 +22,9 @@ const (
 	MaxError  = 8 << 10   // bytes of an error
 	MaxPath   = 4 << 10   // bytes of a path
 	MaxName   = 100       // characters of a queue, schedule or job
-	MaxText   = 200       // bytes of a lane, unique key or label
+	MaxText   = 200       // bytes of a lane, unique key, label, step or report of progress
+	MaxAfter  = 50_000    // tasks that a task waits for
+	MaxSteps  = 10_000    // steps and sleeps of a task
 	MaxDelay  = 10 * 365 * 24 * time.Hour
 )
 
@@ -48,6 +50,9 @@ type Spec struct {
 	Label       string
 	Queue       string
 	Priority    int
+	After       []int64 // start when these have completed; if one ends otherwise this one is cancelled
+	AfterAny    []int64 // start when these have finished, however they end
+	Lane        string
 	UniqueKey   string
 	Replace     bool          // an unfinished task with UniqueKey that has not started becomes this one, keeping its id
 	RunAt       time.Time     // zero: now
@@ -67,6 +72,11 @@ type Spec struct {
 	Env     map[string]string
 	EnvFile string
 	Input   []byte
+
+	// Earlier and EarlierAny are After and AfterAny for tasks that do not exist yet: the positions, from 0, of earlier Specs
+	// of the same call of EnqueueAll or Add.
+	Earlier    []int
+	EarlierAny []int
 
 	Schedule  string    // whose task it is; the Runner fills it in, as the next two
 	Tick      time.Time // of Schedule; zero: it was run by hand
@@ -101,6 +111,17 @@ func Unique(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace =
 // UniqueReplace is Unique, but as long as the first task has not started, everything that is asked of the other becomes true of
 // it: when it is due, too. Enqueueing again and again puts it off.
 func UniqueReplace(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, true } }
+
+// After starts the task when all of these tasks have completed. If one fails or is cancelled, now or before, this task is
+// cancelled with reason dependency. They must exist.
+func After(ids ...int64) Option { return func(s *Spec) { s.After = ids } }
+
+// AfterAny starts the task when all of these tasks have finished, however they ended. They must exist.
+func AfterAny(ids ...int64) Option { return func(s *Spec) { s.AfterAny = ids } }
+
+// Lane puts the task into a lane: of the tasks of one lane one runs at a time, over all workers and queues, highest priority
+// first, then in the order of their ids.
+func Lane(key string) Option { return func(s *Spec) { s.Lane = key } }
 
 // MaxAttempts limits how often the task is started, losses apart. Defaults to 1 for commands and 10 for functions.
 func MaxAttempts(n int) Option { return func(s *Spec) { s.MaxAttempts = n } }
@@ -150,10 +171,15 @@ func newSpec(job string, options ...[]Option) Spec {
 	return s
 }
 
+// Ordered says whether others decide where the task stands when it is added: it has a lane, or names tasks to wait for.
+func (s *Spec) Ordered() bool {
+	return s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
+}
+
 // Task returns the task that the Spec asks for, enqueued at now: everything but its id. It does not validate.
 func (s *Spec) Task(now time.Time) Task {
 	t := Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: Pending, Priority: s.Priority,
-		UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: s.Timeout,
+		Lane: s.Lane, UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: s.Timeout,
 		KillAfter: s.KillAfter, Backoff: s.Backoff, RetryOn: s.RetryOn, OutputLimit: s.OutputLimit, Path: s.Path, Cwd: s.Cwd,
 		Env: s.Env, EnvFile: s.EnvFile, InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, CreatedAt: now,
 		CreatedBy: s.CreatedBy, UpdatedAt: now}
@@ -179,7 +205,7 @@ func (s *Spec) Validate() error {
 	if s.Err != nil {
 		return s.Err
 	}
-	for _, check := range []func() error{s.validateNames, s.validateArgs, s.validateNumbers, s.validateCommand} {
+	for _, check := range []func() error{s.validateNames, s.validateArgs, s.validateNumbers, s.validateAfter, s.validateCommand} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -194,10 +220,35 @@ func (s *Spec) validateNames() error {
 	if err := ValidQueue(s.Queue); err != nil {
 		return err
 	}
-	for _, named := range [][2]string{{"label", s.Label}, {"unique_key", s.UniqueKey}} {
-		field, text := named[0], named[1]
-		if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-			return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, MaxText)
+	for _, named := range [][2]string{{"label", s.Label}, {"lane", s.Lane}, {"unique_key", s.UniqueKey}} {
+		if err := validKey(named[0], named[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validKey checks a label, lane or unique key.
+func validKey(field, text string) error {
+	if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, MaxText)
+	}
+	return nil
+}
+
+func (s *Spec) validateAfter() error {
+	for _, d := range []struct {
+		field   string
+		ids     []int64
+		earlier []int
+	}{{"after", s.After, s.Earlier}, {"after_any", s.AfterAny, s.EarlierAny}} {
+		if n := len(d.ids) + len(d.earlier); n > MaxAfter {
+			return invalid(d.field, "%d tasks; at most %d", n, MaxAfter)
+		}
+		for _, id := range d.ids {
+			if id < 1 {
+				return invalid(d.field, "%d is no task id", id)
+			}
 		}
 	}
 	return nil

@@ -12,12 +12,12 @@ import (
 var meanings = map[State]string{
 	Scheduled: "waits for its start time",
 	Pending:   "may start now",
-	Blocked:   "waits for another task (not used yet)",
+	Blocked:   "waits for another task, or for its lane",
 	Running:   "an attempt is in progress",
 	Retrying:  "an attempt failed, the next is due later",
 	Completed: "finished: exit 0, or no error",
 	Failed:    "finished: no attempt or loss left",
-	Cancelled: "finished: stopped on request, or expired",
+	Cancelled: "finished: stopped on request, expired, or its dependency failed",
 }
 
 const statesHead = `<!-- Made from jobs/state.go. To write it anew: UPDATE_DOCS=1 go test ./jobs -->
@@ -34,8 +34,8 @@ a state may, as in ` + "`runner list -s unfinished`" + `. These are all moves th
 const statesTail = `
 A new task is pending, or scheduled when its start time lies ahead. Every move adds one to the task's ` + "`generation_id`" + `,
 and a writer that names an older one is refused. *release* is the end of an attempt that was lost with its worker, or cut off
-by the worker's stop. *snooze* is for functions. *replace* is ` + "`enqueue --unique-mode replace`" + `.
-*block* and *free* are reserved, as is whatever leads to blocked: nothing makes these moves yet.
+by the worker's stop. *snooze* is for functions. *replace* is ` + "`enqueue --unique-mode replace`" + `. A task that names others to
+wait for is blocked from the start, as is one whose lane another task has; *free* lets it go on.
 What follows from the end of an attempt is decided in ` + "`jobs/next.go`" + ` alone.
 `
 

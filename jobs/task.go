@@ -17,8 +17,12 @@ type Task struct {
 	Queue        string
 	State        State
 	Reason       Reason
-	Priority     int // higher runs first
-	Lane         string
+	Priority     int     // higher runs first
+	After        []int64 // what it still waits for, to complete; empty in a task that was just claimed
+	AfterAny     []int64 // what it still waits for, to finish
+	Waits        bool    // it waits for other tasks
+	Depends      bool    // it waits, or has waited, for other tasks
+	Lane         string  // key whose tasks run one at a time
 	UniqueKey    string
 	Schedule     string
 	Tick         time.Time // of Schedule: what it was enqueued for; zero: none
@@ -61,6 +65,33 @@ type Task struct {
 	OutputBytes     int64
 	OutputTruncated bool
 	Progress        json.RawMessage // {"done", "total", "text"}; nil: none reported
+}
+
+// Progress is what a function reports of itself.
+type Progress struct {
+	Done  int64  // in whatever unit
+	Total int64  // 0: not known
+	Text  string // at most MaxText bytes
+}
+
+// JSON returns the report as tasks keep it: {"done", "total", "text"}, null for what is not known.
+func (p Progress) JSON() json.RawMessage {
+	record := struct {
+		Done  int64   `json:"done"`
+		Total *int64  `json:"total"`
+		Text  *string `json:"text"`
+	}{Done: p.Done}
+	if p.Total != 0 {
+		record.Total = &p.Total
+	}
+	if p.Text != "" {
+		record.Text = &p.Text
+	}
+	text, err := MarshalArgs(record)
+	if err != nil {
+		panic(err) // numbers and text always marshal
+	}
+	return text
 }
 
 // Attempt is the record of one execution of a task that has ended.

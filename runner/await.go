@@ -12,7 +12,7 @@ import (
 // ctx ends the waiting, not the task. A task that does not exist, or is deleted meanwhile, is jobs.ErrNotFound; a file that is
 // no longer the one that was opened is jobs.ErrReplaced.
 func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
-	notices, stop := r.wake.subscribe(ctx)
+	notices, stop := r.wake.await(ctx, id)
 	defer stop()
 	for {
 		task, err := r.Get(ctx, id)

@@ -34,8 +34,8 @@ func Commands(options CommandOptions) jobs.Handler {
 			if a == nil {
 				return nil, errors.New("commands are run by Work only")
 			}
-			c := command{attempt: a, task: task}
-			a.output = newCapture(a, options.Tee)
+			c := command{attempt: a, task: task, output: newCapture(a, options.Tee)}
+			a.output.Store(c.output)
 			return c.run()
 		}}
 }
@@ -43,7 +43,8 @@ func Commands(options CommandOptions) jobs.Handler {
 // command is one attempt of a task that runs an argv.
 type command struct {
 	*attempt
-	task jobs.Task
+	task   jobs.Task
+	output *capture
 }
 
 // The exit codes of shells for what could not be started, kept as the exit code of an attempt with reason start.
@@ -68,6 +69,11 @@ func (c *command) run() (json.RawMessage, error) {
 	path, err := c.path(argv[0])
 	if err != nil {
 		return nil, err
+	}
+	remove, err := c.writeUpstream()
+	defer remove()
+	if err != nil {
+		return nil, fmt.Errorf("$RUNNER_UPSTREAM: %w", err)
 	}
 	stdout, err := c.output.pipe("stdout")
 	if err != nil {

@@ -29,10 +29,19 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 }
 
 // Retry makes finished tasks wait again after in, as if they were new: attempts and losses are 0, expiry is cleared, history and
-// output stay. Tasks that are scheduled or retrying become due then, their counts kept. A running task is left alone.
+// output stay; so do the steps of a task that failed or was cancelled, while one that completed does all of them again. Tasks that are scheduled or retrying become due then, their counts kept. A running task is left alone.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Moved, error) {
 	at := now()
 	moved, err := r.store.Retry(ctx, ids, at.Add(in), at)
+	r.wake.tell()
+	return moved, err
+}
+
+// RetryWithDependents is Retry that also makes those wait again that were cancelled, reason dependency, because of these tasks, and
+// those that were cancelled because of them. They are in the answer too, each behind the task that brought it back.
+func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]Moved, error) {
+	at := now()
+	moved, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
 	r.wake.tell()
 	return moved, err
 }

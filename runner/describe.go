@@ -49,7 +49,7 @@ func Headline(t jobs.Task, now time.Time) string {
 	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
 	lasted, _ := Lasted(t, now)
 	var parts []string
-	switch word := Note(t, nil, now); {
+	switch word := Note(t, Gates{}, now); {
 	case t.State == jobs.Running:
 		parts = []string{attempt, "for " + words.Took(lasted), word}
 	case t.State == jobs.Retrying:
@@ -62,6 +62,8 @@ func Headline(t jobs.Task, now time.Time) string {
 		parts = []string{word + " in " + attempt, words.Age(now.Sub(t.FinishedAt)) + " ago"}
 	case t.State.Finished():
 		parts = []string{word, words.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Blocked:
+		parts = []string{word}
 	default: // it may start
 		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + words.Age(now.Sub(t.RunAt)) + " ago"}
 	}

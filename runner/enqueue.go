@@ -26,7 +26,7 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	switch {
 	case err != nil:
 		return jobs.Task{}, err
-	case done[0].Kept, done[0].Replaced:
+	case done[0].Kept, done[0].Replaced, spec.Ordered():
 		return r.Get(ctx, done[0].ID)
 	}
 	task := spec.Task(at)

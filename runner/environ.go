@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Variables of the worker that its commands do not get: its own settings, and what service managers tell it alone.
+// Variables of the worker that its commands do not get: its own settings, what service managers tell it alone, and what a task
+// tells of itself that not every task has, if the worker runs inside one.
 var hidden = []string{"RUNNER_CONCURRENCY", "RUNNER_QUEUE", "RUNNER_UNTIL_EMPTY", "RUNNER_GRACE", "RUNNER_TIMEOUT", "RUNNER_LEASE",
 	"RUNNER_MAX_WAIT", "RUNNER_TEE", "RUNNER_ON_FAILURE", "RUNNER_KEEP", "RUNNER_KEEP_FAILED", "RUNNER_SERVE", "RUNNER_NAME",
 	"RUNNER_LOG_FORMAT", "RUNNER_LOG_LEVEL", "RUNNER_INSECURE_PERMS", "RUNNER_LISTEN", "RUNNER_OPEN", "RUNNER_READ_ONLY",
 	"RUNNER_BASE_PATH", "RUNNER_PUBLIC_URL", "RUNNER_AUTH", "RUNNER_TOKEN_FILE", "RUNNER_HIDE_ARGS", "RUNNER_INSECURE",
-	"NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "STATE_DIRECTORY"}
+	"RUNNER_UPSTREAM", "RUNNER_TASK_SCHEDULE", "NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "STATE_DIRECTORY"}
 
 var hiddenPrefixes = []string{"WATCHDOG_", "LISTEN_"}
 
@@ -57,6 +58,9 @@ func (c *command) environ() ([]string, error) {
 		"RUNNER_TASK_DUE="+due.UTC().Format(time.RFC3339Nano),
 		"RUNNER_WORKER_ID="+c.task.WorkerID,
 		"RUNNER_RESULT="+c.resultPath())
+	if c.task.Depends {
+		environ = append(environ, "RUNNER_UPSTREAM="+c.upstreamPath())
+	}
 	if c.task.Schedule != "" {
 		environ = append(environ, "RUNNER_TASK_SCHEDULE="+c.task.Schedule)
 	}

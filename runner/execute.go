@@ -21,13 +21,18 @@ type attempt struct {
 	task   jobs.Task
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	output *capture // of commands
+	output atomic.Pointer[capture] // of what it prints; nil: nothing yet
 
 	deadline time.Time // of its processes, unless a heartbeat moves it; under e.mu
 
 	kill     chan struct{} // closed: a command is to be killed without further grace
 	killOnce sync.Once
 	fenced   atomic.Bool // the task is no longer ours: nothing of it is written
+
+	report   atomic.Pointer[jobs.Progress] // the last one; nil: none
+	toReport atomic.Bool                   // somebody is about to store it
+	steps    steps
+	inTx     atomic.Int64 // when it tried to finish its task in a transaction of its own, in ms; 0: never
 
 	// Set before the attempt is sent on engine.ended, or by abandon.
 	over    atomic.Bool
@@ -45,6 +50,7 @@ func newAttempt(e *engine, task jobs.Task) *attempt {
 // begin starts the attempt on a goroutine of its own, which sends it on engine.ended when it is over.
 func (a *attempt) begin() {
 	a.e.logStart(a)
+	a.e.tellStart(a)
 	go func() {
 		began := now()
 		var timer *time.Timer
@@ -65,23 +71,28 @@ func (a *attempt) begin() {
 			}
 			a.end(now().Sub(began), result, err)
 		}()
-		result, err = a.e.r.handlers[a.task.Job].Run(a.ctx, a.task)
+		result, err = a.e.handlers[a.task.Job](a.ctx, a.task)
 		returned = true
 	}()
 }
 
 // end settles what happened and hands the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
-	if a.output != nil {
-		a.output.close()
+	if output := a.output.Load(); output != nil {
+		output.close()
 	}
 	if !a.over.CompareAndSwap(false, true) {
 		return // given up: its end is written already
 	}
+	if a.inTx.Load() != 0 {
+		if result = nil; err == nil { // if it was committed, this is never looked at
+			err = errNotCommitted
+		}
+	}
 	a.outcome = a.judge(result, err)
 	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, now(), took
-	if a.output != nil {
-		a.outcome.OutputBytes, a.outcome.OutputTruncated = a.output.sizes()
+	if output := a.output.Load(); output != nil {
+		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.sizes()
 	}
 	a.e.ended <- a
 }
@@ -157,9 +168,12 @@ func (a *attempt) finish() db.Finish {
 	if a.release {
 		return db.Finish{Task: a.task, Release: true}
 	}
-	f := db.Finish{Task: a.task, Outcome: a.outcome}
-	if a.output != nil {
-		f.Output = a.output.rest()
+	f := db.Finish{Task: a.task, Outcome: a.outcome, Progress: a.progress()}
+	if output := a.output.Load(); output != nil {
+		f.Output = output.rest()
+	}
+	if at := a.inTx.Load(); at != 0 {
+		f.InTx = time.UnixMilli(at)
 	}
 	return f
 }
@@ -168,18 +182,3 @@ func (a *attempt) finish() db.Finish {
 type troubleError struct{ err error }
 
 func (e *troubleError) Error() string { return e.err.Error() }
-
-type attemptKey struct{}
-
-func attemptFrom(ctx context.Context) *attempt {
-	a, _ := ctx.Value(attemptKey{}).(*attempt)
-	return a
-}
-
-// TaskFrom returns the task whose attempt runs with ctx, as it was when it was claimed; false outside of one.
-func TaskFrom(ctx context.Context) (jobs.Task, bool) {
-	if a := attemptFrom(ctx); a != nil {
-		return a.task, true
-	}
-	return jobs.Task{}, false
-}

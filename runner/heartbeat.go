@@ -77,8 +77,9 @@ func (e *engine) beat(lease time.Duration) {
 		}
 	}
 	for _, claim := range claims {
-		// What has ended meanwhile is in running until its end is written: that write may have come before this one.
-		if a := e.running[claim]; a != nil && !kept[claim] && !a.over.Load() {
+		// What has ended meanwhile is in running until its end is written: that write may have come before this one. So may a
+		// commit of the function's own.
+		if a := e.running[claim]; a != nil && !kept[claim] && !a.over.Load() && a.inTx.Load() == 0 {
 			a.fenced.Store(true)
 			a.stop(jobs.ErrLost, true)
 		}

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -32,6 +33,42 @@ func notFound(id int64) error {
 // List returns the tasks that a filter selects, newest first unless the page says otherwise.
 func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]jobs.Task, error) {
 	return r.store.List(ctx, filter, page)
+}
+
+// allPage is how many tasks All reads at once.
+const allPage = 500
+
+// All walks over the tasks that a filter selects, in the order of List, without ever holding more than a few hundred of them. Each page
+// is read when it is needed, so tasks that change meanwhile are seen as they are then. An error, of the database or of ctx, is the
+// last thing it yields.
+func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
+	return func(yield func(jobs.Task, error) bool) {
+		filter, left := filter, page.Limit
+		for {
+			part := Page{Limit: allPage, Oldest: page.Oldest}
+			if page.Limit > 0 {
+				part.Limit = min(allPage, left)
+			}
+			tasks, err := r.store.List(ctx, filter, part)
+			if err != nil {
+				yield(jobs.Task{}, err)
+				return
+			}
+			for _, task := range tasks {
+				if !yield(task, nil) {
+					return
+				}
+			}
+			if left -= len(tasks); len(tasks) < part.Limit || left == 0 {
+				return
+			}
+			if last := tasks[len(tasks)-1].ID; page.Oldest {
+				filter.After = last
+			} else {
+				filter.Before = last
+			}
+		}
+	}
 }
 
 // IDs returns the ids of the tasks that a filter selects, as List.

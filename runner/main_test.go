@@ -25,8 +25,12 @@ func TestMain(m *testing.M) {
 	if runner.Guardian() {
 		return
 	}
-	if words := strings.Fields(os.Getenv(workerVariable)); len(words) == 2 {
-		if err := testWorker(words[0], words[1]); err != nil {
+	for variable, child := range map[string]func(path, how string) error{workerVariable: testWorker, shopVariable: shop} {
+		words := strings.Fields(os.Getenv(variable))
+		if len(words) != 2 {
+			continue
+		}
+		if err := child(words[0], words[1]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

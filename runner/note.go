@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,16 +13,18 @@ import (
 )
 
 // Note says in a word or two what is special about a task: the column NOTE of lists.
-func Note(t jobs.Task, pauses Pauses, now time.Time) string {
-	if _, paused := pauses.Of(t.Queue); paused && t.State == jobs.Pending {
-		return "paused"
+func Note(t jobs.Task, g Gates, now time.Time) string {
+	if held := g.note(t); held != "" {
+		return held
 	}
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
 		if !t.RunAt.After(now) {
 			return "due" // no worker has looked yet
 		}
-		return "in " + words.Age(soon(t.RunAt.Sub(now)))
+		return "in " + words.Age(words.Soon(t.RunAt.Sub(now)))
+	case jobs.Blocked:
+		return blockedBy(t)
 	case jobs.Running:
 		if !t.CancelRequestedAt.IsZero() {
 			return "stopping"
@@ -31,6 +34,8 @@ func Note(t jobs.Task, pauses Pauses, now time.Time) string {
 		switch by, ok := strings.CutPrefix(t.Error, "cancelled by "); {
 		case t.Reason == jobs.ReasonExpired:
 			return "expired"
+		case t.Reason == jobs.ReasonDependency:
+			return strings.TrimPrefix(t.Error, "task ")
 		case ok && t.Reason == jobs.ReasonCancelled:
 			by, _, _ = strings.Cut(by, ": ")
 			return "by " + by
@@ -41,6 +46,18 @@ func Note(t jobs.Task, pauses Pauses, now time.Time) string {
 		return fmt.Sprintf("lost %d", t.Losses)
 	}
 	return Ending(t.Reason, t.ExitCode, t.Signal)
+}
+
+// blockedBy says in a word or two what a blocked task waits for: after 1036, or its lane.
+func blockedBy(t jobs.Task) string {
+	waits := slices.Concat(t.After, t.AfterAny)
+	switch {
+	case len(waits) == 1:
+		return fmt.Sprintf("after %d", waits[0])
+	case len(waits) > 1:
+		return fmt.Sprintf("after %d +%d", waits[0], len(waits)-1)
+	}
+	return "lane " + t.Lane
 }
 
 // Ending says in a word or two how an attempt ended otherwise than well: exit 22, signal 9, not found, timeout.
@@ -71,9 +88,4 @@ func progress(report json.RawMessage) string {
 		return p.Done.String() + "/" + p.Total.String()
 	}
 	return cmp.Or(cut(p.Text, 12), p.Done.String())
-}
-
-// soon rounds a time to come to seconds, upwards: what is due in 900ms is not due in 0s.
-func soon(d time.Duration) time.Duration {
-	return (d + time.Second - 1).Truncate(time.Second)
 }

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -19,6 +21,36 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 		}
 		r.handlers[h.Job] = h
 	}
+}
+
+// runFunc executes one attempt: what a Handler does, with all middleware around it.
+type runFunc func(ctx context.Context, task jobs.Task) (json.RawMessage, error)
+
+// Next is what a Middleware calls: the middleware after it, or the function or command itself.
+type Next func(ctx context.Context) (json.RawMessage, error)
+
+// Middleware is called in place of every execution, of functions and of commands, by the goroutine that executes: it calls next
+// once, with ctx or a context made from it, and returns what that returned, or something else. What it returns is the outcome of the
+// attempt: an error fails it, jobs.Cancel and its like do what they do elsewhere, a panic is one of the function.
+type Middleware func(ctx context.Context, task jobs.Task, next Next) (json.RawMessage, error)
+
+// Use puts middleware around every execution, whenever its job is registered: the first one outermost. Call it before Work. It costs
+// nothing where there is none.
+func (r *Runner) Use(middleware ...Middleware) { r.middleware = append(r.middleware, middleware...) }
+
+// wrapped returns how to run each registered job.
+func (r *Runner) wrapped() map[string]runFunc {
+	all := make(map[string]runFunc, len(r.handlers))
+	for job, h := range r.handlers {
+		all[job] = h.Run
+		for _, m := range slices.Backward(r.middleware) {
+			inner := all[job]
+			all[job] = func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
+				return m(ctx, task, func(ctx context.Context) (json.RawMessage, error) { return inner(ctx, task) })
+			}
+		}
+	}
+	return all
 }
 
 // Jobs returns the names of the registered jobs, sorted.

@@ -43,10 +43,12 @@ type Options struct {
 	Concurrency int
 	// Queues are the queues that Work serves, in turn. Defaults to all.
 	Queues []QueueMax
+	// MaxWait lets tasks that have been due for longer start first in their queue, whatever their priority. Defaults to off.
+	MaxWait time.Duration
 	// Grace is how long Work lets running attempts go on once its context has ended. Defaults to 30 s; negative: not at all.
 	Grace time.Duration
-	// Lease is how long a task stays this worker's without a heartbeat; heartbeats come every sixth of it. At least 5 s.
-	// Defaults to 60 s.
+	// Lease is how long a task stays this worker's without a heartbeat; heartbeats come every sixth of it. Below MinLease a busy
+	// machine takes live workers for hung ones: that is for tests of what happens then. At least 100 ms. Defaults to 60 s.
 	Lease time.Duration
 	// Timeout limits attempts of commands that have no timeout of their own. Defaults to no limit.
 	Timeout time.Duration
@@ -80,11 +82,13 @@ type Options struct {
 // QueueMax is a queue to serve, and at most how many of its tasks at once; Max 0: as many as there are slots.
 type QueueMax = db.QueueMax
 
-// The limits of Options.Lease.
 const (
-	MinLease     = 5 * time.Second
-	defaultLease = time.Minute
-	defaultGrace = 30 * time.Second
+	// MinLease is the shortest Options.Lease that holds on a busy machine, and the shortest that runner work takes.
+	MinLease = 5 * time.Second
+
+	shortestLease = 100 * time.Millisecond
+	defaultLease  = time.Minute
+	defaultGrace  = 30 * time.Second
 
 	defaultKeep       = 7 * 24 * time.Hour
 	defaultKeepFailed = 30 * 24 * time.Hour
@@ -117,12 +121,14 @@ func (o Options) withDefaults() Options {
 
 // Runner is an open database and the jobs that this process can run. Its methods are safe for use by many goroutines.
 type Runner struct {
-	store    *db.DB
-	options  Options
-	log      *slog.Logger
-	handlers map[string]jobs.Handler
-	wake     hub
-	user     func() string
+	store      *db.DB
+	options    Options
+	log        *slog.Logger
+	handlers   map[string]jobs.Handler
+	middleware []Middleware
+	wake       hub
+	events     events
+	user       func() string
 
 	mu     sync.Mutex
 	abort  context.CancelFunc // of the Work under way; nil: none
@@ -134,7 +140,7 @@ type Runner struct {
 // ErrInvalid; then nothing was changed.
 func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	options = options.withDefaults()
-	if options.Lease < MinLease {
+	if options.Lease < shortestLease {
 		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Try: "at least 5s"}
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal,
@@ -154,6 +160,7 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 
 // Close closes the database. Work must have returned. It is safe to call twice.
 func (r *Runner) Close() error {
+	r.events.close()
 	r.wake.close()
 	return r.store.Close()
 }

@@ -65,9 +65,9 @@ func rank(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }
 
-// Step is what ended within a stretch of time. The times are of a sample: WaitP50 is how long half of them waited at most, from when
+// Stretch is what ended within a stretch of time. The times are of a sample: WaitP50 is how long half of them waited at most, from when
 // they were due until they started.
-type Step struct {
+type Stretch struct {
 	At               time.Time // when it begins
 	Ended            map[jobs.State]int
 	Sampled          int // that the times are of; 0: there are none
@@ -75,20 +75,20 @@ type Step struct {
 	RunP50, RunP95   time.Duration
 }
 
-// sampled is how many tasks of a step its times are taken from.
+// sampled is how many tasks of a stretch its times are taken from.
 const sampled = 30
 
 // Trend returns what ended in the last n stretches of time of a length in whole minutes, the present one last. Counts outlive the tasks;
 // times are those of up to 30 tasks of each stretch that still exist. It costs the same however many tasks there are.
-func (r *Runner) Trend(ctx context.Context, length time.Duration, n int) ([]Step, error) {
+func (r *Runner) Trend(ctx context.Context, length time.Duration, n int) ([]Stretch, error) {
 	since := now().Truncate(length).Add(-time.Duration(n-1) * length)
-	list, err := r.store.Steps(ctx, since, length, n, sampled)
+	list, err := r.store.Trend(ctx, since, length, n, sampled)
 	if err != nil {
 		return nil, err
 	}
-	steps := make([]Step, n)
+	steps := make([]Stretch, n)
 	for i, s := range list {
-		steps[i] = Step{At: since.Add(time.Duration(i) * length), Ended: s.Ended, Sampled: len(s.Runs), WaitP50: rank(s.Waits, 50), WaitP95: rank(s.Waits, 95),
+		steps[i] = Stretch{At: since.Add(time.Duration(i) * length), Ended: s.Ended, Sampled: len(s.Runs), WaitP50: rank(s.Waits, 50), WaitP95: rank(s.Waits, 95),
 			RunP50: rank(s.Runs, 50), RunP95: rank(s.Runs, 95)}
 	}
 	return steps, nil

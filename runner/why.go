@@ -24,12 +24,22 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pauses, err := r.Pauses(ctx)
-	return why(t, ahead, pauses, workers, now()), err
+	g, err := r.Gates(ctx)
+	if err != nil {
+		return "", err
+	}
+	holder := int64(0)
+	if t.State == jobs.Blocked && t.Lane != "" {
+		if holder, err = r.LaneHolder(ctx, t.Lane); err != nil {
+			return "", err
+		}
+	}
+	return why(t, ahead, holder, g, workers, now()), nil
 }
 
-// why is Why, from what it has read. ahead is how many tasks of its queue start before it; workers are those that gave a sign of life lately.
-func why(t jobs.Task, ahead int, pauses Pauses, workers []WorkerInfo, now time.Time) string {
+// why is Why, from what it has read: ahead is how many tasks of its queue start before it, holder who has its lane (0: nobody); workers
+// are those that gave a sign of life lately.
+func why(t jobs.Task, ahead int, holder int64, g Gates, workers []WorkerInfo, now time.Time) string {
 	switch {
 	case t.State.Finished():
 		return ""
@@ -40,8 +50,11 @@ func why(t jobs.Task, ahead int, pauses Pauses, workers []WorkerInfo, now time.T
 	case t.RunAt.After(now) && t.State == jobs.Scheduled:
 		return "runs at " + words.Clock(t.RunAt, now)
 	}
-	if pause, ok := pauses.Of(t.Queue); ok {
-		return pausedBecause(t.Queue, pause, pauses, now)
+	if t.State == jobs.Blocked {
+		return blockedBecause(t, holder, g, now)
+	}
+	if pause, ok := g.Pauses.Of(t.Queue); ok {
+		return pausedBecause(t.Queue, pause, g.Pauses, now)
 	}
 	var draining []string
 	ready := slices.DeleteFunc(slices.Clone(workers), func(w WorkerInfo) bool {
@@ -65,6 +78,9 @@ func why(t jobs.Task, ahead int, pauses Pauses, workers []WorkerInfo, now time.T
 	if len(able) == 0 {
 		return "no worker has job " + t.Job
 	}
+	if l := g.limit(t); l != nil {
+		return limitedBecause(l, now)
+	}
 	busy, slots := BusySlots(able)
 	return fmt.Sprintf("behind %s, %d/%d slots busy", words.Plural(ahead, "task"), busy, slots)
 }
@@ -79,6 +95,30 @@ func pausedBecause(queue string, pause Pause, pauses Pauses, now time.Time) stri
 		text += ": " + pause.Reason
 	}
 	return text
+}
+
+// blockedBecause says which tasks a blocked task waits for, or who has its lane. holder has the task's lane; 0: nobody.
+func blockedBecause(t jobs.Task, holder int64, g Gates, now time.Time) string {
+	waits := slices.Concat(t.After, t.AfterAny)
+	switch {
+	case len(waits) > 1:
+		return fmt.Sprintf("waits for task %d and %s more", waits[0], words.Count(int64(len(waits)-1)))
+	case len(waits) == 1:
+		return fmt.Sprintf("waits for task %d", waits[0])
+	case holder != 0:
+		return fmt.Sprintf("lane %s is held by task %d", t.Lane, holder)
+	}
+	if l := g.limit(t); l != nil {
+		return limitedBecause(l, now)
+	}
+	return "lane " + t.Lane + " is free: a worker gives it to the next"
+}
+
+func limitedBecause(l *LimitStat, now time.Time) string {
+	if l.Running > 0 && l.InUse >= l.Running {
+		return fmt.Sprintf("limit %s: %d of %d running", l.Target, l.InUse, l.Running)
+	}
+	return fmt.Sprintf("limit %s: next start at %s", l.Target, words.Clock(l.NextAt, now))
 }
 
 func whereItRuns(t jobs.Task, workers []WorkerInfo, now time.Time) string {

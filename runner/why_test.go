@@ -66,7 +66,7 @@ func TestWhyATaskWaits(t *testing.T) {
 		{orphan, 0, []WorkerInfo{lost}, "web3:5 is gone, and no worker runs that could take over"},
 		{orphan, 0, []WorkerInfo{idle}, "web3:5 is gone; another worker will take over"},
 	} {
-		if got := why(test.task, test.ahead, nil, test.workers, noon); got != test.want {
+		if got := why(test.task, test.ahead, 0, Gates{}, test.workers, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -101,7 +101,7 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 		{pending, Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
 		{scheduled, Pauses{"media": own}, "runs at 15:11:15"},
 	} {
-		if got := why(test.task, 0, test.pauses, nil, noon); got != test.want {
+		if got := why(test.task, 0, 0, Gates{Pauses: test.pauses}, nil, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

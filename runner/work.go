@@ -85,6 +85,7 @@ type engine struct {
 	untilEmpty bool
 	environ    []string // of commands: the process's own, without what is runner's
 	hooks      *hooks
+	handlers   map[string]runFunc // of the jobs, the middleware around them
 	ended      chan *attempt
 	stopped    chan struct{} // closed when the loop is over
 	beside     sync.WaitGroup
@@ -93,14 +94,18 @@ type engine struct {
 
 	mu        sync.Mutex
 	running   map[db.ClaimID]*attempt
-	confirmed time.Time // when the last beat was sent that came through: leases last from there
-	failure   error     // why failing is closed
+	confirmed time.Time  // when the last beat was sent that came through: leases last from there
+	reporting []*attempt // those with a report to be stored; not empty: somebody is about to
+	closed    bool       // nothing is started beside the loop any more
+	failure   error      // why failing is closed
 
 	// The rest belongs to the loop.
 	alone     int           // suspects that run: nothing runs beside one
 	unsettled []*attempt    // ended, and not yet written
 	finish    []db.Finish   // of the last turn: the next one uses its memory
 	nextDue   time.Time     // of what is known to be scheduled
+	nextStart time.Time     // when a rate lets a task start that is due already
+	nextLane  time.Time     // the same of the rate of a lane
 	look      bool          // somebody else may have changed something
 	more      bool          // the last claim may have left something
 	empty     bool          // the last turn looked, and found nothing
@@ -123,6 +128,7 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 	e := &engine{r: r, log: r.log, slots: o.Concurrency, untilEmpty: untilEmpty, environ: commandEnviron(os.Environ()),
 		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
 	e.hooks = newHooks(e, o.OnFailure)
+	e.handlers = r.wrapped()
 	if o.Queues != nil {
 		e.limit = map[string]int{}
 		for _, q := range o.Queues {
@@ -188,6 +194,9 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	next := e.tick(write, true) // first: WorkUntilEmpty runs what it enqueues
 	e.beside.Go(func() { e.schedules(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
 	close(e.stopped)
 	e.beside.Wait()
 	err = cmp.Or(err, e.hooks.end(aborted))
@@ -239,7 +248,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			}
 			continue // what became free, or what ended meanwhile, is looked at again without waiting
 		}
-		if e.idle() && (stopping || e.untilEmpty && !e.resting() && !e.isDue()) {
+		if e.idle() && (stopping || e.untilEmpty && !e.resting() && !e.isDue() && !e.held()) {
 			if stopping || e.empty {
 				return e.verdict(aborted)
 			}
@@ -317,6 +326,9 @@ func (e *engine) isDue() bool { return e.more || e.reached() }
 // reached says whether the time has come of what is known to be scheduled.
 func (e *engine) reached() bool { return !e.nextDue.IsZero() && !e.nextDue.After(now()) }
 
+// held says whether a task that is due waits for a rate alone.
+func (e *engine) held() bool { return !e.nextStart.IsZero() || !e.nextLane.IsZero() }
+
 func (e *engine) resting() bool { return now().Before(e.resumeAt) }
 
 func (e *engine) rest(d time.Duration) { e.resumeAt = now().Add(d) }
@@ -326,11 +338,18 @@ func (e *engine) sleep(stopping bool) time.Duration {
 	switch {
 	case e.resting():
 		return e.resumeAt.Sub(now())
-	case stopping || e.nextDue.IsZero():
+	case stopping:
 		return e.r.options.Lease / 6
-	default: // times in the file are whole milliseconds; a jump of the wall clock delays nothing for long
-		return min(max(e.nextDue.Sub(now()), 0)+time.Millisecond, e.r.options.Lease/6)
 	}
+	next := e.nextDue
+	if e.free() > 0 && !e.nextStart.IsZero() && (next.IsZero() || e.nextStart.Before(next)) {
+		next = e.nextStart
+	}
+	if next.IsZero() {
+		return e.r.options.Lease / 6
+	}
+	// Times in the file are whole milliseconds; a jump of the wall clock delays nothing for long.
+	return min(max(next.Sub(now()), 0)+time.Millisecond, e.r.options.Lease/6)
 }
 
 // collect takes an attempt that has ended, and those that end at the same moment: they share a transaction.
@@ -377,7 +396,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	}
 	look := e.look || !e.nextDue.IsZero() && !e.nextDue.After(sent)
 	done, err := e.worker.Turn(ctx, db.Turn{Now: sent, Finish: finish, Look: look,
-		Claim: db.Claim{Free: free, Idle: slots == e.slots, Lease: o.Lease, Limit: e.room(settled)}})
+		Claim: db.Claim{Free: free, Idle: slots == e.slots, Lease: o.Lease, Limit: e.room(settled), MaxWait: o.MaxWait}})
 	if err != nil {
 		return e.refused(err)
 	}
@@ -387,8 +406,11 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	for i, a := range settled {
 		e.forget(a, &done.Finished[i])
 	}
-	if look {
-		e.look, e.nextDue = false, done.NextDue
+	if done.Looked {
+		e.look, e.nextDue, e.nextLane = false, done.NextDue, done.NextLane
+	}
+	if free > 0 {
+		e.nextStart = done.NextStart
 	}
 	for _, f := range done.Finished {
 		if at := f.Change.RunAt; !at.IsZero() && (e.nextDue.IsZero() || at.Before(e.nextDue)) {
@@ -500,7 +522,14 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 		} else {
 			e.finished++
 		}
+		if done.InTx && a.outcome.Error != "" && a.outcome.Error != errNotCommitted.Error() {
+			e.log.Warn("its function returned an error after it had finished its task", "task", a.task.ID, "err", cut(a.outcome.Error, 200))
+		}
 		e.logEnd(a, done.Change)
+		e.tellEnd(a, done.Change)
+		if done.Change.State.Finished() {
+			e.r.wake.ended(a.task.ID)
+		}
 		if done.Change.State == jobs.Failed {
 			e.hooks.failed(a.task, done.Change)
 		}

@@ -33,7 +33,7 @@ type chart struct {
 	From       string
 	Summary    string
 	Wait, Run  trend
-	Steps      []runner.Step // those in which something ended, the latest first
+	Steps      []runner.Stretch // those in which something ended, the latest first
 	Completed  int
 	Failed     int
 	Cancelled  int
@@ -47,7 +47,7 @@ type trend struct {
 	LastP50, LastP95 string
 }
 
-func newChart(p page, r chartRange, steps []runner.Step) *chart {
+func newChart(p page, r chartRange, steps []runner.Stretch) *chart {
 	c := &chart{Range: r.Name, From: r.Name + " ago", Per: "in " + jobs.WriteDuration(r.length)}
 	if r.length == time.Minute {
 		c.Per = "per minute"
@@ -92,7 +92,7 @@ func newChart(p page, r chartRange, steps []runner.Step) *chart {
 const chartHeight = 100
 
 // bars draws a bar for each step: what failed at the bottom, where it is seen.
-func bars(steps []runner.Step, most int, summary string) template.HTML {
+func bars(steps []runner.Stretch, most int, summary string) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`, len(steps)*10, chartHeight, template.HTMLEscapeString(summary))
 	for i, s := range steps {

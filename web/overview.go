@@ -120,7 +120,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 // trends are what charts show, as they were read last. Many pages ask for the same.
 type trends struct {
 	mu    sync.Mutex
-	steps map[string][]runner.Step
+	steps map[string][]runner.Stretch
 	at    map[string]time.Time
 }
 
@@ -136,7 +136,7 @@ func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.steps == nil {
-		t.steps, t.at = map[string][]runner.Step{}, map[string]time.Time{}
+		t.steps, t.at = map[string][]runner.Stretch{}, map[string]time.Time{}
 	}
 	if p.Now.Sub(t.at[which.Name]) > which.fresh {
 		steps, err := h.r.Trend(ctx, which.length, which.bars)

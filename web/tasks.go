@@ -90,12 +90,12 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if filter.Before > 0 {
 		v.Newest = first
 	}
-	pauses, err := h.r.Pauses(ctx)
+	gates, err := h.r.Gates(ctx)
 	if err != nil {
 		return "", nil, err
 	}
 	for _, t := range tasks {
-		row, err := h.taskRow(ctx, v.page, t, pauses)
+		row, err := h.taskRow(ctx, v.page, t, gates)
 		if err != nil {
 			return "", nil, err
 		}
@@ -206,8 +206,8 @@ func queryActions(filter jobs.Filter, terms []jobs.Term) (list []queryAction) {
 	return list
 }
 
-func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, pauses runner.Pauses) (taskRow, error) {
-	row := taskRow{Task: t, Try: strconv.Itoa(t.Attempt) + "/–", Note: words.Safe(runner.Note(t, pauses, p.Now)), When: t.FinishedAt}
+func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner.Gates) (taskRow, error) {
+	row := taskRow{Task: t, Try: strconv.Itoa(t.Attempt) + "/–", Note: words.Safe(runner.Note(t, gates, p.Now)), When: t.FinishedAt}
 	if t.MaxAttempts > 0 {
 		row.Try = strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
 	}

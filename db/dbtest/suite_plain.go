@@ -101,6 +101,31 @@ var plains = group{
 			s.Error(got)
 		}
 	},
+	"rows that name others wait for them": func(s *store) {
+		w := newOrder(s)
+		first := w.add()
+		s.exec(`INSERT INTO tasks (job, run_at, after, lane) VALUES ('test', 0, json_array(?), 'l')`, first)
+		s.exec(`INSERT INTO tasks (job, run_at, lane) VALUES ('test', 0, 'l')`)
+		s.exec(`INSERT INTO tasks (job, run_at, after_any) VALUES ('test', 0, json_array(?))`, first)
+		s.exec(`INSERT INTO tasks (job, run_at, after, after_any) VALUES ('test', 0, '[1]', '[2]')`)
+		for _, bad := range []string{`[99]`, `7`, `["1"]`, `[6]`, `[1.5]`, `[[1]]`, `x`, `{}`, `[null]`, `[0]`, `[-1]`} {
+			if _, err := s.raw.ExecContext(s.Context(), `INSERT INTO tasks (after) VALUES (?)`, bad); err == nil {
+				s.Errorf("%s was taken", bad)
+			}
+		}
+		claimed := w.claim(10)
+		s.wantIDs(ids(claimed), []int64{first, 3})
+		for _, id := range []int64{2, 4, 5} {
+			w.is(id, jobs.Blocked)
+		}
+		w.finish(claimed[0], jobs.Cancel(errBad))
+		s.want(2, jobs.Cancelled, jobs.ReasonDependency)
+		w.is(4, jobs.Pending)
+		s.want(5, jobs.Cancelled, jobs.ReasonDependency)
+		if on, by, err := s.Dependencies(s.Context(), first); err != nil || len(on) != 0 || len(by) != 3 || by[0].ID != 2 || by[0].State != jobs.Cancelled {
+			s.Error(on, by, err)
+		}
+	},
 	"the reset by hand works": func(s *store) {
 		id := s.inState(jobs.Failed)
 		s.exec(`UPDATE OR IGNORE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, losses = 0, expires_at = NULL, finished_at = NULL

@@ -294,3 +294,68 @@ func TestStartThatIsCancelledKills(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A worker that is stopped reads nothing, and what its guardian tells it fills the socket: here it is told of a command that ends, and
+// that must not hold up the deadline of another.
+func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
+	lock, err := NewLock(filepath.Join(t.TempDir(), "x.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	g := &Guardian{options: GuardianOptions{Version: "test", Worker: "w", Lock: lock}} // nobody receives
+	if err := errors.Join(g.launch(), g.hello()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		g.socket.Close()
+		if t.Failed() {
+			g.process.Kill()
+		}
+		g.process.Wait()
+		guardians.Delete(g.process.Pid)
+	}()
+	start := func(script string, key Key) (pid int) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		c := tagged(script, "w", strconv.FormatInt(key.ID, 10), strconv.FormatInt(key.Generation, 10))
+		c.Stdout = w
+		files, done, err := c.files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fds []int
+		for _, f := range files {
+			fds = append(fds, int(f.Fd()))
+		}
+		err = g.send(request{Op: opStart, Key: key, Path: []byte(c.Path), Argv: bytesOf(c.Argv), Env: bytesOf(c.Env), Dir: []byte("/"),
+			Deadline: clockAt(time.Now().Add(3 * time.Second))}, unix.UnixRights(fds...))
+		done()
+		w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line(t, bufio.NewReader(r))
+	}
+	long, short := start("echo $$; exec sleep 60", Key{7, 1}), start("echo $$; exec sleep 1.5", Key{8, 1})
+	ping, err := frame(request{Op: opPing, N: 1 << 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20_000 { // each has an answer
+		if err := g.socket.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.socket.Write(ping); err != nil { // a guardian that waits for us reads no more
+			break
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); running(long); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the command lives on; the other one: %v", running(short))
+		}
+	}
+}

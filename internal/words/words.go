@@ -152,3 +152,6 @@ func Does(n int, thing, one, many string) string {
 	}
 	return Plural(n, thing) + " " + many
 }
+
+// Soon rounds a time to come to seconds, upwards: what is due in 900ms is not due in 0s.
+func Soon(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }

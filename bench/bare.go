@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"example.com/runner/runner"
+)
+
+// The bare loop is the limit: prepared statements on one connection over our own tables, in one goroutine, with no product around them.
+
+const (
+	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id FROM tasks WHERE state = 'pending' AND queue = 'default' AND job = 'noop'
+	ORDER BY priority DESC, id LIMIT ?)
+UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, max_attempts = 1, worker_id = ?,
+	lease_expires_at = ?, started_at = ?, updated_at = ? FROM next
+WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING tasks.id, tasks.generation_id, tasks.args`
+	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?,
+	duration = 0 WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
+	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, created_at, updated_at)
+VALUES (1, 'noop', ?, 'default', 'pending', 5, ?, 1, ?, ?)`
+	bareWorker = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0000"
+)
+
+// bare is one connection with its prepared statements.
+type bare struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+func openBare(ctx context.Context, path, level string) (*bare, func(), error) {
+	pool, err := sql.Open("sqlite", dsn(path, level))
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return &bare{conn, map[string]*sql.Stmt{}}, func() { conn.Close(); pool.Close() }, nil
+}
+
+// dsn names a file as every Go system here is given it.
+func dsn(path, level string) string {
+	return "file:" + path + "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(" + level + ")"
+}
+
+func (b *bare) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
+	if b.stmts[text] == nil {
+		stmt, err := b.conn.PrepareContext(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		b.stmts[text] = stmt
+	}
+	return b.stmts[text], nil
+}
+
+func (b *bare) exec(ctx context.Context, text string, args ...any) error {
+	stmt, err := b.stmt(ctx, text)
+	if err == nil {
+		_, err = stmt.ExecContext(ctx, args...)
+	}
+	return err
+}
+
+type claimed struct{ id, generation int64 }
+
+// turn writes the ends of a batch and claims the next k in one transaction.
+func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, err error) {
+	if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return nil, err
+	}
+	ms := time.Now().UnixMilli()
+	for _, c := range batch {
+		if err := b.exec(ctx, bareFinish, ms, ms, c.id, c.generation, bareWorker); err != nil {
+			return nil, err
+		}
+	}
+	stmt, err := b.stmt(ctx, bareClaim)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := stmt.QueryContext(ctx, k, bareWorker, ms+60000, ms, ms)
+	if err != nil {
+		return nil, err
+	}
+	batch = batch[:0]
+	for rows.Next() {
+		var c claimed
+		var args string
+		if err := rows.Scan(&c.id, &c.generation, &args); err != nil {
+			return nil, err
+		}
+		batch = append(batch, c)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	return batch, b.exec(ctx, "COMMIT")
+}
+
+// drain claims and finishes all that is pending, k at a time.
+func (b *bare) drain(ctx context.Context, k int) error {
+	batch, err := b.turn(ctx, nil, k)
+	for len(batch) > 0 && err == nil {
+		batch, err = b.turn(ctx, batch, k)
+	}
+	return err
+}
+
+// insert adds n pending rows, so many in a transaction.
+func (b *bare) insert(ctx context.Context, n, together int) error {
+	for i := range n {
+		if i%together == 0 {
+			if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+				return err
+			}
+		}
+		ms := time.Now().UnixMilli()
+		if err := b.exec(ctx, bareInsert, newPayload(i).json(), ms, ms, ms); err != nil {
+			return err
+		}
+		if (i+1)%together == 0 || i+1 == n {
+			if err := b.exec(ctx, "COMMIT"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func bareDrain(level string, n, k int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		q, err := ours("", runner.Normal).open(ctx, e, 1, nil)
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		if err := q.addMany(ctx, payloads(0, n)); err != nil {
+			return 0, err
+		}
+		b, done, err := openBare(ctx, e.path("runner.db"), level)
+		if err != nil {
+			return 0, err
+		}
+		defer done()
+		began := time.Now()
+		if err := b.drain(ctx, k); err != nil {
+			return 0, err
+		}
+		took := time.Since(began)
+		return perSecond(n, took), errors.Join(q.holds(ctx, 0, n), q.inOrder(ctx))
+	}
+}
+
+// bareEnqueue inserts n rows, so many in a transaction.
+func bareEnqueue(level string, n, together int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		q, err := ours("", runner.Normal).open(ctx, e, 1, nil)
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		b, done, err := openBare(ctx, e.path("runner.db"), level)
+		if err != nil {
+			return 0, err
+		}
+		defer done()
+		began := time.Now()
+		if err := b.insert(ctx, n, together); err != nil {
+			return 0, err
+		}
+		took := time.Since(began)
+		return perSecond(n, took), q.holds(ctx, n, 0)
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/runner/runner"
+)
+
+// The workload of commands: n times /bin/true, two at a time. runner gets them as one batch and keeps status and output of each.
+
+const commandCount = 500
+
+func commandSystems() map[string]func(context.Context, *env) (float64, error) {
+	return map[string]func(context.Context, *env) (float64, error){
+		"xargs -P2":        shell(`seq %d | xargs -P2 -I{} true`),
+		"GNU parallel -j2": shell(`yes true | head -n %d | parallel -j2`),
+		"task-spooler -S 2": shell(`export TS_SOCKET=$PWD/tsp TMPDIR=$PWD; trap 'tsp -K' EXIT; tsp -S 2
+for i in $(seq %d); do tsp true >/dev/null; done; while tsp -l | grep -Eq 'queued|running'; do sleep 0.01; done`),
+		"nq": shell(`export NQDIR=$PWD; for i in $(seq %d); do nq true >/dev/null; done; nq -w`),
+	}
+}
+
+// shell runs a script for as many commands as there are to be, and returns commands a second.
+func shell(script string) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(commandCount)
+		cmd := exec.CommandContext(ctx, "bash", "-c", fmt.Sprintf(script, n))
+		cmd.Dir = e.dir
+		var complaint bytes.Buffer
+		cmd.Stderr = &complaint
+		began := time.Now()
+		if err := cmd.Run(); err != nil {
+			return 0, fmt.Errorf("%w: %s", err, complaint.Bytes())
+		}
+		return perSecond(n, time.Since(began)), nil
+	}
+}
+
+func ourCommands(ctx context.Context, e *env) (float64, error) {
+	n := e.size(commandCount)
+	lines := strings.Repeat("[\"true\"]\n", n)
+	began := time.Now()
+	if _, err := e.runner(ctx, lines, "enqueue", "--batch", "-"); err != nil {
+		return 0, err
+	}
+	if _, err := e.runner(ctx, "", "work", "--until-empty", "-c", "2"); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	return perSecond(n, took), e.holds(ctx, 0, n)
+}
+
+// holds checks what is in the measurement's database.
+func (e *env) holds(ctx context.Context, waiting, completed int) error {
+	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	q := &queue{count: func(ctx context.Context) (int, int, error) { return ourCounts(ctx, r) }}
+	return q.holds(ctx, waiting, completed)
+}
+
+// ran is a process that has ended.
+type ran struct {
+	stdout []byte
+	took   time.Duration
+	memory int64 // at most, in bytes
+}
+
+// runner runs our binary on the measurement's database.
+func (e *env) runner(ctx context.Context, stdin string, args ...string) (ran, error) {
+	return e.process(ctx, stdin, e.binary, args...)
+}
+
+func (e *env) process(ctx context.Context, stdin, name string, args ...string) (ran, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = e.dir
+	cmd.Env = append(os.Environ(), "RUNNER_DB="+e.path("runner.db"))
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	began := time.Now()
+	err := cmd.Run()
+	took := time.Since(began)
+	if err != nil {
+		return ran{}, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, complaint.Bytes())
+	}
+	return ran{out.Bytes(), took, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10}, nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"example.com/runner/runner"
+)
+
+// What each part of the schema of tasks costs: the life of a task (inserted by the thousand, claimed and finished by the hundred) in
+// the bare loop, over our schema and over the same without that part.
+
+// part is what can be left out of the schema.
+type part struct {
+	name string
+	drop func(schema []string) []string
+}
+
+// schemaOf reads the schema of a fresh database, in the order in which it was made.
+func schemaOf(ctx context.Context, e *env) ([]string, error) {
+	r, err := runner.Open(ctx, e.path("schema.db"), runner.Options{Sync: runner.Normal})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	pool, err := sql.Open("sqlite", dsn(e.path("schema.db"), "NORMAL"))
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	rows, err := pool.QueryContext(ctx, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY type <> 'table', rowid`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var schema []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		schema = append(schema, text)
+	}
+	return schema, rows.Err()
+}
+
+var (
+	indexName   = regexp.MustCompile(`(?i)^CREATE (?:UNIQUE )?INDEX (\w+) ON tasks\b`)
+	triggerName = regexp.MustCompile(`(?i)^CREATE TRIGGER (\w+)[^\n]* ON tasks\b`)
+	tasksTable  = regexp.MustCompile(`(?i)^CREATE TABLE "?tasks"?\s*\(`)
+)
+
+// parts lists what the schema of tasks consists of: its indexes and triggers one by one, and all of its CHECKs.
+func parts(schema []string) []part {
+	list := []part{{"nothing left out", func(s []string) []string { return s }}}
+	without := func(text string) func([]string) []string {
+		return func(s []string) []string {
+			var rest []string
+			for _, t := range s {
+				if t != text {
+					rest = append(rest, t)
+				}
+			}
+			return rest
+		}
+	}
+	for _, text := range schema {
+		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // without it nothing is claimed
+			list = append(list, part{"index " + m[1], without(text)})
+		}
+		if m := triggerName.FindStringSubmatch(text); m != nil {
+			list = append(list, part{"trigger " + m[1], without(text)})
+		}
+	}
+	return append(list, part{"all CHECKs", func(s []string) []string {
+		rest := make([]string, len(s))
+		for i, t := range s {
+			if rest[i] = t; tasksTable.MatchString(t) {
+				rest[i] = withoutChecks(t)
+			}
+		}
+		return rest
+	}})
+}
+
+// withoutChecks cuts each CHECK ( … ) out of a CREATE TABLE. Comments go first: they may hold parentheses.
+func withoutChecks(text string) string {
+	text = regexp.MustCompile(`--[^\n]*`).ReplaceAllString(text, "")
+	for {
+		at := strings.Index(text, "CHECK (")
+		if at < 0 {
+			return regexp.MustCompile(`,\s*\)`).ReplaceAllString(text, "\n)")
+		}
+		end, depth := at+len("CHECK "), 0
+		for ; ; end++ {
+			if text[end] == '(' {
+				depth++
+			} else if text[end] == ')' {
+				if depth--; depth == 0 {
+					break
+				}
+			}
+		}
+		text = text[:at] + text[end+1:]
+	}
+}
+
+// life returns microseconds for the life of a task over the schema without a part.
+func life(name string, n int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		schema, err := schemaOf(ctx, e)
+		if err != nil {
+			return 0, err
+		}
+		for _, p := range parts(schema) {
+			if p.name == name {
+				schema = p.drop(schema)
+			}
+		}
+		b, done, err := openBare(ctx, e.path("life.db"), "NORMAL")
+		if err != nil {
+			return 0, err
+		}
+		defer done()
+		for _, text := range schema {
+			if _, err := b.conn.ExecContext(ctx, text); err != nil {
+				return 0, fmt.Errorf("%w: %s", err, text)
+			}
+		}
+		began := time.Now()
+		if err := b.insert(ctx, n, 1000); err != nil {
+			return 0, err
+		}
+		if err := b.drain(ctx, 100); err != nil {
+			return 0, err
+		}
+		took := time.Since(began)
+		var completed int
+		if err := b.conn.QueryRowContext(ctx, `SELECT count(*) FROM tasks WHERE state = 'completed'`).Scan(&completed); err != nil {
+			return 0, err
+		}
+		if completed != n {
+			return 0, fmt.Errorf("%d of %d rows completed", completed, n)
+		}
+		return float64(took.Microseconds()) / float64(n), nil
+	}
+}
+
+// costNames lists the parts of the schema that are measured.
+func costNames() ([]string, error) {
+	dir, err := os.MkdirTemp("", "bench-schema-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	schema, err := schemaOf(context.Background(), &env{dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, p := range parts(schema) {
+		names = append(names, p.name)
+	}
+	return names, nil
+}

@@ -1,0 +1,157 @@
+// Command bench measures runner beside its peers: the same machine, the same file system, the same durability, in turns. Each run
+// also checks that every task ran exactly once; a run that did not is a failed run, however quick it was.
+//
+//	./run            everything, three rounds, about half an hour; rewrites docs/performance.md, its plots and bench/results.json
+//	./run -short     small, one round, prints only: what CI does
+//	./run -only drain
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+func main() {
+	short := flag.Bool("short", false, "small sizes, one round")
+	rounds := flag.Int("rounds", 0, "how often each measurement is repeated, all of them in turns (default 3; 1 with -short)")
+	only := flag.String("only", "", "regular expression: measurements whose `workload/system` it matches")
+	out := flag.String("out", "", "write results.json, performance.md and plots into this `directory`")
+	dir := flag.String("dir", "", "where the databases are made (default a temporary directory)")
+	binary := flag.String("runner", "", "the runner binary, for what starts processes")
+	flag.Parse()
+	log.SetFlags(0)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if text := os.Getenv(childVariable); text != "" {
+		if err := beChild(ctx, text); err != nil {
+			log.Fatal("bench worker: ", err)
+		}
+		return
+	}
+	e := &env{short: *short, binary: *binary}
+	if *rounds == 0 {
+		if *rounds = 3; *short {
+			*rounds = 1
+		}
+	}
+	if err := run(ctx, e, *rounds, *only, *dir, *out); err != nil {
+		log.Fatal("bench: ", err)
+	}
+}
+
+// env is what measurements are given.
+type env struct {
+	dir    string // fresh for each
+	short  bool
+	binary string // of runner; empty: nothing that starts processes is measured
+}
+
+// size is n, or a twentieth of it in a short run.
+func (e *env) size(n int) int {
+	if e.short {
+		return max(n/20, 20)
+	}
+	return n
+}
+
+// path names a file in the measurement's own directory.
+func (e *env) path(name string) string { return filepath.Join(e.dir, name) }
+
+// measurement is one cell of a table: a system under a workload. It returns the figure, in the workload's unit.
+type measurement struct {
+	workload *workload
+	system   string
+	run      func(context.Context, *env) (float64, error)
+	values   []float64
+}
+
+// workload is a table.
+type workload struct {
+	name  string // as in -only
+	title string
+	unit  string
+	low   bool // less is better
+}
+
+func run(ctx context.Context, e *env, rounds int, only, dir, out string) error {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	able, err := all(e)
+	if err != nil {
+		return err
+	}
+	var list []*measurement
+	for _, m := range able {
+		if match.MatchString(m.workload.name + "/" + m.system) {
+			list = append(list, m)
+		}
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("nothing matches %q", only)
+	}
+	root, err := os.MkdirTemp(dir, "bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(root)
+	began := time.Now()
+	for round := range rounds {
+		for i, m := range list {
+			e.dir = filepath.Join(root, fmt.Sprintf("%d-%d", round, i))
+			if err := os.Mkdir(e.dir, 0o700); err != nil {
+				return err
+			}
+			value, err := m.run(ctx, e)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", m.workload.name, m.system, err)
+			}
+			m.values = append(m.values, value)
+			log.Printf("%s  round %d  %-28s %-36s %s", time.Since(began).Round(time.Second), round+1, m.workload.name, m.system, figure(value, m.workload.unit))
+			if err := os.RemoveAll(e.dir); err != nil {
+				return err
+			}
+		}
+	}
+	return finish(os.Stdout, list, out)
+}
+
+func finish(w io.Writer, list []*measurement, out string) error {
+	r := newReport(list)
+	if err := r.markdown(w); err != nil || out == "" {
+		return err
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(out, "results.json"), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return r.plots(out)
+}
+
+// median is the middle one of some figures.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	if n := len(sorted); n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[len(sorted)/2]
+}
+
+// percentile is the smallest figure that p of all, 0 to 1, do not exceed.
+func percentile(sorted []time.Duration, p float64) time.Duration {
+	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// plots writes a bar plot of each table that compares systems.
+func (r *report) plots(dir string) error {
+	for _, t := range r.Tables {
+		if len(t.Rows) < 2 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, t.Name+".svg"), []byte(t.svg()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	plotWidth = 720
+	labelEnd  = 260
+	barEnd    = 640
+	lineHigh  = 26
+)
+
+// svg draws horizontal bars, one for each system, in colours that can be read on white and on black.
+func (t *table) svg() string {
+	most := 0.0
+	for _, row := range t.Rows {
+		most = math.Max(most, row.Median)
+	}
+	high := 44 + lineHigh*len(t.Rows)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13">`+"\n",
+		plotWidth, high, plotWidth, high)
+	direction := "more is better"
+	if t.Low {
+		direction = "less is better"
+	}
+	b.WriteString(`<style>text{fill:#57606a}.bar{fill:#8c959f}.own{fill:#0969da}@media (prefers-color-scheme:dark){text{fill:#adbac7}.own{fill:#539bf5}}</style>` + "\n")
+	fmt.Fprintf(&b, `<text x="8" y="20" font-weight="600">%s</text><text x="%d" y="20" text-anchor="end" font-size="12">%s; %s</text>`+"\n",
+		html.EscapeString(t.Title), plotWidth-8, html.EscapeString(strings.TrimPrefix(t.Unit, "/")), direction)
+	for i, row := range t.Rows {
+		y := 36 + lineHigh*i
+		class := "bar"
+		if strings.HasPrefix(row.System, own) {
+			class = "own"
+		}
+		width := math.Max(1, row.Median/most*(barEnd-labelEnd))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><rect class="%s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/><text x="%.1f" y="%d">%s</text>`+"\n",
+			labelEnd-8, y+14, html.EscapeString(row.System), class, labelEnd, y, width, lineHigh-8, labelEnd+width+6, y+14, number(row.Median))
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
+}

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Measurements with several processes: this program again, told by its environment to be a worker.
+
+const childVariable = "BENCH_CHILD"
+
+// child is what a worker process is told.
+type child struct {
+	Path        string
+	Concurrency int
+	UntilEmpty  bool
+}
+
+// childReport is what it says when it ends.
+type childReport struct {
+	Ran     int
+	Longest time.Duration // between two starts of a task
+}
+
+// beChild works until it is told to stop, its parent is gone, or nothing is left.
+func beChild(ctx context.Context, text string) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	var c child
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	r, err := runner.Open(ctx, c.Path, runner.Options{Sync: runner.Normal, Concurrency: c.Concurrency})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var report childReport
+	starts := make(chan time.Time, 1000)
+	counted := make(chan struct{})
+	last := time.Now()
+	go func() {
+		for at := range starts {
+			report.Ran++
+			report.Longest = max(report.Longest, at.Sub(last))
+			last = at
+		}
+		close(counted)
+	}()
+	r.Register(noop.Handler(func(context.Context, payload) error { starts <- time.Now(); return nil }))
+	r.Register(probe.Handler(func(_ context.Context, began int64) (time.Duration, error) {
+		return time.Since(time.Unix(0, began)), nil
+	}))
+	fmt.Println("ready")
+	work := r.Work
+	if c.UntilEmpty {
+		work = r.WorkUntilEmpty
+	}
+	if err := work(ctx); err != nil {
+		return err
+	}
+	close(starts)
+	<-counted
+	return json.NewEncoder(os.Stdout).Encode(report)
+}
+
+// probe returns how long it took from the moment it is given until it starts.
+var probe = jobs.DefineResult[int64, time.Duration]("probe")
+
+// worker is a child that runs.
+type worker struct {
+	cmd *exec.Cmd
+	out *bufio.Scanner
+}
+
+func startWorker(ctx context.Context, c child) (*worker, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil { // open for as long as this process lives
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	w := &worker{cmd, bufio.NewScanner(out)}
+	if !w.out.Scan() {
+		return nil, fmt.Errorf("the worker did not start: %w", cmd.Wait())
+	}
+	return w, nil
+}
+
+// end interrupts the worker, unless it ends by itself, and returns its report.
+func (w *worker) end(interrupt bool) (childReport, error) {
+	if interrupt {
+		if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
+			return childReport{}, err
+		}
+	}
+	var report childReport
+	if !w.out.Scan() {
+		return report, fmt.Errorf("no report: %w", w.cmd.Wait())
+	}
+	if err := json.Unmarshal(w.out.Bytes(), &report); err != nil {
+		return report, err
+	}
+	return report, w.cmd.Wait()
+}
+
+// usage is the processor time that the worker has used.
+func (w *worker) usage() time.Duration {
+	u := w.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// filled makes a database of n pending tasks.
+func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
+	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.Normal})
+	if err != nil {
+		return nil, err
+	}
+	_, err = r.EnqueueAll(ctx, specs(payloads(0, n)))
+	return r, err
+}
+
+// manyProcesses drains one file with so many processes of ten slots, and returns tasks a second.
+func manyProcesses(n, processes int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		r, err := filled(ctx, e, n)
+		if err != nil {
+			return 0, err
+		}
+		defer r.Close()
+		began := time.Now()
+		var workers []*worker
+		for range processes {
+			w, err := startWorker(ctx, child{r.Path(), 10, true})
+			if err != nil {
+				return 0, err
+			}
+			workers = append(workers, w)
+		}
+		ran := 0
+		for _, w := range workers {
+			report, err := w.end(false)
+			if err != nil {
+				return 0, err
+			}
+			ran += report.Ran
+			if report.Ran > 0 && report.Longest > time.Second {
+				return 0, fmt.Errorf("a process had nothing to do for %v", report.Longest)
+			}
+		}
+		took := time.Since(began)
+		if ran != n {
+			return 0, fmt.Errorf("%d tasks were run %d times", n, ran)
+		}
+		_, completed, err := ourCounts(ctx, r)
+		if err == nil && completed != n {
+			err = fmt.Errorf("%d of %d tasks are completed in the file", completed, n)
+		}
+		return perSecond(n, took), err
+	}
+}
+
+// beside is percentile p, in milliseconds, of an enqueue by this process while another one drains at full speed.
+func beside(concurrency int, p float64) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		r, err := filled(ctx, e, e.size(100_000))
+		if err != nil {
+			return 0, err
+		}
+		defer r.Close()
+		w, err := startWorker(ctx, child{r.Path(), concurrency, false})
+		if err != nil {
+			return 0, err
+		}
+		var took []time.Duration
+		for i := range e.size(200) {
+			began := time.Now()
+			if _, err := r.Enqueue(ctx, noop.With(newPayload(i), jobs.Queue("other"), jobs.In(time.Hour))); err != nil {
+				return 0, err
+			}
+			took = append(took, time.Since(began))
+			time.Sleep(5 * time.Millisecond)
+		}
+		waiting, _, err := ourCounts(ctx, r)
+		if err != nil {
+			return 0, err
+		}
+		if waiting == 0 && !e.short {
+			return 0, fmt.Errorf("the drain was over before the enqueueing")
+		}
+		slices.Sort(took)
+		if _, err := w.end(true); err != nil {
+			return 0, err
+		}
+		return ms(percentile(took, p)), nil
+	}
+}
+
+// latencyAcross is percentile p, in milliseconds, from the enqueue in this process to the start in another.
+func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		r, err := filled(ctx, e, 0)
+		if err != nil {
+			return 0, err
+		}
+		defer r.Close()
+		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10})
+		if err != nil {
+			return 0, err
+		}
+		var took []time.Duration
+		for i := range n {
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond)
+			began := time.Now()
+			task, err := r.Enqueue(ctx, probe.With(began.UnixNano()))
+			if err != nil {
+				return 0, err
+			}
+			late, err := probe.Result(r.Await(ctx, task.ID))
+			if err != nil {
+				return 0, err
+			}
+			took = append(took, late)
+		}
+		if _, err := w.end(true); err != nil {
+			return 0, err
+		}
+		slices.Sort(took)
+		return ms(percentile(took, p)), nil
+	}
+}
+
+// idle is what an idle worker process costs: percent of one processor, over five seconds.
+func idle(ctx context.Context, e *env) (float64, error) {
+	r, err := filled(ctx, e, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	use := func(d time.Duration) (time.Duration, error) {
+		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10})
+		if err != nil {
+			return 0, err
+		}
+		time.Sleep(d)
+		_, err = w.end(true)
+		return w.usage(), err
+	}
+	start, err := use(100 * time.Millisecond) // what starting and stopping costs
+	if err != nil {
+		return 0, err
+	}
+	span := 5 * time.Second
+	if e.short {
+		span = time.Second
+	}
+	all, err := use(100*time.Millisecond + span)
+	return max(100*(all-start).Seconds()/span.Seconds(), 0), err
+}
+
+// start is the time of one process that enqueues, beside an idle worker on the same file: the median of n, in milliseconds.
+func start(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		r, err := filled(ctx, e, 0)
+		if err != nil {
+			return 0, err
+		}
+		defer r.Close()
+		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 1})
+		if err != nil {
+			return 0, err
+		}
+		words := args(e)
+		var took []time.Duration
+		for range e.size(n) {
+			p, err := e.process(ctx, "", words[0], words[1:]...)
+			if err != nil {
+				return 0, err
+			}
+			took = append(took, p.took)
+		}
+		if _, err := w.end(true); err != nil {
+			return 0, err
+		}
+		slices.Sort(took)
+		there, err := r.Count(ctx, jobs.Filter{})
+		if err == nil && there != len(took) {
+			err = fmt.Errorf("%d of %d tasks are there", there, len(took))
+		}
+		return ms(percentile(took, 0.5)), err
+	}
+}
+
+// batchLines enqueues a file of n lines by the command line, and returns lines a second, or with memory the most megabytes it took.
+func batchLines(n int, memory bool) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, `{"args":["echo","line %d of a batch"],"priority":%d,"label":"line"}`+"\n", i, i%10)
+		}
+		if err := os.WriteFile(e.path("lines"), []byte(text.String()), 0o600); err != nil {
+			return 0, err
+		}
+		p, err := e.runner(ctx, "", "enqueue", "--batch", e.path("lines"))
+		if err != nil {
+			return 0, err
+		}
+		err = e.holds(ctx, n, 0)
+		if memory {
+			return float64(p.memory) / 1e6, err
+		}
+		return perSecond(n, p.took), err
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

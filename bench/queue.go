@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// queue is a job queue of some system on a fresh file: what a workload needs of it.
+type queue struct {
+	add       func(context.Context, payload) error   // returns when the task is committed
+	addMany   func(context.Context, []payload) error // in one transaction
+	start     func(context.Context) error            // begins to run tasks
+	stop      func(context.Context) error            // returns when what ran is written
+	count     func(context.Context) (waiting, completed int, err error)
+	misplaced func(context.Context) (int, error) // tasks that were taken before an older one; nil: it does not promise to take the oldest first
+	close     func() error
+}
+
+// system opens queues. handle is what a task does.
+type system struct {
+	name string
+	open func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error)
+}
+
+// drain works n tasks that are there already, and returns tasks a second: until all are completed in the file.
+func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		l := newLedger(n)
+		q, err := s.open(ctx, e, concurrency, func(p payload) { l.note(p.N) })
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		for from := 0; from < n; from += 1000 {
+			if err := q.addMany(ctx, payloads(from, min(1000, n-from))); err != nil {
+				return 0, err
+			}
+		}
+		began := time.Now()
+		if err := q.start(ctx); err != nil {
+			return 0, err
+		}
+		if err := l.wait(ctx); err != nil {
+			return 0, err
+		}
+		if err := q.stop(ctx); err != nil {
+			return 0, err
+		}
+		took := time.Since(began)
+		if err := l.check(); err != nil {
+			return 0, err
+		}
+		return perSecond(n, took), errors.Join(q.holds(ctx, 0, n), q.inOrder(ctx))
+	}
+}
+
+// enqueue adds n tasks one by one from some goroutines, each waiting for its commit.
+func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n) / callers * callers
+		q, err := s.open(ctx, e, 1, func(payload) {})
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		began := time.Now()
+		if err := callersDo(n, callers, func(i int) error { return q.add(ctx, newPayload(i)) }); err != nil {
+			return 0, err
+		}
+		took := time.Since(began)
+		return perSecond(n, took), q.holds(ctx, n, 0)
+	}
+}
+
+// batch adds n tasks in transactions of 1000.
+func (s system) batch(n int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		q, err := s.open(ctx, e, 1, func(payload) {})
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		began := time.Now()
+		for from := 0; from < n; from += 1000 {
+			if err := q.addMany(ctx, payloads(from, min(1000, n-from))); err != nil {
+				return 0, err
+			}
+		}
+		took := time.Since(began)
+		return perSecond(n, took), q.holds(ctx, n, 0)
+	}
+}
+
+// both enqueues and works at once, with as many callers as workers.
+func (s system) both(n, concurrency int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n) / concurrency * concurrency
+		l := newLedger(n)
+		q, err := s.open(ctx, e, concurrency, func(p payload) { l.note(p.N) })
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		if err := q.start(ctx); err != nil {
+			return 0, err
+		}
+		began := time.Now()
+		if err := callersDo(n, concurrency, func(i int) error { return q.add(ctx, newPayload(i)) }); err != nil {
+			return 0, err
+		}
+		if err := l.wait(ctx); err != nil {
+			return 0, err
+		}
+		if err := q.stop(ctx); err != nil {
+			return 0, err
+		}
+		took := time.Since(began)
+		if err := l.check(); err != nil {
+			return 0, err
+		}
+		return perSecond(n, took), q.holds(ctx, 0, n)
+	}
+}
+
+// latency is the time from the call that enqueues to the start of the task, on an idle queue: percentile p of n, in milliseconds.
+func (s system) latency(n int, p float64) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		started := make(chan time.Time, 1)
+		q, err := s.open(ctx, e, 10, func(payload) { started <- time.Now() })
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		if err := q.start(ctx); err != nil {
+			return 0, err
+		}
+		took := make([]time.Duration, 0, n)
+		for i := range n + 5 {
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // idle again, and at no beat of its own
+			began := time.Now()
+			if err := q.add(ctx, newPayload(i)); err != nil {
+				return 0, err
+			}
+			if at := <-started; i >= 5 { // the first ones find nothing warm
+				took = append(took, at.Sub(began))
+			}
+		}
+		if err := q.stop(ctx); err != nil {
+			return 0, err
+		}
+		slices.Sort(took)
+		return float64(percentile(took, p)) / float64(time.Millisecond), q.holds(ctx, 0, n+5)
+	}
+}
+
+func (q *queue) holds(ctx context.Context, waiting, completed int) error {
+	w, c, err := q.count(ctx)
+	if err == nil && (w != waiting || c != completed) {
+		err = fmt.Errorf("the file holds %d waiting and %d completed tasks, not %d and %d", w, c, waiting, completed)
+	}
+	return err
+}
+
+func (q *queue) inOrder(ctx context.Context) error {
+	if q.misplaced == nil {
+		return nil
+	}
+	n, err := q.misplaced(ctx)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%d tasks were taken before an older one", n)
+	}
+	return err
+}
+
+// misplaced counts the rows of a table, by id, whose time is before that of the row before.
+func misplaced(ctx context.Context, pool *sql.DB, table, column string) (n int, err error) {
+	err = pool.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT `+column+` AS at, lag(`+column+`) OVER (ORDER BY id) AS before FROM `+table+`) WHERE at < before`).Scan(&n)
+	return n, err
+}
+
+func payloads(from, n int) []payload {
+	list := make([]payload, n)
+	for i := range list {
+		list[i] = newPayload(from + i)
+	}
+	return list
+}
+
+// callersDo calls do(0) to do(n-1) from some goroutines and returns the first error.
+func callersDo(n, callers int, do func(int) error) error {
+	var wg sync.WaitGroup
+	errs := make(chan error, callers)
+	for c := range callers {
+		wg.Go(func() {
+			for i := c; i < n; i += callers {
+				if err := do(i); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Seconds() }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// report is what results.json holds.
+type report struct {
+	Machine  string            `json:"machine"`
+	Versions map[string]string `json:"versions"`
+	At       time.Time         `json:"at"`
+	Tables   []*table          `json:"tables"`
+}
+
+type table struct {
+	Name  string  `json:"name"`
+	Title string  `json:"title"`
+	Unit  string  `json:"unit"`
+	Low   bool    `json:"less_is_better"`
+	Rows  []tally `json:"rows"`
+}
+
+// tally is a system's line: the median of its rounds, and how many times better than it the first line of the table is.
+type tally struct {
+	System string    `json:"system"`
+	Median float64   `json:"median"`
+	Ratio  float64   `json:"first_is_times_better"`
+	Values []float64 `json:"values"`
+}
+
+func newReport(list []*measurement) *report {
+	r := &report{Machine: machine(), Versions: versions(), At: time.Now().UTC().Truncate(time.Second)}
+	tables := map[*workload]*table{}
+	for _, m := range list {
+		t := tables[m.workload]
+		if t == nil {
+			t = &table{Name: m.workload.name, Title: m.workload.title, Unit: m.workload.unit, Low: m.workload.low}
+			tables[m.workload] = t
+			r.Tables = append(r.Tables, t)
+		}
+		row := tally{System: m.system, Median: median(m.values), Values: m.values}
+		first := row.Median
+		if len(t.Rows) > 0 {
+			first = t.Rows[0].Median
+		}
+		if row.Ratio = first / row.Median; t.Low {
+			row.Ratio = row.Median / first
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return r
+}
+
+// markdown prints the tables.
+func (r *report) markdown(to io.Writer) error {
+	w := bufio.NewWriter(to)
+	fmt.Fprintf(w, "%s\n\n", r.Machine)
+	for _, t := range r.Tables {
+		fmt.Fprintf(w, "### %s\n\n| | %s | the first is |\n|---|--:|--:|\n", t.Title, strings.TrimPrefix(t.Unit, "/"))
+		for i, row := range t.Rows {
+			ratio := ""
+			if i > 0 && !math.IsInf(row.Ratio, 0) && !math.IsNaN(row.Ratio) {
+				ratio = fmt.Sprintf("%.2f ×", row.Ratio)
+			}
+			fmt.Fprintf(w, "| %s | %s | %s |\n", row.System, number(row.Median), ratio)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+func figure(value float64, unit string) string {
+	if strings.HasPrefix(unit, "/") {
+		return number(value) + unit
+	}
+	return number(value) + " " + unit
+}
+
+// number keeps three digits, and groups thousands.
+func number(value float64) string {
+	switch {
+	case value >= 1000:
+		text := fmt.Sprintf("%.0f", value)
+		return text[:len(text)-3] + "," + text[len(text)-3:]
+	case value >= 100:
+		return fmt.Sprintf("%.0f", value)
+	case value >= 10:
+		return fmt.Sprintf("%.1f", value)
+	default:
+		return fmt.Sprintf("%.2f", value)
+	}
+}
+
+func machine() string {
+	model := runtime.GOARCH
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(value)
+			}
+		}
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return fmt.Sprintf("%d × %s, %s %s, %s", runtime.NumCPU(), model, runtime.GOOS, strings.TrimSpace(string(kernel)), runtime.Version())
+}
+
+func versions() map[string]string {
+	list := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			switch m.Path {
+			case "github.com/riverqueue/river", "github.com/mikestefanello/backlite", "modernc.org/sqlite":
+				list[m.Path] = m.Version
+			}
+		}
+	}
+	if havePlainjob() {
+		list["plainjob"] = "0.0.14 on better-sqlite3 12.11.1"
+	}
+	for tool, args := range map[string][]string{"node": {"--version"}, "tsp": {"-V"}, "parallel": {"--minversion", "0"}, "sqlite3": {"--version"}, "xargs": {"--version"}} {
+		if out, err := exec.Command(tool, args...).Output(); err == nil {
+			list[tool], _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+		}
+	}
+	return list
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// Kind makes a payload a job of River.
+func (payload) Kind() string { return "noop" }
+
+type riverWorker struct {
+	river.WorkerDefaults[payload]
+	handle func(payload)
+}
+
+func (w *riverWorker) Work(_ context.Context, job *river.Job[payload]) error {
+	w.handle(job.Args)
+	return nil
+}
+
+// riverSystem is River on its SQLite driver, with one connection as its documentation asks; wait is its cooldown and poll interval,
+// 0 for its defaults of 100 ms and 1 s.
+func riverSystem(name, level string, wait time.Duration) system {
+	return system{name, func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error) {
+		pool, err := sql.Open("sqlite", dsn(e.path("river.db"), level))
+		if err != nil {
+			return nil, err
+		}
+		pool.SetMaxOpenConns(1)
+		migrator, err := rivermigrate.New(riversqlite.New(pool), nil)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+			return nil, err
+		}
+		workers := river.NewWorkers()
+		river.AddWorker(workers, &riverWorker{handle: handle})
+		client, err := river.NewClient(riversqlite.New(pool), &river.Config{
+			Logger: slog.New(slog.DiscardHandler), Workers: workers, FetchCooldown: wait, FetchPollInterval: wait,
+			Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: concurrency}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		// Its version 0.31 panics when a client with queues inserts before it is started; one without queues may.
+		inserter, err := river.NewClient(riversqlite.New(pool), &river.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return nil, err
+		}
+		return &queue{
+			add: func(ctx context.Context, p payload) error { _, err := inserter.Insert(ctx, p, nil); return err },
+			addMany: func(ctx context.Context, list []payload) error {
+				params := make([]river.InsertManyParams, len(list))
+				for i, p := range list {
+					params[i].Args = p
+				}
+				_, err := inserter.InsertManyFast(ctx, params)
+				return err
+			},
+			start: func(ctx context.Context) error { inserter = client; return client.Start(ctx) }, // which hears of its own inserts at once
+			stop:  client.Stop,
+			count: func(ctx context.Context) (int, int, error) {
+				return counts(ctx, pool, `SELECT count(*) FILTER (WHERE state = 'available'), count(*) FILTER (WHERE state = 'completed') FROM river_job`)
+			},
+			misplaced: func(ctx context.Context) (int, error) { return misplaced(ctx, pool, "river_job", "attempted_at") },
+			close:     pool.Close,
+		}, nil
+	}}
+}
+
+func counts(ctx context.Context, pool *sql.DB, text string) (waiting, completed int, err error) {
+	err = pool.QueryRowContext(ctx, text).Scan(&waiting, &completed)
+	return waiting, completed, err
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func limitCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "limit", Category: "Steer", Usage: "how many at once, how many per minute",
+		UsageText:   "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]\nrunner limit list\nrunner limit remove TARGET...",
+		Subcommands: []*cli.Command{limitSetCommand(a), limitListCommand(a), limitRemoveCommand(a)},
+		Description: `A limit holds for all workers of the database together, and from the next start
+on: nothing that runs is stopped. TARGET is queue:NAME, job:NAME or lane:KEY.
+
+EXIT STATUS
+  0   done
+  2   wrong usage; nothing was changed
+  3   remove: there is no such limit`,
+	}
+}
+
+func limitSetCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "set", Usage: "limit a queue, job or lane", UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
+		Flags: []cli.Flag{
+			intOption("running", "N", "at most so many at once; not for lanes: they run one at a time", 0, 0),
+			scalar("rate", "N/DUR", "so many starts in that time: 100/1m", startRate{}, parseRate),
+			intOption("burst", "N", "so many starts at once after a quiet time; 1: evenly spaced (N of --rate)", 0, 0),
+		},
+		Description: `Replaces the whole limit of each target; setting the same one again changes
+nothing. In any DUR at most N + burst tasks start; each attempt is a start.
+To stop a queue altogether: runner pause.
+
+EXAMPLES
+  runner limit set queue:media --running 2
+  runner limit set job:email.send --rate 100/1m
+  runner limit set lane:acct-7 --rate 1/10s --burst 1
+
+EXIT STATUS
+  0   the limit is on the disk, and holds for the next start
+  2   wrong usage; nothing was changed
+  75  the database is busy, or the disk is full`,
+		Action: func(c *cli.Context) error {
+			limits, err := readLimits(c)
+			if err != nil {
+				return err
+			}
+			return a.withLimits(c, func(r *runner.Runner) error { return runLimitSet(c.Context, r, a.printer, limits) })
+		},
+	}
+}
+
+func limitListCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "all limits, and how they stand", UsageText: "runner limit list",
+		Description: `In a pipe, separated by tabs: target, in use, running, rate, per (seconds),
+burst, next start (empty: now, or when one ends).
+
+EXIT STATUS
+  0   done, whatever was found
+  1   no database, or it cannot be read
+  2   wrong usage`,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usage("limit list takes no arguments: %q", c.Args().First())
+			}
+			return a.withLimits(c, func(r *runner.Runner) error { return runLimitList(c.Context, r, a.printer, nil) })
+		},
+	}
+}
+
+func limitRemoveCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "remove", Usage: "lift limits", UsageText: "runner limit remove TARGET...",
+		Description: `EXIT STATUS
+  0   the limits are gone; what waited for them starts
+  2   wrong usage; nothing was changed
+  3   there is no such limit; the others are removed
+  75  the database is busy, or the disk is full`,
+		Action: func(c *cli.Context) error {
+			targets, err := readTargets(c, "remove")
+			if err != nil {
+				return err
+			}
+			return a.withLimits(c, func(r *runner.Runner) error { return runLimitRemove(c.Context, r, a.printer, targets) })
+		},
+	}
+}
+
+func (a *app) withLimits(c *cli.Context, act func(*runner.Runner) error) error {
+	r, err := a.open(c, false, runner.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return act(r)
+}
+
+// startRate is so many starts in some time.
+type startRate struct {
+	n   int
+	per time.Duration
+}
+
+// parseRate reads N/DUR.
+func parseRate(text string) (startRate, error) {
+	number, dur, ok := strings.Cut(text, "/")
+	if !ok {
+		return startRate{}, errors.New("is no rate: 100/1m")
+	}
+	n, err := parseInt(number, 1)
+	if err != nil {
+		return startRate{}, fmt.Errorf("%s %w", number, err)
+	}
+	per, err := parseDuration(dur)
+	if err == nil && per == 0 {
+		err = errors.New("is too short")
+	}
+	if err != nil {
+		return startRate{}, fmt.Errorf("%s %w", dur, err)
+	}
+	return startRate{n, per}, nil
+}
+
+func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
+	var targets []jobs.Target
+	for _, word := range c.Args().Slice() {
+		target, err := jobs.ParseTarget(word)
+		if f, ok := errors.AsType[*jobs.FieldError](err); ok {
+			return nil, usage("%s", f.Msg)
+		}
+		if !slices.Contains(targets, target) {
+			targets = append(targets, target)
+		}
+	}
+	if len(targets) == 0 {
+		return nil, usage("limit %s needs a target: queue:NAME, job:NAME or lane:KEY", verb).hint("runner limit %s queue:media", verb)
+	}
+	return targets, nil
+}
+
+func readLimits(c *cli.Context) ([]jobs.Limit, error) {
+	targets, err := readTargets(c, "set")
+	if err != nil {
+		return nil, err
+	}
+	r, running, burst := get[startRate](c, "rate"), get[int](c, "running"), get[int](c, "burst")
+	switch {
+	case c.IsSet("running") && running == 0:
+		return nil, usage("--running 0: at least 1").hint("runner pause %s", targets[0].Name)
+	case c.IsSet("burst") && burst == 0:
+		return nil, usage("--burst 0: at least 1")
+	case c.IsSet("burst") && r.n == 0:
+		return nil, usage("--burst goes with --rate")
+	case !c.IsSet("running") && r.n == 0:
+		return nil, usage("limit set needs --running or --rate").hint("runner limit set %s --running 2", targets[0])
+	case burst == 0:
+		burst = r.n
+	}
+	limits := make([]jobs.Limit, len(targets))
+	for i, target := range targets {
+		limits[i] = jobs.Limit{Target: target, Running: running, Rate: r.n, Per: r.per, Burst: burst}
+		if err := limits[i].Validate(); err != nil {
+			return nil, err
+		}
+	}
+	return limits, nil
+}
+
+func runLimitSet(ctx context.Context, r *runner.Runner, p *printer, limits []jobs.Limit) error {
+	var targets []jobs.Target
+	for _, limit := range limits {
+		if err := r.SetLimit(ctx, limit); err != nil {
+			return err
+		}
+		targets = append(targets, limit.Target)
+	}
+	return runLimitList(ctx, r, p, targets)
+}
+
+// runLimitList shows the limits of some targets; nil: of all.
+func runLimitList(ctx context.Context, r *runner.Runner, p *printer, targets []jobs.Target) error {
+	limits, err := r.Limits(ctx)
+	if err != nil {
+		return err
+	}
+	t := table{columns: []column{{name: "TARGET"}, {name: "RUNNING", right: true, leaves: 2}, {name: "RATE"}, {name: "BURST", right: true, leaves: 1},
+		{name: "NEXT START", leaves: 3}}}
+	for _, l := range limits {
+		if targets != nil && !slices.Contains(targets, l.Target) {
+			continue
+		}
+		record := limitRecord(l)
+		switch {
+		case p.json:
+			if err := p.record(record); err != nil {
+				return err
+			}
+		case p.out.tty:
+			t.rows = append(t.rows, limitRow(l, p.now()))
+		default:
+			record.line(p)
+		}
+	}
+	if len(t.rows) > 0 {
+		p.table(t)
+	} else if len(limits) == 0 {
+		p.note("no limits")
+	}
+	return nil
+}
+
+// line writes a limit for other programs.
+func (l jsonLimit) line(p *printer) {
+	number := func(n *int) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.Itoa(*n)
+	}
+	per := ""
+	if l.Per != nil {
+		per = l.Per.String()
+	}
+	p.fields(l.Target, strconv.Itoa(l.InUse), number(l.Running), number(l.Rate), per, number(l.Burst), l.NextAt.String())
+}
+
+// limitRow is a limit for people.
+func limitRow(l runner.LimitStat, now time.Time) []string {
+	running, often, burst := cmp.Or(runningText(l), "–"), cmp.Or(rateText(l), "–"), "–"
+	if l.Rate > 0 {
+		burst = strconv.Itoa(l.Burst)
+	}
+	next := "now"
+	switch {
+	case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse > 0:
+		next = "when one ends"
+	case l.NextAt.After(now):
+		next = "in " + age(words.Soon(l.NextAt.Sub(now)))
+	}
+	return []string{safe(l.Target.String()), running, often, burst, next}
+}
+
+// runningText is how many run, and how many may; rateText is how often they may start. Empty: that is not limited.
+func runningText(l runner.LimitStat) string {
+	if l.Running == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", l.InUse, l.Running)
+}
+
+func rateText(l runner.LimitStat) string {
+	if l.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%s", l.Rate, exact(l.Per))
+}
+
+// limitText is a limit in one cell: 2/2 100/1m.
+func limitText(l runner.LimitStat) string {
+	return strings.TrimSpace(runningText(l) + " " + rateText(l))
+}
+
+func runLimitRemove(ctx context.Context, r *runner.Runner, p *printer, targets []jobs.Target) error {
+	var missing []string
+	for _, target := range targets {
+		err := r.RemoveLimit(ctx, target)
+		switch {
+		case errors.Is(err, jobs.ErrNotFound):
+			missing = append(missing, target.String())
+		case err != nil:
+			return err
+		case p.json:
+			if err := p.record(jsonLimitRemoved{target.String(), true}); err != nil {
+				return err
+			}
+		case p.out.tty:
+			p.print(safe(target.String()) + "  removed\n")
+		default:
+			p.fields(target.String(), "removed")
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return (&failure{code: "not_found", exit: 3, what: "no limit " + strings.Join(missing, ", ")}).hint("runner limit list")
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/internal/torture"
+)
+
+func selftestCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "selftest", Usage: "try to lose a task on this machine: kill, stop, starve workers",
+		UsageText: "runner selftest [--for DUR] [--seed N] [--dir DIR] [--json]",
+		Description: `Tries to break the promise of docs/reliability.md on this machine, this disk,
+this kernel. Six workers run a hurtful workload in a new database, below --dir,
+while they are killed, stopped and starved, several times a second. Then what
+happened is replayed, step by step, and held against every rule. Databases of
+yours are not touched; both processors are busy meanwhile.
+
+Nothing is left behind unless a rule was broken: then the database, the logs
+and both histories are kept for a report. --seed makes the same choices again,
+which the machine's own timing may or may not turn into the same events.
+
+In a pipe: each figure and its value, separated by a tab; then each violation.
+--json prints one record, with violations and figures. Linux only.
+
+EXAMPLES
+  runner selftest
+  runner selftest --for 30m --dir /mnt/the-disk-in-question
+
+EXIT STATUS
+  0   every rule held
+  1   a rule was broken, or the test could not be run
+  2   usage`,
+		Flags: []cli.Flag{
+			durationOption("for", "how long workers are killed and stopped (60s)", time.Minute),
+			scalar("seed", "N", "of all choices (a random one, which is printed)", uint64(0), parseSeed),
+			textOption("dir", "DIR", "where the test makes a directory of its own (the system's for temporary files)", ""),
+		},
+		Action: func(c *cli.Context) error {
+			o, err := readSelftestOptions(c, a)
+			if err != nil {
+				return err
+			}
+			return runSelftest(c.Context, a.printer, o)
+		},
+	}
+}
+
+func readSelftestOptions(c *cli.Context, a *app) (torture.Options, error) {
+	o := torture.Options{For: get[time.Duration](c, "for"), Seed: get[uint64](c, "seed"), Dir: get[string](c, "dir"), Name: os.Args[0]}
+	if c.Args().Present() {
+		return o, usage("selftest takes no words: %q", c.Args().First())
+	}
+	if o.For < time.Second {
+		return o, usage("--for %s is too short: nobody would be killed", exact(o.For)).hint("runner selftest --for 10s")
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64N(1e9) + 1
+	}
+	var err error
+	o.Path, err = os.Executable()
+	return o, err
+}
+
+func parseSeed(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 {
+		return 0, errors.New("is no number from 1 on")
+	}
+	return n, nil
+}
+
+func runSelftest(ctx context.Context, p *printer, o torture.Options) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	b := bar{p: p, name: fmt.Sprintf("seed %d", o.Seed), began: p.now()}
+	phase, next := "", time.Time{}
+	o.Progress = func(now torture.Progress) {
+		if !p.interactive() && !(p.talk.tty && !p.json) || now.Phase == phase && p.now().Before(next) {
+			return
+		}
+		phase, next = now.Phase, p.now().Add(barEvery)
+		b.draw(cut(selftestLine(o, now), max(p.talk.width-1, 20)))
+	}
+	report, err := torture.Run(ctx, o)
+	b.clear()
+	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
+		return exitStatus(s.status())
+	}
+	switch {
+	case errors.Is(err, torture.ErrUnsupported):
+		return &failure{code: "internal", exit: 1, what: "no selftest on this system", why: []string{err.Error()}}
+	case err != nil:
+		return &failure{code: "internal", exit: 1, what: "the selftest could not be run", why: []string{err.Error()}, err: err}
+	}
+	if p.json {
+		err = p.record(report)
+	} else {
+		printSelftest(p, report)
+	}
+	if err == nil && len(report.Violations) > 0 {
+		return exitStatus(1)
+	}
+	return err
+}
+
+// selftestLine is what a person reads meanwhile.
+func selftestLine(o torture.Options, now torture.Progress) string {
+	switch now.Phase {
+	case "commits":
+		return "  killing processes while they commit"
+	case "torture":
+		return fmt.Sprintf("  %s of %s  %d kills and stops  seed %d", now.Done.Truncate(time.Second), o.For, now.Acts, o.Seed)
+	case "drain":
+		return fmt.Sprintf("  waiting for the last tasks  %s left", count(int64(now.Left)))
+	}
+	return "  replaying what happened"
+}
+
+func printSelftest(p *printer, r *torture.Report) {
+	rows := selftestRows(r)
+	if !p.out.tty {
+		for _, row := range rows {
+			p.fields(row.name, row.value)
+		}
+		for _, v := range r.Violations {
+			p.fields("violation", v.Invariant, strconv.FormatInt(v.Task, 10), v.Text)
+		}
+		return
+	}
+	wide := 0
+	for _, row := range rows {
+		wide = max(wide, len(row.name))
+	}
+	for _, row := range rows {
+		p.print(fmt.Sprintf("  %-*s  %s\n", wide, row.name, row.value))
+	}
+	if len(r.Violations) == 0 {
+		p.print(p.out.paint(green, "nothing lost, nothing doubled") + "\n")
+		return
+	}
+	p.print(p.out.paint(red, fmt.Sprintf("BROKEN: %s", strings.Join(r.Broken(), ", "))) + "\n")
+	for _, v := range r.Violations[:min(len(r.Violations), 20)] {
+		for i, line := range wrap(safe(v.String()), max(p.out.width-4, 20)) {
+			p.print(strings.Repeat(" ", 2+2*min(i, 1)) + line + "\n")
+		}
+	}
+	p.print("kept for a report: " + safe(r.Dir) + "\n")
+}
+
+// selftestRow is a figure for people and pipes.
+type selftestRow struct{ name, value string }
+
+func selftestRows(r *torture.Report) []selftestRow {
+	n := func(n int) string { return count(int64(n)) }
+	s := func(seconds float64) string { return strconv.FormatFloat(seconds, 'f', -1, 64) + "s" }
+	f := r.Figures
+	rows := []selftestRow{
+		{"seed", strconv.FormatUint(r.Seed, 10)}, {"tasks", n(r.Tasks)}, {"claims", n(r.Claims)}, {"losses", n(r.Losses)},
+		{"kills and stops", n(r.KillsStops)}, {"violations", n(len(r.Violations))}, {"acknowledged enqueues", n(r.Enqueued)},
+		{"acknowledged enqueues lost", n(f.Lost)}, {"kills of a committing process", n(r.CommitKills)}, {"overlapping executions", n(f.Overlaps)},
+		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"busy errors", n(f.Busy)}, {"recovery after SIGKILL p99", s(f.RecoveryP99)},
+		{"recovery after SIGKILL max", s(f.RecoveryMax)}, {"recovery by lease max", s(f.LeaseMax)}, {"reopen after a kill max", s(f.OpenMax)},
+		{"drain", s(f.Drain)},
+	}
+	if r.Dir != "" {
+		rows = append(rows, selftestRow{"kept in", r.Dir})
+	}
+	return slices.Clip(rows)
+}

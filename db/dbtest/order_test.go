@@ -1,0 +1,340 @@
+package dbtest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// TestRandomOrders plays random tasks, lanes, dependencies, limits, outcomes, losses and orders of people against the store, and holds
+// after each step what must always hold: one task of a lane at a time, in order; none before those it waits for; nothing waits
+// for what is not there; and in the end everything ends.
+func TestRandomOrders(t *testing.T) {
+	dir := t.TempDir()
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		path := filepath.Join(dir, fmt.Sprintf("%d.db", n))
+		d, err := db.Open(t.Context(), path, db.Options{Create: true, Normal: true})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		m := &orderModel{T: rt, order: &order{store: &store{T: t, DB: d, now: start}}, paused: map[string]bool{}, retried: map[int64]bool{}}
+		defer func() {
+			m.raw.Close()
+			d.Close()
+			for _, end := range []string{"", "-wal", "-shm"} {
+				os.Remove(path + end)
+			}
+		}()
+		m.record()
+		m.w = m.worker("test")
+		m.see()
+		rt.Repeat(map[string]func(*rapid.T){
+			"add": m.add, "add again": m.add, "claim": m.claim, "finish": m.finish, "finish again": m.finish, "sleep": m.sleep, "cancel": m.cancel,
+			"lose": m.lose, "retry": m.retry, "limit": m.limit, "pause": m.pause, "delete": m.delete, "": func(*rapid.T) { m.see() },
+		})
+		m.drain()
+		for _, problem := range problems(m.history()) {
+			rt.Error(problem)
+		}
+	})
+}
+
+// orderModel is what the property test knows of a store.
+type orderModel struct {
+	*rapid.T
+	*order
+	running []jobs.Task
+	before  map[int64]jobs.Task  // as of the last look
+	after   map[int64][2][]int64 // what each task was added with
+	paused  map[string]bool
+	retried map[int64]bool // by a person, in this step: such a task waits for what is unfinished, and no longer for what has ended
+}
+
+func (m *orderModel) Fatal(args ...any) { m.T.Helper(); m.T.Fatal(args...) }
+
+var lanesOfModel = []string{"", "", "a", "b"}
+
+func (m *orderModel) known() []int64 {
+	var list []int64
+	for id := range m.before {
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// some draws a few of the tasks there are.
+func (m *orderModel) some(t *rapid.T, name string, most int) []int64 {
+	all := m.known()
+	if len(all) == 0 {
+		return nil
+	}
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(all), 0, min(most, len(all)), rapid.ID).Draw(t, name)
+}
+
+func (m *orderModel) add(t *rapid.T) {
+	options := []jobs.Option{jobs.Priority(rapid.IntRange(1, 3).Draw(t, "priority")), jobs.Lane(rapid.SampledFrom(lanesOfModel).Draw(t, "lane")),
+		jobs.MaxAttempts(rapid.IntRange(1, 2).Draw(t, "attempts")), jobs.MaxLosses(rapid.IntRange(0, 1).Draw(t, "losses")),
+		jobs.Queue(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "queue"))}
+	if rapid.IntRange(0, 3).Draw(t, "later") == 0 {
+		options = append(options, jobs.In(time.Second))
+	}
+	if rapid.IntRange(0, 5).Draw(t, "expires") == 0 {
+		options = append(options, jobs.ExpiresIn(2*time.Second))
+	}
+	after, any := m.some(t, "after", 2), m.some(t, "any", 1)
+	if rapid.IntRange(0, 4).Draw(t, "replaces") == 0 {
+		options = append(options, jobs.UniqueReplace("key"))
+	}
+	id, err := m.order.tryAdd(append(options, jobs.After(after...), jobs.AfterAny(any...))...)
+	if errors.Is(err, jobs.ErrConflict) { // it would replace one that is older than what it waits for
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := m.before[id]; known {
+		m.retried[id] = true
+	}
+	if m.after == nil {
+		m.after = map[int64][2][]int64{}
+	}
+	m.after[id] = [2][]int64{after, any}
+}
+
+func (m *orderModel) claim(t *rapid.T) {
+	claimed := m.order.claim(rapid.IntRange(1, 3).Draw(t, "slots"))
+	m.running = append(m.running, claimed...)
+	for _, task := range claimed {
+		if m.paused[task.Queue] {
+			t.Fatalf("task %d is claimed from queue %s, which is paused", task.ID, task.Queue)
+		}
+	}
+	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // more may run when a limit was set after their start
+		if l.Running > 0 && l.InUse > l.Running && slices.ContainsFunc(claimed, func(task jobs.Task) bool {
+			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} || l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}
+		}) {
+			t.Fatalf("%v: %d of %d run", l.Target, l.InUse, l.Running)
+		}
+	}
+}
+
+// take removes one of the running tasks and returns it.
+func (m *orderModel) take(t *rapid.T) jobs.Task {
+	if len(m.running) == 0 {
+		t.Skip("nothing runs")
+	}
+	i := rapid.IntRange(0, len(m.running)-1).Draw(t, "which")
+	task := m.running[i]
+	m.running = slices.Delete(m.running, i, i+1)
+	return task
+}
+
+func (m *orderModel) finish(t *rapid.T) {
+	task := m.take(t)
+	outcome := rapid.SampledFrom([]error{nil, nil, nil, errBad, jobs.Snooze(time.Second), jobs.Cancel(errBad)}).Draw(t, "outcome")
+	m.order.finish(task, outcome)
+}
+
+func (m *orderModel) sleep(t *rapid.T) {
+	m.now = m.now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
+	m.turn(db.Turn{Look: true})
+}
+
+func (m *orderModel) cancel(t *rapid.T) {
+	must(m.Cancel(m.Context(), m.some(t, "cancel", 1), "x", false, m.now))(m)
+}
+
+// lose takes the lease of a running task away, as if its worker had died.
+func (m *orderModel) lose(t *rapid.T) {
+	task := m.take(t)
+	other := m.worker("test")
+	leases := must(other.Leases(m.Context()))(m)
+	leases = slices.DeleteFunc(leases, func(l db.Lease) bool { return l.ID != task.ID })
+	if n := must(other.Reap(m.Context(), leases, m.now))(m); len(n) != 1 {
+		t.Fatal("reaped", n)
+	}
+}
+
+func (m *orderModel) retry(t *rapid.T) {
+	call := m.Retry
+	if rapid.Bool().Draw(t, "dependents") {
+		call = m.RetryWithDependents
+	}
+	for _, moved := range must(call(m.Context(), m.some(t, "retry", 1), m.now, m.now))(m) {
+		m.retried[moved.ID] = true
+	}
+}
+
+func (m *orderModel) limit(t *rapid.T) {
+	target := rapid.SampledFrom([]jobs.Target{{Kind: "lane", Name: "a"}, {Kind: "queue", Name: "x"}, {Kind: "job", Name: "test"}}).Draw(t, "target")
+	l := jobs.Limit{Target: target}
+	if target.Kind != jobs.LaneTarget {
+		l.Running = rapid.IntRange(0, 2).Draw(t, "running")
+	}
+	if rapid.Bool().Draw(t, "rated") {
+		l.Rate, l.Per, l.Burst = 1, time.Second, rapid.IntRange(1, 2).Draw(t, "burst")
+	}
+	if l.Running == 0 && l.Rate == 0 {
+		must(m.RemoveLimit(m.Context(), target, m.now))(m)
+		return
+	}
+	m.set(l)
+}
+
+// pause pauses one queue of two, or resumes it.
+func (m *orderModel) pause(t *rapid.T) {
+	m.paused["x"] = !m.paused["x"]
+	call := func() error { return m.Resume(m.Context(), []string{"x"}) }
+	if m.paused["x"] {
+		call = func() error { return m.Pause(m.Context(), []string{"x"}, db.Pause{At: m.now, By: "test"}) }
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *orderModel) delete(t *rapid.T) {
+	must(m.Delete(m.Context(), m.some(t, "delete", 2)))(m)
+}
+
+// look reads all tasks and limits.
+func (m *orderModel) look() (map[int64]jobs.Task, map[jobs.Target]db.LimitStat) {
+	tasks := map[int64]jobs.Task{}
+	for _, task := range must(m.List(m.Context(), jobs.Filter{}, db.Page{}))(m) {
+		tasks[task.ID] = task
+	}
+	limits := map[jobs.Target]db.LimitStat{}
+	for _, l := range must(m.Limits(m.Context(), m.now))(m) {
+		limits[l.Target] = l
+	}
+	return tasks, limits
+}
+
+// see checks what must hold after every step.
+func (m *orderModel) see() {
+	tasks, limits := m.look()
+	holders := map[string]jobs.Task{}
+	inUse := map[jobs.Target]int{}
+	for _, task := range tasks {
+		if task.Lane != "" && task.State.Keeps() {
+			if other, double := holders[task.Lane]; double {
+				m.T.Fatalf("lane %s is held by %d and %d", task.Lane, other.ID, task.ID)
+			}
+			holders[task.Lane] = task
+		}
+		if task.State == jobs.Running {
+			inUse[jobs.Target{Kind: "queue", Name: task.Queue}]++
+			inUse[jobs.Target{Kind: "job", Name: task.Job}]++
+		}
+		m.seeWaiting(task, tasks)
+	}
+	for target, l := range limits {
+		if l.InUse != inUse[target] && target.Kind != jobs.LaneTarget {
+			m.T.Fatalf("%v: %d run, %d are told", target, inUse[target], l.InUse)
+		}
+	}
+	for _, task := range tasks { // whoever waits for a lane waits for somebody, or for its rate, and not in front of the one who has it
+		if task.State != jobs.Blocked || task.Waits {
+			continue
+		}
+		if task.Lane == "" {
+			m.T.Fatalf("task %d is blocked by nothing", task.ID)
+		}
+		holder, held := holders[task.Lane]
+		if l, limited := limits[jobs.Target{Kind: "lane", Name: task.Lane}]; !held && (!limited || l.NextAt.IsZero()) && !m.dueUnseen(l) {
+			m.T.Fatalf("task %d waits for lane %s, which nobody has", task.ID, task.Lane)
+		}
+		was, known := m.before[task.ID]
+		had := m.before[holder.ID]
+		if held && known && was.State == jobs.Blocked && !was.Waits && had.State == jobs.Blocked && cmp.Or(cmp.Compare(holder.Priority, task.Priority), cmp.Compare(task.ID, holder.ID)) < 0 {
+			m.T.Fatalf("task %d took lane %s before %d", holder.ID, task.Lane, task.ID)
+		}
+	}
+	m.before = tasks
+	clear(m.retried)
+}
+
+// dueUnseen says that a lane's rate lets a task start, and that no worker has looked since.
+func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
+
+// seeWaiting checks one task against those it waits for.
+func (m *orderModel) seeWaiting(task jobs.Task, tasks map[int64]jobs.Task) {
+	open := slices.Concat(task.After, task.AfterAny)
+	if task.Waits != (len(open) > 0) || task.Waits && task.State != jobs.Blocked {
+		m.T.Fatalf("task %d waits for %v and is %s", task.ID, open, task.State)
+	}
+	for _, id := range open {
+		if on, ok := tasks[id]; !ok || on.State.Finished() {
+			m.T.Fatalf("task %d waits for %d, which has ended", task.ID, id)
+		}
+	}
+	was, known := m.before[task.ID]
+	if m.retried[task.ID] || known && !was.Waits {
+		return
+	}
+	after, afterAny := was.After, was.AfterAny // what it waited for at the last look
+	if !known {
+		after, afterAny = m.after[task.ID][0], m.after[task.ID][1]
+	}
+	broken := false
+	for _, id := range after {
+		broken = broken || !slices.Contains(open, id) && ended(tasks, m.before, id) != jobs.Completed
+	}
+	for _, id := range afterAny {
+		broken = broken || !slices.Contains(open, id) && !ended(tasks, m.before, id).Finished()
+	}
+	if broken && task.State != jobs.Cancelled {
+		m.T.Fatalf("task %d is %s, and of %v and %v some have not ended well", task.ID, task.State, after, afterAny)
+	}
+	if !broken && task.Reason == jobs.ReasonDependency {
+		m.T.Fatalf("task %d is cancelled (%s) for nothing: %v %v", task.ID, task.Error, after, afterAny)
+	}
+}
+
+// ended returns the state of a task, or that of before it was deleted.
+func ended(tasks, before map[int64]jobs.Task, id int64) jobs.State {
+	if task, ok := tasks[id]; ok {
+		return task.State
+	}
+	if task, ok := before[id]; ok {
+		return task.State
+	}
+	return jobs.Completed // deleted long ago: it held up nobody then
+}
+
+// drain lifts the limits and the pauses and lets everything run.
+func (m *orderModel) drain() {
+	_, limits := m.look()
+	for target := range limits {
+		must(m.RemoveLimit(m.Context(), target, m.now))(m)
+	}
+	if err := m.Resume(m.Context(), []string{db.AllQueues}); err != nil {
+		m.T.Fatal(err)
+	}
+	for range 1000 {
+		m.see()
+		if !slices.ContainsFunc(m.known(), func(id int64) bool { return !m.before[id].State.Finished() }) {
+			return
+		}
+		for _, task := range m.running {
+			m.order.finish(task, nil)
+		}
+		m.see()
+		m.now = m.now.Add(10 * time.Second)
+		m.running = m.order.claim(3)
+	}
+	m.T.Fatalf("not everything ends: %+v", m.before)
+}

@@ -1,0 +1,92 @@
+package dbtest
+
+import (
+	"errors"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+func (s *store) steps(id int64) []jobs.Step {
+	s.Helper()
+	return must(s.Steps(s.Context(), id))(s)
+}
+
+// The reports of progress are here, too: both are what a running attempt says of itself.
+var steps = group{
+	"steps come back in order, as they were": func(s *store) {
+		w, claimed := s.printing()
+		want := []jobs.Step{{Name: "charge", GenerationID: claimed.GenerationID, Value: []byte(`{"n":1}`), At: s.now},
+			{Name: "pause", GenerationID: claimed.GenerationID, WakeAt: s.now.Add(lease), At: s.now}}
+		for i, step := range want {
+			for range 2 { // again, as after an error that had committed
+				if err := w.AddStep(s.Context(), claimsOf(claimed)[0], i+1, step); err != nil {
+					s.Fatal(err)
+				}
+			}
+		}
+		got := s.steps(claimed.ID)
+		if len(got) != len(want) {
+			s.Fatalf("%d steps", len(got))
+		}
+		for i := range want {
+			if g, w := got[i], want[i]; g.Name != w.Name || g.GenerationID != w.GenerationID || string(g.Value) != string(w.Value) ||
+				!g.WakeAt.Equal(w.WakeAt) || !g.At.Equal(w.At) {
+				s.Errorf("step %d is %+v, want %+v", i+1, g, w)
+			}
+		}
+	},
+	"an attempt that lost its task stores nothing": func(s *store) {
+		w, old := s.printing()
+		s.finish(w, old, jobs.Outcome{Reason: jobs.ReasonError})
+		claimed := s.one(w)
+		if err := w.AddStep(s.Context(), claimsOf(old)[0], 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
+			s.Error(err)
+		}
+		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(old)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
+			s.Error(err)
+		}
+		if got := s.get(claimed.ID); got.Progress != nil || len(s.steps(claimed.ID)) != 0 {
+			s.Errorf("progress %s, steps %v", got.Progress, s.steps(claimed.ID))
+		}
+	},
+	"steps stay with what failed, and go with what completed": func(s *store) {
+		w, claimed := s.printing()
+		id := claimed.ID
+		add := func(task jobs.Task) {
+			if err := w.AddStep(s.Context(), claimsOf(task)[0], 1, jobs.Step{Name: "a", At: s.now}); err != nil {
+				s.Fatal(err)
+			}
+		}
+		again := func(want int) jobs.Task {
+			if moved := must(s.Retry(s.Context(), []int64{id}, s.now, s.now))(s); !moved[0].Done {
+				s.Fatalf("%+v", moved)
+			}
+			if got := s.steps(id); len(got) != want {
+				s.Errorf("%d steps, want %d", len(got), want)
+			}
+			return s.one(w)
+		}
+		add(claimed)
+		s.finish(w, claimed, jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
+		claimed = again(1)
+		s.finish(w, claimed, jobs.Outcome{})
+		add(again(0))
+		if left := must(s.Delete(s.Context(), []int64{id}))(s); left[0].Done {
+			s.Error("a running task was deleted")
+		}
+	},
+	"progress is no change of state": func(s *store) {
+		w, claimed := s.printing()
+		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(claimed)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
+			s.Fatal(err)
+		}
+		if got := s.get(claimed.ID); string(got.Progress) != `{"done":1}` || got.GenerationID != claimed.GenerationID || !got.UpdatedAt.Equal(claimed.UpdatedAt) {
+			s.Errorf("%+v", got)
+		}
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Progress: []byte(`{"done":2}`)})
+		if got := s.get(claimed.ID); string(got.Progress) != `{"done":2}` {
+			s.Errorf("%+v", got)
+		}
+	},
+}

@@ -1,0 +1,182 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// insertDependency makes task [1] wait for task [2], however that ends [3]; or only remembers it [4].
+const insertDependency = `INSERT INTO dependencies (task_id, on_id, whatever, open) VALUES (?, ?, ?, ?)`
+
+// selectFollowers lists those who wait for task [1], and whether they wait for others too. Indexes: dependencies_on, dependencies_open.
+const selectFollowers = `SELECT task_id, whatever, lane, run_at, EXISTS (SELECT 1 FROM dependencies AS other WHERE other.open = 1
+	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id) AS waits
+FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1`
+
+// closeOn ends all waiting for task [1], closeAll all waiting of task [1].
+const (
+	closeOn  = `UPDATE dependencies SET open = 0 WHERE on_id = ? AND open = 1`
+	closeAll = `UPDATE dependencies SET open = 0 WHERE task_id = ? AND open = 1`
+)
+
+// reopen makes task [1] wait again for those of its dependencies that are unfinished.
+const reopen = `UPDATE dependencies SET open = 1 WHERE task_id = ?
+	AND EXISTS (SELECT 1 FROM tasks WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`
+
+// selectRevivable lists the tasks that were cancelled because of a dependency, have one on task [1], and have none whose task has
+// ended in a way that would cancel them again. Index: dependencies_on.
+const selectRevivable = `SELECT tasks.id FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id
+WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.reason = 'dependency'
+	AND NOT EXISTS (SELECT 1 FROM dependencies AS other JOIN tasks AS ended ON ended.id = other.on_id
+		WHERE other.task_id = tasks.id AND other.whatever = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
+ORDER BY tasks.id`
+
+// adoptTask blocks the row [3] of plain SQL until its dependencies allow it to start; whether it waits [1], time [2]. refuseTask
+// cancels row [4] because of one of them; error [1], times [2], [3].
+const (
+	adoptTask  = `UPDATE tasks SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?`
+	refuseTask = `UPDATE tasks SET state = 'cancelled', generation_id = 1, reason = 'dependency', error = ?, finished_at = ?, updated_at = ? WHERE id = ?`
+)
+
+// The two sides of the dependencies of task [1], for people.
+const (
+	selectDependencies = `SELECT on_id AS id, whatever, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = on_id
+WHERE task_id = ? ORDER BY on_id`
+	selectDependents = `SELECT task_id AS id, whatever, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = task_id
+WHERE on_id = ? ORDER BY task_id`
+)
+
+// selectUpstream lists the tasks that task [1] waited for. Primary key.
+const selectUpstream = `SELECT ` + taskColumns + ` FROM dependencies JOIN tasks ON tasks.id = dependencies.on_id WHERE dependencies.task_id = ? ORDER BY on_id`
+
+type follower struct {
+	ID       int64  `db:"task_id"`
+	Whatever bool   `db:"whatever"`
+	Waits    bool   `db:"waits"` // for another one too
+	Lane     text   `db:"lane"`
+	RunAt    number `db:"run_at"`
+}
+
+// waiting is what a task that is enqueued waits for.
+type waiting struct {
+	after, afterAny []int64
+	open            map[int64]bool // of all of them: whether it has not ended yet
+	broken          string         // it is cancelled at once, and why
+}
+
+// waitsFor looks at the tasks that a new task names. One that has ended counts as if it ended now.
+func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
+	w := waiting{after: after, afterAny: afterAny, open: map[int64]bool{}}
+	for i, id := range append(after[:len(after):len(after)], afterAny...) {
+		if _, double := w.open[id]; double {
+			continue
+		}
+		state, err := t.state(id)
+		switch {
+		case err != nil:
+			return w, err
+		case state == "":
+			return w, &jobs.Problem{Kind: jobs.ErrNotFound, What: fmt.Sprintf("no task %d", id), Why: []string{"nothing was enqueued"}, Try: "runner list"}
+		}
+		w.open[id] = !state.Finished()
+		if state.Finished() && !state.Frees(i >= len(after)) && w.broken == "" {
+			w.broken = brokenText(id, state)
+		}
+	}
+	if w.broken != "" {
+		for id := range w.open {
+			w.open[id] = false
+		}
+	}
+	return w, nil
+}
+
+func (w *waiting) waits() bool {
+	for _, open := range w.open {
+		if open {
+			return true
+		}
+	}
+	return false
+}
+
+// keep stores what a task waits for. An id in both lists has to complete.
+func (t *tx) keep(id int64, w waiting) error {
+	for i, on := range append(w.after[:len(w.after):len(w.after)], w.afterAny...) {
+		open, left := w.open[on]
+		if !left {
+			continue
+		}
+		delete(w.open, on)
+		if open {
+			t.used.dependencies = true
+		}
+		if _, err := t.exec(insertDependency, id, on, i >= len(w.after), open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt reads what a due row of plain SQL waits for: it becomes blocked, for now, or is cancelled.
+func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
+	w, err := t.waitsFor(r.After.ids(), r.AfterAny.ids())
+	if errors.Is(err, jobs.ErrNotFound) { // it was there when the row was written, and was deleted since
+		w, err = waiting{broken: err.Error()}, nil
+	}
+	if err != nil {
+		return ends, err
+	}
+	waits, ms := w.waits(), now.UnixMilli()
+	if w.broken != "" {
+		_, err = t.exec(refuseTask, w.broken, ms, ms, r.ID)
+		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled})
+	} else {
+		_, err = t.exec(adoptTask, waits, ms, r.ID)
+	}
+	if err == nil {
+		err = t.keep(r.ID, w)
+	}
+	if err == nil && w.broken == "" && !waits {
+		err = t.unblock(r.ID, string(r.Lane), lanes, now)
+	}
+	return ends, err
+}
+
+// Dependency is one side of a dependency between two tasks.
+type Dependency struct {
+	ID    int64      `db:"id"`
+	Any   bool       `db:"whatever"` // it waits for the end, however it comes
+	State jobs.State `db:"state"`    // empty: the task was deleted
+}
+
+// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it.
+func (d *DB) Dependencies(ctx context.Context, id int64) (on, by []Dependency, err error) {
+	if err = d.read.SelectContext(ctx, &on, selectDependencies, id); err == nil {
+		err = d.read.SelectContext(ctx, &by, selectDependents, id)
+	}
+	return on, by, explain(err, d.path)
+}
+
+// Upstream calls each with the tasks that a task waited for, by id, until one call returns an error. Those that were deleted are missing.
+func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error) error {
+	rows, err := d.read.QueryxContext(ctx, selectUpstream, id)
+	if err != nil {
+		return explain(err, d.path)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r row
+		if err := rows.StructScan(&r); err != nil {
+			return explain(err, d.path)
+		}
+		if err := each(r.task()); err != nil {
+			return err
+		}
+	}
+	return explain(rows.Err(), d.path)
+}

@@ -1,0 +1,130 @@
+package db
+
+import (
+	"database/sql"
+	"fmt"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// selectDue returns when the next scheduled or retrying task is due, when the next task expires, and when the rate of a lane lets its
+// next task start. Null: none. A row of plain SQL may hold any time, 0 included. Indexes: tasks_due, tasks_expiry, limits_due.
+const selectDue = `SELECT (SELECT min(run_at) FROM tasks WHERE state = 'scheduled' OR state = 'retrying'),
+	(SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL),
+	(SELECT min(due_at) FROM limits WHERE due_at IS NOT NULL)`
+
+// firstDue are the first tasks due at its one argument. Index: tasks_due, and nothing else.
+const firstDue = `SELECT id FROM tasks WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
+
+// promoteTasks makes tasks pending that are due at [2]; time [1]. Those that others have a say in are left to promoteOrdered.
+const promoteTasks = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
+WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR after IS NULL AND after_any IS NULL)`
+
+// selectOrdered lists those of the first tasks due at [1] that have a lane, or that plain SQL has written and that name others to wait for.
+const selectOrdered = `SELECT id, queue, lane, state, after, after_any, generation_id FROM tasks
+WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND (after IS NOT NULL OR after_any IS NOT NULL))`
+
+// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. Index: tasks_expiry.
+const expireTasks = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, reason = 'expired', error = 'not started in time',
+	waits = NULL, finished_at = ?, updated_at = ? WHERE id IN (
+	SELECT id FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
+	ORDER BY expires_at LIMIT 1000) RETURNING id, queue, lane`
+
+// dueMost is how many thousands of tasks become pending or expire in one turn: others wait for the lock.
+const dueMost = 10
+
+// due makes pending what is due and cancels what has expired at now. It returns when to do it again, and when the rate of a lane
+// lets a task start that is due already; zero: nothing waits.
+func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
+	for range dueMost {
+		var due, expiry, rate sql.NullInt64
+		if err := t.scan(selectDue, nil, &due, &expiry, &rate); err != nil {
+			return next, lane, err
+		}
+		over := func(at sql.NullInt64) bool { return at.Valid && at.Int64 <= now.UnixMilli() }
+		isDue, isOver, isFree := over(due), over(expiry), over(rate)
+		if isOver { // before it could be claimed
+			if err := t.expire(now); err != nil {
+				return next, lane, err
+			}
+		}
+		if isDue {
+			if err := t.promote(now); err != nil {
+				return next, lane, err
+			}
+		}
+		if isFree {
+			if err := t.freeDueLanes(now); err != nil {
+				return next, lane, err
+			}
+		}
+		if isDue || isOver || isFree {
+			continue
+		}
+		var first sql.NullInt64
+		for _, at := range []sql.NullInt64{due, expiry, rate} {
+			if at.Valid && (!first.Valid || at.Int64 < first.Int64) {
+				first = at
+			}
+		}
+		return number(first.Int64).time(), number(rate.Int64).time(), nil
+	}
+	return now, lane, nil // there is more
+}
+
+func (t *tx) expire(now time.Time) error {
+	var rows []struct {
+		ID    int64  `db:"id"`
+		Queue string `db:"queue"`
+		Lane  text   `db:"lane"`
+	}
+	ms := now.UnixMilli()
+	if err := t.list(&rows, expireTasks, ms, ms, ms); err != nil {
+		return err
+	}
+	ends := make([]end, len(rows))
+	for i, r := range rows {
+		ends[i] = end{id: r.ID, queue: r.Queue, lane: string(r.Lane), state: jobs.Cancelled, waited: true}
+	}
+	return t.ended(ends, now)
+}
+
+// promote moves on what is due: those that others have a say in as these allow, the rest at once.
+func (t *tx) promote(now time.Time) error {
+	var ordered []row
+	if err := t.list(&ordered, selectOrdered, now.UnixMilli()); err != nil {
+		return err
+	}
+	if err := t.promoteOrdered(ordered, now); err != nil {
+		return err
+	}
+	_, err := t.exec(promoteTasks, now.UnixMilli(), now.UnixMilli())
+	return err
+}
+
+// promoteOrdered moves on due tasks that have a lane, or that wait for others.
+func (t *tx) promoteOrdered(rows []row, now time.Time) error {
+	var lanes laneSet
+	var ends []end
+	for i := range rows {
+		r := &rows[i]
+		var err error
+		switch {
+		case r.GenerationID == 0 && (r.After != "" || r.AfterAny != ""):
+			ends, err = t.adopt(r, ends, &lanes, now)
+		case jobs.State(r.State).Keeps():
+			err = t.startHolder(r.ID, string(r.Lane), now)
+		default:
+			lanes.add(string(r.Lane))
+			_, err = t.exec(blockTask, now.UnixMilli(), r.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("task %d: %w", r.ID, err)
+		}
+	}
+	if err := t.ended(ends, now); err != nil {
+		return err
+	}
+	return t.freeLanes(lanes, now)
+}

@@ -1,0 +1,128 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// laneHeld tells whether a task has lane [1]. Index: tasks_lane.
+const laneHeld = `SELECT EXISTS (SELECT 1 FROM tasks WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying'))`
+
+// laneNext finds the task that comes next in lane [1]: highest priority, then lowest id. Index: tasks_blocked.
+const laneNext = `SELECT id FROM tasks WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`
+
+// takeLane gives its lane to task [2]; time [1]. Promise: tasks_lane refuses a second holder.
+const takeLane = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ? WHERE id = ? AND waits = 0`
+
+// unblockTask moves a blocked task [3] without a lane to state [1]; time [2].
+const unblockTask = `UPDATE tasks SET state = ?, generation_id = generation_id + 1, waits = NULL, updated_at = ? WHERE id = ? AND waits = 0`
+
+// laneHolder finds who has lane [1], for people. Index: tasks_lane.
+const laneHolder = `SELECT id FROM tasks WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')`
+
+// laneSet are lanes that may have become free, each once, in the order in which they were added.
+type laneSet struct {
+	order []string
+	seen  map[string]bool
+}
+
+func (s *laneSet) add(lane string) {
+	if lane == "" || s.seen[lane] {
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	s.seen[lane] = true
+	s.order = append(s.order, lane)
+}
+
+func (t *tx) freeLanes(lanes laneSet, now time.Time) error {
+	for _, lane := range lanes.order {
+		if err := t.freeLane(lane, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freeLane gives a lane to the task that comes next in it, if nobody has it and its rate lets a task start. It may be called at
+// any time: what has its lane keeps it.
+func (t *tx) freeLane(lane string, now time.Time) error {
+	var held bool
+	if err := t.scan(laneHeld, []any{lane}, &held); err != nil || held {
+		return err
+	}
+	var next int64
+	err := t.scan(laneNext, []any{lane}, &next)
+	waits := err == nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if open, err := t.laneOpen(lane, waits, now); err != nil || !open || !waits {
+		return err
+	}
+	t.moved = true
+	_, err = t.exec(takeLane, now.UnixMilli(), next)
+	return err
+}
+
+// Where a due task [2] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until [1]; another one
+// waits for the lane.
+const (
+	startHolder = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?`
+	delayHolder = `UPDATE tasks SET run_at = ? WHERE id = ?`
+	blockTask   = `UPDATE tasks SET state = 'blocked', generation_id = generation_id + 1, waits = 0, updated_at = ? WHERE id = ?`
+)
+
+// startHolder starts the next attempt of a task that has its lane, as soon as the lane's rate lets it.
+func (t *tx) startHolder(id int64, lane string, now time.Time) error {
+	next, err := t.laneRate(lane, now)
+	switch {
+	case err != nil:
+	case next.IsZero():
+		_, err = t.exec(startHolder, now.UnixMilli(), id)
+	default:
+		_, err = t.exec(delayHolder, next.UnixMilli(), id)
+	}
+	return err
+}
+
+// laneTaken says whether a task that is due has to wait for its lane.
+func (t *tx) laneTaken(lane string) (bool, error) {
+	if lane == "" {
+		return false, nil
+	}
+	uses, err := t.uses()
+	if err != nil || uses.limits { // freeLane decides, which knows the rates
+		return true, err
+	}
+	var held bool
+	err = t.scan(laneHeld, []any{lane}, &held)
+	return held, err
+}
+
+// unblock lets a blocked task go on that waits for nothing but its lane, if it has one.
+func (t *tx) unblock(id int64, lane string, lanes *laneSet, now time.Time) error {
+	if lane != "" {
+		lanes.add(lane)
+		return nil
+	}
+	t.moved = true
+	_, err := t.exec(unblockTask, string(jobs.Pending), now.UnixMilli(), id)
+	return err
+}
+
+// LaneHolder returns the task that has a lane; 0: none.
+func (d *DB) LaneHolder(ctx context.Context, lane string) (int64, error) {
+	var ids []int64
+	err := d.read.SelectContext(ctx, &ids, laneHolder, lane)
+	if err != nil || len(ids) == 0 {
+		return 0, explain(err, d.path)
+	}
+	return ids[0], nil
+}

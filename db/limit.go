@@ -1,0 +1,205 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+const limitColumns = `kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at`
+
+// selectTurnstile reads the limits of queues and jobs; selectLimit one limit; selectLimits all of them, for people. Primary key.
+const (
+	selectTurnstile = `SELECT ` + limitColumns + ` FROM limits WHERE kind = 'queue' OR kind = 'job'`
+	selectLimit     = `SELECT ` + limitColumns + ` FROM limits WHERE kind = ? AND name = ?`
+	selectLimits    = `SELECT ` + limitColumns + ` FROM limits ORDER BY kind, name`
+)
+
+// saveBucket keeps what is left of the rate of limit [3], [4]: level [1] at [2].
+const saveBucket = `UPDATE limits SET level = ?, filled_at = ? WHERE kind = ? AND name = ?`
+
+// setLimit adds a limit or replaces one.
+const setLimit = `INSERT INTO limits (kind, name, running, rate, per, burst, level, filled_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (kind, name) DO UPDATE SET running = excluded.running, rate = excluded.rate, per = excluded.per, burst = excluded.burst,
+	level = excluded.level, filled_at = excluded.filled_at, updated_at = excluded.updated_at`
+
+const removeLimit = `DELETE FROM limits WHERE kind = ? AND name = ?`
+
+// setLaneDue says when the rate of lane [2] lets its next task start [1]; NULL: nothing waits for it.
+const setLaneDue = `UPDATE limits SET due_at = ? WHERE kind = 'lane' AND name = ?`
+
+// selectFreeLanes lists lanes whose rate lets a task start at [1]. Index: limits_due.
+const selectFreeLanes = `SELECT name FROM limits WHERE due_at <= ? LIMIT 1000`
+
+type limitRow struct {
+	Kind      string `db:"kind"`
+	Name      string `db:"name"`
+	Running   number `db:"running"`
+	Rate      number `db:"rate"`
+	Per       number `db:"per"`
+	Burst     number `db:"burst"`
+	Level     int64  `db:"level"`
+	FilledAt  int64  `db:"filled_at"`
+	DueAt     number `db:"due_at"`
+	UpdatedAt number `db:"updated_at"`
+}
+
+func (r *limitRow) limit() jobs.Limit {
+	return jobs.Limit{Target: jobs.Target{Kind: r.Kind, Name: r.Name}, Running: int(r.Running), Rate: int(r.Rate), Per: r.Per.duration(), Burst: int(r.Burst)}
+}
+
+func (r *limitRow) bucket() jobs.Bucket {
+	return jobs.Bucket{Level: r.Level, At: time.UnixMilli(r.FilledAt)}
+}
+
+func (t *tx) saveBucket(target jobs.Target, b jobs.Bucket) error {
+	_, err := t.exec(saveBucket, b.Level, b.At.UnixMilli(), target.Kind, target.Name)
+	return err
+}
+
+func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
+	var rows []limitRow
+	if err := t.list(&rows, selectLimit, target.Kind, target.Name); err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], nil
+}
+
+// laneRate returns when the rate of a lane lets a task start; zero: now.
+func (t *tx) laneRate(lane string, now time.Time) (time.Time, error) {
+	uses, err := t.uses()
+	if err != nil || !uses.limits {
+		return time.Time{}, err
+	}
+	r, err := t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
+	if err != nil || r == nil {
+		return time.Time{}, err
+	}
+	_, next := r.limit().Starts(r.bucket(), now)
+	return next, nil
+}
+
+// laneOpen says whether the rate of a lane that nobody has lets a task start, and keeps when it will if one waits for that.
+func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
+	uses, err := t.uses()
+	if err != nil || !uses.limits {
+		return true, err
+	}
+	r, err := t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
+	if err != nil || r == nil {
+		return true, err
+	}
+	_, next := r.limit().Starts(r.bucket(), now)
+	if !waits {
+		next = time.Time{}
+	}
+	if r.DueAt.time().Equal(next) {
+		return next.IsZero(), nil
+	}
+	t.moved = true // there is a new time to wait for
+	_, err = t.exec(setLaneDue, nullTime(next), lane)
+	return next.IsZero(), err
+}
+
+// takeLaneRate counts a start in a lane. After a loss there may be none left: then one is owed.
+func (t *tx) takeLaneRate(lane string, now time.Time) error {
+	target := jobs.Target{Kind: jobs.LaneTarget, Name: lane}
+	r, err := t.limitOf(target)
+	if err != nil || r == nil {
+		return err
+	}
+	return t.saveBucket(target, r.limit().Take(r.bucket(), 1, now))
+}
+
+// freeDueLanes looks at the lanes whose rate lets a task start now.
+func (t *tx) freeDueLanes(now time.Time) error {
+	var lanes []string
+	if err := t.list(&lanes, selectFreeLanes, now.UnixMilli()); err != nil {
+		return err
+	}
+	for _, lane := range lanes {
+		if _, err := t.exec(setLaneDue, nil, lane); err != nil {
+			return err
+		}
+		if err := t.freeLane(lane, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LimitStat is a limit and how it stands.
+type LimitStat struct {
+	jobs.Limit
+	InUse     int       // tasks of the target that run
+	NextAt    time.Time // when the rate lets the next task start; zero: now, or there is no rate
+	UpdatedAt time.Time
+}
+
+// SetLimit adds a limit, or replaces the one of its target. Setting the same one again changes nothing. It holds for the next claim.
+func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
+	return d.update(ctx, full, func(t *tx) error {
+		old, err := t.limitOf(l.Target)
+		if err != nil || old != nil && old.limit() == l {
+			return err
+		}
+		b := l.Full(now)
+		if old != nil && l.Rate > 0 {
+			b = l.Carry(old.limit(), old.bucket(), now)
+		}
+		t.used.known = false
+		_, err = t.exec(setLimit, l.Kind, l.Name, nullNumber(l.Running), nullNumber(l.Rate), nullNumber(millis(l.Per)), nullNumber(l.Burst),
+			b.Level, now.UnixMilli(), now.UnixMilli())
+		if err == nil && l.Kind == jobs.LaneTarget {
+			err = t.freeLane(l.Name, now)
+		}
+		return err
+	})
+}
+
+// RemoveLimit removes the limit of a target. It returns false if there is none.
+func (d *DB) RemoveLimit(ctx context.Context, target jobs.Target, now time.Time) (bool, error) {
+	removed := false
+	err := d.update(ctx, full, func(t *tx) error {
+		n, err := t.exec(removeLimit, target.Kind, target.Name)
+		removed, t.used.known = n > 0, false
+		if err == nil && removed && target.Kind == jobs.LaneTarget {
+			err = t.freeLane(target.Name, now)
+		}
+		return err
+	})
+	return removed, err
+}
+
+// Limits lists all limits, by kind and name.
+func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
+	var rows []limitRow
+	if err := d.read.SelectContext(ctx, &rows, selectLimits); err != nil || len(rows) == 0 {
+		return nil, explain(err, d.path)
+	}
+	var running []startedRow
+	if err := d.read.SelectContext(ctx, &running, countStarted); err != nil {
+		return nil, explain(err, d.path)
+	}
+	stats := make([]LimitStat, len(rows))
+	for i := range rows {
+		s := LimitStat{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()}
+		_, s.NextAt = s.Starts(rows[i].bucket(), now)
+		for _, r := range running {
+			if s.Kind == jobs.QueueTarget && s.Name == r.Queue || s.Kind == jobs.JobTarget && s.Name == r.Job {
+				s.InUse += r.N
+			}
+		}
+		if s.Kind == jobs.LaneTarget {
+			if err := d.read.GetContext(ctx, &s.InUse, laneRunning, s.Name); err != nil {
+				return nil, explain(err, d.path)
+			}
+		}
+		stats[i] = s
+	}
+	return stats, nil
+}
+
+// laneRunning counts what runs in lane [1]: one task or none. Index: tasks_lane.
+const laneRunning = `SELECT count(*) FROM tasks WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying') AND state = 'running'`

@@ -1,0 +1,118 @@
+package db
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// fillBehind adds [1] tasks of job [2] in queue [3], in state [4], lane [5] and place [6]; time [7].
+const fillBehind = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, created_at, updated_at, lane, waits)
+SELECT 1, ?2, ?3, ?4, 9, ?7, 10, ?7, ?7, ?5, ?6 FROM n`
+
+// BenchmarkClaimBeside claims tasks of a worker with two jobs, and gives them back, beside a million others of a higher priority
+// that cannot start. It prints the lower quartile of the times as a ratio to the empty case: no limit, and nobody waits.
+func BenchmarkClaimBeside(b *testing.B) {
+	cases := []struct {
+		name             string
+		job, queue, lane string
+		target           jobs.Target
+		rate             bool
+	}{
+		{name: "nothing"},
+		{name: "1M_behind_a_lane", job: "noop", queue: "default", lane: "l"},
+		{name: "1M_behind_a_full_queue", job: "noop", queue: "full", target: jobs.Target{Kind: "queue", Name: "full"}},
+		{name: "1M_behind_a_full_job", job: "other", queue: "default", target: jobs.Target{Kind: "job", Name: "other"}},
+		{name: "1M_behind_a_rate", job: "noop", queue: "full", target: jobs.Target{Kind: "queue", Name: "full"}, rate: true},
+	}
+	for _, free := range []int{1, 10} {
+		var small time.Duration
+		for _, c := range cases {
+			b.Run(fmt.Sprintf("%d/%s", free, c.name), func(b *testing.B) {
+				d, err := Open(b.Context(), filepath.Join(b.TempDir(), "beside.db"), Options{Create: true, Normal: true})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer d.Close()
+				at := time.Now()
+				fill := func(rows int64, job, queue, state string, lane, waits any) {
+					err := d.updateAlone(b.Context(), normal, func(t *tx) error {
+						_, err := t.exec(fillBehind, rows, job, queue, state, lane, waits, at.UnixMilli())
+						return err
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				worker, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 10}, []ClaimJob{{"noop", 10}, {"other", 10}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				turn := func(finish []Finish, free int) []jobs.Task {
+					done, err := worker.Turn(b.Context(), Turn{Now: time.Now(), Finish: finish, Claim: Claim{Free: free, Lease: time.Hour}})
+					if err != nil {
+						b.Fatal(err)
+					}
+					return done.Claimed
+				}
+				switch {
+				case c.lane != "":
+					fill(1, c.job, c.queue, "pending", c.lane, nil)
+				case c.job != "":
+					fill(1, c.job, c.queue, "pending", nil, nil)
+				}
+				if c.target.Kind != "" {
+					l := jobs.Limit{Target: c.target, Running: 1}
+					if c.rate {
+						l = jobs.Limit{Target: c.target, Rate: 1, Per: 24 * time.Hour, Burst: 1}
+					}
+					if err := d.SetLimit(b.Context(), l, at); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if c.job != "" && len(turn(nil, 10)) != 1 { // it has the lane, or fills the limit
+					b.Fatal("nothing runs")
+				}
+				const million = 1_000_000
+				if c.lane != "" {
+					fill(million, c.job, c.queue, "blocked", c.lane, int64(0))
+				} else if c.job != "" {
+					fill(million, c.job, c.queue, "pending", nil, nil)
+				}
+				fill(1000, "noop", "default", "pending", nil, nil)
+				pair := func() {
+					claimed := turn(nil, free)
+					if len(claimed) != free {
+						b.Fatal(len(claimed))
+					}
+					finish := make([]Finish, len(claimed))
+					for i, task := range claimed {
+						finish[i] = Finish{Task: task, Release: true}
+					}
+					turn(finish, 0)
+				}
+				for range 50 {
+					pair()
+				}
+				var times []time.Duration
+				for b.Loop() {
+					began := time.Now()
+					pair()
+					times = append(times, time.Since(began))
+				}
+				slices.Sort(times)
+				one := times[len(times)/4] // a machine that does other things too spoils the upper ones
+				if small == 0 {
+					small = one
+				}
+				b.ReportMetric(float64(one.Microseconds()), "µs_p25")
+				b.ReportMetric(float64(one)/float64(small), "x_empty")
+			})
+		}
+	}
+}

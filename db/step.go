@@ -1,0 +1,52 @@
+package db
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/runner/jobs"
+)
+
+// insertStep keeps step [3] of task [1], if its claim of generation [2] is still running; values as in the schema. Promise: an attempt
+// that lost its task stores nothing. Writing a step twice, after an error that had committed, changes nothing.
+const insertStep = `INSERT OR REPLACE INTO steps (task_id, generation_id, seq, name, value, wake_at, at)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')`
+
+// selectSteps lists the steps of task [1] in their order.
+const selectSteps = `SELECT generation_id, name, value, wake_at, at FROM steps WHERE task_id = ? ORDER BY seq`
+
+// forgetSteps deletes the steps of task [1] if it is completed.
+const forgetSteps = `DELETE FROM steps WHERE task_id = ?1 AND EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND state = 'completed')`
+
+const deleteSteps = `DELETE FROM steps WHERE task_id = ?`
+
+// AddStep keeps step seq (from 1) of a running attempt and returns when it is on the disk: jobs.ErrLost if the attempt no longer owns
+// its task.
+func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.Step) error {
+	return w.db.update(ctx, full, func(t *tx) error {
+		n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt), step.At.UnixMilli())
+		if err == nil && n == 0 {
+			err = fmt.Errorf("step %q of task %d: %w", step.Name, claim.ID, jobs.ErrLost)
+		}
+		return err
+	})
+}
+
+// Steps lists the steps of a task that have ended, and its sleeps, in their order.
+func (d *DB) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
+	var rows []struct {
+		GenerationID int64  `db:"generation_id"`
+		Name         string `db:"name"`
+		Value        text   `db:"value"`
+		WakeAt       number `db:"wake_at"`
+		At           number `db:"at"`
+	}
+	if err := d.read.SelectContext(ctx, &rows, selectSteps, id); err != nil {
+		return nil, explain(err, d.path)
+	}
+	steps := make([]jobs.Step, len(rows))
+	for i, r := range rows {
+		steps[i] = jobs.Step{Name: r.Name, GenerationID: r.GenerationID, Value: r.Value.json(), WakeAt: r.WakeAt.time(), At: r.At.time()}
+	}
+	return steps, nil
+}

@@ -1,0 +1,61 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Turn is one round of a worker's loop: finish what has ended, then claim for the slots that are free. It is one write, so that
+// a worker that is busy pays for one transaction and not for two.
+type Turn struct {
+	Now    time.Time
+	Finish []Finish
+	Claim  Claim
+	Look   bool // somebody else may have changed something: look for what is due, and for new queues. Else only what is known counts
+}
+
+// Turned is what a Turn did.
+type Turned struct {
+	Finished []Finished  // one for each Finish
+	Claimed  []jobs.Task // in the order in which to start them
+	Looked   bool        // it has looked for what is due, asked to or because tasks were freed
+	NextDue  time.Time   // if it has looked: when something else becomes due or expires; zero: nothing is scheduled
+	// NextStart is when a rate lets a task start that is due already; zero: none waits for that, or nothing was to be claimed.
+	NextStart time.Time
+	NextLane  time.Time // if it has looked: the same of the rate of a lane
+}
+
+// Turn takes a turn of worker w. If it finishes anything it returns when that is on the disk. It can be repeated after an error:
+// a finish that was accepted stays accepted, and tasks claimed by a turn whose answer was lost show up in Beat as ghosts.
+func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
+	to := normal
+	if len(turn.Finish) > 0 {
+		to = full
+	}
+	var done Turned
+	err := w.db.update(ctx, to, func(t *tx) error {
+		done = Turned{}
+		t.moved = false
+		var err error
+		if done.Finished, err = t.finish(w.id, turn.Finish, turn.Now); err != nil {
+			return fmt.Errorf("finish tasks: %w", err)
+		}
+		if done.Looked = turn.Look || t.moved; done.Looked {
+			w.claimer.names = nil
+			if done.NextDue, done.NextLane, err = t.due(turn.Now); err != nil {
+				return fmt.Errorf("promote tasks: %w", err)
+			}
+			if err = t.look(w.claimer); err != nil {
+				return fmt.Errorf("look for suspects: %w", err)
+			}
+		}
+		if done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now); err != nil {
+			return fmt.Errorf("claim tasks: %w", err)
+		}
+		return nil
+	})
+	return done, err
+}

@@ -1,0 +1,319 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// cast are the processes of a run. Who dies is replaced, until told otherwise.
+type cast struct {
+	stage
+	path, name string
+	notes      *notebook
+	spawner    *spawner
+
+	mu      sync.Mutex
+	parts   []*part
+	all     map[*actor]bool // alive
+	history []life
+	waiting sync.WaitGroup
+	closed  bool
+}
+
+// life is what is known of a process that was a worker.
+type life struct {
+	pid          int
+	born, buried int64 // monotonic µs; buried: its end was noticed
+	end          string
+}
+
+type role int
+
+const (
+	working role = iota
+	enqueuing
+	looking
+)
+
+// part is a place in the cast, and who plays it.
+type part struct {
+	role  role
+	name  string
+	start func() (*actor, error)
+	now   *actor
+	over  bool
+}
+
+// actor is a process.
+type actor struct {
+	c    *cast
+	cmd  *exec.Cmd
+	pid  int
+	born int64
+	done chan struct{}
+	err  error
+	log  *os.File
+	told int // to end, so often
+}
+
+func newCast(s stage, path, name string, notes *notebook) *cast {
+	return &cast{stage: s, path: path, name: name, notes: notes, spawner: newSpawner(), all: map[*actor]bool{}}
+}
+
+// command is the program with arguments, its talk going to a log of that name.
+func (c *cast) command(log string, args ...string) (*exec.Cmd, *os.File, error) {
+	file, err := os.OpenFile(c.log(log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.Command(c.path)
+	cmd.Args = append([]string{c.name}, args...)
+	cmd.Dir, cmd.Stderr = c.dir, file
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "RUNNER_") })
+	cmd.Env = append(cmd.Env, "RUNNER_DB="+c.database())
+	return cmd, file, nil
+}
+
+// call runs a command line of the program, which must succeed.
+func (c *cast) call(ctx context.Context, args ...string) error {
+	cmd, log, err := c.command("call", args...)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if err := c.spawner.start(cmd); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
+	if err := cmd.Wait(); err != nil {
+		text, _ := os.ReadFile(c.log("call"))
+		return fmt.Errorf("%s %s: %w: %s", c.name, args[0], err, bytes.TrimSpace(text))
+	}
+	return nil
+}
+
+// start starts a role.
+func (c *cast) start(name, role string, args ...string) (*actor, error) {
+	cmd, log, err := c.command(name, append([]string{RoleCommand, role, c.dir, name}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		log.Close()
+		return nil, errors.New("the play is over")
+	}
+	a := &actor{c: c, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
+	if err := c.spawner.start(cmd); err != nil {
+		log.Close()
+		return nil, err
+	}
+	a.pid = cmd.Process.Pid
+	c.all[a] = true
+	c.waiting.Go(func() {
+		a.err = cmd.Wait()
+		log.Close()
+		c.mu.Lock()
+		delete(c.all, a)
+		if role == "worker" {
+			c.history = append(c.history, life{a.pid, a.born, monotonic(), a.verdict()})
+		}
+		c.mu.Unlock()
+		close(a.done)
+	})
+	return a, nil
+}
+
+// verdict is how a worker's end looks that nobody wished for; empty: somebody did.
+func (a *actor) verdict() string {
+	exit, failed := errors.AsType[*exec.ExitError](a.err)
+	switch {
+	case failed && exit.ExitCode() < 0: // by a signal: somebody sent it
+		return ""
+	case !failed && a.told > 0, failed && exit.ExitCode() == 1 && a.told > 1: // the second time means at once
+		return ""
+	}
+	text, _ := os.ReadFile(a.log.Name())
+	if failed && bytes.Contains(text, []byte("the guardian died 3 times")) {
+		return ""
+	}
+	return fmt.Sprintf("pid %d ended by itself: %v", a.pid, a.err)
+}
+
+func (a *actor) kill()       { _ = kill(a.pid) }
+func (a *actor) wait() error { <-a.done; return a.err }
+func (a *actor) ended() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// raise fills all parts.
+func (c *cast) raise(seed uint64) {
+	for i := range workers {
+		name, kind := fmt.Sprintf("worker%d", i+1), "commands"
+		if i == workers-1 {
+			kind = "functions"
+		}
+		c.play(&part{role: working, name: name, start: func() (*actor, error) { return c.start(name, "worker", kind) }})
+	}
+	for i := range enqueuers {
+		name := fmt.Sprintf("enqueuer%d", i+1)
+		c.play(&part{role: enqueuing, name: name, start: func() (*actor, error) {
+			return c.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "16")
+		}})
+	}
+	c.play(&part{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "40") }})
+	c.play(&part{role: looking, name: "reader"})
+}
+
+// play keeps a part filled.
+func (c *cast) play(p *part) {
+	c.mu.Lock()
+	c.parts = append(c.parts, p)
+	c.mu.Unlock()
+	if p.role == looking {
+		c.waiting.Go(func() { c.look(p) })
+		return
+	}
+	c.waiting.Go(func() {
+		for {
+			c.mu.Lock()
+			over := p.over
+			c.mu.Unlock()
+			if over {
+				return
+			}
+			a, err := p.start()
+			if err != nil {
+				time.Sleep(100 * time.Millisecond)
+				continue
+			}
+			c.mu.Lock()
+			p.now = a
+			if p.over { // dismissed meanwhile
+				a.told++
+				_ = terminate(a.pid)
+			}
+			c.mu.Unlock()
+			<-a.done
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+}
+
+// look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
+func (c *cast) look(p *part) {
+	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a"},
+		{"backup", "--force", c.dir + "/backup.db"}, {"list", "-s", "failed", "-n", "20"}}
+	for i := 0; ; i++ {
+		c.mu.Lock()
+		over := p.over || c.closed
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		cmd, log, err := c.command(p.name, lines[i%len(lines)]...)
+		if err == nil {
+			err = c.spawner.start(cmd)
+			if err == nil {
+				err = cmd.Wait()
+			}
+			log.Close()
+		}
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 75 {
+			c.notes.add(opBusy, 0, 0, cmd.Args[1])
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// actors returns who plays a role now.
+func (c *cast) actors(of role) []*actor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []*actor
+	for _, p := range c.parts {
+		if p.role == of && p.now != nil && !p.now.ended() {
+			list = append(list, p.now)
+		}
+	}
+	return list
+}
+
+// pids are the workers that live.
+func (c *cast) pids() []int {
+	var list []int
+	for _, a := range c.actors(working) {
+		list = append(list, a.pid)
+	}
+	return list
+}
+
+// tell tells a worker to end.
+func (c *cast) tell(a *actor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.told++
+	_ = terminate(a.pid) // it may be dead
+}
+
+// dismiss ends a role: workers drain, enqueuers end.
+func (c *cast) dismiss(of role) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.parts {
+		if p.role == of {
+			p.over = true
+			if p.now != nil && !p.now.ended() {
+				p.now.told++
+				_ = terminate(p.now.pid)
+			}
+		}
+	}
+}
+
+// end dismisses everybody and waits. Who does not end in time is killed, and remembered.
+func (c *cast) end(within time.Duration) {
+	for _, r := range []role{working, enqueuing, looking} {
+		c.dismiss(r)
+	}
+	over := make(chan struct{})
+	go func() { c.waiting.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(within):
+		c.mu.Lock()
+		for a := range c.all {
+			c.history = append(c.history, life{pid: a.pid, end: fmt.Sprintf("pid %d did not end within %v of TERM", a.pid, within)})
+		}
+		c.mu.Unlock()
+		c.killAll()
+	}
+}
+
+func (c *cast) killAll() {
+	c.mu.Lock()
+	c.closed = true
+	for _, p := range c.parts {
+		p.over = true
+	}
+	for a := range c.all {
+		_ = kill(a.pid)
+	}
+	c.mu.Unlock()
+	c.waiting.Wait()
+}

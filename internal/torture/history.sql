@@ -1,0 +1,53 @@
+-- History 1: every change of a task's state, owner and lease, in the order of the commits, which is the only order there is: SQLite has one
+-- writer at a time. Only the harness installs these triggers.
+CREATE TABLE torture_history (
+  seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+  at             INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
+  op             TEXT NOT NULL,                                  -- insert, update, delete: of a task; attempt; join, beat, leave: of a worker
+  id             INTEGER,                                        -- of a task
+  old_state      TEXT,    state      TEXT,
+  old_generation INTEGER, generation INTEGER,                    -- attempt: of the claim
+  old_worker     TEXT,    worker     TEXT,
+  old_lease      INTEGER, lease      INTEGER,                    -- join: its length
+  old_attempt    INTEGER, attempt    INTEGER,
+  old_losses     INTEGER, losses     INTEGER,
+  max_attempts   INTEGER, max_losses INTEGER,
+  priority       INTEGER, queue      TEXT, job TEXT,             -- join: the jobs, as JSON
+  label          TEXT,    unique_key TEXT, reason TEXT, error TEXT,
+  result         TEXT,                                           -- which names the generation of the execution that left it
+  pid            INTEGER                                         -- of a worker; leave: 1 if it was the worker itself that said so
+) STRICT;
+
+CREATE TRIGGER torture_insert AFTER INSERT ON tasks BEGIN
+  INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key)
+  VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, NEW.worker_id, NEW.lease_expires_at, NEW.attempt, NEW.losses, NEW.max_attempts,
+    NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key);
+END;
+
+CREATE TRIGGER torture_update AFTER UPDATE ON tasks BEGIN
+  INSERT INTO torture_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
+    old_losses, losses, max_attempts, max_losses, reason, error, result)
+  VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
+    NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses, NEW.max_attempts, NEW.max_losses, NEW.reason, NEW.error, NEW.result);
+END;
+
+CREATE TRIGGER torture_delete AFTER DELETE ON tasks BEGIN
+  INSERT INTO torture_history (op, id, state, generation) VALUES ('delete', OLD.id, OLD.state, OLD.generation_id);
+END;
+
+CREATE TRIGGER torture_attempt AFTER INSERT ON attempt_rows BEGIN
+  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason)
+  VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason);
+END;
+
+CREATE TRIGGER torture_join AFTER INSERT ON workers BEGIN
+  INSERT INTO torture_history (op, worker, lease, job, pid) VALUES ('join', NEW.id, NEW.lease, NEW.jobs, NEW.pid);
+END;
+
+CREATE TRIGGER torture_beat AFTER UPDATE OF beat_at ON workers WHEN NEW.ended_at IS NULL BEGIN
+  INSERT INTO torture_history (op, worker) VALUES ('beat', NEW.id);
+END;
+
+CREATE TRIGGER torture_leave AFTER UPDATE OF ended_at ON workers WHEN OLD.ended_at IS NULL BEGIN
+  INSERT INTO torture_history (op, worker, pid) VALUES ('leave', NEW.id, NEW.beat_at = NEW.ended_at);
+END;

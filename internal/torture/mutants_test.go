@@ -1,0 +1,116 @@
+//go:build mutants
+
+package torture
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rounds are how often a mutant is hunted before it has survived. Chance decides what is hit when.
+const (
+	rounds   = 4
+	roundFor = "8s"
+)
+
+// TestMutants builds each mutant and hunts it. One that survives is a bug of the harness.
+func TestMutants(t *testing.T) {
+	for _, m := range mutants(t) {
+		t.Run(m.name, func(t *testing.T) {
+			began := time.Now()
+			dir := t.TempDir()
+			overlay := m.overlay(t, dir)
+			var by string
+			if m.test != nil {
+				by = m.fails(t, overlay)
+			} else {
+				by = m.broken(t, overlay, dir)
+			}
+			if by == "" {
+				t.Errorf("%s: it survived", m.breaks)
+			} else {
+				fmt.Printf("found  %-30s by %-60s %5.1fs\n", m.name, by, time.Since(began).Seconds())
+			}
+		})
+	}
+}
+
+// overlay writes the mutated files and what tells go build of them.
+func (m mutant) overlay(t *testing.T, dir string) string {
+	replace := map[string]string{}
+	for file, text := range m.files {
+		from, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[from] = to
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// fails runs the named test, which must fail, and not for want of compiling.
+func (m mutant) fails(t *testing.T, overlay string) string {
+	c := exec.Command("go", append([]string{"test", "-overlay", overlay}, m.test...)...)
+	c.Dir = root
+	out, err := c.CombinedOutput()
+	if err == nil {
+		return ""
+	}
+	var failed []string
+	for line := range strings.Lines(string(out)) {
+		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
+			failed = append(failed, strings.Fields(name)[0])
+		}
+	}
+	if failed == nil && !strings.Contains(string(out), "panic:") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.Join(failed, " ")
+}
+
+// broken lets the mutant test itself until it has broken a rule that it must break.
+func (m mutant) broken(t *testing.T, overlay, dir string) string {
+	program := filepath.Join(dir, "runner")
+	build := exec.Command("go", "build", "-overlay", overlay, "-ldflags", "-s -w", "-o", program, ".")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for seed := 1; seed <= rounds; seed++ {
+		c := exec.Command(program, "selftest", "--json", "--for", roundFor, "--seed", fmt.Sprint(seed), "--dir", dir)
+		var stderr strings.Builder
+		c.Stderr = &stderr
+		out, _ := c.Output() // 1: broken
+		var report Report
+		if err := json.Unmarshal(out, &report); err != nil {
+			t.Fatalf("%v: %s %s", err, out, stderr.String())
+		}
+		broken := report.Broken()
+		if slices.ContainsFunc(m.invariants, func(i string) bool { return slices.Contains(broken, i) }) {
+			return fmt.Sprintf("%s, round %d", strings.Join(broken, " "), seed)
+		}
+		if len(broken) > 0 {
+			t.Logf("round %d broke %s", seed, report.Violations[0])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,107 @@
+package torture
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Notes are history 2: what each process and command of the play saw and did, in a file of lines that each appends to by one write. A
+// process that is killed has said what it had to say.
+
+// The words of notes. task and generation are 0 where there are none.
+const (
+	opTry    = "try"    // text: a token. Its task is about to be enqueued
+	opAck    = "ack"    // task; text: the token it was enqueued for. The answer has come
+	opCancel = "cancel" // task: somebody is about to cancel it
+	opRetry  = "retry"  // task: somebody is about to run it again
+	opBusy   = "busy"   // text: somebody was told that the database is busy
+	opOpen   = "open"   // text: the µs that opening the database took
+
+	opStart   = "start"   // task, generation; text: the kind. Its code runs
+	opAlive   = "alive"   // task, generation: it still does
+	opEnd     = "end"     // task, generation: it ended by itself
+	opOverlap = "overlap" // task, generation; text: command or function. It found another execution of its task alive
+
+	opKill  = "kill"  // text: a pid that is about to be killed, of a worker
+	opStop  = "stop"  // text: a pid that is about to be stopped, of a worker or its guardian
+	opCont  = "cont"  // text: a pid that goes on
+	opGuard = "guard" // text: the pid of a worker whose guardian is about to be killed
+	opHold  = "hold"  // the nemesis holds the write lock, or has stopped somebody who may
+	opFree  = "free"  // it no longer does
+)
+
+// note is a line.
+type note struct {
+	at               int64 // CLOCK_MONOTONIC, µs
+	pid              int   // who wrote it
+	op               string
+	task, generation int64
+	text             string
+}
+
+type notebook struct {
+	file *os.File
+}
+
+func openNotes(s stage) (*notebook, error) {
+	file, err := os.OpenFile(s.notes(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &notebook{file: file}, nil
+}
+
+// add writes a line. Without notes nothing can be judged: it panics if that fails.
+func (n *notebook) add(op string, task, generation int64, text string) {
+	line := fmt.Appendf(nil, "%d %d %s %d %d %s\n", monotonic(), os.Getpid(), op, task, generation, text)
+	if _, err := n.file.Write(line); err != nil {
+		panic("torture: " + err.Error())
+	}
+}
+
+func (n *notebook) size() int64 {
+	info, err := n.file.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// count returns how many notes of op were written from an offset on.
+func (n *notebook) count(from int64, op string) int {
+	text := make([]byte, max(n.size()-from, 0))
+	k, _ := n.file.ReadAt(text, from)
+	return bytes.Count(text[:k], []byte(" "+op+" "))
+}
+
+// readNotes returns all notes in the order in which they were written.
+func readNotes(s stage) ([]note, error) {
+	text, err := os.ReadFile(s.notes())
+	if err != nil {
+		return nil, err
+	}
+	var list []note
+	for line := range strings.Lines(string(text)) {
+		part := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 6)
+		if len(part) != 6 {
+			return nil, fmt.Errorf("notes: %q", line)
+		}
+		var n note
+		var errs [4]error
+		n.at, errs[0] = strconv.ParseInt(part[0], 10, 64)
+		n.pid, errs[1] = strconv.Atoi(part[1])
+		n.task, errs[2] = strconv.ParseInt(part[3], 10, 64)
+		n.generation, errs[3] = strconv.ParseInt(part[4], 10, 64)
+		for _, err := range errs {
+			if err != nil {
+				return nil, fmt.Errorf("notes: %q: %w", line, err)
+			}
+		}
+		n.op, n.text = part[2], part[5]
+		list = append(list, n)
+	}
+	return list, nil
+}

@@ -1,0 +1,77 @@
+package torture
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Report is what a run found.
+type Report struct {
+	Seed   uint64  `json:"seed"`
+	For    float64 `json:"seconds"`
+	Dir    string  `json:"dir"` // of the files that were kept; empty: none were
+	System string  `json:"system"`
+	CPUs   int     `json:"cpus"`
+
+	Tasks       int            `json:"tasks"`
+	Enqueued    int            `json:"enqueued"` // acknowledged
+	Claims      int            `json:"claims"`
+	Losses      int            `json:"losses"`
+	KillsStops  int            `json:"kills_and_stops"`
+	CommitKills int            `json:"commit_kills"` // of processes while they committed
+	Acts        map[string]int `json:"acts"`
+
+	Violations []Violation `json:"violations"`
+	Figures    Figures     `json:"figures"`
+}
+
+// Figures are what was measured. Times are seconds.
+type Figures struct {
+	RecoveryP99 float64 `json:"recovery_p99"` // from SIGKILL of a worker until all its tasks were free again, the harness's own locks apart
+	RecoveryMax float64 `json:"recovery_max"`
+	Recoveries  int     `json:"recoveries"`
+	LeaseMax    float64 `json:"lease_recovery_max"` // from the last heartbeat of a stopped worker
+	Leases      int     `json:"lease_recoveries"`
+	Orphans     int     `json:"orphans"` // alive 1 s after the SIGKILL of their worker
+	Overlaps    int     `json:"overlaps"`
+	Functions   int     `json:"function_overlaps"` // of functions whose worker had been stopped for longer than its lease: see the limits
+	Lost        int     `json:"lost"`              // enqueues that were acknowledged
+	Busy        int     `json:"busy"`              // errors for want of the lock that anybody was told of
+	OpenMax     float64 `json:"open_max"`          // of a database whose last process was killed while it committed
+	OpenP50     float64 `json:"open_p50"`
+	Drain       float64 `json:"drain"` // from the end of the nemesis to the end of the last task
+}
+
+// Violation is a broken promise.
+type Violation struct {
+	Invariant string `json:"invariant"` // I1 to I13 of docs/reliability.md
+	Task      int64  `json:"task"`      // 0: of none
+	Text      string `json:"text"`
+}
+
+func (v Violation) String() string {
+	if v.Task == 0 {
+		return v.Invariant + ": " + v.Text
+	}
+	return fmt.Sprintf("%s: task %d: %s", v.Invariant, v.Task, v.Text)
+}
+
+func newReport(o Options, dir string) *Report {
+	return &Report{Seed: o.Seed, For: o.For.Seconds(), Dir: dir, System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Acts: map[string]int{}, Violations: []Violation{}}
+}
+
+// Broken lists the invariants that were violated.
+func (r *Report) Broken() []string {
+	var list []string
+	for _, v := range r.Violations {
+		list = append(list, v.Invariant)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e4) / 1e4 }

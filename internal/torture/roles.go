@@ -1,0 +1,208 @@
+package torture
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// RoleCommand is the hidden command by which the program under test plays a part: RoleCommand, a role, the directory of the run, and
+// what the role wants. Main opens the database for the roles that need the product itself, and hands the others to Task, Child and EnqueueSQL.
+//
+//	worker DIR NAME KIND       KIND is commands or functions; the latter has no guardian
+//	enqueue DIR NAME SEED MS   through the library, until killed; a task about each MS
+//	sql DIR NAME SEED MS       by plain SQL, until killed
+//	task DIR KIND MS           a command of the workload
+//	child DIR [again]          what a command leaves behind
+const RoleCommand = "__selftest"
+
+// Client is how an enqueuer reaches the product.
+type Client struct {
+	Enqueue func(context.Context, jobs.Spec) (int64, error)
+	Cancel  func(context.Context, int64) error
+	Retry   func(context.Context, int64) error
+}
+
+// Database returns the path of the database of a run.
+func Database(dir string) string { return stage{dir}.database() }
+
+// Opened notes how long opening the database took.
+func Opened(dir string, took time.Duration) error {
+	notes, err := openNotes(stage{dir})
+	if err != nil {
+		return err
+	}
+	notes.add(opOpen, 0, 0, strconv.FormatInt(took.Microseconds(), 10))
+	return nil
+}
+
+// Enqueue enqueues until ctx ends, and cancels and retries some of what it has enqueued. path is the program of commands, name its argv[0].
+func Enqueue(ctx context.Context, c Client, dir, path, name, me string, seed uint64, every time.Duration) error {
+	e, err := newEnqueuer(dir, path, name, me, seed, every)
+	if err != nil {
+		return err
+	}
+	var regrets sync.WaitGroup
+	defer regrets.Wait()
+	return e.run(ctx, func(d draft) (int64, error) {
+		id, err := c.Enqueue(ctx, d.spec)
+		if err == nil && d.kind == regret {
+			regrets.Go(func() { e.regret(ctx, c, id) })
+		}
+		return id, err
+	})
+}
+
+// EnqueueSQL enqueues by plain INSERTs until ctx ends.
+func EnqueueSQL(ctx context.Context, dir, path, name, me string, seed uint64, every time.Duration) error {
+	e, err := newEnqueuer(dir, path, name, me, seed, every)
+	if err != nil {
+		return err
+	}
+	return e.run(ctx, func(d draft) (id int64, err error) {
+		job, args, runAt := d.columns(time.Now())
+		s := d.spec
+		var key, program any
+		if s.UniqueKey != "" {
+			key = s.UniqueKey
+		}
+		if s.Path != "" {
+			program = s.Path
+		}
+		err = e.db.QueryRowContext(ctx, `INSERT INTO tasks (job, args, path, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
+			backoff_delay, unique_key, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+			coalesce(?, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))) ON CONFLICT DO NOTHING RETURNING id`,
+			job, string(args), program, s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
+			s.Backoff.Delay.Milliseconds(), key, runAt).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) { // the key is taken
+			return 0, nil
+		}
+		return id, err
+	})
+}
+
+type enqueuer struct {
+	*author
+	notes *notebook
+	db    *sql.DB
+	every time.Duration
+}
+
+func newEnqueuer(dir, path, name, me string, seed uint64, every time.Duration) (*enqueuer, error) {
+	s := stage{dir}
+	notes, err := openNotes(s)
+	if err != nil {
+		return nil, err
+	}
+	db, err := connect(s)
+	if err != nil {
+		return nil, err
+	}
+	me = fmt.Sprintf("%s-%d", me, os.Getpid())
+	return &enqueuer{newAuthor(s, path, name, me, seed^uint64(os.Getpid())), notes, db, every}, nil
+}
+
+func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
+	for ctx.Err() == nil {
+		if e.every > 0 {
+			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
+			var waiting int
+			if err := e.db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT ?)`, backlog).Scan(&waiting); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("look at the backlog: %w", err)
+			}
+			if waiting >= backlog {
+				continue
+			}
+		}
+		d := e.draw()
+		e.notes.add(opTry, 0, 0, d.token)
+		id, err := enqueue(d)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, jobs.ErrBusy), isBusy(err):
+			e.notes.add(opBusy, 0, 0, err.Error())
+		case err != nil:
+			return fmt.Errorf("enqueue: %w", err)
+		case id != 0:
+			e.notes.add(opAck, id, 0, d.token)
+		}
+	}
+	return nil
+}
+
+// regret cancels a task a moment later, and then wants it after all.
+func (e *enqueuer) regret(ctx context.Context, c Client, id int64) {
+	time.Sleep(150 * time.Millisecond)
+	e.notes.add(opCancel, id, 0, "")
+	if err := c.Cancel(ctx, id); err != nil {
+		return
+	}
+	for range 400 {
+		e.notes.add(opRetry, id, 0, "")
+		if c.Retry(ctx, id) == nil || ctx.Err() != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Functions are the functions that a worker of a run registers.
+func Functions(dir string) ([]jobs.Handler, error) {
+	p, err := newPlayer(stage{dir})
+	if err != nil {
+		return nil, err
+	}
+	return []jobs.Handler{{Job: functionJob, MaxAttempts: 1, Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
+		d, err := function.Args(task)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.function(ctx, d, task.ID, task.GenerationID); err != nil {
+			return nil, err
+		}
+		return json.RawMessage(resultOf(task.GenerationID)), nil
+	}}}, nil
+}
+
+// Task is a command of the workload. It returns its exit status.
+func Task(dir, k, ms string) int {
+	p, err := newPlayer(stage{dir})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 99
+	}
+	n, errMS := strconv.Atoi(ms)
+	id, errID := strconv.ParseInt(os.Getenv("RUNNER_TASK_ID"), 10, 64)
+	generation, errGeneration := strconv.ParseInt(os.Getenv("RUNNER_TASK_GENERATION"), 10, 64)
+	if err := errors.Join(errMS, errID, errGeneration); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 99
+	}
+	return p.command(kind(k), n, id, generation)
+}
+
+// Child is what a command leaves behind: it lives far longer than any run. With again it leaves that to a child of its own.
+func Child(dir string, again bool) error {
+	if !again {
+		time.Sleep(5 * time.Minute)
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := exec.Command(self)
+	c.Args = []string{os.Args[0], RoleCommand, "child", dir}
+	c.ExtraFiles = []*os.File{os.NewFile(3, "lock")}
+	return c.Start()
+}

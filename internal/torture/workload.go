@@ -1,0 +1,148 @@
+package torture
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// kind is what a task of the workload does. It says how the task must end.
+type kind string
+
+const (
+	quick   kind = "quick"   // a few ms
+	long    kind = "long"    // more than two leases
+	failing kind = "failing" // each attempt fails
+	poison  kind = "poison"  // kills its worker, each time
+	killer  kind = "killer"  // kills its guardian, the first time
+	deaf    kind = "deaf"    // does not listen to TERM, or to its context
+	family  kind = "family"  // leaves processes behind in every way there is
+	once    kind = "once"    // at most once
+	regret  kind = "regret"  // cancelled while it runs, to which it does not listen, and run again
+)
+
+// weights are how often, in a thousand. What is left is quick.
+var weights = []struct {
+	kind kind
+	of   int
+}{{long, 50}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 60}, {once, 30}, {regret, 30}}
+
+const (
+	failingAttempts = 3
+	poisonLosses    = 2
+	manyLosses      = 1000 // of all others: whom the nemesis hits how often says nothing about a task
+	urgent          = 50   // a priority above all others
+	tickToken       = "ticks:quick"
+	functionJob     = "torture.function"
+)
+
+var priorities = []int{2, 5, 7, 9}
+
+// deed is what a function is told to do.
+type deed struct {
+	Kind kind
+	MS   int
+}
+
+var function = jobs.Define[deed](functionJob)
+
+// author draws tasks.
+type author struct {
+	stage
+	path, name string // of the program
+	me         string // no other author has this name
+	random     *rand.Rand
+	n          int
+}
+
+func newAuthor(s stage, path, name, me string, seed uint64) *author {
+	return &author{stage: s, path: path, name: name, me: me, random: rand.New(rand.NewPCG(seed, 3))}
+}
+
+// draft is a task to be enqueued.
+type draft struct {
+	spec  jobs.Spec
+	token string // its label, which no other has, and its kind
+	kind  kind
+}
+
+func (a *author) draw() draft {
+	k := quick
+	at := a.random.IntN(1000)
+	for _, w := range weights {
+		if at -= w.of; at < 0 {
+			k = w.kind
+			break
+		}
+	}
+	ms := 5 + a.random.IntN(55)
+	switch k {
+	case long:
+		ms = int(Lease.Milliseconds()) * (21 + a.random.IntN(10)) / 10
+	case family, regret:
+		ms = 200 + a.random.IntN(400)
+	case deaf:
+		ms = 100 + a.random.IntN(200)
+	}
+	a.n++
+	token := fmt.Sprintf("%s-%d:%s", a.me, a.n, k)
+	options := []jobs.Option{jobs.Label(token), jobs.Queue([]string{"a", "b"}[a.random.IntN(2)]), jobs.Priority(priorities[a.random.IntN(len(priorities))]),
+		jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses), jobs.KillAfter(100 * time.Millisecond),
+		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Duration(20+a.random.IntN(200)) * time.Millisecond})}
+	switch k {
+	case failing:
+		options = append(options, jobs.MaxAttempts(failingAttempts))
+	case poison:
+		options = append(options, jobs.MaxLosses(poisonLosses))
+	case once:
+		options = append(options, jobs.AtMostOnce())
+	case regret: // it must run when it is cancelled, and again at once
+		options = append(options, jobs.Priority(urgent))
+	}
+	if k == quick && a.random.IntN(25) == 0 {
+		options = append(options, jobs.Unique("key"+strconv.Itoa(a.random.IntN(5))))
+	}
+	if a.random.IntN(20) == 0 {
+		options = append(options, jobs.In(time.Duration(10+a.random.IntN(500))*time.Millisecond))
+	}
+	if a.random.IntN(3) == 0 && k != family && k != killer && k != regret {
+		return draft{function.With(deed{k, ms}, options...), token, k}
+	}
+	c := jobs.Command{Argv: []string{a.name, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
+	return draft{c.With(options...), token, k}
+}
+
+// kindOf reads the kind from a token.
+func kindOf(token string) kind {
+	_, k, _ := strings.Cut(token, ":")
+	return kind(k)
+}
+
+// mayEnd says whether a task of a kind may end like this. cancelled: somebody was about to cancel it.
+func mayEnd(k kind, t *replayed, cancelled bool) bool {
+	if t.state == jobs.Cancelled {
+		return cancelled && t.reason == string(jobs.ReasonCancelled)
+	}
+	switch k {
+	case failing:
+		return t.state == jobs.Failed && t.attempt == failingAttempts && (t.reason == string(jobs.ReasonExit) || t.reason == string(jobs.ReasonError))
+	case poison:
+		return t.state == jobs.Failed && t.reason == string(jobs.ReasonLost) && t.losses == poisonLosses+1
+	case once:
+		return t.state == jobs.Completed || t.state == jobs.Failed && (t.reason == string(jobs.ReasonLost) || t.reason == string(jobs.ReasonShutdown))
+	}
+	return t.state == jobs.Completed
+}
+
+// columns of a plain SQL INSERT of a draft.
+func (d draft) columns(now time.Time) (job string, args json.RawMessage, runAt any) {
+	if d.spec.In > 0 {
+		return d.spec.Job, d.spec.Args, now.Add(d.spec.In).UnixMilli()
+	}
+	return d.spec.Job, d.spec.Args, nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// checkWindow is the script command "window N DURATION": stdout holds times, a line each; no DURATION holds more than N of them.
+func checkWindow(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: window N DURATION")
+	}
+	most, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	within, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	var times []time.Time
+	for line := range strings.FieldsSeq(ts.ReadFile("stdout")) {
+		at, err := time.Parse(time.RFC3339Nano, line)
+		ts.Check(err)
+		times = append(times, at)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	if len(times) <= most {
+		ts.Fatalf("%d times: too few to see anything", len(times))
+	}
+	for i, at := range times[:len(times)-most] {
+		if gone := times[i+most].Sub(at); gone < within {
+			ts.Fatalf("%d starts within %v, from %v", most+1, gone, at)
+		}
+	}
+}
+
+// useGo is the script command "usego": it lets a script run the go command with the cache of this run of the tests.
+func useGo(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range []string{"GOROOT", "GOCACHE"} {
+		value, err := exec.Command("go", "env", name).Output()
+		ts.Check(err)
+		ts.Setenv(name, strings.TrimSpace(string(value)))
+	}
+}
+
+// checkOrder is the script command "order IDS ID": the task ID started when all of IDS had finished.
+func checkOrder(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: order IDS ID")
+	}
+	times := func(key, ids string) (list []time.Time) {
+		ts.Check(ts.Exec("runner", append([]string{"list", "--format", "{{." + key + "}}"}, strings.Split(ids, ",")...)...))
+		for line := range strings.FieldsSeq(ts.ReadFile("stdout")) {
+			at, err := time.Parse(time.RFC3339Nano, line)
+			ts.Check(err)
+			list = append(list, at)
+		}
+		return list
+	}
+	started := times("started_at", args[1])[0]
+	for _, finished := range times("finished_at", args[0]) {
+		if finished.After(started) {
+			ts.Fatalf("task %s started at %v, one of %s finished at %v", args[1], started, args[0], finished)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+var Order = jobs.Define[int]("order", jobs.Retry(jobs.Backoff{})) // again at once
+
+// Steps are remembered across retries and crashes; Sleep gives the slot back.
+func ExampleStep() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	tries := 0
+	r.Register(Order.Handler(func(ctx context.Context, number int) error {
+		receipt, err := runner.Step(ctx, "charge", func(context.Context) (string, error) {
+			fmt.Println("charge order", number)
+			return "receipt 7", nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := runner.Sleep(ctx, "cool off", 20*time.Millisecond); err != nil {
+			return err // the task is scheduled; the function is called again when it is over
+		}
+		_, err = runner.Step(ctx, "ship", func(context.Context) (any, error) {
+			if tries++; tries == 1 {
+				return nil, errors.New("no parcel service")
+			}
+			fmt.Println("ship with", receipt)
+			return nil, nil
+		})
+		return err
+	}))
+	task, err := r.Enqueue(ctx, Order.With(42))
+	if err != nil {
+		log.Fatal(err)
+	}
+	work, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		_, _ = r.Await(ctx, task.ID)
+	}()
+	if err := r.Work(work); err != nil {
+		log.Fatal(err)
+	}
+	steps, err := r.Steps(ctx, task.ID)
+	for _, step := range steps {
+		fmt.Printf("%s: slept %v, %q\n", step.Name, step.Slept(), step.Value)
+	}
+	fmt.Println(err)
+	// Output:
+	// charge order 42
+	// ship with receipt 7
+	// charge: slept false, "\"receipt 7\""
+	// cool off: slept true, ""
+	// ship: slept false, "null"
+	// <nil>
+}
+
+// What a function returns says what follows; what it reports is seen while it runs.
+func ExampleProgress() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.Register(Order.Handler(func(ctx context.Context, number int) error {
+		task, _ := runner.TaskFrom(ctx)
+		runner.Progress(ctx, int64(number), 4, "counting")
+		runner.Logger(ctx).Info("called", "attempt", task.Attempt) // runner logs ID
+		switch {
+		case number == 1:
+			return jobs.Cancel(errors.New("unlucky")) // whatever attempts are left
+		case number == 2 && task.Attempt < 3:
+			return jobs.RetryIn(time.Millisecond, errors.New("not yet")) // whatever the backoff
+		case number == 3:
+			return jobs.Snooze(time.Hour) // does not count
+		}
+		return nil // any other error: retried with backoff, as long as attempts are left
+	}))
+	for number := range 4 {
+		if _, err := r.Enqueue(ctx, Order.With(number)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	work, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		_, _ = r.Await(ctx, 3)
+	}()
+	if err := r.Work(work); err != nil {
+		log.Fatal(err)
+	}
+	for task, err := range r.All(ctx, jobs.Filter{}, runner.Page{Oldest: true}) {
+		fmt.Println(task.State, task.Attempt, task.Error, string(task.Progress), err)
+	}
+	// Output:
+	// completed 1  {"done":0,"total":4,"text":"counting"} <nil>
+	// cancelled 1 unlucky {"done":1,"total":4,"text":"counting"} <nil>
+	// completed 3  {"done":2,"total":4,"text":"counting"} <nil>
+	// scheduled 0  {"done":3,"total":4,"text":"counting"} <nil>
+}
+
+func ExampleRunner_Use() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.Use(func(ctx context.Context, task jobs.Task, next runner.Next) (json.RawMessage, error) {
+		result, err := next(ctx)
+		fmt.Println(task.Job, "returned", string(result), err)
+		return result, err
+	})
+	r.Register(MakeThumb.Handler(resize))
+	if _, err := r.Enqueue(ctx, MakeThumb.With(Image{"sea.png"})); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.WorkUntilEmpty(ctx))
+	// Output:
+	// image.thumb returned {"Name":"small sea.png"} <nil>
+	// <nil>
+}
+
+func ExampleRunner_Events() {
+	ctx := context.Background()
+	r, remove := temp()
+	events := r.Events(ctx, 100)
+	r.Register(MakeThumb.Handler(resize))
+	if _, err := r.Enqueue(ctx, MakeThumb.With(Image{"sea.png"})); err != nil {
+		log.Fatal(err)
+	}
+	if err := r.WorkUntilEmpty(ctx); err != nil {
+		log.Fatal(err)
+	}
+	remove() // closes the Runner, and with it the channel
+	for event := range events {
+		fmt.Println(event.Kind, event.Task.ID, event.Task.State, event.Dropped)
+	}
+	// Output:
+	// started 1 running 0
+	// ended 1 completed 0
+}

@@ -1,0 +1,92 @@
+package runner_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+
+	_ "modernc.org/sqlite"
+
+	"example.com/runner/runner"
+)
+
+// The application's row and the task that belongs to it appear together, or not at all. Workers notice the commit by themselves.
+func ExampleRunner_EnqueueTx() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	app, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)") // the same file
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer app.Close()
+	if _, err := app.ExecContext(ctx, `CREATE TABLE users (email TEXT NOT NULL UNIQUE)`); err != nil {
+		log.Fatal(err)
+	}
+	signUp := func(email string) error {
+		tx, err := app.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := r.EnqueueTx(ctx, tx, SendEmail.With(Email{To: email})); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO users (email) VALUES (?)`, email); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	fmt.Println(signUp("ann@example.com") == nil, signUp("ann@example.com") == nil) // the second time she is there already
+	r.Register(SendEmail.Handler(send))
+	fmt.Println(r.WorkUntilEmpty(ctx))
+	// Output:
+	// true false
+	// to ann@example.com
+	// <nil>
+}
+
+// The effect of a task and its end are committed together: exactly once, whatever dies.
+func ExampleFinishTx() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	app, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer app.Close()
+	if _, err := app.ExecContext(ctx, `CREATE TABLE sent (email TEXT)`); err != nil {
+		log.Fatal(err)
+	}
+	r.Register(SendEmail.Handler(func(ctx context.Context, mail Email) error {
+		tx, err := app.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sent VALUES (?)`, mail.To); err != nil {
+			return err
+		}
+		if err := runner.FinishTx(ctx, tx, nil); err != nil { // nil: no result
+			return err // jobs.ErrLost: the task belongs to a newer generation; nothing is committed
+		}
+		return tx.Commit()
+	}))
+	task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := r.WorkUntilEmpty(ctx); err != nil {
+		log.Fatal(err)
+	}
+	var sent int
+	err = app.QueryRowContext(ctx, `SELECT count(*) FROM sent`).Scan(&sent)
+	fmt.Println(sent, err)
+	task, err = r.Get(ctx, task.ID)
+	fmt.Println(task.State, err)
+	// Output:
+	// 1 <nil>
+	// completed <nil>
+}

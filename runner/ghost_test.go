@@ -1,0 +1,62 @@
+package runner
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// raw is SQL from outside.
+func (b *bubble) raw(statements ...string) {
+	raw, err := sql.Open("sqlite", "file:"+b.Path()+"?_pragma=busy_timeout(0)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer raw.Close()
+	for _, text := range statements {
+		if _, err := raw.Exec(text); err != nil {
+			b.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// The answer to a claim can be lost after its commit. Then the database says that this worker runs the task, and it does not.
+func TestAClaimWhoseAnswerWasLostIsGivenBack(t *testing.T) {
+	fake(t, Options{Lease: time.Minute}, nil, func(b *bubble) {
+		id := b.enqueue(work.With("x", jobs.In(time.Hour)))
+		b.within(5*time.Second, func() {
+			b.raw(`UPDATE tasks SET state = 'running', generation_id = generation_id + 1, attempt = 1, lease_expires_at = 1 << 50,
+				worker_id = (SELECT id FROM workers)`)
+		})
+		b.work(10 * time.Minute)
+		got := b.want(id, jobs.Completed, "")
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.runs) != 1 || b.runs[0].at < 5*time.Second || b.runs[0].at > 30*time.Second || got.Attempt != 1 || got.Losses != 0 {
+			b.Errorf("ran %+v: %+v", b.runs, got)
+		}
+	})
+}
+
+// A claim is no full commit, and a power cut may undo it. A task that must never start twice starts when its claim is on the disk:
+// here the full commit that stands between cannot be made.
+func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
+	fake(t, Options{Lease: time.Minute}, nil, func(b *bubble) {
+		b.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'running' AND max_losses = 0)
+			BEGIN SELECT raise(ABORT, 'no space on the disk of this test'); END`)
+		id := b.enqueue(work.With("x", jobs.AtMostOnce()))
+		b.within(time.Minute, func() {
+			if len(b.runs) > 0 {
+				b.Errorf("started %+v", b.runs)
+			}
+			b.raw(`DROP TRIGGER no_sync`)
+		})
+		b.work(10 * time.Minute)
+		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 || got.Attempt != 1 {
+			b.Errorf("%+v", got)
+		}
+		b.ranOnce(time.Minute)
+	})
+}

@@ -1,0 +1,49 @@
+package runner
+
+import (
+	"context"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// LimitStat is a limit and how it stands.
+type LimitStat = db.LimitStat
+
+// SetLimit limits how many tasks of a queue or job run at once, or how often those of a queue, job or lane start, over all workers.
+// It replaces the whole limit of its target; setting the same one again changes nothing. It holds for the next start: nothing that
+// runs is stopped.
+func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
+	if err := limit.Validate(); err != nil {
+		return err
+	}
+	err := r.store.SetLimit(ctx, limit, now())
+	r.wake.tell()
+	return err
+}
+
+// RemoveLimit removes the limit of a target, or returns jobs.ErrNotFound.
+func (r *Runner) RemoveLimit(ctx context.Context, target jobs.Target) error {
+	found, err := r.store.RemoveLimit(ctx, target, now())
+	if err == nil && !found {
+		err = &jobs.Problem{Kind: jobs.ErrNotFound, What: "no limit " + target.String(), Try: "runner limit list"}
+	}
+	r.wake.tell()
+	return err
+}
+
+// Limits lists all limits, by kind and name.
+func (r *Runner) Limits(ctx context.Context) ([]LimitStat, error) { return r.store.Limits(ctx, now()) }
+
+// Dependency is one side of a dependency between two tasks.
+type Dependency = db.Dependency
+
+// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it.
+func (r *Runner) Dependencies(ctx context.Context, id int64) (on, by []Dependency, err error) {
+	return r.store.Dependencies(ctx, id)
+}
+
+// LaneHolder returns the id of the task that has a lane; 0: none has it.
+func (r *Runner) LaneHolder(ctx context.Context, lane string) (int64, error) {
+	return r.store.LaneHolder(ctx, lane)
+}

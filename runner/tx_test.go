@@ -1,0 +1,389 @@
+package runner_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// openApp opens a handle of the application's own to a database.
+func openApp(path string) (*sql.DB, error) {
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)"}}
+	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String())
+}
+
+// app is the application's handle to the database of r, with a table of effects.
+func app(t testing.TB, r *runner.Runner) *sql.DB {
+	t.Helper()
+	handle, err := openApp(r.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { handle.Close() })
+	if _, err := handle.Exec(`CREATE TABLE effects (task_id INTEGER NOT NULL)`); err != nil {
+		t.Fatal(err)
+	}
+	return handle
+}
+
+func begin(t testing.TB, handle *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := handle.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+func count(t testing.TB, handle *sql.DB, query string, args ...any) (n int) {
+	t.Helper()
+	if err := handle.QueryRow(query, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestEnqueueInTheCallersTransaction(t *testing.T) {
+	r := open(t, runner.Options{})
+	handle := app(t, r)
+	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
+	work(t, r)
+
+	tx := begin(t, handle)
+	if _, err := tx.Exec(`INSERT INTO effects VALUES (1)`); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := r.EnqueueTx(t.Context(), tx, quick.With(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Get(t.Context(), gone.ID); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("a task whose transaction was rolled back: %v", err)
+	}
+
+	tx = begin(t, handle)
+	if _, err := tx.Exec(`INSERT INTO effects VALUES (2)`); err != nil {
+		t.Fatal(err)
+	}
+	task, err := r.EnqueueTx(t.Context(), tx, quick.With(nil, jobs.Unique("once")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := r.EnqueueTx(t.Context(), tx, quick.With(nil, jobs.Unique("once"))); err != nil || same.ID != task.ID || same.State != jobs.Pending {
+		t.Errorf("the same key again: %v, %v", same, err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	if done, err := r.Await(ctx, task.ID); err != nil || done.State != jobs.Completed || done.CreatedBy != task.CreatedBy {
+		t.Errorf("%+v, %v", done, err) // nothing but the commit has told the worker
+	}
+	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+func TestATransactionOfAnotherFileIsRefused(t *testing.T) {
+	r := open(t, runner.Options{})
+	other := app(t, open(t, runner.Options{}))
+	tx := begin(t, other)
+	_, err := r.EnqueueTx(t.Context(), tx, quick.With(nil))
+	if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "another database") {
+		t.Fatal(err)
+	}
+	if n := count(t, other, `SELECT count(*) FROM tasks`); n != 0 {
+		t.Errorf("%d tasks there", n)
+	}
+	if _, err := r.EnqueueTx(t.Context(), tx, jobs.Spec{}); !errors.Is(err, jobs.ErrInvalid) {
+		t.Errorf("a spec of nothing: %v", err)
+	}
+	if err := runner.FinishTx(t.Context(), tx, nil); !errors.Is(err, jobs.ErrInvalid) {
+		t.Errorf("outside of an attempt: %v", err)
+	}
+}
+
+// shipper is a function that has its effect and finishes its task in one transaction. around is called at each point on the way.
+func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *sql.Tx) error) func(context.Context, any) error {
+	return func(ctx context.Context, _ any) error {
+		if err := around(ctx, "start", nil); err != nil {
+			return err
+		}
+		tx, err := handle.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		task, _ := runner.TaskFrom(ctx)
+		if _, err := tx.ExecContext(ctx, `INSERT INTO effects VALUES (?)`, task.ID); err != nil {
+			return err
+		}
+		if err := around(ctx, "effect", tx); err != nil {
+			return err
+		}
+		if err := runner.FinishTx(ctx, tx, nil); err != nil {
+			return errors.Join(err, around(ctx, "refused", tx))
+		}
+		if err := around(ctx, "finished", tx); err != nil {
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		return around(ctx, "committed", nil)
+	}
+}
+
+var ship = jobs.Define[any]("ship", jobs.Retry(jobs.Backoff{}), jobs.MaxAttempts(3))
+
+// ships runs one task of ship until nothing is due, and returns it.
+func ships(t *testing.T, around func(ctx context.Context, point string, tx *sql.Tx) error) (*runner.Runner, *sql.DB, jobs.Task) {
+	t.Helper()
+	r := open(t, runner.Options{})
+	handle := app(t, r)
+	r.Register(ship.Handler(shipper(handle, around)))
+	task := enqueue(t, r, ship.With(nil))
+	drain(t, r)
+	return r, handle, get(t, r, task.ID)
+}
+
+func TestEffectAndFinishCommitTogether(t *testing.T) {
+	for name, at := range map[string]struct {
+		point    string
+		fail     error
+		attempts int
+	}{
+		"as it should be":             {"", nil, 1},
+		"rolled back before":          {"effect", errors.New("no"), 2},
+		"rolled back":                 {"finished", errors.New("no"), 2},
+		"error after the commit":      {"committed", errors.New("late"), 1},
+		"panic after the commit":      {"committed", nil, 1},
+		"snoozes instead of a commit": {"finished", jobs.Snooze(0), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			r, handle, task := ships(t, func(_ context.Context, point string, _ *sql.Tx) error {
+				if point == "start" {
+					calls++
+				}
+				if point != at.point || calls > 1 {
+					return nil
+				}
+				if at.fail == nil {
+					panic("after the commit")
+				}
+				return at.fail
+			})
+			if task.State != jobs.Completed || calls != at.attempts || task.Error != "" {
+				t.Errorf("%s after %d calls: %s", task.State, calls, task.Error)
+			}
+			if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
+				t.Errorf("%d effects", n)
+			}
+			if n := count(t, handle, `SELECT count(*) FROM attempts WHERE state = 'completed'`); n != 1 {
+				t.Errorf("%d completed attempts", n)
+			}
+			if n := count(t, handle, `SELECT sum(n) FROM counters WHERE state = 'completed'`); n != 1 {
+				t.Errorf("counted %d times", n)
+			}
+			if r.Fenced() != 0 {
+				t.Errorf("%d results were refused", r.Fenced())
+			}
+		})
+	}
+}
+
+func TestAFinishThatIsNotCommittedIsNoSuccess(t *testing.T) {
+	calls := 0
+	r := open(t, runner.Options{})
+	handle := app(t, r)
+	r.Register(ship.Handler(func(ctx context.Context, _ any) error {
+		calls++
+		tx, err := handle.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err := runner.FinishTx(ctx, tx, nil); err != nil {
+			return err
+		}
+		return tx.Rollback()
+	}))
+	task := enqueue(t, r, ship.With(nil))
+	drain(t, r)
+	if task = get(t, r, task.ID); task.State != jobs.Failed || calls != 3 || !strings.Contains(task.Error, "not committed") {
+		t.Errorf("%s after %d calls: %s", task.State, calls, task.Error)
+	}
+}
+
+func TestAStaleAttemptCannotCommit(t *testing.T) {
+	var refused, committed error
+	calls := 0
+	var handle *sql.DB
+	r := open(t, runner.Options{})
+	handle = app(t, r)
+	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, point string, tx *sql.Tx) error {
+		switch point {
+		case "start":
+			if calls++; calls > 1 {
+				return nil
+			}
+			// As a reaper does that took this worker for dead.
+			_, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1, lease_expires_at = NULL`)
+			return err
+		case "refused":
+			committed = tx.Commit()
+		}
+		return nil
+	})))
+	r.Use(func(ctx context.Context, task jobs.Task, next runner.Next) (result json.RawMessage, err error) {
+		if result, err = next(ctx); err != nil {
+			refused = err
+		}
+		return result, err
+	})
+	task := enqueue(t, r, ship.With(nil))
+	drain(t, r)
+	if !errors.Is(refused, jobs.ErrLost) {
+		t.Errorf("FinishTx of a stale attempt: %v", refused)
+	}
+	if !errors.Is(committed, sql.ErrTxDone) {
+		t.Errorf("its commit: %v", committed)
+	}
+	if task = get(t, r, task.ID); task.State != jobs.Completed || calls != 2 {
+		t.Errorf("%s after %d calls", task.State, calls)
+	}
+	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+// shopVariable makes the test program a worker of a shop: set to the path of a database and a point at which it kills itself.
+const shopVariable = "RUNNER_TEST_SHOP"
+
+// shop works until nothing is due. Each task of ship has an effect and enqueues a task of mail; each of those has an effect, too.
+func shop(path, point string) error {
+	ctx := context.Background()
+	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 3, Lease: runner.MinLease})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	handle, err := openApp(path)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	r.Register(mail.Handler(shipper(handle, func(context.Context, string, *sql.Tx) error { return nil })),
+		ship.Handler(shipper(handle, func(ctx context.Context, at string, tx *sql.Tx) error {
+			if at == "effect" {
+				if _, err := r.EnqueueTx(ctx, tx, mail.With(nil, jobs.MaxLosses(100))); err != nil {
+					return err
+				}
+			}
+			if at == point {
+				self, err := os.FindProcess(os.Getpid())
+				if err == nil {
+					err = self.Kill()
+				}
+				if err != nil {
+					return err
+				}
+				select {}
+			}
+			return nil
+		})))
+	return r.WorkUntilEmpty(ctx)
+}
+
+var mail = jobs.Define[any]("mail")
+
+// startShop starts a shop in a process of its own.
+func startShop(t *testing.T, path, point string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := exec.Command(self)
+	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", shopVariable, path, point), "GORACE=atexit_sleep_ms=0")
+	worker.Stderr = os.Stderr
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // if it still runs, the test has failed
+	return worker
+}
+
+func TestEachEffectExactlyOnceWhereverItsWorkerIsKilled(t *testing.T) {
+	points := []string{"start", "effect", "finished", "committed"}
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			shopping(t, 1, func(r *runner.Runner, _ *sql.DB) {
+				if startShop(t, r.Path(), point).Wait() == nil {
+					t.Error("it was not killed there")
+				}
+			})
+		})
+	}
+	t.Run("anywhere", func(t *testing.T) {
+		t.Parallel()
+		shopping(t, 150, func(r *runner.Runner, handle *sql.DB) {
+			for i := range 8 {
+				worker := startShop(t, r.Path(), "none")
+				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
+				_ = worker.Process.Kill()
+				if worker.Wait() == nil {
+					t.Error("it was not killed")
+				}
+			}
+		})
+	})
+}
+
+// shopping enqueues n tasks, lets workers be killed on the way, and lets the last one go on to the end.
+func shopping(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
+	path := filepath.Join(t.TempDir(), "shop.db")
+	r, err := runner.Open(t.Context(), path, runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	handle := app(t, r)
+	for range n { // losses are no matter here
+		enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
+	}
+	killed(r, handle)
+	if err := startShop(t, r.Path(), "none").Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if left := count(t, handle, `SELECT count(*) FROM tasks WHERE state <> 'completed'`); left != 0 {
+		t.Errorf("%d tasks are not completed", left)
+	}
+	if tasks := count(t, handle, `SELECT count(*) FROM tasks`); tasks != 2*n {
+		t.Errorf("%d tasks, want %d", tasks, 2*n)
+	}
+	if effects := count(t, handle, `SELECT count(*) FROM effects`); effects != 2*n {
+		t.Errorf("%d effects, want %d", effects, 2*n)
+	}
+	if wrong := count(t, handle, `SELECT count(*) FROM tasks WHERE (SELECT count(*) FROM effects WHERE task_id = tasks.id) <> 1`); wrong != 0 {
+		t.Errorf("%d tasks have not had one effect", wrong)
+	}
+}

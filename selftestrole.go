@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/internal/torture"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// selftestRoleCommand plays a part in a selftest: it is what runner selftest starts, and kills.
+func selftestRoleCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: torture.RoleCommand, Hidden: true, Usage: "a part in a selftest", UsageText: "runner __selftest ROLE DIR ...",
+		Action: func(c *cli.Context) error {
+			words := c.Args().Slice()
+			if len(words) < 2 {
+				return usage("%s is for runner selftest", torture.RoleCommand)
+			}
+			return selftestRole(c.Context, a, words[0], words[1], words[2:])
+		},
+	}
+}
+
+func selftestRole(ctx context.Context, a *app, role, dir string, words []string) error {
+	words = append(words, "", "", "") // whoever leaves one out is told what is wrong with it
+	switch role {
+	case "task":
+		return exitStatus(torture.Task(dir, words[0], words[1]))
+	case "child":
+		return torture.Child(dir, words[0] == "again")
+	case "worker":
+		return selftestWorker(ctx, a, dir, words[0], words[1] == "functions")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	seed, errSeed := strconv.ParseUint(words[1], 10, 64)
+	ms, errMS := strconv.Atoi(words[2])
+	if err := errors.Join(errSeed, errMS); err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	every := time.Duration(ms) * time.Millisecond
+	if role == "sql" {
+		return torture.EnqueueSQL(ctx, dir, self, os.Args[0], words[0], seed, every)
+	}
+	began := time.Now()
+	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{BusyTimeout: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := torture.Opened(dir, time.Since(began)); err != nil {
+		return err
+	}
+	return torture.Enqueue(ctx, selftestClient(r), dir, self, os.Args[0], words[0], seed, every)
+}
+
+func selftestClient(r *runner.Runner) torture.Client {
+	return torture.Client{
+		Enqueue: func(ctx context.Context, spec jobs.Spec) (int64, error) {
+			task, err := r.Enqueue(ctx, spec)
+			return task.ID, err
+		},
+		Cancel: func(ctx context.Context, id int64) error {
+			_, err := r.Cancel(ctx, []int64{id}, runner.CancelOptions{})
+			return err
+		},
+		Retry: func(ctx context.Context, id int64) error {
+			moved, err := r.Retry(ctx, []int64{id}, 0)
+			if err == nil && len(moved) == 1 && moved[0].State == jobs.Running {
+				return jobs.ErrConflict
+			}
+			return err
+		},
+	}
+}
+
+// selftestWorker is runner work with a shorter lease, and with the functions of the workload.
+func selftestWorker(ctx context.Context, a *app, dir, name string, functionsOnly bool) error {
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	o := workOptions{engine: runner.Options{MustExist: true, Log: log, Name: name, Lease: torture.Lease, Concurrency: torture.Slots,
+		Grace: torture.Grace, OwnProcess: !functionsOnly}}
+	r, err := runner.Open(ctx, torture.Database(dir), o.engine)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	functions, err := torture.Functions(dir)
+	if err != nil {
+		return err
+	}
+	r.Register(functions...)
+	if !functionsOnly {
+		r.Register(runner.Commands(runner.CommandOptions{}))
+	}
+	ctx, stop := obeySignals(ctx, r, o)
+	defer stop()
+	if err := r.Work(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
