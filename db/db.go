@@ -36,9 +36,10 @@ type DB struct {
 
 	lastTx atomic.Value // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
 
-	watches sync.WaitGroup
-	quit    chan struct{} // closed by Close: ends the watches
-	closing sync.Once
+	watches     sync.WaitGroup
+	busyRetries atomic.Int64
+	quit        chan struct{} // closed by Close: ends the watches
+	closing     sync.Once
 }
 
 // Open opens the database file at path, creating it if the options say so, and brings its schema up to date. Errors are
@@ -101,6 +102,9 @@ func (d *DB) closePools() error {
 	}
 	return errors.Join(errs...)
 }
+
+// BusyRetries returns how often writes found the file locked by others, and tried again.
+func (d *DB) BusyRetries() int64 { return d.busyRetries.Load() }
 
 // Replaced returns an error of kind ErrReplaced when the path no longer leads to the file that was opened.
 func (d *DB) Replaced() error {

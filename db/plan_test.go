@@ -58,6 +58,8 @@ var plans = map[string]plan{
 	"insertLastOutput": {text: insertLastOutput},
 	"insertOutput":     {insertOutput, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"addCount":         {text: addCount},
+	"addTotal":         {text: addTotal},
+	"selectTotals":     {selectTotals, nil, []string{"SCAN totals"}}, // few: queues times jobs times reasons
 	"readVersion":      {readVersion, nil, []string{"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"}},
 
 	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},

@@ -93,3 +93,9 @@ func (r *Runner) Trend(ctx context.Context, length time.Duration, n int) ([]Stre
 	}
 	return steps, nil
 }
+
+// Total is how many attempts of a job in a queue ended in one way, since the database was made.
+type Total = db.Total
+
+// Totals returns how many attempts ended how, by queue and job. They only grow. Workers add to them with their heartbeats.
+func (r *Runner) Totals(ctx context.Context) ([]Total, error) { return r.store.Totals(ctx) }

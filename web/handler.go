@@ -46,15 +46,16 @@ const (
 )
 
 type handler struct {
-	r      *runner.Runner
-	o      Options
-	base   string // without a slash at its end: what links begin with
-	logger *slog.Logger
-	cross  *http.CrossOriginProtection
-	mux    *http.ServeMux
-	pages  pages
-	live   live
-	trends trends
+	r        *runner.Runner
+	o        Options
+	base     string // without a slash at its end: what links begin with
+	logger   *slog.Logger
+	cross    *http.CrossOriginProtection
+	mux      *http.ServeMux
+	pages    pages
+	live     live
+	trends   trends
+	observed observed
 }
 
 //go:embed static
@@ -90,6 +91,7 @@ func (h *handler) routes() {
 	for name, act := range actions {
 		h.mux.HandleFunc("POST /actions/"+name, h.action(act))
 	}
+	h.mux.HandleFunc("GET /metrics", h.metrics)
 	h.mux.HandleFunc("GET /healthz", h.healthz)
 	h.mux.HandleFunc("GET /readyz", h.readyz)
 	if h.o.gate != nil {

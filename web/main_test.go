@@ -201,3 +201,10 @@ func hasNot(t testing.TB, page string, texts ...string) {
 		}
 	}
 }
+
+func touch(t testing.TB, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
