@@ -61,7 +61,7 @@ type cancelOptions struct {
 
 func readCancelOptions(c *cli.Context, now time.Time) (cancelOptions, error) {
 	s, err := readSteering(c, now, "cancel", "cancelled")
-	s.only(jobs.Unfinished(), jobs.Unfinished())
+	s.only()
 	return cancelOptions{steering: s, how: runner.CancelOptions{Now: get[bool](c, "now"), Reason: get[string](c, "reason")},
 		noWait: get[bool](c, "no-wait")}, err
 }

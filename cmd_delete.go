@@ -53,7 +53,7 @@ type deleteOptions struct{ steering }
 
 func readDeleteOptions(c *cli.Context, now time.Time) (deleteOptions, error) {
 	s, err := readSteering(c, now, "delete", "deleted")
-	s.only(jobs.Finished(), jobs.Finished())
+	s.only()
 	return deleteOptions{s}, err
 }
 

@@ -90,7 +90,7 @@ func readListOptions(c *cli.Context, a *app) (listOptions, error) {
 func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) error {
 	now := p.now()
 	var shown []jobs.Task // for a table, whose columns are as wide as their widest cell
-	held, err := readGates(ctx, r)
+	held, err := r.Gates(ctx)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 }
 
 // listLine writes a task for other programs.
-func listLine(p *printer, t jobs.Task, held gates, now time.Time) {
+func listLine(p *printer, t jobs.Task, held runner.Gates, now time.Time) {
 	lasted := ""
 	if d, ok := duration(t, now); ok {
 		lasted = seconds(d).String()
@@ -223,7 +223,7 @@ func listLine(p *printer, t jobs.Task, held gates, now time.Time) {
 }
 
 // listTable is the table for people.
-func listTable(tasks []jobs.Task, held gates, now time.Time, wide bool) table {
+func listTable(tasks []jobs.Task, held runner.Gates, now time.Time, wide bool) table {
 	t := table{long: wide, columns: []column{{name: "ID", right: true}, {name: "STATE", paint: stateColour}, {name: "QUEUE", leaves: 4},
 		{name: "PRI", right: true, leaves: 2}, {name: "LANE", leaves: 1}, {name: "TRY", leaves: 3}, {name: "AGE", right: true, leaves: 5},
 		{name: "TIME", right: true, leaves: 6}, {name: "NOTE", leaves: 7}, {name: "WORKER", leaves: 1}, {name: "JOB"}}}

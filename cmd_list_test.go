@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/words"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -54,7 +55,7 @@ func sampleTasks() []jobs.Task {
 
 func drawn(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := testPrinter(columns)
-	p.table(listTable(tasks, gates{}, noon, wide))
+	p.table(listTable(tasks, runner.Gates{}, noon, wide))
 	p.flush()
 	return out.String()
 }
@@ -131,7 +132,7 @@ func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 	for n := range tasks {
 		for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 			for line := range strings.Lines(drawn(columns, tasks[:n+1], false)) {
-				if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, drives) {
+				if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, words.Drives) {
 					t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
 				}
 			}
@@ -170,7 +171,7 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "no such customer"}, ""},
 		{jobs.Task{State: jobs.Completed}, ""},
 	} {
-		if got := note(test.task, gates{}, noon); got != test.want {
+		if got := note(test.task, runner.Gates{}, noon); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.task, got, test.want)
 		}
 	}
@@ -219,4 +220,16 @@ func testRunner(t *testing.T) *runner.Runner {
 	}
 	t.Cleanup(func() { r.Close() })
 	return r
+}
+
+// setZone makes the local zone the one of the samples.
+func setZone(t *testing.T) {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Local
+	time.Local = zone
+	t.Cleanup(func() { time.Local = old })
 }

@@ -166,7 +166,7 @@ func (o pauseOptions) doubts(ctx context.Context, r *runner.Runner, p *printer, 
 	for _, name := range o.queues {
 		used := slices.ContainsFunc(known, func(q runner.Queue) bool {
 			return q.Queue == name && len(q.Counts)+len(q.Ended) > 0
-		}) || slices.ContainsFunc(workers, func(w runner.WorkerInfo) bool { return w.Queues != nil && serves(w, name) })
+		}) || slices.ContainsFunc(workers, func(w runner.WorkerInfo) bool { return w.Queues != nil && runner.Serves(w, name) })
 		if _, own := pauses[name]; own && !used {
 			p.note("no task is in queue %s, none ended there in 24h, and no worker names it%s", name, meant(name, known))
 		}

@@ -65,8 +65,7 @@ func readRetryOptions(c *cli.Context, now time.Time) (retryOptions, error) {
 	if err == nil && o.in > jobs.MaxDelay {
 		return o, usage("--in %s is too long: at most 10 years", exact(o.in))
 	}
-	possible := slices.DeleteFunc(jobs.States(), func(state jobs.State) bool { return state == jobs.Completed })
-	o.only([]jobs.State{jobs.Failed}, possible)
+	o.only()
 	if err == nil && o.nothing {
 		return o, usage("completed tasks are run again by id only").hint("runner retry 1042")
 	}

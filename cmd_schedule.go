@@ -327,7 +327,7 @@ func drawSchedule(p *printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 			if d, ok := duration(run, now); ok {
 				lasted = took(d)
 			}
-			list.rows = append(list.rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), clock(dueOf(run), now), lasted, note(run, gates{}, now)})
+			list.rows = append(list.rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), clock(dueOf(run), now), lasted, note(run, runner.Gates{}, now)})
 		}
 		p.table(list)
 		if p.interactive() {

@@ -139,14 +139,8 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 			return s, err
 		}
 	}
-	if !t.State.Finished() {
-		around, err := readSurroundings(ctx, r, t)
-		if err != nil {
-			return s, err
-		}
-		s.why = around.why(t, now)
-	}
-	return s, nil
+	s.why, err = r.Why(ctx, t)
+	return s, err
 }
 
 // lastEnded is the last attempt that has ended; nil: there is none.

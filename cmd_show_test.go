@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/words"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // sampleSheet is the task of the sample in cli.md 5.6.
@@ -23,7 +25,7 @@ func sampleSheet() sheet {
 		return jobs.Attempt{TaskID: t.ID, Attempt: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
 			Counted: true, StartedAt: noon.Add(-started), Duration: lasted, OutputBytes: 118}
 	}
-	return sheet{task: t, now: noon, why: (surroundings{}).why(t, noon), tail: []string{"curl: (22) The requested URL returned error: 503"},
+	return sheet{task: t, now: noon, why: "waits for its next attempt at 14:12:03 (backoff 48s)", tail: []string{"curl: (22) The requested URL returned error: 503"},
 		attempts: []jobs.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
 }
 
@@ -96,7 +98,7 @@ func TestShowIsSafe(t *testing.T) {
 	s.draw(p)
 	p.flush()
 	for line := range strings.Lines(out.String()) {
-		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, drives) {
+		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, words.Drives) {
 			t.Errorf("%q", line)
 		}
 	}
@@ -121,7 +123,7 @@ func TestHeadlines(t *testing.T) {
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "cancelled by ann: late", FinishedAt: ago(time.Hour)}, "by ann, 1h ago"},
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "gone", FinishedAt: ago(time.Hour)}, "1h ago"},
 	} {
-		if got := headline(test.task, noon); got != test.want {
+		if got := runner.Headline(test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

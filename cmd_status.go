@@ -123,10 +123,10 @@ type standing struct {
 	dbSize, wal int64
 	queues      []runner.Queue
 	figures     map[string]runner.Figures // of each queue; nil: nobody asked
-	held        gates
+	held        runner.Gates
 	workers     []runner.WorkerInfo
 	schedules   []jobs.Schedule
-	problems    []jsonProblem
+	problems    []runner.Problem
 	now         time.Time
 	alive       int // workers that are not lost
 	busy, slots int // of those
@@ -148,7 +148,7 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 			}
 		}
 	}
-	if s.held, err = readGates(ctx, r); err != nil {
+	if s.held, err = r.Gates(ctx); err != nil {
 		return s, err
 	}
 	if s.workers, err = r.Workers(ctx); err != nil {
@@ -157,17 +157,17 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if s.schedules, err = r.Schedules(ctx); err != nil {
 		return s, err
 	}
-	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return workerState(w, now) == workerLost })
+	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return runner.WorkerState(w, now) == runner.WorkerLost })
 	s.alive = len(alive)
-	s.busy, s.slots = busySlots(alive)
-	s.problems = problems(s.queues, s.held.pauses, s.workers, s.schedules, now)
+	s.busy, s.slots = runner.BusySlots(alive)
+	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, now)
 	return s, nil
 }
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
 	status := jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
-		Paused: s.held.pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: s.problems}
+		Paused: s.held.Pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: []jsonProblem{}}
 	for _, w := range s.workers {
 		status.Workers = append(status.Workers, workerRecord(w, s.now))
 	}
@@ -177,6 +177,9 @@ func (s *standing) record() jsonStatus {
 			continue
 		}
 		status.Queues = append(status.Queues, queueRecord(q, s.now))
+	}
+	for _, problem := range s.problems {
+		status.Problems = append(status.Problems, jsonProblem{problem.Code, problem.Message, problem.Try})
 	}
 	for _, schedule := range s.schedules {
 		status.Schedules = append(status.Schedules, scheduleRecord(schedule, false))
@@ -317,7 +320,7 @@ func (s *standing) queueTable(width int) table {
 
 // heldWord marks a queue that starts nothing now.
 func (s *standing) heldWord(q runner.Queue) string {
-	_, full := s.held.closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
+	_, full := s.held.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
 	switch {
 	case paused(q):
 		return "paused"
@@ -337,7 +340,7 @@ func (s *standing) figuresTable(width int) table {
 		if f.Tasks > 0 {
 			row = append(row[:2], took(f.WaitP50), took(f.WaitP95), took(f.RunP50), took(f.RunP95), "")
 		}
-		if l, ok := s.held.limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
+		if l, ok := s.held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
 			row[6] = limitText(l)
 		}
 		t.rows = append(t.rows, row)
@@ -359,8 +362,8 @@ func (s *standing) workerTable(width int) table {
 			}
 			queues = strings.Join(names, ",")
 		}
-		state := workerState(w, s.now)
-		if state == workerReady {
+		state := runner.WorkerState(w, s.now)
+		if state == runner.WorkerReady {
 			state = ""
 		}
 		t.rows = append(t.rows, []string{cut(safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),
@@ -373,7 +376,7 @@ func (s *standing) workerTable(width int) table {
 func nameWidth(width int) int { return max(width/3, 8) }
 
 // problemLines shows a problem and the command to type: on one line if they fit, else below each other.
-func problemLines(problem jsonProblem, to stream) string {
+func problemLines(problem runner.Problem, to stream) string {
 	mark := to.paint(yellow, "!")
 	message, try := safe(problem.Message), safe(problem.Try)
 	if blanks := to.width - cells("! "+message+try); blanks >= 3 {

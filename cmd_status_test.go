@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/words"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -28,10 +29,10 @@ func sampleStatus() standing {
 		workers: []runner.WorkerInfo{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
 			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
 	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
-	s.held.pauses = runner.Pauses{"media": s.queues[2].Pause}
+	s.held.Pauses = runner.Pauses{"media": s.queues[2].Pause}
 	s.schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
 		{Name: "report", PausedAt: noon.Add(-time.Hour)}}
-	s.problems = problems(s.queues, s.held.pauses, s.workers, s.schedules, noon)
+	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
 	return s
 }
 
@@ -91,12 +92,12 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	gone.BeatAt = noon.Add(-90 * time.Second)
 	s.workers = append(s.workers, gone)
 	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
-	s.held.pauses = runner.Pauses{"media": s.queues[2].Pause}
-	s.problems = problems(s.queues, s.held.pauses, s.workers, s.schedules, noon)
+	s.held.Pauses = runner.Pauses{"media": s.queues[2].Pause}
+	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, drives) {
+			if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, words.Drives) {
 				t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
 			}
 		}
@@ -124,28 +125,31 @@ func TestProblems(t *testing.T) {
 	}
 	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
 	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 1, jobs.Completed: 9}}
+	problem := func(code, message, try, about string) runner.Problem {
+		return runner.Problem{Code: code, Message: message, Try: try, About: about}
+	}
 	for _, test := range []struct {
 		queues  []runner.Queue
 		workers []runner.WorkerInfo
-		want    []jsonProblem
+		want    []runner.Problem
 	}{
 		{nil, nil, nil},
-		{[]runner.Queue{waits}, nil, []jsonProblem{{"no_worker", "no worker runs, and 4 tasks wait", "runner work"}}},
-		{[]runner.Queue{waits}, []runner.WorkerInfo{draining}, []jsonProblem{{"no_worker", "no worker runs, and 4 tasks wait", "runner work"}}},
-		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.WorkerInfo{lost}, []jsonProblem{
-			{"lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'"},
-			{"no_worker", "no worker runs, and 1 task waits", "runner work"}}},
+		{[]runner.Queue{waits}, nil, []runner.Problem{problem("no_worker", "no worker runs, and 4 tasks wait", "runner work", "")}},
+		{[]runner.Queue{waits}, []runner.WorkerInfo{draining}, []runner.Problem{problem("no_worker", "no worker runs, and 4 tasks wait", "runner work", "")}},
+		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.WorkerInfo{lost}, []runner.Problem{
+			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'", "my web"),
+			problem("no_worker", "no worker runs, and 1 task waits", "runner work", "")}},
 		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.WorkerInfo{mail},
-			[]jsonProblem{{"no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media"}}},
-		{[]runner.Queue{waits}, []runner.WorkerInfo{command}, []jsonProblem{
-			{"no_job", "no worker of queue mail has job email.send, and 2 tasks wait", "runner list -q mail -j email.send -s pending"}}},
-		{[]runner.Queue{waits}, []runner.WorkerInfo{sender}, []jsonProblem{
-			{"no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail"}}},
+			[]runner.Problem{problem("no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media", "media")}},
+		{[]runner.Queue{waits}, []runner.WorkerInfo{command}, []runner.Problem{
+			problem("no_job", "no worker of queue mail has job email.send, and 2 tasks wait", "runner list -q mail -j email.send -s pending", "mail")}},
+		{[]runner.Queue{waits}, []runner.WorkerInfo{sender}, []runner.Problem{
+			problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},
 		{[]runner.Queue{waits}, []runner.WorkerInfo{sender, mail}, nil},
-		{[]runner.Queue{failed}, []runner.WorkerInfo{command}, []jsonProblem{
-			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d"}}},
+		{[]runner.Queue{failed}, []runner.WorkerInfo{command}, []runner.Problem{
+			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
 	} {
-		got := problems(test.queues, nil, test.workers, nil, noon)
+		got := runner.Problems(test.queues, nil, test.workers, nil, noon)
 		if got == nil || len(got) != len(test.want) {
 			t.Errorf("%+v, want %+v", got, test.want)
 			continue

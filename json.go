@@ -89,19 +89,8 @@ func taskRecord(t jobs.Task, now time.Time) jsonTask {
 	}
 }
 
-// duration is how long the current or last attempt of a task has run; ok is false when there was none.
-func duration(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
-	switch {
-	case t.StartedAt.IsZero():
-		return 0, false
-	case t.State == jobs.Running:
-		return max(now.Sub(t.StartedAt), 0), true
-	}
-	return t.Duration, true
-}
-
 func ran(t jobs.Task, now time.Time) *seconds {
-	if d, ok := duration(t, now); ok {
+	if d, ok := runner.Lasted(t, now); ok {
 		return new(seconds(d))
 	}
 	return nil
@@ -353,25 +342,8 @@ type jsonQueueMax struct {
 	Max   *int   `json:"max"`
 }
 
-// The states of workers.
-const (
-	workerReady    = "ready"
-	workerDraining = "draining"
-	workerLost     = "lost" // its last sign of life is longer ago than its lease
-)
-
-func workerState(w runner.WorkerInfo, now time.Time) string {
-	switch {
-	case now.Sub(w.BeatAt) > w.Lease:
-		return workerLost
-	case w.Draining:
-		return workerDraining
-	}
-	return workerReady
-}
-
 func workerRecord(w runner.WorkerInfo, now time.Time) jsonWorker {
-	r := jsonWorker{ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, User: w.User, Version: w.Version, State: workerState(w, now),
+	r := jsonWorker{ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, User: w.User, Version: w.Version, State: runner.WorkerState(w, now),
 		Slots: w.Slots, Busy: len(w.Running), Jobs: append([]string{}, w.Jobs...), Running: append([]int64{}, w.Running...),
 		StartedAt: stamp(w.StartedAt), BeatAt: stamp(w.BeatAt)}
 	for _, q := range w.Queues {
@@ -412,6 +384,11 @@ type jsonFence struct {
 	TaskID       int64 `json:"task_id"`
 	GenerationID int64 `json:"generation_id"`
 	Owns         bool  `json:"owns"`
+}
+
+// jsonServe is what serve prints.
+type jsonServe struct {
+	URL string `json:"url"`
 }
 
 // jsonCheck is what a check of doctor found.

@@ -29,12 +29,16 @@ var layers = []layer{
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/dbtest", ours: []string{"db", "jobs"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
-	{path: "runner", ours: []string{"db", "jobs", "internal/process"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
+	{path: "internal/words"},
+	{path: "runner", ours: []string{"db", "jobs", "internal/process", "internal/words"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/torture", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite"}}, // the judge does not use what it judges
-	{path: "", ours: []string{"runner", "jobs", "internal/torture"}, // not db: the command line is the library's first user
+	{path: "web", ours: []string{"runner", "internal/words", "jobs"}, // not db
+		others: []string{"al.essio.dev/pkg/shellescape", "github.com/prometheus/common/expfmt", "github.com/prometheus/client_model"},
+		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
+	{path: "", ours: []string{"web", "runner", "internal/words", "jobs", "internal/torture"}, // not db: the command line is the library's first user
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
 			"al.essio.dev/pkg/shellescape", "github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},

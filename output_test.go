@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/words"
 	"example.com/runner/jobs"
 )
 
@@ -126,7 +127,7 @@ func TestTableFits(t *testing.T) {
 				for _, c := range []string{"31", "32", "33", "34", "2", "0"} {
 					line = strings.ReplaceAll(line, "\x1b["+c+"m", "")
 				}
-				if cells(line) > width || strings.ContainsFunc(line, drives) || strings.HasSuffix(line, " ") {
+				if cells(line) > width || strings.ContainsFunc(line, words.Drives) || strings.HasSuffix(line, " ") {
 					t.Errorf("width %d: %d cells: %q", width, cells(line), line)
 				}
 			}
@@ -215,7 +216,7 @@ func FuzzSafe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		shown := safe(text)
 		for _, r := range shown {
-			if drives(r) && r != utf8.RuneError {
+			if words.Drives(r) && r != utf8.RuneError {
 				t.Fatalf("%q shows %q", text, shown)
 			}
 		}
@@ -230,7 +231,7 @@ func FuzzSafe(f *testing.F) {
 		if err := json.Unmarshal(line.Bytes(), &back); err != nil || back != strings.ToValidUTF8(text, "\ufffd") && utf8.ValidString(text) {
 			t.Fatalf("%q is JSON %s", text, &line)
 		}
-		if body := strings.TrimSuffix(line.String(), "\n"); strings.ContainsFunc(body, func(r rune) bool { return drives(r) && r != utf8.RuneError }) {
+		if body := strings.TrimSuffix(line.String(), "\n"); strings.ContainsFunc(body, func(r rune) bool { return words.Drives(r) && r != utf8.RuneError }) {
 			t.Fatalf("%q is JSON %q", text, body)
 		}
 		for width := range 30 {

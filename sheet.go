@@ -19,7 +19,7 @@ import (
 // draw shows a task to people.
 func (s *sheet) draw(p *printer) {
 	t := s.task
-	p.print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.out.paint(stateColour(string(t.State)), string(t.State)), safe(headline(t, s.now))))
+	p.print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.out.paint(stateColour(string(t.State)), string(t.State)), safe(runner.Headline(t, s.now))))
 	for _, line := range s.facts() {
 		p.print(fitFacts(line, p.out.width))
 	}
@@ -43,32 +43,6 @@ func (s *sheet) draw(p *printer) {
 		p.print("\n")
 	}
 	p.note("  %s", strings.Join(s.hints(), "     "))
-}
-
-// headline says how a task stands.
-func headline(t jobs.Task, now time.Time) string {
-	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
-	lasted, _ := duration(t, now)
-	var parts []string
-	switch word := note(t, gates{}, now); {
-	case t.State == jobs.Running:
-		parts = []string{attempt, "for " + took(lasted), word}
-	case t.State == jobs.Retrying:
-		parts = []string{attempt + " failed", "next " + word}
-	case t.State == jobs.Scheduled && t.RunAt.After(now):
-		parts = []string{"starts " + word}
-	case t.State == jobs.Completed:
-		parts = []string{"took " + took(lasted), age(now.Sub(t.FinishedAt)) + " ago"}
-	case t.State == jobs.Failed && t.Reason != jobs.ReasonLost && t.Reason != jobs.ReasonShutdown:
-		parts = []string{word + " in " + attempt, age(now.Sub(t.FinishedAt)) + " ago"}
-	case t.State.Finished():
-		parts = []string{word, age(now.Sub(t.FinishedAt)) + " ago"}
-	case t.State == jobs.Blocked:
-		parts = []string{word}
-	default: // it may start
-		parts = []string{ending(t.Reason, t.ExitCode, t.Signal), "due " + age(now.Sub(t.RunAt)) + " ago"}
-	}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
 // inputMost is how many bytes of the input a terminal is shown.
@@ -252,7 +226,7 @@ func (s *sheet) drawAttempts(p *printer) {
 	for _, a := range shown {
 		result := string(a.State)
 		if a.State == jobs.Failed {
-			result = ending(a.Reason, a.ExitCode, a.Signal)
+			result = runner.Ending(a.Reason, a.ExitCode, a.Signal)
 		}
 		output := size(a.OutputBytes)
 		if a.State == jobs.Running {

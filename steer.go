@@ -37,17 +37,10 @@ func readSteering(c *cli.Context, now time.Time, verb, done string) (steering, e
 	return steering{verb: verb, done: done, selection: s, yes: get[bool](c, "yes"), dryRun: get[bool](c, "dry-run")}, err
 }
 
-// only makes a filter select what the verb is for: usual when it names no states, else those of its states that are possible.
-func (s *steering) only(usual, possible []jobs.State) {
-	f := &s.selection.filter
-	switch {
-	case len(f.IDs) > 0:
-	case len(f.States) == 0:
-		f.States = usual
-	default:
-		f.States = slices.DeleteFunc(slices.Clone(f.States), func(state jobs.State) bool { return !slices.Contains(possible, state) })
-		s.nothing = len(f.States) == 0
-	}
+// only makes a filter select what the verb is for.
+func (s *steering) only() {
+	only, ok := s.selection.filter.For(jobs.Verb(s.verb))
+	s.selection.filter, s.nothing = only, !ok
 }
 
 // tasks returns the ids of the tasks that are meant, newest first or as they were typed, after asking.

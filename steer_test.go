@@ -47,7 +47,7 @@ func TestFiltersAskOnATerminal(t *testing.T) {
 		p.asks, p.in = true, bufio.NewReader(strings.NewReader(test.answer))
 		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled",
 			selection: selection{filter: jobs.Filter{Queues: []string{"media"}}}}}
-		o.only(jobs.Unfinished(), jobs.Unfinished())
+		o.only()
 		err := runCancel(t.Context(), r, p, o)
 		p.flush()
 		if exitCode(err) != test.status || talk.String() != test.question {
@@ -77,27 +77,6 @@ func TestDryRunFitsTheTerminal(t *testing.T) {
 			if cells(line) > columns {
 				t.Errorf("%d columns: %d cells: %q", columns, cells(line), line)
 			}
-		}
-	}
-}
-
-func TestStatesThatAVerbIsNotForAreNotSelected(t *testing.T) {
-	possible := []jobs.State{jobs.Failed, jobs.Cancelled}
-	for _, test := range []struct {
-		filter  jobs.Filter
-		want    []jobs.State
-		nothing bool
-	}{
-		{jobs.Filter{}, []jobs.State{jobs.Failed}, false},
-		{jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Cancelled}}, []jobs.State{jobs.Cancelled}, false},
-		{jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, true},
-		{jobs.Filter{IDs: []int64{7}}, nil, false}, // an id is meant whatever its state
-	} {
-		s := steering{selection: selection{filter: test.filter}}
-		s.only([]jobs.State{jobs.Failed}, possible)
-		got := s.selection.filter.States
-		if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] || s.nothing != test.nothing {
-			t.Errorf("%+v: %v %v", test, got, s.nothing)
 		}
 	}
 }

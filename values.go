@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"example.com/runner/jobs"
 )
@@ -14,53 +13,17 @@ import (
 // The values of options (cli.md 2). Errors continue a line that begins with the option and what was typed.
 
 var (
-	errUnits    = errors.New("needs a unit: 250ms, 10s, 5m, 2h, 1d, 1w")
-	errDuration = errors.New("is no duration: 250ms, 10s, 5m, 2h, 1d, 1w, or a sum such as 1h30m")
-	errLong     = errors.New("is too long")
-	errName     = errors.New("is no NAME or NAME=VALUE")
-	errSize     = errors.New("is no size: 65536, 64KiB, 1MiB, 1GiB")
-	errTime     = errors.New("is no time: 15:04, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
-	errWhen     = errors.New("is no time: 90m (ago), 15:04, 2026-01-31, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
+	errName = errors.New("is no NAME or NAME=VALUE")
+	errSize = errors.New("is no size: 65536, 64KiB, 1MiB, 1GiB")
 )
 
-// units are the units of a duration, in the order in which exact uses them. Weeks are read, not written.
-var units = []struct {
-	name string
-	size time.Duration
-}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
-
-// parseDuration reads a DUR: a number and a unit, or a sum of them. Zero needs no unit. Durations are whole milliseconds, as
-// in the database.
-func parseDuration(text string) (time.Duration, error) {
-	if text == "0" {
-		return 0, nil
-	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return 0, errUnits
-	}
-	var sum time.Duration
-	for rest := text; rest != "" || text == ""; {
-		number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
-		rest = rest[len(number):]
-		unit := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))]
-		rest = rest[len(unit):]
-		size := time.Duration(0)
-		for _, u := range units {
-			if u.name == unit {
-				size = u.size
-			}
-		}
-		if number == "" || size == 0 {
-			return 0, errDuration
-		}
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || n > int64((math.MaxInt64-sum)/size) {
-			return 0, errLong
-		}
-		sum += time.Duration(n) * size
-	}
-	return sum, nil
-}
+// Durations and times are read, and durations written, as everywhere else in the program.
+var (
+	parseDuration = jobs.ParseDuration
+	parseTime     = jobs.ParseTime
+	parseWhen     = jobs.ParseWhen
+	exact         = jobs.WriteDuration
+)
 
 // parseSize reads a SIZE in bytes.
 func parseSize(text string) (int64, error) {
@@ -78,65 +41,6 @@ func parseSize(text string) (int64, error) {
 		return 0, errors.New("is too large")
 	}
 	return n * unit, nil
-}
-
-// parseTime reads a TIME: a moment, in zone unless it names one. HH:MM is the next.
-func parseTime(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	if t, ok := parseMoment(text, zone); ok {
-		return t, nil
-	}
-	at, ok := parseClock(text, now, zone)
-	if !ok {
-		return time.Time{}, errTime
-	}
-	if t := at(0); t.After(now) {
-		return t, nil
-	}
-	return at(1), nil
-}
-
-// parseWhen reads a WHEN: a DUR ago, or a moment of the past. HH:MM is the latest.
-func parseWhen(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	if d, err := parseDuration(text); err == nil && text != "0" {
-		return now.Add(-d), nil
-	} else if errors.Is(err, errUnits) || errors.Is(err, errLong) {
-		return time.Time{}, err
-	}
-	if t, ok := parseMoment(text, zone); ok {
-		return t, nil
-	}
-	if t, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
-		return t, nil
-	}
-	at, ok := parseClock(text, now, zone)
-	if !ok {
-		return time.Time{}, errWhen
-	}
-	if t := at(0); !t.After(now) {
-		return t, nil
-	}
-	return at(-1), nil
-}
-
-func parseMoment(text string, zone *time.Location) (time.Time, bool) {
-	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// parseClock reads HH:MM. It returns when that is, some days from today.
-func parseClock(text string, now time.Time, zone *time.Location) (at func(days int) time.Time, ok bool) {
-	clock, err := time.Parse("15:04", text)
-	if err != nil {
-		return nil, false
-	}
-	today := now.In(zone)
-	return func(days int) time.Time {
-		return time.Date(today.Year(), today.Month(), today.Day()+days, clock.Hour(), clock.Minute(), 0, 0, zone)
-	}, true
 }
 
 // parseCodes reads CODES: exit codes and ranges of them.

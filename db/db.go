@@ -39,9 +39,10 @@ type DB struct {
 	names  *names       // with the prefix of our tables; nil: they have none
 	lastTx atomic.Value // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
 
-	watches sync.WaitGroup
-	quit    chan struct{} // closed by Close: ends the watches
-	closing sync.Once
+	watches     sync.WaitGroup
+	busyRetries atomic.Int64
+	quit        chan struct{} // closed by Close: ends the watches
+	closing     sync.Once
 }
 
 // Open opens the database file at path, creating it if the options say so, and brings its schema up to date. Errors are
@@ -104,6 +105,9 @@ func (d *DB) closePools() error {
 	}
 	return errors.Join(errs...)
 }
+
+// BusyRetries returns how often writes found the file locked by others, and tried again.
+func (d *DB) BusyRetries() int64 { return d.busyRetries.Load() }
 
 // Size returns the bytes of the file and of its write-ahead log.
 func (d *DB) Size() (file, wal int64) {

@@ -99,3 +99,58 @@ func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent,
 	slices.Sort(r.Runs)
 	return r, nil
 }
+
+// selectThroughput sums up how many tasks ended how, in steps of [2] seconds since second [1].
+const selectThroughput = `SELECT state, (minute * 60 - ?1) / ?2 AS step, sum(n) AS n FROM counters WHERE minute * 60 >= ?1 GROUP BY 1, 2
+UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM counter_hours WHERE hour * 3600 >= ?1 GROUP BY 1, 2`
+
+// selectSamples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
+// Index: tasks_finished, a seek for each step.
+const selectSamples = `WITH RECURSIVE steps(step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM steps WHERE step + 1 < ?3)
+SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.duration AS duration FROM steps CROSS JOIN tasks ON tasks.id IN
+	(SELECT id FROM tasks AS ended WHERE ended.finished_at >= steps.at AND ended.finished_at < steps.at + ?2 LIMIT ?4)
+WHERE tasks.started_at IS NOT NULL`
+
+// Stretch is what ended within a stretch of time.
+type Stretch struct {
+	Ended       map[jobs.State]int
+	Waits, Runs []time.Duration // of some of the tasks; sorted
+}
+
+// Trend returns what ended in each of n stretches of time since a moment. Waits and runs are those of at most some tasks of each, which
+// still exist.
+func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]Stretch, error) {
+	steps := make([]Stretch, n)
+	var counts []struct {
+		State jobs.State `db:"state"`
+		Step  int        `db:"step"`
+		N     int        `db:"n"`
+	}
+	if err := d.read.SelectContext(ctx, &counts, selectThroughput, since.Unix(), int64(length/time.Second)); err != nil {
+		return nil, explain(err, d.path)
+	}
+	for _, c := range counts {
+		s := &steps[min(max(c.Step, 0), n-1)]
+		if s.Ended == nil {
+			s.Ended = map[jobs.State]int{}
+		}
+		s.Ended[c.State] += c.N
+	}
+	var samples []struct {
+		Step     int    `db:"step"`
+		Wait     number `db:"wait"`
+		Duration number `db:"duration"`
+	}
+	if err := d.read.SelectContext(ctx, &samples, selectSamples, since.UnixMilli(), length.Milliseconds(), n, some); err != nil {
+		return nil, explain(err, d.path)
+	}
+	for _, one := range samples {
+		s := &steps[one.Step]
+		s.Waits, s.Runs = append(s.Waits, max(one.Wait.duration(), 0)), append(s.Runs, one.Duration.duration())
+	}
+	for i := range steps {
+		slices.Sort(steps[i].Waits)
+		slices.Sort(steps[i].Runs)
+	}
+	return steps, nil
+}

@@ -46,3 +46,6 @@ func syncDir(dir string) error {
 	defer d.Close()
 	return d.Sync()
 }
+
+// noFollow keeps a link in a file's place from leading elsewhere.
+const noFollow = syscall.O_NOFOLLOW

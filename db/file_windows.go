@@ -15,3 +15,6 @@ func owner(fs.FileInfo) (uid, gid int, ok bool) { return 0, 0, false }
 
 // syncDir has no counterpart on this system.
 func syncDir(string) error { return nil }
+
+// noFollow has no counterpart on this system.
+const noFollow = 0

@@ -59,20 +59,30 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	err = w.db.beat(ctx, func(t *tx) error {
-		owned = nil
-		if len(running) > 0 {
-			if err := t.list(&owned, renewLeases, now.Add(lease).UnixMilli(), string(mine), w.id); err != nil {
+	err = w.tally.write(func(write func(*tx) error) error {
+		return w.db.beat(ctx, func(t *tx) error {
+			if err := write(t); err != nil {
 				return err
 			}
-		}
-		_, err := t.exec(touchWorker, now.UnixMilli(), w.id)
-		return err
+			return w.renew(t, &owned, len(running) > 0, string(mine), lease, now)
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
 	return owned, nil
+}
+
+// renew is the part of Beat that is about leases.
+func (w *Worker) renew(t *tx, owned *[]ClaimID, any bool, mine string, lease time.Duration, now time.Time) error {
+	*owned = nil
+	if any {
+		if err := t.list(owned, renewLeases, now.Add(lease).UnixMilli(), mine, w.id); err != nil {
+			return err
+		}
+	}
+	_, err := t.exec(touchWorker, now.UnixMilli(), w.id)
+	return err
 }
 
 // Owned lists the claims that the database says are the worker's.
@@ -156,6 +166,7 @@ func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (reaped 
 		}
 		return nil
 	})
+	w.countLost(reaped, err)
 	return reaped, err
 }
 
@@ -173,7 +184,18 @@ func (w *Worker) ReapDead(ctx context.Context, worker string, now time.Time) (re
 		_, err := t.exec(loseWorker, now.UnixMilli(), worker)
 		return err
 	})
+	w.countLost(reaped, err)
 	return reaped, err
+}
+
+// countLost adds losses to the tally, once they are written.
+func (w *Worker) countLost(reaped []Reaped, err error) {
+	if err != nil {
+		return
+	}
+	for _, r := range reaped {
+		w.tally.add(r.Task, jobs.ReasonLost)
+	}
 }
 
 // lose records the loss of running tasks of worker, and counts those that ended by it.

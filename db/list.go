@@ -22,6 +22,9 @@ const (
 	countTasks = `SELECT count(*) FROM tasks`
 )
 
+// countSome counts the same rows, with a WHERE in the place of %s, but not more than its last argument says.
+const countSome = `SELECT count(*) FROM (SELECT 1 FROM tasks%s LIMIT ?)`
+
 // selectAttempts lists the attempts of task [1] that have ended: few, which are sorted.
 const selectAttempts = `SELECT attempts.*, coalesce(workers.name, '') AS worker FROM attempts LEFT JOIN workers ON workers.id = attempts.worker_id
 WHERE task_id = ? ORDER BY generation_id`
@@ -214,6 +217,14 @@ func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	c := where(f)
 	var n int
 	err := d.read.GetContext(ctx, &n, countTasks+c.String(), c.args...)
+	return n, explain(err, d.path)
+}
+
+// CountUpTo counts the tasks that a filter selects, but no more than most of them. It may walk over all to find so many.
+func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
+	c := where(f)
+	var n int
+	err := d.read.GetContext(ctx, &n, fmt.Sprintf(countSome, c), append(c.args, most)...)
 	return n, explain(err, d.path)
 }
 

@@ -179,6 +179,7 @@ func (d *DB) patiently(do func() error) error {
 		if !isBusy(err) {
 			return err
 		}
+		d.busyRetries.Add(1)
 		waited := time.Since(began)
 		if waited >= d.options.BusyTimeout {
 			return d.busy(err)

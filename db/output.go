@@ -32,6 +32,11 @@ WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT ?`
 const selectLastOutput = `SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM output
 WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT ?`
 
+// selectClosing reads the last two pieces that the last ended attempt of task [1] printed, the last one first. It is asked for tasks
+// that did not complete: those that did have no row.
+const selectClosing = `SELECT stream, data FROM output WHERE task_id = ?1
+AND generation_id = (SELECT generation_id FROM attempt_rows WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC LIMIT 2`
+
 // Output is a change to what is kept of an attempt's output.
 type Output struct {
 	Add    []jobs.Chunk
@@ -131,4 +136,21 @@ func (d *DB) output(ctx context.Context, query string, args ...any) ([]jobs.Chun
 			Stream: streams[min(max(r.Stream, 1), 2)], At: r.At.time(), Data: r.Data, DroppedBytes: r.Dropped}
 	}
 	return chunks, nil
+}
+
+// Closing returns the last piece of what the last ended attempt of a task has printed; nil: nothing, or nothing is kept. Of the last two
+// pieces one of stderr is preferred: which of two streams came last is often chance, and errors are told there.
+func (d *DB) Closing(ctx context.Context, id int64) ([]byte, error) {
+	var pieces []struct {
+		Stream int    `db:"stream"`
+		Data   []byte `db:"data"`
+	}
+	err := d.read.SelectContext(ctx, &pieces, selectClosing, id)
+	if err != nil || len(pieces) == 0 {
+		return nil, explain(err, d.path)
+	}
+	if len(pieces) > 1 && pieces[1].Stream == 2 && pieces[0].Stream == 1 {
+		return pieces[1].Data, nil
+	}
+	return pieces[0].Data, nil
 }

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -57,6 +58,8 @@ var plans = map[string]plan{
 	"insertLastOutput": {text: insertLastOutput},
 	"insertOutput":     {insertOutput, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"addCount":         {text: addCount},
+	"addTotal":         {text: addTotal},
+	"selectTotals":     {selectTotals, nil, []string{"SCAN totals"}}, // few: queues times jobs times reasons
 	"readVersion":      {readVersion, nil, []string{"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"}},
 
 	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
@@ -165,18 +168,20 @@ var plans = map[string]plan{
 	"selectLatest": {selectLatest, []string{"COVERING INDEX tasks_finished"}, []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}}, // one row from an end of it
 	"selectSeen":   {selectSeen, nil, []string{"SCAN workers"}},
 
-	"selectOld":       {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
-	"selectOldFailed": {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
-	"pruneTask":       {text: pruneTask, by: []string{byID}},
-	"pruneWorkers":    {pruneWorkers, []string{"COVERING INDEX tasks_running (worker_id=?)"}, []string{"SCAN workers"}}, // once an hour
-	"sumUpHours":      {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                     // once an hour, two days
-	"deleteMinutes":   {deleteMinutes, nil, []string{"SCAN counters"}},
-	"deleteHours":     {deleteHours, nil, []string{"SCAN counter_hours"}},
-	"selectPages":     {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"}},
-	"selectHistory":   {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
-	"selectRecent":    {selectRecent, []string{"INDEX tasks_finished (finished_at>?)"}, []string{"SCAN (subquery", "SCAN recent"}},
-	"countStarts":     {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN (subquery", "SCAN recent"}},
-	"countOpenStarts": {countOpenStarts, []string{byAttempt, "INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
+	"selectOld":        {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
+	"selectOldFailed":  {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
+	"pruneTask":        {text: pruneTask, by: []string{byID}},
+	"pruneWorkers":     {pruneWorkers, []string{"COVERING INDEX tasks_running (worker_id=?)"}, []string{"SCAN workers"}}, // once an hour
+	"sumUpHours":       {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                     // once an hour, two days
+	"deleteMinutes":    {deleteMinutes, nil, []string{"SCAN counters"}},
+	"deleteHours":      {deleteHours, nil, []string{"SCAN counter_hours"}},
+	"selectPages":      {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"}},
+	"selectHistory":    {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
+	"selectThroughput": {selectThroughput, nil, []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}}, // of two days, and of a year
+	"selectSamples":    {selectSamples, []string{byID, "ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"}, []string{"SCAN steps", "SCAN CONSTANT ROW"}},
+	"selectRecent":     {selectRecent, []string{"INDEX tasks_finished (finished_at>?)"}, []string{"SCAN (subquery", "SCAN recent"}},
+	"countStarts":      {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN (subquery", "SCAN recent"}},
+	"countOpenStarts":  {countOpenStarts, []string{byAttempt, "INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
 	"insertPause":  {text: insertPause},
 	"deletePause":  {text: deletePause, by: []string{byPause}},
@@ -187,11 +192,13 @@ var plans = map[string]plan{
 	"cutOutput":        {text: cutOutput, by: []string{byOutput}},
 	"selectOutput":     {text: selectOutput, by: []string{byOutput}},
 	"selectLastOutput": {text: selectLastOutput, by: []string{byOutput}},
+	"selectClosing":    {text: selectClosing, by: []string{byOutput, byAttempt}},
 	"selectRunning":    {selectRunning, []string{byID}, []string{"SCAN CONSTANT ROW"}},
 
 	"selectTasks":         {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
 	"selectIDs":           {selectIDs, nil, []string{"SCAN tasks"}},
 	"countTasks":          {countTasks, nil, []string{"SCAN tasks"}},
+	"countSome":           {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN (subquery"}}, // with states: see below
 	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN attempts", "USE TEMP B-TREE FOR ORDER BY"}},
 	"countAhead":          {text: countAhead, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
 	"countPending":        {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
@@ -362,6 +369,15 @@ func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
 				t.Errorf("%s: an index instead of the table's end: %v", name, lines)
 			}
 		}
+	}
+}
+
+func TestCountsUpToALimitWalkAnIndex(t *testing.T) {
+	d := openTest(t)
+	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running", jobs.Failed: "tasks_failed",
+		jobs.Scheduled: "tasks_due", jobs.Retrying: "tasks_due"} {
+		lines := explained(t, d, fmt.Sprintf(countSome, where(jobs.Filter{States: []jobs.State{state}})))
+		plan{allow: []string{"SCAN tasks USING COVERING INDEX " + index, "SCAN (subquery"}}.check(t, "count of "+string(state), lines)
 	}
 }
 

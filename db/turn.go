@@ -63,5 +63,8 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 		}
 		return nil
 	})
+	if err == nil {
+		w.tally.finished(turn.Finish, done.Finished)
+	}
 	return done, err
 }

@@ -66,6 +66,7 @@ type Worker struct {
 	db      *DB
 	id      string
 	claimer *claimer
+	tally   tally
 }
 
 // ID returns the worker's id: random, never reused.
@@ -117,9 +118,14 @@ func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 
 // End says goodbye.
 func (w *Worker) End(ctx context.Context, now time.Time) error {
-	return w.db.update(ctx, normal, func(t *tx) error {
-		_, err := t.exec(endWorker, now.UnixMilli(), now.UnixMilli(), w.id)
-		return err
+	return w.tally.write(func(write func(*tx) error) error {
+		return w.db.update(ctx, normal, func(t *tx) error {
+			if err := write(t); err != nil {
+				return err
+			}
+			_, err := t.exec(endWorker, now.UnixMilli(), now.UnixMilli(), w.id)
+			return err
+		})
 	})
 }
 

@@ -1,10 +1,14 @@
 package runner
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"al.essio.dev/pkg/shellescape"
 
+	"example.com/runner/internal/words"
 	"example.com/runner/jobs"
 )
 
@@ -16,7 +20,52 @@ func Describe(t jobs.Task) string {
 	}
 	argv, err := jobs.Argv(t.Args)
 	if err != nil {
-		return string(t.Args)
+		return strings.TrimSpace(t.Job + " " + string(t.Args))
 	}
 	return shellescape.QuoteCommand(argv)
+}
+
+// JobText is Describe with the task's label before it, if it has one: the column JOB of lists.
+func JobText(t jobs.Task) string {
+	if t.Label != "" {
+		return t.Label + ": " + Describe(t)
+	}
+	return Describe(t)
+}
+
+// Lasted is how long the current or last attempt of a task has run; ok is false when there was none.
+func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
+	switch {
+	case t.StartedAt.IsZero():
+		return 0, false
+	case t.State == jobs.Running:
+		return max(now.Sub(t.StartedAt), 0), true
+	}
+	return t.Duration, true
+}
+
+// Headline says how a task stands.
+func Headline(t jobs.Task, now time.Time) string {
+	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
+	lasted, _ := Lasted(t, now)
+	var parts []string
+	switch word := Note(t, Gates{}, now); {
+	case t.State == jobs.Running:
+		parts = []string{attempt, "for " + words.Took(lasted), word}
+	case t.State == jobs.Retrying:
+		parts = []string{attempt + " failed", "next " + word}
+	case t.State == jobs.Scheduled && t.RunAt.After(now):
+		parts = []string{"starts " + word}
+	case t.State == jobs.Completed:
+		parts = []string{"took " + words.Took(lasted), words.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Failed && t.Reason != jobs.ReasonLost && t.Reason != jobs.ReasonShutdown:
+		parts = []string{word + " in " + attempt, words.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State.Finished():
+		parts = []string{word, words.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Blocked:
+		parts = []string{word}
+	default: // it may start
+		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + words.Age(now.Sub(t.RunAt)) + " ago"}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }

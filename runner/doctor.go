@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"example.com/runner/db"
@@ -39,6 +40,17 @@ func (r *Runner) Latest(ctx context.Context) (time.Time, error) { return r.store
 
 // Seen returns when a worker gave a sign of life for the last time; zero: never.
 func (r *Runner) Seen(ctx context.Context) (time.Time, error) { return r.store.Seen(ctx) }
+
+// Writable returns why the next write would probably fail, without trying: jobs.ErrReplaced, jobs.ErrFull or nil.
+func (r *Runner) Writable() error {
+	if err := r.store.Replaced(); err != nil {
+		return err
+	}
+	if disk := db.DiskOf(r.Path()); disk.Total > 0 && disk.Free < disk.Reserve {
+		return fmt.Errorf("%w: %d bytes are left", jobs.ErrFull, disk.Free)
+	}
+	return nil
+}
 
 // Readers lists the processes that read the database at this moment, and so keep its write-ahead log from starting afresh. Not every
 // system, and not every lock, tells who it is.

@@ -92,6 +92,11 @@ func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
 	return r.store.Count(ctx, filter)
 }
 
+// CountUpTo counts the tasks that a filter selects, but no more than most of them.
+func (r *Runner) CountUpTo(ctx context.Context, filter jobs.Filter, most int) (int, error) {
+	return r.store.CountUpTo(ctx, filter, most)
+}
+
 // Ahead counts the pending tasks of a task's queue that start before it does.
 func (r *Runner) Ahead(ctx context.Context, task jobs.Task) (int, error) {
 	return r.store.Ahead(ctx, task)
@@ -119,6 +124,12 @@ func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, li
 // LastOutput returns up to limit of the last pieces of what an attempt has printed so far, in order.
 func (r *Runner) LastOutput(ctx context.Context, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
 	return r.store.LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
+}
+
+// Closing returns the last piece of what the last ended attempt of a task has printed, of stderr if that is among the
+// last, at most 32 KiB; nil: nothing, or nothing is kept.
+func (r *Runner) Closing(ctx context.Context, id int64) ([]byte, error) {
+	return r.store.Closing(ctx, id)
 }
 
 // Queue is what is in one queue. Ended counts the tasks that ended in the last 24 hours.
@@ -154,6 +165,24 @@ func (r *Runner) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	at := now()
 	workers, err := r.store.Workers(ctx, at.Add(-24*time.Hour))
 	return slices.DeleteFunc(workers, func(w WorkerInfo) bool { return at.Sub(w.BeatAt) > seenWithin*w.Lease }), err
+}
+
+// The states of workers.
+const (
+	WorkerReady    = "ready"
+	WorkerDraining = "draining"
+	WorkerLost     = "lost" // its last sign of life is longer ago than its lease
+)
+
+// WorkerState says how a worker stands.
+func WorkerState(w WorkerInfo, now time.Time) string {
+	switch {
+	case now.Sub(w.BeatAt) > w.Lease:
+		return WorkerLost
+	case w.Draining:
+		return WorkerDraining
+	}
+	return WorkerReady
 }
 
 // Size returns the bytes of the database file and of its write-ahead log.

@@ -213,6 +213,9 @@ func (r *Runner) Created() bool { return r.store.Created() }
 // Fenced returns how many results and heartbeats of this process were refused because their task belonged to a newer generation.
 func (r *Runner) Fenced() int64 { return r.fenced.Load() }
 
+// BusyRetries returns how often writes of this process found the database locked by another one, and tried again.
+func (r *Runner) BusyRetries() int64 { return r.store.BusyRetries() }
+
 // EngineVersion returns the version of SQLite that is linked in.
 func EngineVersion() string { return db.EngineVersion() }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/jobs"
 )
 
 // Ended is how many tasks of a queue ended in one way within a minute, or within an hour of more than two days ago.
@@ -63,3 +64,38 @@ func rank(sorted []time.Duration, percent int) time.Duration {
 	}
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }
+
+// Stretch is what ended within a stretch of time. The times are of a sample: WaitP50 is how long half of them waited at most, from when
+// they were due until they started.
+type Stretch struct {
+	At               time.Time // when it begins
+	Ended            map[jobs.State]int
+	Sampled          int // that the times are of; 0: there are none
+	WaitP50, WaitP95 time.Duration
+	RunP50, RunP95   time.Duration
+}
+
+// sampled is how many tasks of a stretch its times are taken from.
+const sampled = 30
+
+// Trend returns what ended in the last n stretches of time of a length in whole minutes, the present one last. Counts outlive the tasks;
+// times are those of up to 30 tasks of each stretch that still exist. It costs the same however many tasks there are.
+func (r *Runner) Trend(ctx context.Context, length time.Duration, n int) ([]Stretch, error) {
+	since := now().Truncate(length).Add(-time.Duration(n-1) * length)
+	list, err := r.store.Trend(ctx, since, length, n, sampled)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]Stretch, n)
+	for i, s := range list {
+		steps[i] = Stretch{At: since.Add(time.Duration(i) * length), Ended: s.Ended, Sampled: len(s.Runs), WaitP50: rank(s.Waits, 50), WaitP95: rank(s.Waits, 95),
+			RunP50: rank(s.Runs, 50), RunP95: rank(s.Runs, 95)}
+	}
+	return steps, nil
+}
+
+// Total is how many attempts of a job in a queue ended in one way, since the database was made.
+type Total = db.Total
+
+// Totals returns how many attempts ended how, by queue and job. They only grow. Workers add to them with their heartbeats.
+func (r *Runner) Totals(ctx context.Context) ([]Total, error) { return r.store.Totals(ctx) }

@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"cmp"
@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/words"
 	"example.com/runner/jobs"
 )
 
-// note says in a word or two what is special about a task: the column NOTE of lists.
-func note(t jobs.Task, g gates, now time.Time) string {
+// Note says in a word or two what is special about a task: the column NOTE of lists.
+func Note(t jobs.Task, g Gates, now time.Time) string {
 	if held := g.note(t); held != "" {
 		return held
 	}
@@ -21,7 +22,7 @@ func note(t jobs.Task, g gates, now time.Time) string {
 		if !t.RunAt.After(now) {
 			return "due" // no worker has looked yet
 		}
-		return "in " + age(soon(t.RunAt.Sub(now)))
+		return "in " + words.Age(words.Soon(t.RunAt.Sub(now)))
 	case jobs.Blocked:
 		return blockedBy(t)
 	case jobs.Running:
@@ -44,7 +45,7 @@ func note(t jobs.Task, g gates, now time.Time) string {
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)
 	}
-	return ending(t.Reason, t.ExitCode, t.Signal)
+	return Ending(t.Reason, t.ExitCode, t.Signal)
 }
 
 // blockedBy says in a word or two what a blocked task waits for: after 1036, or its lane.
@@ -59,8 +60,8 @@ func blockedBy(t jobs.Task) string {
 	return "lane " + t.Lane
 }
 
-// ending says in a word or two how an attempt ended otherwise than well: exit 22, signal 9, not found, timeout.
-func ending(reason jobs.Reason, exitCode *int, signal int) string {
+// Ending says in a word or two how an attempt ended otherwise than well: exit 22, signal 9, not found, timeout.
+func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	switch {
 	case reason == jobs.ReasonExit && exitCode != nil:
 		return fmt.Sprintf("exit %d", *exitCode)
@@ -87,9 +88,4 @@ func progress(report json.RawMessage) string {
 		return p.Done.String() + "/" + p.Total.String()
 	}
 	return cmp.Or(cut(p.Text, 12), p.Done.String())
-}
-
-// soon rounds a time to come to seconds, upwards: what is due in 900ms is not due in 0s.
-func soon(d time.Duration) time.Duration {
-	return (d + time.Second - 1).Truncate(time.Second)
 }

@@ -1,36 +1,36 @@
-package main
+package runner
 
 import (
 	"context"
 
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
-// gates are what keeps tasks from starting that might: pauses, and the limits that let nothing start now.
-type gates struct {
-	pauses runner.Pauses
-	limits map[jobs.Target]runner.LimitStat // all of them
-	closed map[jobs.Target]runner.LimitStat
+// Gates are what keeps tasks from starting that might: pauses, and the limits that let nothing start now.
+type Gates struct {
+	Pauses Pauses
+	Limits map[jobs.Target]LimitStat // all of them
+	Closed map[jobs.Target]LimitStat // those that let nothing start now
 }
 
-func readGates(ctx context.Context, r *runner.Runner) (g gates, err error) {
-	if g.pauses, err = r.Pauses(ctx); err != nil {
+// Gates returns what keeps tasks from starting.
+func (r *Runner) Gates(ctx context.Context) (g Gates, err error) {
+	if g.Pauses, err = r.Pauses(ctx); err != nil {
 		return g, err
 	}
 	limits, err := r.Limits(ctx)
-	g.limits, g.closed = map[jobs.Target]runner.LimitStat{}, map[jobs.Target]runner.LimitStat{}
+	g.Limits, g.Closed = map[jobs.Target]LimitStat{}, map[jobs.Target]LimitStat{}
 	for _, l := range limits {
-		g.limits[l.Target] = l
+		g.Limits[l.Target] = l
 		if !l.NextAt.IsZero() || l.Running > 0 && l.InUse >= l.Running {
-			g.closed[l.Target] = l
+			g.Closed[l.Target] = l
 		}
 	}
 	return g, err
 }
 
 // limit returns the closed limit that a task waits for; nil: it waits for none.
-func (g gates) limit(t jobs.Task) *runner.LimitStat {
+func (g Gates) limit(t jobs.Task) *LimitStat {
 	targets := []jobs.Target{{Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
 	switch {
 	case t.State == jobs.Blocked && !t.Waits:
@@ -39,7 +39,7 @@ func (g gates) limit(t jobs.Task) *runner.LimitStat {
 		return nil
 	}
 	for _, target := range targets {
-		if l, closed := g.closed[target]; closed {
+		if l, closed := g.Closed[target]; closed {
 			return &l
 		}
 	}
@@ -47,11 +47,11 @@ func (g gates) limit(t jobs.Task) *runner.LimitStat {
 }
 
 // note says in a word what holds a pending task; empty: nothing does.
-func (g gates) note(t jobs.Task) string {
+func (g Gates) note(t jobs.Task) string {
 	if t.State != jobs.Pending {
 		return ""
 	}
-	if _, paused := g.pauses.Of(t.Queue); paused {
+	if _, paused := g.Pauses.Of(t.Queue); paused {
 		return "paused"
 	}
 	if g.limit(t) != nil {

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/runner"
+	"example.com/runner/web"
+)
+
+func serveCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "serve", Category: "Look after", Usage: "web dashboard, health and metrics", UsageText: "runner serve [OPTIONS]",
+		Description: `Shows queues, tasks, their output and schedules to a browser, until a signal
+stops it. Open the address that it prints: it holds a token, which lies in a
+file of this user (runner.db.d/token). Without the token nobody sees or does
+anything, neither other users of this machine. From another machine:
+  ssh -L 8484:127.0.0.1:8484 HOST
+
+Tasks can be retried, cancelled and deleted there, queues and schedules paused;
+commands cannot be enqueued. runner work --serve ADDR does the same in a worker.
+Every option has a variable: RUNNER_LISTEN=127.0.0.1:9000.
+
+  /healthz  200 while the process lives          /readyz  200 when the database
+  takes writes and a worker was seen; both without the token
+
+EXIT STATUS
+  0   stopped by a signal
+  1   no database, or the address cannot be listened on
+  2   usage; also an address that other machines reach, without --insecure
+  75  the database was busy for too long`,
+		Flags: fromEnvironment(append([]cli.Flag{
+			textOption("listen", "ADDR", "HOST:PORT or unix:PATH (127.0.0.1:8484)", "127.0.0.1:8484"),
+			boolOption("open", "open it in the browser")}, serveOptions()...)),
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usage("serve takes no words: %q", c.Args().First()).hint("runner serve --listen 127.0.0.1:8484")
+			}
+			o := readServeOptions(c)
+			o.Listen = get[string](c, "listen")
+			o.Log = newLog(a.printer.talk, logStyleFor("auto", a.printer.talk, a.getenv("JOURNAL_STREAM")), slog.LevelInfo)
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runServe(c.Context, r, a.printer, o, get[bool](c, "open"))
+		},
+	}
+}
+
+// serveOptions are the options of serve that work --serve has, too.
+func serveOptions() []cli.Flag {
+	return []cli.Flag{
+		boolOption("read-only", "show everything, change nothing"),
+		textOption("base-path", "PATH", "where the pages begin (/)", "/"),
+		textOption("public-url", "URL", "how browsers reach it through a proxy", ""),
+		choiceOption("auth", "none: with a unix socket only (token)", "token", "token", "none"),
+		textOption("token-file", "FILE", "holds the token; made if missing (runner.db.d/token)", ""),
+		boolOption("hide-args", "keep arguments, commands, results and output here"),
+		boolOption("insecure", "listen where other machines reach it, without TLS"),
+	}
+}
+
+func readServeOptions(c *cli.Context) web.ServerOptions {
+	return web.ServerOptions{
+		Options:   web.Options{BasePath: get[string](c, "base-path"), ReadOnly: get[bool](c, "read-only"), HideArgs: get[bool](c, "hide-args")},
+		PublicURL: get[string](c, "public-url"), TokenFile: get[string](c, "token-file"), NoToken: get[string](c, "auth") == "none",
+		Insecure: get[bool](c, "insecure")}
+}
+
+func runServe(ctx context.Context, r *runner.Runner, p *printer, o web.ServerOptions, open bool) error {
+	s, err := web.Listen(r, o)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		err = p.record(jsonServe{s.URL()})
+	} else {
+		p.print(s.URL() + "\n")
+	}
+	if err := errors.Join(err, p.flush()); err != nil {
+		return err
+	}
+	p.note("^C stops it")
+	if open {
+		file, err := openBrowser(ctx, s.URL())
+		if err != nil {
+			p.say("no browser could be started: %v", err)
+		}
+		defer os.Remove(file)
+	}
+	ctx, release := untilSignal(ctx)
+	defer release()
+	return s.Serve(ctx)
+}
+
+// openBrowser hands an address to whatever opens addresses on this system. Everybody can read the list of processes, so the token
+// goes by way of a file of this user, which is to be removed afterwards.
+func openBrowser(ctx context.Context, url string) (file string, err error) {
+	if !strings.HasPrefix(url, "http") {
+		return "", errors.New("a unix socket has no address that a browser knows")
+	}
+	made, err := os.CreateTemp("", "runner-*.html") // for this user alone
+	if err != nil {
+		return "", err
+	}
+	_, err = made.WriteString(`<!doctype html><meta http-equiv="refresh" content="0; url=` + url + `">`)
+	if err := errors.Join(err, made.Close()); err != nil {
+		return made.Name(), err
+	}
+	name, args := "xdg-open", []string{made.Name()}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", made.Name()}
+	}
+	return made.Name(), exec.CommandContext(ctx, name, args...).Start()
+}

@@ -1,0 +1,41 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Revisions tells whether anything was committed, for who looks now and then: unlike Watch it costs nothing in between, however much is
+// written.
+type Revisions struct {
+	pool *sqlx.DB
+	conn *sqlx.Conn
+	path string
+}
+
+// Revisions opens a connection for looking. Close it.
+func (d *DB) Revisions(ctx context.Context) (*Revisions, error) {
+	pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pool.Connx(ctx)
+	if err != nil {
+		pool.Close()
+		return nil, explain(err, d.path)
+	}
+	return &Revisions{pool, conn, d.path}, nil
+}
+
+// Now returns a number that differs from the last one if any process has committed meanwhile.
+func (r *Revisions) Now(ctx context.Context) (n int64, err error) {
+	err = r.conn.QueryRowxContext(ctx, dataVersion).Scan(&n)
+	return n, explain(err, r.path)
+}
+
+// Close ends the looking.
+func (r *Revisions) Close() {
+	r.conn.Close()
+	r.pool.Close()
+}

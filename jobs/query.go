@@ -1,0 +1,188 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Term is a part of a search: a selector and its value, or with an empty Key a text that is looked for.
+type Term struct{ Key, Value string }
+
+// The selectors of a search. They are the long names of the command line's.
+const (
+	KeyState    = "state"
+	KeyQueue    = "queue"
+	KeyJob      = "job"
+	KeyLabel    = "label"
+	KeyLane     = "lane"
+	KeySchedule = "schedule"
+	KeyWorker   = "worker"
+	KeySince    = "since"
+	KeyUntil    = "until"
+)
+
+var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyWorker, KeySince, KeyUntil}
+
+// ParseTerms reads a search as people write it, state:failed queue:media "no space left": selectors, and texts, which are looked for as
+// list --match does. Quotes keep blanks and colons together, a backslash in them keeps a quote. Neighbouring texts are one.
+func ParseTerms(text string) ([]Term, error) {
+	var terms []Term
+	for rest := strings.TrimLeftFunc(text, unicode.IsSpace); rest != ""; rest = strings.TrimLeftFunc(rest, unicode.IsSpace) {
+		word, colon, after, err := cutWord(rest)
+		if err != nil {
+			return nil, err
+		}
+		rest = after
+		switch {
+		case colon < 0 && len(terms) > 0 && terms[len(terms)-1].Key == "":
+			terms[len(terms)-1].Value += " " + word
+		case colon < 0:
+			terms = append(terms, Term{"", word})
+		case !slices.Contains(termKeys, word[:colon]):
+			return nil, invalid("search", "no selector %q (%s); quote what is a text", word[:colon]+":", strings.Join(termKeys, " "))
+		case word[colon+1:] == "":
+			return nil, invalid("search", "%s: needs a value", word[:colon])
+		default:
+			terms = append(terms, Term{word[:colon], word[colon+1:]})
+		}
+	}
+	return terms, nil
+}
+
+// cutWord takes a word off a text, its quotes removed. colon is where its first unquoted colon stands, if what stands before could be
+// a selector; else -1.
+func cutWord(text string) (word string, colon int, rest string, err error) {
+	var b strings.Builder
+	colon = -1
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\' && i+1 < len(text) && (text[i+1] == '"' || text[i+1] == '\\'):
+			i++
+			b.WriteByte(text[i])
+		case !quoted && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
+			return b.String(), colon, text[i:], nil
+		case !quoted && c == ':' && colon < 0 && isKey(b.String()) && i == b.Len():
+			colon = b.Len()
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if quoted {
+		return "", -1, "", invalid("search", "a quote has no end")
+	}
+	return b.String(), colon, "", nil
+}
+
+// isKey says whether a text could be meant as a selector: lower-case letters. So C:\tmp and 12:30 are texts.
+func isKey(text string) bool {
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") == ""
+}
+
+// String is the term as ParseTerms reads it.
+func (t Term) String() string {
+	value := t.Value
+	if value == "" || strings.ContainsAny(value, "\" \t\n\r") || strings.ContainsFunc(value, unicode.IsSpace) || t.Key == "" && strings.Contains(value, ":") {
+		value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+	}
+	if t.Key == "" {
+		return value
+	}
+	return t.Key + ":" + value
+}
+
+// JoinTerms writes a search as ParseTerms reads it.
+func JoinTerms(terms []Term) string {
+	list := make([]string, len(terms))
+	for i, t := range terms {
+		list[i] = t.String()
+	}
+	return strings.Join(list, " ")
+}
+
+// ParseFilter makes a filter of the terms of a search, read at now by somebody in zone. Repeats of state, queue and job are ORed; of any
+// other selector the last wins, as on the command line. The error of a value that cannot be is a FieldError of its selector.
+func ParseFilter(terms []Term, now time.Time, zone *time.Location) (Filter, error) {
+	var f Filter
+	for _, t := range terms {
+		var err error
+		switch t.Key {
+		case "":
+			f.Match = t.Value
+		case KeyState:
+			var states []State
+			states, err = ParseStates(t.Value)
+			f.States = append(f.States, states...)
+		case KeyQueue:
+			err = ValidQueue(t.Value)
+			f.Queues = append(f.Queues, t.Value)
+		case KeyJob:
+			err = ValidJob(t.Value)
+			f.Jobs = append(f.Jobs, t.Value)
+		case KeyLabel:
+			f.Label = t.Value
+		case KeyLane:
+			f.Lane = t.Value
+		case KeySchedule:
+			err = ValidSchedule(t.Value)
+			f.Schedule = t.Value
+		case KeyWorker:
+			f.Worker = t.Value
+		case KeySince:
+			f.Since, err = ParseWhen(t.Value, now, zone)
+		case KeyUntil:
+			f.Until, err = ParseWhen(t.Value, now, zone)
+		default:
+			err = fmt.Errorf("is no selector")
+		}
+		if _, known := err.(*FieldError); err != nil && !known {
+			return Filter{}, invalid(t.Key, "%q %v", t.Value, err)
+		} else if err != nil {
+			return Filter{}, err
+		}
+	}
+	slices.Sort(f.States)
+	f.States = slices.Compact(f.States)
+	return f, nil
+}
+
+// Terms is the filter as a search, with times to the millisecond. What a search cannot say is left out: IDs, FinishedBefore, Before, After.
+func (f Filter) Terms() []Term {
+	var terms []Term
+	add := func(key, value string) {
+		if value != "" {
+			terms = append(terms, Term{key, value})
+		}
+	}
+	words := make([]string, len(f.States))
+	for i, s := range f.States {
+		words[i] = string(s)
+	}
+	add(KeyState, strings.Join(words, ","))
+	for _, queue := range f.Queues {
+		add(KeyQueue, queue)
+	}
+	for _, job := range f.Jobs {
+		add(KeyJob, job)
+	}
+	add(KeyLabel, f.Label)
+	add(KeyLane, f.Lane)
+	add(KeySchedule, f.Schedule)
+	add(KeyWorker, f.Worker)
+	for _, t := range []struct {
+		key string
+		at  time.Time
+	}{{KeySince, f.Since}, {KeyUntil, f.Until}} {
+		if !t.at.IsZero() {
+			add(t.key, t.at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	add("", f.Match)
+	return terms
+}

@@ -1,0 +1,128 @@
+package jobs
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestASearchIsReadAsItIsMeant(t *testing.T) {
+	for text, want := range map[string][]Term{
+		"":                         nil,
+		"  ":                       nil,
+		"state:failed":             {{KeyState, "failed"}},
+		"state:failed queue:a b c": {{KeyState, "failed"}, {KeyQueue, "a"}, {"", "b c"}},
+		`label:"night run" x`:      {{KeyLabel, "night run"}, {"", "x"}},
+		`"state:failed"`:           {{"", "state:failed"}},
+		`a "b  c" d`:               {{"", "a b  c d"}},
+		`"say \"hi\" \\ \n"`:       {{"", `say "hi" \ \n`}},
+		"12:30":                    {{"", "12:30"}},
+		`C:\tmp`:                   {{"", `C:\tmp`}},
+		"worker:web1:811":          {{KeyWorker, "web1:811"}},
+		"since:15:04":              {{KeySince, "15:04"}},
+	} {
+		if got, err := ParseTerms(text); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %q %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		`quue:media`: `no selector "quue:"`, `state:`: `state: needs a value`, `a "b`: `a quote has no end`,
+	} {
+		if _, err := ParseTerms(text); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestASearchSelects(t *testing.T) {
+	at := time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
+	f, err := ParseFilter([]Term{{KeyState, "failed"}, {KeyState, "finished"}, {KeyQueue, "a"}, {KeyQueue, "b"}, {KeySince, "1d"}, {"", "x"}}, at, time.UTC)
+	want := Filter{States: []State{Cancelled, Completed, Failed}, Queues: []string{"a", "b"}, Since: at.Add(-24 * time.Hour), Match: "x"}
+	if err != nil || !reflect.DeepEqual(f, want) {
+		t.Errorf("%+v %v", f, err)
+	}
+	for _, term := range []Term{{KeyState, "done"}, {KeyQueue, "a b"}, {KeySince, "5"}, {KeyUntil, "soon"}, {KeyJob, "é"}, {KeySchedule, "-"}, {"color", "x"}} {
+		if _, err := ParseFilter([]Term{term}, at, time.UTC); !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), term.Key) {
+			t.Errorf("%v: %v", term, err)
+		}
+	}
+}
+
+// TestAFilterSurvivesBeingWritten: what a filter can say as a search is read back as the same filter.
+func TestAFilterSurvivesBeingWritten(t *testing.T) {
+	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`)
+	text := rapid.StringOf(rapid.RuneFrom([]rune(" \"\\:abcé\t-")))
+	moment := rapid.Custom(func(t *rapid.T) time.Time {
+		if ms := rapid.Int64Range(0, 4e12).Draw(t, "ms"); ms > 0 {
+			return time.UnixMilli(ms).UTC()
+		}
+		return time.Time{}
+	})
+	list := func(t *rapid.T, what string) []string {
+		names := rapid.SliceOfN(name, 0, 3).Draw(t, what)
+		if len(names) == 0 {
+			return nil
+		}
+		return names
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		f := Filter{Queues: list(t, "queues"), Jobs: list(t, "jobs"), Label: text.Draw(t, "label"), Lane: text.Draw(t, "lane"),
+			Schedule: rapid.OneOf(rapid.Just(""), name).Draw(t, "schedule"), Worker: text.Draw(t, "worker"), Match: text.Draw(t, "match"),
+			Since: moment.Draw(t, "since"), Until: moment.Draw(t, "until")}
+		for _, s := range States() {
+			if rapid.Bool().Draw(t, string(s)) {
+				f.States = append(f.States, s)
+			}
+		}
+		slices.Sort(f.States)
+		written := JoinTerms(f.Terms())
+		terms, err := ParseTerms(written)
+		if err != nil {
+			t.Fatalf("%s: %v", written, err)
+		}
+		if again, err := ParseFilter(terms, time.Unix(0, 0), time.UTC); err != nil || !reflect.DeepEqual(again, f) {
+			t.Fatalf("%+v\nis written %s\nand read %+v %v", f, written, again, err)
+		}
+	})
+}
+
+func FuzzParseTerms(f *testing.F) {
+	f.Add(`state:failed queue:"a b" x "y\"z"`)
+	f.Fuzz(func(t *testing.T, text string) {
+		terms, err := ParseTerms(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseTerms(JoinTerms(terms))
+		if err != nil || !slices.Equal(again, terms) {
+			t.Fatalf("%q is %q, written %s, read %q %v", text, terms, JoinTerms(terms), again, err)
+		}
+	})
+}
+
+func TestAVerbSelectsWhatItIsFor(t *testing.T) {
+	for _, test := range []struct {
+		verb   Verb
+		filter Filter
+		want   []State
+		ok     bool
+	}{
+		{VerbRetry, Filter{}, []State{Failed}, true},
+		{VerbRetry, Filter{States: []State{Completed, Cancelled}}, []State{Cancelled}, true},
+		{VerbRetry, Filter{States: []State{Completed}}, nil, false},
+		{VerbRetry, Filter{IDs: []int64{7}}, nil, true}, // an id is meant whatever its state
+		{VerbCancel, Filter{}, Unfinished(), true},
+		{VerbCancel, Filter{States: []State{Failed}}, nil, false},
+		{VerbDelete, Filter{States: []State{Failed, Pending}}, []State{Failed}, true},
+	} {
+		got, ok := test.filter.For(test.verb)
+		if !slices.Equal(got.States, test.want) || ok != test.ok {
+			t.Errorf("%+v: %v %v", test, got.States, ok)
+		}
+	}
+}

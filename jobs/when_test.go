@@ -1,0 +1,78 @@
+package jobs
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"250ms": 250 * time.Millisecond, "10s": 10 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "1d": 24 * time.Hour,
+		"1w": 168 * time.Hour, "1h30m": 90 * time.Minute, "1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4*time.Second + 5*time.Millisecond,
+		"0": 0, "0s": 0, "90m": 90 * time.Minute,
+	} {
+		if d, err := ParseDuration(text); err != nil || d != want {
+			t.Errorf("%s: %v %v", text, d, err)
+		}
+	}
+	for text, want := range map[string]error{
+		"5": errUnits, "-5": errUnits, "1.5": errUnits, "": errDuration, "s": errDuration, "-5s": errDuration, "1.5h": errDuration,
+		"5 s": errDuration, "5S": errDuration, "1h30": errDuration, "10us": errDuration, "99999999w": errLong, "99999999999999999999s": errLong,
+	} {
+		if d, err := ParseDuration(text); err != want {
+			t.Errorf("%q: %v %v, want %v", text, d, err, want)
+		}
+	}
+}
+
+func FuzzParseDuration(f *testing.F) {
+	f.Add("1h30m")
+	f.Add("15250w9999999h")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := ParseDuration(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseDuration(WriteDuration(d))
+		if d < 0 || d%time.Millisecond != 0 || err != nil || again != d {
+			t.Fatalf("%q is %v, written %q, read %v %v", text, d, WriteDuration(d), again, err)
+		}
+	})
+}
+
+func TestTimes(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip(err)
+	}
+	now := time.Date(2026, 1, 31, 14, 0, 0, 0, berlin)
+	for _, test := range []struct{ text, at, when string }{ // "-": refused
+		{"15:04", "2026-01-31T15:04:00+01:00", "2026-01-30T15:04:00+01:00"},
+		{"14:00", "2026-02-01T14:00:00+01:00", "2026-01-31T14:00:00+01:00"},
+		{"13:00", "2026-02-01T13:00:00+01:00", "2026-01-31T13:00:00+01:00"},
+		{"2026-03-01 12:30", "2026-03-01T12:30:00+01:00", "2026-03-01T12:30:00+01:00"},
+		{"2026-07-01 12:30:15", "2026-07-01T12:30:15+02:00", "2026-07-01T12:30:15+02:00"},
+		{"2026-01-31T13:02:11.004Z", "2026-01-31T14:02:11+01:00", "2026-01-31T14:02:11+01:00"},
+		{"2026-01-31", "-", "2026-01-31T00:00:00+01:00"},
+		{"1h30m", "-", "2026-01-31T12:30:00+01:00"},
+		{"5", "-", "-"}, {"", "-", "-"}, {"25:00", "-", "-"}, {"2026-13-01", "-", "-"}, {"tomorrow", "-", "-"}, {"0", "-", "-"},
+	} {
+		for _, one := range []struct {
+			name, want string
+			parse      func(string, time.Time, *time.Location) (time.Time, error)
+		}{{"TIME", test.at, ParseTime}, {"WHEN", test.when, ParseWhen}} {
+			got := "-"
+			if moment, err := one.parse(test.text, now, berlin); err == nil {
+				got = moment.In(berlin).Format(time.RFC3339)
+			}
+			if got != one.want {
+				t.Errorf("%s %q: %s, want %s", one.name, test.text, got, one.want)
+			}
+		}
+	}
+	// 02:30 does not exist on the day the clock is put forward; the day after it does.
+	night := time.Date(2026, 3, 29, 4, 0, 0, 0, berlin)
+	if at, _ := ParseTime("02:30", night, berlin); at.Format(time.RFC3339) != "2026-03-30T02:30:00+02:00" {
+		t.Error(at)
+	}
+}

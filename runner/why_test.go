@@ -1,0 +1,145 @@
+package runner
+
+import (
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
+
+func TestWhyATaskWaits(t *testing.T) {
+	setZone(t)
+	worker := func(name string, seen time.Duration, more func(*WorkerInfo)) WorkerInfo {
+		w := WorkerInfo{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon.Add(-seen)}
+		if more != nil {
+			more(&w)
+		}
+		return w
+	}
+	idle := worker("web1:811", time.Second, nil)
+	busy := worker("web2:99", time.Second, func(w *WorkerInfo) { w.Running = []int64{1, 2, 3, 4} })
+	lost := worker("web3:5", 90*time.Second, nil)
+	draining := worker("web4:7", time.Second, func(w *WorkerInfo) { w.Draining = true })
+	mail := worker("web5:8", time.Second, func(w *WorkerInfo) { w.Queues = []QueueMax{{Queue: "mail"}} })
+	sender := worker("app", time.Second, func(w *WorkerInfo) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
+
+	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
+	email := pending
+	email.Job = "email.send"
+	scheduled := jobs.Task{State: jobs.Scheduled, Queue: "media", Job: "command", RunAt: noon.Add(8 * time.Hour)}
+	due := scheduled
+	due.RunAt = noon.Add(-time.Minute)
+	tomorrow := scheduled
+	tomorrow.RunAt = noon.Add(20 * time.Hour)
+	retrying := jobs.Task{State: jobs.Retrying, UpdatedAt: noon.Add(220 * time.Millisecond), RunAt: noon.Add(48 * time.Second)}
+	quick := jobs.Task{State: jobs.Retrying, UpdatedAt: noon, RunAt: noon.Add(300 * time.Millisecond)}
+	running := jobs.Task{State: jobs.Running, Worker: "web1:811", WorkerID: idle.ID, StartedAt: noon.Add(-11 * time.Second), LeaseExpiresAt: noon.Add(time.Minute)}
+	stopping := running
+	stopping.CancelRequestedAt = noon.Add(-3 * time.Second)
+	orphan := running
+	orphan.Worker, orphan.WorkerID, orphan.LeaseExpiresAt = "web3:5", lost.ID, noon.Add(-30*time.Second)
+
+	for _, test := range []struct {
+		task    jobs.Task
+		ahead   int
+		workers []WorkerInfo
+		want    string
+		run     time.Duration
+	}{
+		{jobs.Task{State: jobs.Completed}, 0, nil, "", 0},
+		{scheduled, 0, nil, "runs at 22:11:15", 0},
+		{tomorrow, 0, nil, "runs at 2026-02-01 10:11:15", 0},
+		{due, 0, nil, "no worker runs", 0},
+		{retrying, 0, nil, "waits for its next attempt at 14:12:03 (backoff 48s)", 0},
+		{quick, 0, nil, "waits for its next attempt at 14:11:15 (backoff 300ms)", 0},
+		{pending, 3, nil, "no worker runs", 0},
+		{pending, 3, []WorkerInfo{lost}, "no worker runs", 0},
+		{pending, 3, []WorkerInfo{lost, draining}, "no worker runs (web4:7: draining)", 0},
+		{pending, 3, []WorkerInfo{mail}, "no worker serves queue media", 0},
+		{email, 3, []WorkerInfo{mail, idle}, "no worker has job email.send", 0},
+		{pending, 41, []WorkerInfo{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy", 0},
+		{pending, 41, []WorkerInfo{busy}, "behind 41 tasks, 4/4 slots busy, about 21m", 2 * time.Minute},
+		{pending, 41, []WorkerInfo{busy}, "behind 41 tasks, 4/4 slots busy", time.Second},
+		{pending, 41, []WorkerInfo{busy, idle}, "behind 41 tasks, 4/8 slots busy", time.Hour},
+		{pending, 1, []WorkerInfo{busy, idle}, "behind 1 task, 4/8 slots busy", 0},
+		{email, 1203, []WorkerInfo{busy, sender}, "behind 1,203 tasks, 0/2 slots busy", 0},
+		{running, 0, []WorkerInfo{idle}, "running on web1:811 for 11s", 0},
+		{stopping, 0, []WorkerInfo{idle}, "running on web1:811 for 11s, asked to stop 3s ago", 0},
+		{orphan, 0, []WorkerInfo{lost}, "web3:5 is gone, and no worker runs that could take over", 0},
+		{orphan, 0, []WorkerInfo{idle}, "web3:5 is gone; another worker will take over", 0},
+	} {
+		if got := (surroundings{ahead: test.ahead, workers: test.workers, run: test.run}).why(test.task, noon); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
+// setZone makes the local zone the one of the samples.
+func setZone(t *testing.T) {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Local
+	time.Local = zone
+	t.Cleanup(func() { time.Local = old })
+}
+
+func TestWhyAPausedTaskWaits(t *testing.T) {
+	setZone(t)
+	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
+	scheduled := pending
+	scheduled.State, scheduled.RunAt = jobs.Scheduled, noon.Add(time.Hour)
+	own := Pause{At: noon.Add(-20 * time.Minute), By: "ann", Reason: "disk is full"}
+	for _, test := range []struct {
+		task   jobs.Task
+		pauses Pauses
+		want   string
+	}{
+		{pending, Pauses{"media": own}, "queue paused 20m ago by ann: disk is full"},
+		{pending, Pauses{"mail": own}, "no worker runs"},
+		{pending, Pauses{"": {At: noon.Add(-time.Hour), By: "bob"}}, "all queues paused 1h ago by bob"},
+		{pending, Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
+		{scheduled, Pauses{"media": own}, "runs at 15:11:15"},
+	} {
+		if got := (surroundings{gates: Gates{Pauses: test.pauses}}).why(test.task, noon); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestWhyATaskWaitsForOthers(t *testing.T) {
+	setZone(t)
+	blocked := jobs.Task{State: jobs.Blocked, Queue: "media", Job: "command", Lane: "acct-7", RunAt: noon.Add(-time.Minute)}
+	after := blocked
+	after.Waits, after.After, after.AfterAny = true, []int64{7}, []int64{9, 8}
+	one := after
+	one.AfterAny = nil
+	pending := blocked
+	pending.State = jobs.Pending
+	worker := []WorkerInfo{{Name: "web1:811", Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}}
+	limit := func(kind, name string, l LimitStat) Gates {
+		l.Target = jobs.Target{Kind: kind, Name: name}
+		return Gates{Closed: map[jobs.Target]LimitStat{l.Target: l}}
+	}
+	for want, test := range map[string]struct {
+		task jobs.Task
+		s    surroundings
+	}{
+		"waits for task 7 and 2 more":                        {after, surroundings{holder: 5}},
+		"waits for task 7":                                   {one, surroundings{}},
+		"lane acct-7 is held by task 5":                      {blocked, surroundings{holder: 5}},
+		"limit lane:acct-7: next start at 14:12:15":          {blocked, surroundings{gates: limit("lane", "acct-7", LimitStat{NextAt: noon.Add(time.Minute)})}},
+		"lane acct-7 is free: a worker gives it to the next": {blocked, surroundings{}},
+		"limit queue:media: 2 of 2 running":                  {pending, surroundings{workers: worker, gates: limit("queue", "media", LimitStat{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+		"limit job:command: next start at 14:12:15":          {pending, surroundings{workers: worker, gates: limit("job", "command", LimitStat{NextAt: noon.Add(time.Minute)})}},
+		"no worker runs":                                     {pending, surroundings{gates: limit("queue", "media", LimitStat{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+	} {
+		if got := test.s.why(test.task, noon); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package web
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Actions are what a form can do. Each has a command that does the same, and shows it.
+
+// act is one of the actions on the way: what was asked, and by whom.
+type act struct {
+	h       *handler
+	name    string
+	form    url.Values
+	now     time.Time
+	sure    bool // the person has confirmed it
+	terms   []jobs.Term
+	filter  jobs.Filter // of a query; its IDs are those of a selection
+	byQuery bool
+	count   int // of the query, as the person has seen it; -1: they have not
+}
+
+// done is what an action answers: the line to show, or the question to ask first.
+type done struct {
+	line string
+	ask  *confirmView
+	cli  string
+}
+
+type confirmView struct {
+	page
+	Action, Question, Button, CLI string
+	Changed                       string // why it is asked again
+	Fields                        []field
+}
+
+type field struct{ Name, Value string }
+
+// actions by their names in the address.
+var actions = map[string]func(*act, context.Context) (done, error){
+	"retry": (*act).tasksAction, "cancel": (*act).tasksAction, "delete": (*act).tasksAction,
+	"pause": (*act).pauseAction, "resume": (*act).pauseAction,
+	"schedule-run": (*act).scheduleAction, "schedule-pause": (*act).scheduleAction, "schedule-resume": (*act).scheduleAction,
+}
+
+var errChanged = errors.New("the tasks of the query have changed")
+
+// asking marks an answer that is a question, for the script of the pages.
+const asking = "X-Runner-Ask"
+
+// action answers a form: with a question, or with the page that the form came from and a line that says what became of it.
+func (h *handler) action(do func(*act, context.Context) (done, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithTimeout(req.Context(), actWithin)
+		defer cancel()
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actWithin + sentWithin))
+		if err := req.ParseForm(); err != nil {
+			h.fail(w, req, http.StatusBadRequest, "This form is too large, or cannot be read.")
+			return
+		}
+		a := &act{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(), sure: req.PostForm.Get("sure") == "1"}
+		d, err := do(a, ctx)
+		back := h.within(req.PostForm.Get("back"))
+		switch {
+		case errors.Is(err, errChanged):
+			w.Header().Set(asking, "1")
+			d.ask.page = h.newPage(req, "Are you sure?", "")
+			h.write(w, req, http.StatusConflict, "confirm", d.ask)
+		case errors.Is(err, jobs.ErrInvalid):
+			h.fail(w, req, http.StatusBadRequest, sentence(err))
+		case errors.Is(err, jobs.ErrNotFound):
+			h.fail(w, req, http.StatusNotFound, sentence(err))
+		case err != nil:
+			h.logger.Warn("action", "name", a.name, "err", err)
+			h.fail(w, req, http.StatusServiceUnavailable, sentence(err))
+		case d.ask != nil:
+			w.Header().Set(asking, "1")
+			d.ask.page = h.newPage(req, "Are you sure?", "")
+			h.write(w, req, http.StatusOK, "confirm", d.ask)
+		default:
+			h.logger.Info("action", "name", a.name, "did", d.line)
+			h.setFlash(w, d.line+"\n"+d.cli)
+			http.Redirect(w, req, back, http.StatusSeeOther)
+		}
+	}
+}
+
+// read reads which tasks are meant: ids, or a query and how many tasks the person thinks that it has.
+func (a *act) read() error {
+	a.count = -1
+	for _, text := range a.form["id"] {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || id < 1 {
+			return &jobs.FieldError{Field: "id", Msg: "is no task id"}
+		}
+		if !slices.Contains(a.filter.IDs, id) {
+			a.filter.IDs = append(a.filter.IDs, id)
+		}
+	}
+	query := strings.TrimSpace(a.form.Get("query"))
+	switch {
+	case len(a.filter.IDs) > 0 && query != "":
+		return &jobs.FieldError{Field: "query", Msg: "ids and a query exclude each other"}
+	case len(a.filter.IDs) > 0:
+		return nil
+	case query == "":
+		return &jobs.FieldError{Field: "id", Msg: "no task was chosen"}
+	}
+	var err error
+	a.byQuery = true
+	if a.terms, a.filter, err = a.h.filter(query, a.now); err != nil {
+		return err
+	}
+	if text := a.form.Get("count"); text != "" {
+		if a.count, err = strconv.Atoi(text); err != nil || a.count < 0 {
+			return &jobs.FieldError{Field: "count", Msg: "is no number"}
+		}
+	}
+	return nil
+}
+
+// tasksAction retries, cancels or deletes tasks, after asking where that is due.
+func (a *act) tasksAction(ctx context.Context) (done, error) {
+	if err := a.read(); err != nil {
+		return done{}, err
+	}
+	r, ids := a.h.r, a.filter.IDs
+	d := done{cli: a.cli()}
+	if a.byQuery {
+		filter, ok := a.filter.For(jobs.Verb(a.name))
+		if !ok {
+			return done{line: "no task of these can be " + past[a.name], cli: d.cli}, nil
+		}
+		var err error
+		if ids, err = r.IDs(ctx, filter, runner.Page{}); err != nil {
+			return done{}, err
+		}
+		if len(ids) == 0 {
+			return done{line: "no task of these can be " + past[a.name], cli: d.cli}, nil
+		}
+		if a.sure && a.count >= 0 && len(ids) > a.count {
+			d.ask = a.question(len(ids))
+			d.ask.Changed = fmt.Sprintf("Nothing was done: when you were asked it was %s, and now it is %s.", words.Plural(a.count, "task"), words.Count(int64(len(ids))))
+			return d, errChanged
+		}
+		if !a.sure || a.count < 0 {
+			d.ask = a.question(len(ids))
+			return d, nil
+		}
+	} else if ask, err := a.asks(ctx, ids); err != nil || ask && !a.sure {
+		d.ask = a.question(len(ids))
+		return d, err
+	}
+	var moved []runner.Moved
+	for part := range slices.Chunk(ids, 500) {
+		some, err := a.move(ctx, part)
+		if moved = append(moved, some...); err != nil {
+			return done{}, err
+		}
+	}
+	d.line = a.told(moved)
+	return d, nil
+}
+
+// asks says whether a selection needs a question first: deleting always does, cancelling what runs.
+func (a *act) asks(ctx context.Context, ids []int64) (bool, error) {
+	switch {
+	case a.name == string(jobs.VerbDelete) || a.form.Get("ask") == "1":
+		return true, nil
+	case a.name == string(jobs.VerbCancel):
+		running, err := a.h.r.IDs(ctx, jobs.Filter{IDs: ids, States: []jobs.State{jobs.Running}}, runner.Page{Limit: 1})
+		return len(running) > 0, err
+	}
+	return false, nil
+}
+
+func (a *act) move(ctx context.Context, ids []int64) ([]runner.Moved, error) {
+	switch jobs.Verb(a.name) {
+	case jobs.VerbCancel:
+		return a.h.r.Cancel(ctx, ids, runner.CancelOptions{Reason: a.form.Get("reason")})
+	case jobs.VerbDelete:
+		return a.h.r.Delete(ctx, ids)
+	}
+	return a.h.r.Retry(ctx, ids, 0)
+}
+
+var past = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted"}
+
+// told says in a line what became of tasks.
+func (a *act) told(moved []runner.Moved) string {
+	did, stopping := 0, 0
+	var refused []string
+	for _, m := range moved {
+		why := ""
+		switch {
+		case a.name == string(jobs.VerbCancel) && m.State == jobs.Running:
+			stopping++
+			continue
+		case m.Done:
+			did++
+			continue
+		case m.State == "":
+			why = "there is no such task"
+		case m.Taken:
+			why = "its unique key belongs to another task"
+		default:
+			why = "it is " + string(m.State)
+		}
+		refused = append(refused, fmt.Sprintf("%d: %s", m.ID, why))
+	}
+	var parts []string
+	if did > 0 || len(refused) == 0 && stopping == 0 {
+		parts = append(parts, words.Plural(did, "task")+" "+past[a.name])
+	}
+	if stopping > 0 {
+		parts = append(parts, words.Does(stopping, "task", "is stopping", "are stopping"))
+	}
+	if len(refused) > 0 {
+		const most = 3
+		text := fmt.Sprintf("%s not %s (%s", words.Plural(len(refused), "task"), past[a.name], strings.Join(refused[:min(most, len(refused))], "; "))
+		if len(refused) > most {
+			text += fmt.Sprintf("; and %d more", len(refused)-most)
+		}
+		parts = append(parts, text+")")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// question asks before n tasks are changed.
+func (a *act) question(n int) *confirmView {
+	verb := strings.ToUpper(a.name[:1]) + a.name[1:]
+	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, words.Plural(n, "task")), CLI: a.cli(), Fields: []field{{"sure", "1"}, {"back", a.form.Get("back")}}}
+	v.Question = fmt.Sprintf("%s %s?", verb, words.Plural(n, "task"))
+	switch {
+	case a.byQuery:
+		query := jobs.JoinTerms(a.terms)
+		v.Question = fmt.Sprintf("%s all %s of %s?", verb, words.Plural(n, "task"), words.Safe(query))
+		v.Fields = append(v.Fields, field{"query", query}, field{"count", strconv.Itoa(n)})
+	case n == 1:
+		v.Question, v.Button = fmt.Sprintf("%s task %d?", verb, a.filter.IDs[0]), fmt.Sprintf("%s task %d", verb, a.filter.IDs[0])
+	}
+	for _, id := range a.filter.IDs {
+		v.Fields = append(v.Fields, field{"id", strconv.FormatInt(id, 10)})
+	}
+	if reason := a.form.Get("reason"); reason != "" {
+		v.Fields = append(v.Fields, field{"reason", reason})
+	}
+	return v
+}
+
+// flagOf are the selectors as options of the command line.
+var flagOf = map[string]string{jobs.KeyState: "-s", jobs.KeyQueue: "-q", jobs.KeyJob: "-j", "": "--match"}
+
+// cli is the command that does the same.
+func (a *act) cli() string {
+	args := []string{a.name}
+	const most = 20
+	for i, id := range a.filter.IDs {
+		if i == most {
+			return words.Safe(shellLine(args...)) + " …"
+		}
+		args = append(args, strconv.FormatInt(id, 10))
+	}
+	for _, t := range a.terms {
+		flag, ok := flagOf[t.Key]
+		if !ok {
+			flag = "--" + t.Key
+		}
+		args = append(args, flag, t.Value)
+	}
+	return words.Safe(shellLine(args...))
+}
+
+// pauseAction pauses or resumes a queue; an empty name stands for the whole database.
+func (a *act) pauseAction(ctx context.Context) (done, error) {
+	queue := a.form.Get("queue")
+	if a.form["queue"] == nil {
+		return done{}, &jobs.FieldError{Field: "queue", Msg: "is missing"}
+	}
+	what, target := queue, queue
+	if queue == runner.AllQueues {
+		what, target = "all queues", "--all"
+	}
+	d := done{line: what + " paused: running tasks go on, no other starts", cli: words.Safe(shellLine(a.name, target))}
+	if a.name == "pause" {
+		return d, a.h.r.Pause(ctx, a.form.Get("reason"), queue)
+	}
+	d.line = what + " resumed"
+	return d, a.h.r.Resume(ctx, queue)
+}
+
+// scheduleAction runs, pauses or resumes a schedule.
+func (a *act) scheduleAction(ctx context.Context) (done, error) {
+	name, verb := a.form.Get("name"), strings.TrimPrefix(a.name, "schedule-")
+	if err := jobs.ValidSchedule(name); err != nil {
+		return done{}, err
+	}
+	d := done{cli: words.Safe(shellLine("schedule", verb, name))}
+	switch verb {
+	case "pause":
+		d.line = "schedule " + name + " paused"
+		return d, a.h.r.PauseSchedule(ctx, name)
+	case "resume":
+		d.line = "schedule " + name + " resumed"
+		return d, a.h.r.ResumeSchedule(ctx, name)
+	}
+	t, err := a.h.r.RunSchedule(ctx, name)
+	d.line = fmt.Sprintf("task %d of schedule %s enqueued", t.ID, name)
+	return d, err
+}
+
+// The line that says what an action did is shown once, on the next page. It travels in a cookie, since a line in the address could be
+// made up by whoever makes a link.
+const (
+	flashCookie = "runner-did"
+	flashMost   = 3000
+)
+
+func (h *handler) setFlash(w http.ResponseWriter, text string) {
+	if len(text) > flashMost {
+		text = strings.ToValidUTF8(text[:flashMost], "") + "…"
+	}
+	http.SetCookie(w, &http.Cookie{Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(text)), Path: h.base + "/", MaxAge: 30,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode})
+}
+
+// takeFlash returns the line and forgets it.
+func (h *handler) takeFlash(w http.ResponseWriter, req *http.Request) string {
+	cookie, err := req.Cookie(flashCookie)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(w, &http.Cookie{Name: flashCookie, Path: h.base + "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil {
+		return ""
+	}
+	return words.SafeLines(string(text))
+}

@@ -1,0 +1,263 @@
+package web_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/web"
+)
+
+func ids(list ...int64) (texts []string) {
+	for _, id := range list {
+		texts = append(texts, fmt.Sprint(id))
+	}
+	return texts
+}
+
+func TestASelectionIsRetriedAndDeleted(t *testing.T) {
+	r := open(t)
+	a, b, c := shell(t, r, "exit 22"), shell(t, r, "exit 3"), shell(t, r, "exit 4")
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	status, body := s.post("/actions/retry", url.Values{"id": ids(a, b), "back": {"/tasks?q=state:failed"}})
+	has(t, body, "2 tasks retried", fmt.Sprintf("runner retry %d %d", a, b), `value="state:failed"`)
+	if status != http.StatusOK || state(t, r, a) != jobs.Pending || state(t, r, b) != jobs.Pending || state(t, r, c) != jobs.Failed {
+		t.Error(status, state(t, r, a), state(t, r, b), state(t, r, c))
+	}
+	hasNot(t, s.page("/tasks"), "2 tasks retried") // it is said once
+
+	_, body = s.post("/actions/delete", url.Values{"id": ids(c), "back": {"/tasks"}})
+	has(t, body, fmt.Sprintf("Delete task %d?", c), fmt.Sprintf("runner delete %d", c), `name="sure" value="1"`)
+	if state(t, r, c) != jobs.Failed {
+		t.Error("deleted without an answer")
+	}
+	_, body = s.post("/actions/delete", url.Values{"id": ids(c, a, 999), "back": {"/tasks"}, "sure": {"1"}})
+	has(t, body, "1 task deleted, 2 tasks not deleted", fmt.Sprintf("%d: it is pending", a), "999: there is no such task")
+	if state(t, r, c) != "gone" {
+		t.Error(state(t, r, c))
+	}
+	_, body = s.post("/actions/cancel", url.Values{"id": ids(a), "back": {"/tasks"}}) // it waits: no question
+	has(t, body, "1 task cancelled")
+	for _, bad := range []url.Values{{}, {"id": {"x"}}, {"id": {"1"}, "query": {"state:failed"}}, {"query": {"quue:x"}}, {"query": {"state:failed"}, "count": {"x"}}} {
+		if status, _ := s.post("/actions/retry", bad); status != http.StatusBadRequest {
+			t.Errorf("%v: %d", bad, status)
+		}
+	}
+}
+
+func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "sleep 60")
+	defer working(t, r)()
+	within(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })
+	s := serve(t, r, web.ServerOptions{})
+	_, body := s.post("/actions/retry", url.Values{"id": ids(id), "back": {"/"}})
+	has(t, body, "not retried", "it is running")
+	_, body = s.post("/actions/cancel", url.Values{"id": ids(id), "back": {"/tasks"}})
+	has(t, body, fmt.Sprintf("Cancel task %d?", id))
+	if state(t, r, id) != jobs.Running {
+		t.Fatal("cancelled without an answer")
+	}
+	_, body = s.post("/actions/cancel", url.Values{"id": ids(id), "back": {"/tasks"}, "sure": {"1"}})
+	has(t, body, "1 task is stopping")
+	within(t, "it stops", func() bool { return state(t, r, id) == jobs.Cancelled })
+}
+
+// working starts a worker. stop may be called once.
+func working(t testing.TB, r *runner.Runner) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	worked := make(chan error, 1)
+	go func() { worked <- r.Work(ctx) }()
+	return func() {
+		cancel()
+		if err := <-worked; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// within waits for something that another goroutine does.
+func within(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for !done() {
+		select {
+		case <-deadline:
+			t.Fatal("not within 30s: " + what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+var counted = regexp.MustCompile(`name="count" value="(\d+)"`)
+
+func TestAllMatchingAreCountedAgain(t *testing.T) {
+	r := open(t)
+	for range 3 {
+		shell(t, r, "exit 1", jobs.Queue("media"))
+	}
+	other := shell(t, r, "exit 1")
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	form := url.Values{"query": {"queue:media since:1d"}, "back": {"/tasks?q=queue:media"}}
+	status, body := s.post("/actions/retry", form)
+	has(t, body, "Retry all 3 tasks of queue:media since:1d?", "runner retry -q media --since 1d", `value="queue:media since:1d"`)
+	match := counted.FindStringSubmatch(body)
+	if status != http.StatusOK || match == nil || match[1] != "3" {
+		t.Fatal(status, match)
+	}
+	shell(t, r, "exit 1", jobs.Queue("media"))
+	work(t, r)
+	form.Set("count", "3")
+	form.Set("sure", "1")
+	status, body = s.post("/actions/retry", form)
+	has(t, body, "Nothing was done", "it was 3 tasks, and now it is 4", `name="count" value="4"`)
+	failed, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Failed}})
+	if status != http.StatusConflict || failed != 5 || err != nil {
+		t.Errorf("%d: %d failed %v", status, failed, err)
+	}
+	form.Set("count", "4")
+	if status, body = s.post("/actions/retry", form); status != http.StatusOK {
+		t.Fatal(status, body)
+	}
+	has(t, body, "4 tasks retried")
+	if state(t, r, other) != jobs.Failed {
+		t.Error("a task that the query does not select")
+	}
+	form.Del("count") // a client that skips the question has not seen a number
+	if _, body = s.post("/actions/cancel", form); !strings.Contains(body, "Cancel all 4 tasks") {
+		t.Error(body)
+	}
+	_, body = s.post("/actions/retry", url.Values{"query": {"state:completed"}, "back": {"/tasks"}})
+	has(t, body, "no task of these can be retried")
+}
+
+func TestQueuesAndSchedulesAreSteered(t *testing.T) {
+	r := open(t)
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	shell(t, r, "true", jobs.Queue("media"))
+	s := serve(t, r, web.ServerOptions{})
+	_, body := s.post("/actions/pause", url.Values{"queue": {"media"}, "back": {"/"}})
+	has(t, body, "media paused", "runner pause media", "media has been paused", `action="/actions/resume"`)
+	if pauses, err := r.Pauses(t.Context()); err != nil || len(pauses) != 1 {
+		t.Error(pauses, err)
+	}
+	_, body = s.post("/actions/resume", url.Values{"queue": {"media"}, "back": {"/"}})
+	has(t, body, "media resumed")
+	if err := r.Pause(t.Context(), "maintenance", runner.AllQueues); err != nil {
+		t.Fatal(err)
+	}
+	has(t, s.page("/"), "all queues have been paused")
+	_, body = s.post("/actions/resume", url.Values{"queue": {""}, "back": {"/"}})
+	has(t, body, "all queues resumed", "runner resume --all")
+
+	_, body = s.post("/actions/schedule-run", url.Values{"name": {"nightly"}, "back": {"/schedules"}})
+	has(t, body, "task 2 of schedule nightly enqueued", "runner schedule run nightly", `href="/tasks/2"`)
+	_, body = s.post("/actions/schedule-pause", url.Values{"name": {"nightly"}, "back": {"/schedules"}})
+	has(t, body, "schedule nightly paused", `formaction="/actions/schedule-resume"`)
+	_, body = s.post("/actions/schedule-resume", url.Values{"name": {"nightly"}, "back": {"/schedules"}})
+	has(t, body, "schedule nightly resumed", `formaction="/actions/schedule-pause"`)
+	for form, want := range map[string]int{"name=none": 404, "name=%20": 400, "": 400} {
+		values, err := url.ParseQuery(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := s.post("/actions/schedule-run", values); status != want {
+			t.Errorf("%q: %d", form, status)
+		}
+	}
+	if status, _ := s.post("/actions/pause", url.Values{}); status != http.StatusBadRequest {
+		t.Error("no queue:", status)
+	}
+}
+
+func TestReadOnlyPagesHaveNoForms(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "exit 1", jobs.Queue("media"))
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	if err := r.Pause(t.Context(), "", "media"); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, r, web.ServerOptions{Options: web.Options{ReadOnly: true}})
+	for _, route := range routes {
+		if route.method == "GET" {
+			continue
+		}
+		if status, _ := s.post(route.path, url.Values{"id": ids(id), "queue": {"media"}, "name": {"nightly"}, "sure": {"1"}}); status != http.StatusForbidden {
+			t.Errorf("%s: %d", route.path, status)
+		}
+	}
+	for _, path := range []string{"/", "/tasks", "/tasks?q=state:failed", fmt.Sprintf("/tasks/%d", id), "/schedules"} {
+		hasNot(t, s.page(path), `method="post"`, "/actions/", `type="checkbox" name="id"`)
+	}
+	if state(t, r, id) != jobs.Failed {
+		t.Error(state(t, r, id))
+	}
+}
+
+// TestNoGetChangesTheDatabase asks SQLite: data_version changes with every commit of another connection.
+func TestNoGetChangesTheDatabase(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "echo hello; exit 1")
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1)
+	version := func() (n int64) {
+		if err := pool.QueryRow("PRAGMA data_version").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := version()
+	paths := []string{"/", "/tasks?q=hello", fmt.Sprintf("/tasks/%d", id), "/schedules", "/healthz", "/readyz", "/login", "/actions/retry?id=1&sure=1"}
+	for _, path := range paths {
+		s.get(path)
+	}
+	if after := version(); after != before {
+		t.Error("something was written")
+	}
+}
+
+func TestNothingCanBeEnqueued(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{})
+	for _, path := range []string{"/tasks", "/actions/enqueue", "/", "/schedules"} {
+		if status, _ := s.post(path, url.Values{"args": {`["true"]`}}); status != http.StatusMethodNotAllowed && status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	if all, err := r.IDs(t.Context(), jobs.Filter{}, runner.Page{}); err != nil || len(all) > 0 {
+		t.Error(all, err)
+	}
+	names := []string{}
+	for _, route := range routes {
+		if name, ok := strings.CutPrefix(route.path, "/actions/"); ok {
+			names = append(names, name)
+		}
+	}
+	if want := web.Actions(); !slices.Equal(names, want) {
+		t.Errorf("routes of the tests name %v, and there are %v", names, want)
+	}
+}

@@ -1,0 +1,245 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/web"
+)
+
+// routes are all there are, but for the streams, which have tests of their own.
+var routes = []struct{ method, path string }{
+	{"GET", "/"}, {"GET", "/tasks"}, {"GET", "/tasks/1"}, {"GET", "/tasks/1/log"}, {"GET", "/schedules"}, {"GET", "/metrics"}, {"GET", "/events"}, {"GET", "/nowhere"},
+	{"POST", "/actions/retry"}, {"POST", "/actions/cancel"}, {"POST", "/actions/delete"}, {"POST", "/actions/pause"}, {"POST", "/actions/resume"},
+	{"POST", "/actions/schedule-run"}, {"POST", "/actions/schedule-pause"}, {"POST", "/actions/schedule-resume"},
+}
+
+func TestWithoutTheTokenNothingIsShown(t *testing.T) {
+	r := open(t)
+	shell(t, r, "echo secret-marker")
+	s := serve(t, r, web.ServerOptions{})
+	s.client.Jar = nil
+	for _, route := range routes {
+		for name, value := range map[string]string{"": "", "Authorization": "Bearer " + strings.Repeat("x", len(s.token)), "Cookie": "runner-00000000=x"} {
+			req := s.request(route.method, route.path, nil)
+			if name != "" {
+				req.Header.Set(name, value)
+			}
+			status, body, header := s.do(req)
+			if status != http.StatusUnauthorized || !strings.Contains(body, `name="token"`) || strings.Contains(body, "secret-marker") {
+				t.Errorf("%s %s with %s: %d\n%s", route.method, route.path, name, status, body)
+			}
+			if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") || header.Get("Cache-Control") != "no-store" ||
+				header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Referrer-Policy") != "no-referrer" {
+				t.Errorf("%s: headers %v", route.path, header)
+			}
+		}
+	}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/login": 200, "/static/style.css": 200, "/static/app.js": 200, "/static/icon.svg": 200, "/static/none": 404} {
+		if status, _ := s.get(path); status != want {
+			t.Errorf("%s: %d, want %d", path, status, want)
+		}
+	}
+	req := s.request("GET", "/tasks", nil)
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	if status, _, _ := s.do(req); status != http.StatusOK {
+		t.Errorf("with the token: %d", status)
+	}
+}
+
+func TestTheTokenIsExchangedForACookie(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{PublicURL: "https://runner.example.com"})
+	if got := s.url; got != "https://runner.example.com" {
+		t.Fatal(got)
+	}
+	// that name leads nowhere here
+	s = serve(t, r, web.ServerOptions{})
+	s.client.Jar = nil
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	login := func(token, next string) (*http.Response, int) {
+		req := s.request("POST", "/login", strings.NewReader(url.Values{"token": {token}, "next": {next}}.Encode()))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		res, err := s.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res, res.StatusCode
+	}
+	if _, status := login("wrong", "/"); status != http.StatusUnauthorized {
+		t.Error(status)
+	}
+	for next, want := range map[string]string{"/tasks?q=a%20b": "/tasks?q=a%20b", "": "/", "//evil.com/": "/", "https://evil.com/": "/", `/\evil.com`: "/",
+		"/login": "/", "javascript:alert(1)": "/", "/tasks#x": "/tasks"} {
+		res, status := login(s.token, next)
+		if status != http.StatusSeeOther || res.Header.Get("Location") != want {
+			t.Errorf("%q: %d to %q", next, status, res.Header.Get("Location"))
+		}
+		cookies := res.Cookies()
+		if len(cookies) != 1 {
+			t.Fatal(cookies)
+		}
+		if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Value == s.token || c.Path != "/" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestAForeignNameIsRefused(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{})
+	u, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, route := range append(routes, struct{ method, path string }{"GET", "/login"}, struct{ method, path string }{"POST", "/login"}) {
+		for _, host := range []string{"evil.com:" + u.Port(), "evil.com", "127.0.0.1:1", "127.0.0.2:" + u.Port(), "127.0.0.1." + "evil.com:" + u.Port(), ""} {
+			req := s.request(route.method, route.path, nil)
+			req.Header.Set("Authorization", "Bearer "+s.token)
+			if req.Host = host; host == "" {
+				req.Host = "\t" // net/http would take the address instead
+				continue
+			}
+			if status, _, _ := s.do(req); status != http.StatusForbidden {
+				t.Errorf("%s %s to %q: %d", route.method, route.path, host, status)
+			}
+		}
+	}
+	for _, host := range []string{"localhost:" + u.Port(), "LocalHost:" + u.Port(), u.Host} {
+		req := s.request("GET", "/tasks", nil)
+		req.Host = host
+		req.Header.Set("Authorization", "Bearer "+s.token)
+		if status, _, _ := s.do(req); status != http.StatusOK {
+			t.Errorf("%q: %d", host, status)
+		}
+	}
+}
+
+func TestAnotherSiteChangesNothing(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "exit 1")
+	work(t, r)
+	for name, s := range map[string]*site{"serve": serve(t, r, web.ServerOptions{}), "library": embed(t, r, web.Options{BasePath: "/admin"})} {
+		for header, value := range map[string]string{"Origin": "http://evil.com", "Sec-Fetch-Site": "cross-site"} {
+			for _, route := range routes {
+				if route.method == "GET" {
+					continue
+				}
+				req := s.request("POST", route.path, strings.NewReader("id=1&queue=default&name=x&sure=1"))
+				req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				req.Header.Set(header, value)
+				if status, _, _ := s.do(req); status != http.StatusForbidden {
+					t.Errorf("%s %s: %d", name, route.path, status)
+				}
+			}
+		}
+	}
+	if got := state(t, r, id); got != jobs.Failed {
+		t.Error(got)
+	}
+}
+
+func TestALibraryWithoutRightsServesNothing(t *testing.T) {
+	r := open(t)
+	for name, authorize := range map[string]func(*http.Request) error{"nil": nil, "refused": func(*http.Request) error { return errors.New("secret reason") }} {
+		server := &site{t: t, client: http.DefaultClient}
+		mux := http.NewServeMux()
+		mux.Handle("/", web.Handler(r, web.Options{Authorize: authorize}))
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go http.Serve(listener, mux)
+		defer listener.Close()
+		server.url = "http://" + listener.Addr().String()
+		for _, route := range append(routes, struct{ method, path string }{"GET", "/static/app.js"}) {
+			status, body, _ := server.do(server.request(route.method, route.path, nil))
+			if status != http.StatusForbidden || strings.Contains(body, "secret reason") || name == "nil" && !strings.Contains(body, "Authorize") {
+				t.Errorf("%s: %s: %d %s", name, route.path, status, body)
+			}
+		}
+	}
+}
+
+func TestAddressesThatOthersReachAreRefused(t *testing.T) {
+	r := open(t)
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:80", "8484"} {
+		if s, err := web.Listen(r, web.ServerOptions{Listen: address}); !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("%s: %v %v", address, s, err)
+		}
+	}
+	if _, err := web.Listen(r, web.ServerOptions{Listen: "127.0.0.1:0", NoToken: true}); !errors.Is(err, jobs.ErrInvalid) {
+		t.Errorf("no token: %v", err)
+	}
+	if _, err := web.Listen(r, web.ServerOptions{Listen: "127.0.0.1:0", PublicURL: "runner.example.com"}); !errors.Is(err, jobs.ErrInvalid) {
+		t.Errorf("no address: %v", err)
+	}
+}
+
+func TestAUnixSocketIsItsOwnersAlone(t *testing.T) {
+	r := open(t)
+	socket := filepath.Join(t.TempDir(), "ui.sock")
+	s := &site{t: t, url: "http://localhost", client: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}}
+	t.Cleanup(s.client.CloseIdleConnections)
+	start(t, r, web.ServerOptions{Listen: "unix:" + socket, NoToken: true})
+	info, err := os.Stat(socket)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	s.page("/tasks")
+	req := s.request("GET", "/tasks", nil)
+	req.Host = "evil.com"
+	if status, _, _ := s.do(req); status != http.StatusForbidden {
+		t.Errorf("a foreign name: %d", status)
+	}
+	if _, err := web.Listen(r, web.ServerOptions{Listen: "unix:" + socket}); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("twice: %v", err)
+	}
+}
+
+func TestTheTokenFileIsGuarded(t *testing.T) {
+	r := open(t)
+	file := filepath.Join(t.TempDir(), "token")
+	token, err := r.Token(file)
+	if err != nil || len(token) != 43 {
+		t.Fatal(token, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+	if again, err := r.Token(file); again != token || err != nil {
+		t.Error(again, err)
+	}
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Token(file); !errors.Is(err, jobs.ErrPermission) {
+		t.Error("readable by others:", err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Token(link); !errors.Is(err, jobs.ErrPermission) {
+		t.Error("a link:", err)
+	}
+	short := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(short, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Token(short); !errors.Is(err, jobs.ErrInvalid) {
+		t.Error("a short one:", err)
+	}
+}

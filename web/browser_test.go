@@ -1,0 +1,206 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browserFlags keep Chromium from everything but the pages.
+var browserFlags = []chromedp.ExecAllocatorOption{chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+	chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+	chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
+	chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")}
+
+// browser is a tab. What its console says, and where it sends requests, is held against it at the end of the test.
+type browser struct {
+	t    testing.TB
+	ctx  context.Context
+	site *site
+
+	mu       sync.Mutex
+	said     []string
+	requests []string
+	expected []string // parts of console lines that are meant to come
+}
+
+// chromium starts a browser; without one the test is skipped.
+func chromium(t testing.TB) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("there is no Chromium: apt-get install chromium")
+	}
+	flags := append([]chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir())}, browserFlags...)
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), flags...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// browse opens a tab that has signed in.
+func browse(t testing.TB, s *site) *browser {
+	t.Helper()
+	b := &browser{t: t, ctx: chromium(t), site: s}
+	b.run() // starts it
+	if err := chromedp.Listen(b.ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := event.(type) {
+		case *runtime.EventConsoleAPICalled:
+			for _, arg := range e.Args {
+				b.said = append(b.said, string(arg.Value))
+			}
+		case *runtime.EventExceptionThrown:
+			b.said = append(b.said, e.ExceptionDetails.Text)
+		case *log.EventEntryAdded:
+			b.said = append(b.said, e.Entry.Text+" "+e.Entry.URL)
+		case *network.EventRequestWillBeSent:
+			b.requests = append(b.requests, e.Request.URL)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	call(b, network.Enable, network.EnableParams{})
+	call(b, log.Enable, cdp.Empty{})
+	call(b, runtime.Enable, cdp.Empty{})
+	t.Cleanup(b.check)
+	if s.token != "" {
+		b.run(chromedp.Navigate(s.url+"/#t="+s.token), chromedp.WaitVisible("#tiles"))
+		b.expect("401")
+	}
+	return b
+}
+
+func (b *browser) expect(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.expected = append(b.expected, text)
+}
+
+func (b *browser) check() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range b.said {
+		wanted := false
+		for _, part := range b.expected {
+			wanted = wanted || strings.Contains(text, part)
+		}
+		if !wanted {
+			b.t.Errorf("the console says: %s", text)
+		}
+	}
+	for _, url := range b.requests {
+		if !strings.HasPrefix(url, b.site.url+"/") && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "about:") {
+			b.t.Errorf("a request to %s", url)
+		}
+	}
+}
+
+func (b *browser) run(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// call sends a command of the browser's protocol.
+func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, command, params); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval is the value of an expression in the page.
+func eval[T any](b *browser, script string) T {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
+	if err != nil {
+		b.t.Fatalf("%s: %v", script, err)
+	}
+	return value
+}
+
+func (b *browser) open(path string) {
+	b.t.Helper()
+	b.run(chromedp.Navigate(b.site.url+path), chromedp.WaitReady("main"))
+}
+
+// until waits for a condition in the page.
+func (b *browser) until(what, script string) {
+	b.t.Helper()
+	within(b.t, what, func() bool {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+script+")"))
+		return err == nil && ok // while it navigates there is nothing to ask
+	})
+}
+
+// screen sets the size of the window, and light or dark.
+func (b *browser) screen(width int, theme string) {
+	b.t.Helper()
+	b.run(chromedp.EmulateViewport(int64(width), 900))
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+}
+
+// shot keeps a picture for people, in the directory that $RUNNER_SCREENSHOTS names.
+func (b *browser) shot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("RUNNER_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+var (
+	widths = []int{320, 768, 1280}
+	themes = []string{"light", "dark"}
+)
+
+func TestPagesInABrowser(t *testing.T) {
+	r := open(t)
+	lively(t, r)
+	s := serve(t, r, webOptions)
+	b := browse(t, s)
+	for name, path := range map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "task": "/tasks/2", "function": "/tasks/5", "schedules": "/schedules", "wrong": "/tasks?q=quue:x"} {
+		for _, width := range widths {
+			for _, theme := range themes {
+				b.screen(width, theme)
+				b.open(path)
+				if excess := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); excess > 0 {
+					t.Errorf("%s at %d px: %d px too wide", path, width, excess)
+				}
+				b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Charts are drawn here as SVG: their colours are the style sheet's, their numbers stand in a title for the mouse and in a table for
+// everybody.
+
+// span of time of a chart.
+type chartRange struct {
+	Name   string
+	length time.Duration // of a bar
+	bars   int
+	fresh  time.Duration // how long what was read will do
+}
+
+var chartRanges = []chartRange{{"1h", time.Minute, 60, 2 * time.Second}, {"24h", 15 * time.Minute, 96, 30 * time.Second}, {"7d", 2 * time.Hour, 84, 2 * time.Minute}}
+
+// chart is what ended lately.
+type chart struct {
+	Range      string
+	Ranges     []tab
+	Bars       template.HTML
+	Most       int
+	From       string
+	Summary    string
+	Wait, Run  trend
+	Steps      []runner.Stretch // those in which something ended, the latest first
+	Completed  int
+	Failed     int
+	Cancelled  int
+	Per        string // minute
+	AnySamples bool
+}
+
+// trend is a line of a percentile and its latest value.
+type trend struct {
+	P50, P95         template.HTML
+	LastP50, LastP95 string
+}
+
+func newChart(p page, r chartRange, steps []runner.Stretch) *chart {
+	c := &chart{Range: r.Name, From: r.Name + " ago", Per: "in " + jobs.WriteDuration(r.length)}
+	if r.length == time.Minute {
+		c.Per = "per minute"
+	}
+	for _, other := range chartRanges {
+		t := tab{Name: other.Name, Link: p.Base + "/?range=" + other.Name, On: other.Name == r.Name}
+		if other.Name == chartRanges[0].Name {
+			t.Link = p.Base + "/"
+		}
+		c.Ranges = append(c.Ranges, t)
+	}
+	var w50, w95, r50, r95 []time.Duration
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
+		n := 0
+		for _, ended := range s.Ended {
+			n += ended
+		}
+		c.Most = max(c.Most, n)
+		c.Completed += s.Ended[jobs.Completed]
+		c.Failed += s.Ended[jobs.Failed]
+		c.Cancelled += s.Ended[jobs.Cancelled]
+		if n > 0 {
+			c.Steps = append(c.Steps, s)
+		}
+		if s.Sampled > 0 && !c.AnySamples {
+			c.AnySamples = true
+			c.Wait.LastP50, c.Wait.LastP95 = words.Took(s.WaitP50), words.Took(s.WaitP95)
+			c.Run.LastP50, c.Run.LastP95 = words.Took(s.RunP50), words.Took(s.RunP95)
+		}
+	}
+	for _, s := range steps {
+		w50, w95, r50, r95 = append(w50, s.WaitP50), append(w95, s.WaitP95), append(r50, s.RunP50), append(r95, s.RunP95)
+	}
+	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", words.Count(int64(c.Completed)), words.Count(int64(c.Failed)), words.Count(int64(c.Cancelled)), r.Name)
+	c.Bars = bars(steps, c.Most, c.Summary)
+	c.Wait.P50, c.Wait.P95 = durations(w50), durations(w95)
+	c.Run.P50, c.Run.P95 = durations(r50), durations(r95)
+	return c
+}
+
+const chartHeight = 100
+
+// bars draws a bar for each step: what failed at the bottom, where it is seen.
+func bars(steps []runner.Stretch, most int, summary string) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`, len(steps)*10, chartHeight, template.HTMLEscapeString(summary))
+	for i, s := range steps {
+		at := s.At.Local().Format("15:04")
+		if len(steps) > 0 && steps[len(steps)-1].At.Sub(steps[0].At) > 24*time.Hour {
+			at = s.At.Local().Format("Mon 15:04")
+		}
+		y := float64(chartHeight)
+		for _, state := range []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Completed} {
+			n := s.Ended[state]
+			if n == 0 {
+				continue
+			}
+			height := max(float64(n)/float64(most)*chartHeight, 3)
+			y -= height
+			fmt.Fprintf(&b, `<rect class="%s" x="%d" y="%.1f" width="8" height="%.1f"><title>%s: %d %s</title></rect>`, state, i*10+1, max(y, 0), height, at, n, state)
+		}
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// durations draws small bars of times.
+func durations(list []time.Duration) template.HTML {
+	values := make([]float64, len(list))
+	for i, d := range list {
+		values[i] = d.Seconds()
+	}
+	return spark(values, "")
+}
+
+// spark draws small bars; empty: nothing to draw.
+func spark(values []float64, class string) template.HTML {
+	most := 0.0
+	for _, v := range values {
+		most = max(most, v)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="spark %s" viewBox="0 0 %d 20" preserveAspectRatio="none" aria-hidden="true">`, class, len(values)*3)
+	for i, v := range values {
+		if v > 0 {
+			height := max(v/most*20, 1.5)
+			fmt.Fprintf(&b, `<rect x="%d" y="%.1f" width="2" height="%.1f"/>`, i*3, 20-height, height)
+		}
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// lastHour draws what ended in a queue, in steps of three minutes.
+func lastHour(ended []runner.Ended, queue string, now time.Time) template.HTML {
+	const steps, length = 20, 3 * time.Minute
+	since := now.Truncate(time.Minute).Add(time.Minute - steps*length)
+	values := make([]float64, steps)
+	for _, e := range ended {
+		if i := int(e.At.Sub(since) / length); e.Queue == queue && !e.At.Before(since) && i < steps {
+			values[i] += float64(e.N)
+		}
+	}
+	return spark(values, "hour")
+}

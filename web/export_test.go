@@ -1,0 +1,15 @@
+package web
+
+// Actions are the names of all actions.
+func Actions() []string {
+	names := []string{"retry", "cancel", "delete", "pause", "resume", "schedule-run", "schedule-pause", "schedule-resume"}
+	for _, name := range names {
+		if actions[name] == nil {
+			return nil
+		}
+	}
+	if len(actions) != len(names) {
+		return nil
+	}
+	return names
+}

@@ -1,0 +1,211 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+)
+
+// separator ends each batch of lines that a page is sent.
+const separator = "\x1e"
+
+// followEvery is how often a running attempt is asked for more, at most.
+const followEvery = 100 * time.Millisecond
+
+// log answers with what an attempt has printed: byte for byte, or for a page as lines of HTML; with follow until the attempt has ended.
+func (h *handler) log(w http.ResponseWriter, req *http.Request) {
+	if h.o.HideArgs {
+		h.fail(w, req, http.StatusForbidden, "Output is hidden here.")
+		return
+	}
+	id, _ := strconv.ParseInt(req.PathValue("id"), 10, 64)
+	a, n, err := h.attempt(req.Context(), id, req.FormValue("attempt"))
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		h.fail(w, req, http.StatusNotFound, sentence(err))
+		return
+	case err != nil:
+		h.logger.Warn("log", "task", id, "err", err)
+		h.fail(w, req, http.StatusServiceUnavailable, sentence(err))
+		return
+	}
+	follow := req.FormValue("follow") == "1"
+	var to sink = &rawSink{}
+	kind := "text/plain; charset=utf-8"
+	if strings.Contains(req.Header.Get("Accept"), fragment) {
+		to, kind = &pageSink{lines: newLines()}, "text/html; charset=utf-8"
+	} else if !follow {
+		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-run-%d.log"`, id, n))
+	}
+	s := newStream(w, kind)
+	f := &following{h: h, attempt: a, to: to, stream: s}
+	if !follow {
+		err = f.all(req.Context())
+	} else {
+		err = f.follow(req.Context())
+	}
+	if err != nil && req.Context().Err() == nil {
+		h.logger.Debug("log", "task", id, "err", err) // the reader has gone, or the database
+	}
+}
+
+// attempt finds an attempt of a task by its place, from 1; none named: the last.
+func (h *handler) attempt(ctx context.Context, id int64, place string) (a jobs.Attempt, n int, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readWithin, errSlow)
+	defer cancel()
+	t, err := h.r.Get(ctx, id)
+	if err != nil {
+		return a, 0, err
+	}
+	attempts, err := h.r.Attempts(ctx, t)
+	if err != nil {
+		return a, 0, err
+	}
+	n = len(attempts)
+	if place != "" {
+		n, _ = strconv.Atoi(place)
+	}
+	if n < 1 || n > len(attempts) {
+		return a, 0, &jobs.Problem{Kind: jobs.ErrNotFound, What: fmt.Sprintf("task %d has no run %s", id, place)}
+	}
+	return attempts[n-1], n, nil
+}
+
+// sink takes the pieces of an attempt's output and says what to send.
+type sink interface {
+	add(jobs.Chunk) []byte
+	flush() []byte // what has no end yet, after the pieces that are there
+}
+
+// rawSink passes bytes on as they are.
+type rawSink struct{ any bool }
+
+func (s *rawSink) add(c jobs.Chunk) []byte {
+	if c.DroppedBytes > 0 && s.any {
+		return append(fmt.Appendf(nil, "\n--- %s not kept ---\n", words.Size(c.DroppedBytes)), c.Data...)
+	}
+	s.any = true
+	return c.Data
+}
+
+func (s *rawSink) flush() []byte { return nil }
+
+// pageSink makes lines of HTML.
+type pageSink struct {
+	lines *lines
+	any   bool
+}
+
+func (s *pageSink) add(c jobs.Chunk) []byte {
+	var b bytes.Buffer
+	if c.DroppedBytes > 0 && s.any {
+		fmt.Fprintf(&b, "<span class=\"l dim\">--- %s not kept ---\n</span>", words.Size(c.DroppedBytes))
+	}
+	s.any = true
+	for _, l := range s.lines.add(c) {
+		b.WriteString(l.html(""))
+	}
+	return b.Bytes()
+}
+
+func (s *pageSink) flush() []byte {
+	var b bytes.Buffer
+	for _, l := range s.lines.unfinished() {
+		b.WriteString(l.html(" part"))
+	}
+	b.WriteString(separator)
+	return b.Bytes()
+}
+
+// html is a line as the template log has it.
+func (l logLine) html(more string) string {
+	if l.Stderr {
+		more += " e"
+	}
+	return `<span class="l` + more + `"><i>` + template.HTMLEscapeString(l.At.Local().Format(time.TimeOnly)) + ` </i>` + string(l.Text) + "\n</span>"
+}
+
+// following is an attempt on its way to a reader, and how far it has come.
+type following struct {
+	h       *handler
+	attempt jobs.Attempt
+	to      sink
+	stream  *stream
+	seq     int64
+}
+
+// all sends what is there. It reads by page: no long read transaction.
+func (f *following) all(ctx context.Context) error {
+	for {
+		chunks, err := f.h.r.Output(ctx, f.attempt, f.seq, piecesMost)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		for _, c := range chunks {
+			f.seq = c.Seq
+			b.Write(f.to.add(c))
+		}
+		if len(chunks) < piecesMost {
+			b.Write(f.to.flush())
+		}
+		if b.Len() > 0 {
+			if err := f.stream.write(b.Bytes()); err != nil {
+				return err
+			}
+		}
+		if len(chunks) < piecesMost {
+			return nil
+		}
+	}
+}
+
+// follow sends what is there, and what comes until the attempt has ended. A page gets the last lines first.
+func (f *following) follow(ctx context.Context) error {
+	if _, page := f.to.(*pageSink); page {
+		chunks, err := f.h.r.LastOutput(ctx, f.attempt, piecesMost)
+		if err != nil {
+			return err
+		}
+		if len(chunks) > 0 {
+			f.seq = chunks[0].Seq - 1
+		}
+	}
+	seen, sent := int64(-1), false
+	return f.h.r.Changes(ctx, func() (bool, error) {
+		t, err := f.h.r.Get(ctx, f.attempt.TaskID)
+		if errors.Is(err, jobs.ErrNotFound) {
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+		over := t.State != jobs.Running || t.GenerationID != f.attempt.GenerationID
+		before := f.seq
+		last, err := f.h.r.LastOutput(ctx, f.attempt, 1)
+		if err != nil {
+			return false, err
+		}
+		if len(last) > 0 && last[0].Seq != seen || !sent {
+			if err := f.all(ctx); err != nil {
+				return false, err
+			}
+			seen, sent = f.seq, true
+		}
+		if !over && f.seq > before {
+			select { // what prints without pause is read in larger pieces
+			case <-time.After(followEvery):
+			case <-ctx.Done():
+			}
+		}
+		return over, nil
+	})
+}

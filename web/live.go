@@ -1,0 +1,154 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"example.com/runner/runner"
+)
+
+// Open pages are told when the database has changed, at most once a second, and fetch themselves again. One goroutine looks for all of
+// them, and none while no page is open.
+
+const (
+	lookEvery  = time.Second
+	tabsMost   = 500 // streams at once
+	aliveEvery = 20 * time.Second
+)
+
+// live is everybody who wants to be told.
+type live struct {
+	r *runner.Runner
+
+	mu   sync.Mutex
+	tabs map[chan struct{}]struct{}
+	stop context.CancelFunc // of the looking; nil: nobody looks
+	done chan struct{}      // closed when that has ended
+}
+
+var errTooMany = errors.New("too many pages are open")
+
+// join returns a channel that holds a notice when something has changed, and is closed when nobody looks any more. leave it afterwards.
+func (l *live) join() (chan struct{}, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.tabs) >= tabsMost {
+		return nil, errTooMany
+	}
+	if l.tabs == nil {
+		l.tabs = map[chan struct{}]struct{}{}
+	}
+	tab := make(chan struct{}, 1)
+	l.tabs[tab] = struct{}{}
+	if l.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		l.stop, l.done = stop, done
+		go func() {
+			defer close(done)
+			_ = l.r.Revisions(ctx, lookEvery, l.tell) // an error is told by the pages that read the same database
+			l.end(done)
+		}()
+	}
+	return tab, nil
+}
+
+func (l *live) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for tab := range l.tabs {
+		select {
+		case tab <- struct{}{}:
+		default: // it has not dealt with the last one yet
+		}
+	}
+}
+
+// end closes the channels of those who were left when the looking ended by itself.
+func (l *live) end(done chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done != done {
+		return
+	}
+	for tab := range l.tabs {
+		close(tab)
+	}
+	l.tabs, l.stop, l.done = nil, nil, nil
+}
+
+// leave ends the looking with the last one. It returns when that holds no connection any more: the database may be closed next.
+func (l *live) leave(tab chan struct{}) {
+	l.mu.Lock()
+	var done chan struct{}
+	if _, there := l.tabs[tab]; there {
+		if delete(l.tabs, tab); len(l.tabs) == 0 {
+			l.stop()
+			done = l.done
+			l.stop, l.done = nil, nil
+		}
+	}
+	l.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+// stream makes an answer one that goes on: no deadline but for each write.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func newStream(w http.ResponseWriter, kind string) *stream {
+	s := &stream{w, http.NewResponseController(w)}
+	_ = s.control.SetReadDeadline(time.Time{}) // not every writer has deadlines
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("X-Accel-Buffering", "no") // some proxies would collect it
+	return s
+}
+
+// write sends a piece at once.
+func (s *stream) write(text []byte) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(sentWithin))
+	if _, err := s.w.Write(text); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// events is the stream of notices of a tab: an event rev for each change.
+func (h *handler) events(w http.ResponseWriter, req *http.Request) {
+	tab, err := h.live.join()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer h.live.leave(tab)
+	s := newStream(w, "text/event-stream")
+	if s.write([]byte("retry: 3000\n\n")) != nil {
+		return
+	}
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
+	for n := 1; ; n++ {
+		text := fmt.Appendf(nil, "event: rev\ndata: %d\n\n", n)
+		select {
+		case <-req.Context().Done():
+			return
+		case _, ok := <-tab:
+			if !ok {
+				return
+			}
+		case <-alive.C:
+			text = []byte(": alive\n\n")
+		}
+		if s.write(text) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package web_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/web"
+)
+
+func TestAnOpenPageIsToldOfChanges(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{})
+	var tabs []*bufio.Reader
+	for range 3 {
+		res, err := s.client.Do(s.request("GET", "/events", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || kind != "text/event-stream" {
+			t.Fatal(res.Status, kind)
+		}
+		tab := bufio.NewReader(res.Body)
+		if line, err := tab.ReadString('\n'); err != nil || line != "retry: 3000\n" {
+			t.Fatal(line, err)
+		}
+		tabs = append(tabs, tab)
+	}
+	began := time.Now()
+	for range 5 { // each commit is a notice; at most one in a second is passed on
+		shell(t, r, "true")
+	}
+	for _, tab := range tabs {
+		for line := ""; line != "event: rev\n"; {
+			var err error
+			if line, err = tab.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Logf("told after %v", time.Since(began))
+}
+
+func TestAPageAsksForItsLiveRegions(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true")
+	s := serve(t, r, web.ServerOptions{})
+	req := s.request("GET", "/tasks", nil)
+	req.Header.Set("Accept", "text/x-fragment")
+	status, body, _ := s.do(req)
+	if status != http.StatusOK || strings.Contains(body, "<header>") {
+		t.Error(status, body)
+	}
+	has(t, body, "<title>Tasks – runner</title>", `id="rows" data-live`, `id="t1"`)
+}
+
+func TestOutputIsDownloadedByteForByte(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, `printf 'a\033[31mb\000\377\n'; exit 1`)
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	status, body, header := s.do(s.request("GET", fmt.Sprintf("/tasks/%d/log", id), nil))
+	if status != http.StatusOK || body != "a\x1b[31mb\x00\xff\n" || header.Get("Content-Type") != "text/plain; charset=utf-8" ||
+		!strings.Contains(header.Get("Content-Disposition"), `attachment; filename="task-1-run-1.log"`) {
+		t.Errorf("%d %q %v", status, body, header)
+	}
+	for _, path := range []string{"/tasks/1/log?attempt=2", "/tasks/1/log?attempt=x", "/tasks/9/log", "/tasks/x/log"} {
+		if status, _ := s.get(path); status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+func TestOutputIsFollowed(t *testing.T) {
+	r := open(t)
+	dir := t.TempDir()
+	id := shell(t, r, "echo one; echo two >&2; while [ ! -e "+dir+"/go ]; do sleep 0.05; done; echo three; exit 3", jobs.Queue("media"))
+	stop := sync.OnceFunc(working(t, r))
+	t.Cleanup(func() { touch(t, dir+"/go"); stop() })
+	within(t, "it runs", func() bool { return state(t, r, id) == jobs.Running })
+	s := serve(t, r, web.ServerOptions{})
+	res, err := s.client.Do(s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1", id), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text := bufio.NewReader(res.Body)
+	seen := map[string]bool{}
+	for range 2 { // which of two streams is first is chance
+		line, err := text.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[line] = true
+	}
+	if !seen["one\n"] || !seen["two\n"] {
+		t.Error(seen)
+	}
+	touch(t, dir+"/go")
+	rest, err := io.ReadAll(text) // it ends with the attempt
+	if string(rest) != "three\n" || err != nil {
+		t.Errorf("%q %v", rest, err)
+	}
+	stop()
+	req := s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1", id), nil)
+	req.Header.Set("Accept", "text/x-fragment")
+	_, body, _ := s.do(req)
+	has(t, body, ">one\n</span>", "three\n</span>", `class="l e"`)
+	if !strings.HasSuffix(body, "\x1e") {
+		t.Errorf("no end of a batch: %q", body)
+	}
+}
+
+func TestABusyDatabaseShowsTheLastPage(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true")
+	s := embed(t, r, web.Options{BasePath: "/x"})
+	has(t, s.page("/tasks"), `id="t1"`)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	has(t, s.page("/tasks"), `id="t1"`, "stale since ")
+	if status, body := s.get("/schedules"); status != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer in time") {
+		t.Error(status, body)
+	}
+	if status, _ := s.post("/actions/retry", url.Values{"id": {"1"}}); status != http.StatusServiceUnavailable {
+		t.Error(status)
+	}
+}

@@ -1,0 +1,78 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/web"
+)
+
+var webOptions = web.ServerOptions{}
+
+// lively fills a database with what people see: the tasks of the contract's samples.
+func lively(t testing.TB, r *runner.Runner) {
+	t.Helper()
+	type email struct {
+		To, Subject string
+		ID          json.Number
+	}
+	send := jobs.Define[email]("email.send", jobs.MaxAttempts(1), jobs.Queue("mail"))
+	thumb := jobs.DefineResult[string, map[string]any]("image.thumb", jobs.Queue("media"))
+	r.Register(send.Handler(func(_ context.Context, e email) error {
+		if e.To == "" {
+			return errors.New("550 no such recipient: <nobody@example.com>")
+		}
+		return nil
+	}))
+	r.Register(thumb.Handler(func(_ context.Context, name string) (map[string]any, error) {
+		return map[string]any{"file": name, "width": 320, "bytes": json.Number("9007199254740993")}, nil
+	}))
+	enqueue := func(spec jobs.Spec) {
+		if _, err := r.Enqueue(context.Background(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell(t, r, "echo backing up /srv; echo 'sent 120 files, 84 MB'")
+	shell(t, r, "printf 'connecting to example.com\\n\\033[1mGET\\033[0m /hook\\n\\033[33mslow answer\\033[0m\\n'; echo 'curl: (22) The requested URL returned error: 503' >&2; exit 22", jobs.Label("webhook"))
+	shell(t, r, "echo 'rsync: connection unexpectedly closed (0 bytes received so far)' >&2; exit 12", jobs.Priority(7))
+	shell(t, r, "kill -9 $$", jobs.Queue("media"))
+	enqueue(thumb.With("holiday.jpg"))
+	enqueue(send.With(email{To: "ann@example.com", Subject: "Welcome", ID: "9007199254740993"}))
+	enqueue(send.With(email{}))
+	for i := range 24 {
+		shell(t, r, fmt.Sprintf("echo page %d", i), jobs.Queue([]string{"default", "media", "mail"}[i%3]))
+	}
+	shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.MaxAttempts(3))
+	schedule := func(name, cron, zone, script string) {
+		if err := r.Schedule(context.Background(), jobs.Schedule{Name: name, Cron: cron, Zone: zone, Spec: jobs.Shell(script).With()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schedule("backup", "0 3 * * *", "Europe/Berlin", "tar -cf /dev/null /etc/hostname")
+	schedule("feed", "*/5 * * * *", "UTC", "echo fetched 12 items")
+	schedule("report", "0 6 * * MON", "Europe/Berlin", "echo 'no data' >&2; exit 1")
+	for range 6 {
+		for _, name := range []string{"backup", "feed", "report"} {
+			if _, err := r.RunSchedule(context.Background(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	work(t, r)
+	if err := r.PauseSchedule(context.Background(), "report"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 18 {
+		shell(t, r, fmt.Sprintf("ffmpeg -i clip%02d.mov -c:v libx264 -preset slow -crf 22 clip%02d.mp4", i, i), jobs.Queue("media"))
+	}
+	enqueue(jobs.Shell("report.sh --days 7").With(jobs.In(8*time.Hour), jobs.Label("nightly")))
+	if err := r.Pause(context.Background(), "disk is full", "media"); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,128 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+)
+
+const (
+	linesMost  = 1000
+	piecesMost = 64 // read at a time, each of at most 32 KiB
+	lineMost   = 16 << 10
+)
+
+// logView is what an attempt has printed.
+type logView struct {
+	Attempt int // its place, from 1
+	Lines   []logLine
+	Cut     bool   // there is more before these lines
+	Gap     string // how much of it is not kept
+	Link    string // all of it, as a file
+	Follow  string // where what comes next can be read; empty: it has ended
+	End     string // how it ended; empty: it has not
+}
+
+type logLine struct {
+	At     time.Time
+	Stderr bool
+	Text   template.HTML
+}
+
+// lastLines reads the last lines of an attempt.
+func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int) (*logView, error) {
+	l := &logView{Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
+	chunks, err := h.r.LastOutput(ctx, a, piecesMost)
+	if err != nil {
+		return nil, err
+	}
+	lines := newLines()
+	for i, c := range chunks {
+		if c.DroppedBytes > 0 {
+			l.Gap = words.Size(c.DroppedBytes)
+		}
+		if i == 0 {
+			l.Cut = c.Seq > 1
+		}
+		l.Lines = append(l.Lines, lines.add(c)...)
+	}
+	l.Lines = append(l.Lines, lines.end()...)
+	if len(l.Lines) > linesMost {
+		l.Lines, l.Cut = l.Lines[len(l.Lines)-linesMost:], true
+	}
+	if a.State == jobs.Running {
+		l.Follow = l.Link + "&follow=1"
+		return l, nil
+	}
+	for _, view := range v.Attempts {
+		if view.N == n {
+			l.End = view.Result + " after " + words.Took(a.Duration)
+			if a.Worker != "" {
+				l.End += " on " + words.Safe(a.Worker)
+			}
+		}
+	}
+	return l, nil
+}
+
+// lines cuts pieces of output into lines, each stream for itself.
+type lines struct{ begun map[string]*begunLine }
+
+type begunLine struct {
+	at   time.Time
+	text strings.Builder
+	ink  ink
+}
+
+func newLines() *lines { return &lines{map[string]*begunLine{}} }
+
+// add returns the lines that a piece ends.
+func (s *lines) add(c jobs.Chunk) (list []logLine) {
+	b := s.begun[c.Stream]
+	if b == nil {
+		b = &begunLine{}
+		s.begun[c.Stream] = b
+	}
+	for part := range strings.Lines(string(c.Data)) {
+		if b.text.Len() == 0 {
+			b.at = c.At
+		}
+		b.text.WriteString(strings.TrimSuffix(part, "\n"))
+		if strings.HasSuffix(part, "\n") || b.text.Len() >= lineMost {
+			list = append(list, b.line(c.Stream))
+		}
+	}
+	return list
+}
+
+// end returns the lines that were begun and have no end.
+func (s *lines) end() (list []logLine) {
+	for _, stream := range []string{"stdout", "stderr"} {
+		if b := s.begun[stream]; b != nil && b.text.Len() > 0 {
+			list = append(list, b.line(stream))
+		}
+	}
+	return list
+}
+
+// unfinished returns the lines that were begun, and goes on with them.
+func (s *lines) unfinished() (list []logLine) {
+	for _, stream := range []string{"stdout", "stderr"} {
+		if b := s.begun[stream]; b != nil && b.text.Len() > 0 {
+			ink := b.ink
+			list = append(list, logLine{At: b.at, Stderr: stream == "stderr", Text: ink.inked(b.text.String())})
+		}
+	}
+	return list
+}
+
+func (b *begunLine) line(stream string) logLine {
+	l := logLine{At: b.at, Stderr: stream == "stderr", Text: b.ink.inked(b.text.String())}
+	b.text.Reset()
+	return l
+}

@@ -1,0 +1,210 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/web"
+)
+
+func TestMain(m *testing.M) {
+	if runner.Guardian() {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func open(t testing.TB) *runner.Runner {
+	t.Helper()
+	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal, Concurrency: 2, Name: "web1:811"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	return r
+}
+
+// shell enqueues a script.
+func shell(t testing.TB, r *runner.Runner, script string, options ...jobs.Option) int64 {
+	t.Helper()
+	task, err := r.Enqueue(context.Background(), jobs.Shell(script).With(options...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task.ID
+}
+
+// work runs what is due.
+func work(t testing.TB, r *runner.Runner) {
+	t.Helper()
+	if err := r.WorkUntilEmpty(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func state(t testing.TB, r *runner.Runner, id int64) jobs.State {
+	t.Helper()
+	task, err := r.Get(context.Background(), id)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return "gone"
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return task.State
+}
+
+// site is a server and a client that has signed in.
+type site struct {
+	t      testing.TB
+	url    string // without a slash at the end
+	token  string
+	client *http.Client
+}
+
+// serve starts the server of "runner serve" and signs in.
+func serve(t testing.TB, r *runner.Runner, o web.ServerOptions) *site {
+	t.Helper()
+	server := start(t, r, o)
+	address, token, _ := strings.Cut(server.URL(), "#t=")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, url: strings.TrimSuffix(address, "/"), token: token, client: &http.Client{Jar: jar}}
+	t.Cleanup(s.client.CloseIdleConnections)
+	if strings.HasPrefix(address, "https:") {
+		return s
+	}
+	if status, _ := s.post("/login", url.Values{"token": {token}}); status != http.StatusOK {
+		t.Fatalf("signing in: %d", status)
+	}
+	return s
+}
+
+// start starts the server of "runner serve".
+func start(t testing.TB, r *runner.Runner, o web.ServerOptions) *web.Server {
+	t.Helper()
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	server, err := web.Listen(r, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// embed serves the pages as a program does that has them behind its own rights.
+func embed(t testing.TB, r *runner.Runner, o web.Options) *site {
+	t.Helper()
+	o.Authorize = func(*http.Request) error { return nil }
+	mux := http.NewServeMux()
+	mux.Handle(strings.TrimSuffix(o.BasePath, "/")+"/", web.Handler(r, o))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{t: t, url: server.URL + strings.TrimSuffix(o.BasePath, "/"), client: &http.Client{Jar: jar}}
+}
+
+func (s *site) do(req *http.Request) (int, string, http.Header) {
+	s.t.Helper()
+	res, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res.StatusCode, string(body), res.Header
+}
+
+func (s *site) request(method, path string, body io.Reader) *http.Request {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return req
+}
+
+func (s *site) get(path string) (int, string) {
+	s.t.Helper()
+	status, body, _ := s.do(s.request(http.MethodGet, path, nil))
+	return status, body
+}
+
+// post sends a form as a browser does, and follows.
+func (s *site) post(path string, form url.Values) (int, string) {
+	s.t.Helper()
+	req := s.request(http.MethodPost, path, strings.NewReader(form.Encode()))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	status, body, _ := s.do(req)
+	return status, body
+}
+
+// page is a page that must be there.
+func (s *site) page(path string) string {
+	s.t.Helper()
+	status, body := s.get(path)
+	if status != http.StatusOK {
+		s.t.Fatalf("%s: %d\n%s", path, status, body)
+	}
+	return body
+}
+
+// has looks for texts in a page.
+func has(t testing.TB, page string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			t.Errorf("%q is missing in\n%s", text, page)
+		}
+	}
+}
+
+func hasNot(t testing.TB, page string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(page, text) {
+			t.Errorf("%q must not be in\n%s", text, page)
+		}
+	}
+}
+
+func touch(t testing.TB, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,237 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Metrics for Prometheus. All but the histograms and the last two counters come from the database, so any process on the same file tells
+// the same.
+
+// family is a metric while it is collected.
+type family struct {
+	kind   dto.MetricType
+	name   string
+	help   string
+	values []*dto.Metric
+}
+
+func (f *family) add(value float64, pairs ...string) {
+	m := &dto.Metric{Label: labels(pairs...)}
+	if f.kind == dto.MetricType_COUNTER {
+		m.Counter = &dto.Counter{Value: &value}
+	} else {
+		m.Gauge = &dto.Gauge{Value: &value}
+	}
+	f.values = append(f.values, m)
+}
+
+func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
+	ctx, cancel := reading(req)
+	defer cancel()
+	list, err := h.collect(ctx)
+	if err != nil {
+		h.logger.Warn("metrics", "err", err)
+		http.Error(w, "503: "+sentence(err), http.StatusServiceUnavailable)
+		return
+	}
+	var b bytes.Buffer
+	for _, f := range list {
+		if len(f.values) == 0 {
+			continue
+		}
+		if _, err := expfmt.MetricFamilyToText(&b, &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: &f.kind, Metric: f.values}); err != nil {
+			h.logger.Error("metrics", "name", f.name, "err", err)
+			http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	_, _ = w.Write(b.Bytes())
+}
+
+func (h *handler) collect(ctx context.Context) (list []*family, err error) {
+	at := time.Now()
+	metric := func(kind dto.MetricType, name, help string) *family {
+		f := &family{kind: kind, name: name, help: help}
+		list = append(list, f)
+		return f
+	}
+	gauge := func(name, help string) *family { return metric(dto.MetricType_GAUGE, name, help) }
+	counter := func(name, help string) *family { return metric(dto.MetricType_COUNTER, name, help) }
+
+	queues, err := h.r.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tasks := gauge("runner_tasks", "Unfinished tasks by queue and state.")
+	oldest := gauge("runner_oldest_pending_seconds", "How long ago the pending task that waits longest was due; 0: none waits.")
+	paused := gauge("runner_queue_paused", "1: no task of the queue starts.")
+	for _, q := range queues {
+		for _, s := range jobs.Unfinished() {
+			tasks.add(float64(q.Counts[s]), "queue", q.Queue, "state", string(s))
+		}
+		age := 0.0
+		if !q.Oldest.IsZero() {
+			age = max(at.Sub(q.Oldest), 0).Seconds()
+		}
+		oldest.add(age, "queue", q.Queue)
+		on := 0.0
+		if !q.Pause.At.IsZero() {
+			on = 1
+		}
+		paused.add(on, "queue", q.Queue)
+	}
+
+	workers, err := h.r.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	alive := slices.DeleteFunc(workers, func(w runner.WorkerInfo) bool { return runner.WorkerState(w, at) == runner.WorkerLost })
+	busy, slots := runner.BusySlots(alive)
+	gauge("runner_workers", "Workers that are alive.").add(float64(len(alive)))
+	room := gauge("runner_slots", "Slots of all workers that are alive.")
+	room.add(float64(busy), "state", "busy")
+	room.add(float64(max(slots-busy, 0)), "state", "free")
+
+	totals, err := h.r.Totals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	attempts := counter("runner_attempts_total", "Attempts that ended, by result: completed, or the reason. Workers add to it with their heartbeats.")
+	lost := map[string]float64{}
+	for _, t := range totals {
+		attempts.add(float64(t.N), "queue", t.Queue, "job", t.Job, "result", t.Result)
+		if t.Result == string(jobs.ReasonLost) {
+			lost[t.Queue] += float64(t.N)
+		}
+	}
+	losses := counter("runner_losses_total", "Attempts whose worker was lost.")
+	for _, q := range queues {
+		if _, ok := lost[q.Queue]; !ok {
+			lost[q.Queue] = 0
+		}
+	}
+	for queue, n := range lost {
+		losses.add(n, "queue", queue)
+	}
+
+	schedules, err := h.r.Schedules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	skipped := counter("runner_schedule_skipped_total", "Ticks skipped because an earlier task was unfinished.")
+	next := gauge("runner_schedule_next_timestamp_seconds", "When the schedule ticks next; none while it is paused.")
+	for _, s := range schedules {
+		skipped.add(float64(s.Skipped), "schedule", s.Name)
+		if !s.NextAt.IsZero() {
+			next.add(float64(s.NextAt.UnixMilli())/1000, "schedule", s.Name)
+		}
+	}
+
+	file, wal := h.r.Size()
+	bytes := gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")
+	bytes.add(float64(file), "file", "db")
+	bytes.add(float64(wal), "file", "wal")
+	gauge("runner_build_info", "1; the version is a label.").add(1, "version", runner.Version)
+	counter("runner_fenced_total", "Results and heartbeats of this process that were refused, because their task belonged to a newer attempt.").add(float64(h.r.Fenced()))
+	counter("runner_busy_retries_total", "How often writes of this process waited for another process.").add(float64(h.r.BusyRetries()))
+	return append(list, h.observed.families(h.r)...), nil
+}
+
+// buckets of the histograms, in seconds.
+var buckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200}
+
+// histogram counts values by the first bucket that holds them.
+type histogram struct {
+	counts [17]uint64 // the last for what no bucket holds
+	sum    float64
+}
+
+func (g *histogram) add(d time.Duration) {
+	v := max(d, 0).Seconds()
+	i, _ := slices.BinarySearch(buckets, v)
+	g.counts[i]++
+	g.sum += v
+}
+
+func (g *histogram) metric() *dto.Histogram {
+	m := &dto.Histogram{SampleSum: new(g.sum)}
+	n := uint64(0)
+	for i, limit := range buckets {
+		n += g.counts[i]
+		m.Bucket = append(m.Bucket, &dto.Bucket{UpperBound: new(limit), CumulativeCount: new(n)})
+	}
+	m.SampleCount = new(n + g.counts[len(buckets)])
+	return m
+}
+
+// observed are histograms of what this process runs, from the first question on: who asks nothing pays nothing.
+type observed struct {
+	once  sync.Once
+	mu    sync.Mutex
+	runs  map[[2]string]*histogram // by queue and job
+	waits map[string]*histogram    // by queue
+}
+
+// eventsHeld is how many events may wait to be counted. More, within the time of a scrape of this mutex, are not in the histograms.
+const eventsHeld = 4096
+
+func (o *observed) families(r *runner.Runner) []*family {
+	o.once.Do(func() {
+		o.runs, o.waits = map[[2]string]*histogram{}, map[string]*histogram{}
+		events := r.Events(context.Background(), eventsHeld) // until the runner is closed
+		go func() {
+			for e := range events {
+				o.event(e)
+			}
+		}()
+	})
+	runs := &family{kind: dto.MetricType_HISTOGRAM, name: "runner_run_seconds", help: "How long attempts of this process ran."}
+	waits := &family{kind: dto.MetricType_HISTOGRAM, name: "runner_wait_seconds", help: "How long tasks of this process waited, from when they were due until an attempt started."}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, g := range o.runs {
+		runs.values = append(runs.values, &dto.Metric{Label: labels("queue", key[0], "job", key[1]), Histogram: g.metric()})
+	}
+	for queue, g := range o.waits {
+		waits.values = append(waits.values, &dto.Metric{Label: labels("queue", queue), Histogram: g.metric()})
+	}
+	return []*family{runs, waits}
+}
+
+func (o *observed) event(e runner.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch e.Kind {
+	case runner.EventStarted:
+		histogramOf(o.waits, e.Task.Queue).add(e.At.Sub(e.Task.RunAt))
+	case runner.EventEnded:
+		histogramOf(o.runs, [2]string{e.Task.Queue, e.Task.Job}).add(e.Task.Duration)
+	}
+}
+
+func histogramOf[K comparable](all map[K]*histogram, key K) *histogram {
+	if all[key] == nil {
+		all[key] = &histogram{}
+	}
+	return all[key]
+}
+
+func labels(pairs ...string) (list []*dto.LabelPair) {
+	for pair := range slices.Chunk(pairs, 2) {
+		list = append(list, &dto.LabelPair{Name: new(pair[0]), Value: new(strings.ToValidUTF8(pair[1], "\ufffd"))})
+	}
+	return list
+}

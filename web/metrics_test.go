@@ -1,0 +1,117 @@
+package web_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"example.com/runner/jobs"
+	"example.com/runner/web"
+)
+
+// scrape reads the metrics as Prometheus does.
+func scrape(t *testing.T, s *site) map[string]*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(s.page("/metrics")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+// value is that of the metric with these labels, name=value each; -1: there is none.
+func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
+	f := families[name]
+	for _, m := range f.GetMetric() {
+		var have []string
+		for _, l := range m.GetLabel() {
+			have = append(have, l.GetName()+"="+l.GetValue())
+		}
+		slices.Sort(have)
+		slices.Sort(labels)
+		switch {
+		case !slices.Equal(have, labels):
+		case m.Counter != nil:
+			return m.Counter.GetValue()
+		case m.Gauge != nil:
+			return m.Gauge.GetValue()
+		case m.Histogram != nil:
+			return float64(m.Histogram.GetSampleCount())
+		}
+	}
+	return -1
+}
+
+func TestMetrics(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{})
+	scrape(t, s) // from now on attempts are observed
+	shell(t, r, "exit 22", jobs.Queue("media"))
+	shell(t, r, "true")
+	shell(t, r, "true")
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	families := scrape(t, s)
+	for _, test := range []struct {
+		want   float64
+		name   string
+		labels []string
+	}{
+		{2, "runner_tasks", []string{"queue=default", "state=pending"}},
+		{0, "runner_tasks", []string{"queue=default", "state=running"}},
+		{1, "runner_tasks", []string{"queue=media", "state=pending"}},
+		{0, "runner_queue_paused", []string{"queue=media"}},
+		{0, "runner_workers", nil},
+		{0, "runner_slots", []string{"state=busy"}},
+		{0, "runner_schedule_skipped_total", []string{"schedule=nightly"}},
+		{1, "runner_build_info", []string{"version=0.1.0"}},
+		{0, "runner_fenced_total", nil},
+	} {
+		if got := value(families, test.name, test.labels...); got != test.want {
+			t.Errorf("%s%v is %v, want %v", test.name, test.labels, got, test.want)
+		}
+	}
+	if at := value(families, "runner_schedule_next_timestamp_seconds", "schedule=nightly"); at < 1.7e9 {
+		t.Error("next tick", at)
+	}
+	if n := value(families, "runner_db_bytes", "file=db"); n < 4096 {
+		t.Error("size", n)
+	}
+	work(t, r)
+	within(t, "both attempts are observed", func() bool {
+		return value(scrape(t, s), "runner_run_seconds", "queue=default", "job=command") == 2
+	})
+	families = scrape(t, s)
+	for _, test := range []struct {
+		want   float64
+		name   string
+		labels []string
+	}{
+		{2, "runner_attempts_total", []string{"queue=default", "job=command", "result=completed"}},
+		{1, "runner_attempts_total", []string{"queue=media", "job=command", "result=exit"}},
+		{0, "runner_losses_total", []string{"queue=default"}},
+		{2, "runner_wait_seconds", []string{"queue=default"}},
+		{1, "runner_run_seconds", []string{"queue=media", "job=command"}},
+	} {
+		if got := value(families, test.name, test.labels...); got != test.want {
+			t.Errorf("%s%v is %v, want %v", test.name, test.labels, got, test.want)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		f := families[name]
+		if total := strings.HasSuffix(name, "_total"); total != (f.GetType() == dto.MetricType_COUNTER) {
+			t.Errorf("%s is a %v", name, f.GetType())
+		}
+		if f.GetHelp() == "" || !strings.HasPrefix(name, "runner_") {
+			t.Errorf("%s: %q", name, f.GetHelp())
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+type overviewView struct {
+	page
+	Problems    []problemView
+	Empty       bool // no task was ever enqueued, or all are forgotten
+	Alive       int  // workers that are not lost
+	Busy, Slots int
+	Waiting     int
+	Oldest      time.Time // when the pending task that waits longest was due
+	Failed      int       // in the last 24 hours
+	Done        int
+	Chart       *chart // nil: nothing has ended
+	Queues      []queueView
+	Workers     []workerView
+}
+
+// problemView is a problem with the one thing to do about it.
+type problemView struct {
+	Message, Try string
+	Link, Label  string // where to look
+	Action       string // what the form does: resume
+	Queue        string
+}
+
+type queueView struct {
+	runner.Queue
+	Pending, Blocked, Retrying, Running, Scheduled, Failed int
+	Paused                                                 bool
+	Why                                                    string
+	Hour                                                   template.HTML
+}
+
+type workerView struct {
+	runner.WorkerInfo
+	State, Queues string
+	Slots         string // ■■□□ 2/4
+	Tasks         []jobs.Task
+	More          int
+}
+
+// tasksShown is how many of its running tasks a worker's line names.
+const tasksShown = 3
+
+func (h *handler) overview(ctx context.Context, req *http.Request) (string, view, error) {
+	v := &overviewView{page: h.newPage(req, "", "")}
+	queues, err := h.r.Queues(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	pauses, err := h.r.Pauses(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	workers, err := h.r.Workers(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	schedules, err := h.r.Schedules(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	hour, err := h.r.History(ctx, v.Now.Add(-time.Hour))
+	if err != nil {
+		return "", nil, err
+	}
+	for _, q := range queues {
+		view := v.queue(q)
+		view.Hour = lastHour(hour, q.Queue, v.Now)
+		v.Queues = append(v.Queues, view)
+		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
+		v.Failed += q.Ended[jobs.Failed]
+		v.Done += q.Ended[jobs.Completed]
+		if !q.Oldest.IsZero() && (v.Oldest.IsZero() || q.Oldest.Before(v.Oldest)) {
+			v.Oldest = q.Oldest
+		}
+	}
+	if v.Workers, err = h.workers(ctx, workers, v.Now); err != nil {
+		return "", nil, err
+	}
+	alive := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool { return runner.WorkerState(w, v.Now) == runner.WorkerLost })
+	v.Alive = len(alive)
+	v.Busy, v.Slots = runner.BusySlots(alive)
+	for _, p := range runner.Problems(queues, pauses, workers, schedules, v.Now) {
+		v.Problems = append(v.Problems, v.problem(p))
+	}
+	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
+		return "", nil, err
+	}
+	if len(queues) == 0 && len(schedules) == 0 {
+		ids, err := h.r.IDs(ctx, jobs.Filter{}, runner.Page{Limit: 1})
+		if err != nil {
+			return "", nil, err
+		}
+		v.Empty = len(ids) == 0
+	}
+	v.Title = v.standing()
+	return "overview", v, nil
+}
+
+// trends are what charts show, as they were read last. Many pages ask for the same.
+type trends struct {
+	mu    sync.Mutex
+	steps map[string][]runner.Stretch
+	at    map[string]time.Time
+}
+
+// chart draws what ended in a span of time. Nothing has: nil.
+func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error) {
+	which := chartRanges[0]
+	for _, r := range chartRanges {
+		if r.Name == name {
+			which = r
+		}
+	}
+	t := &h.trends
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.steps == nil {
+		t.steps, t.at = map[string][]runner.Stretch{}, map[string]time.Time{}
+	}
+	if p.Now.Sub(t.at[which.Name]) > which.fresh {
+		steps, err := h.r.Trend(ctx, which.length, which.bars)
+		if err != nil {
+			return nil, err
+		}
+		t.steps[which.Name], t.at[which.Name] = steps, p.Now
+	}
+	c := newChart(p, which, t.steps[which.Name])
+	if len(c.Steps) == 0 && which.Name == chartRanges[0].Name && name == "" {
+		return nil, nil // no frame around nothing; a person who chose a span sees it
+	}
+	return c, nil
+}
+
+// standing is the state of everything in a few words: the title of the tab.
+func (v *overviewView) standing() string {
+	switch {
+	case v.Alive == 0 && v.Waiting > 0:
+		return "! no worker"
+	case v.Failed > 0:
+		return fmt.Sprintf("✗ %s failed", words.Count(int64(v.Failed)))
+	case v.Busy > 0:
+		return fmt.Sprintf("▶ %d running", v.Busy)
+	}
+	return "Overview"
+}
+
+func (v *overviewView) queue(q runner.Queue) queueView {
+	view := queueView{Queue: q, Pending: q.Counts[jobs.Pending], Blocked: q.Counts[jobs.Blocked], Retrying: q.Counts[jobs.Retrying],
+		Running: q.Counts[jobs.Running], Scheduled: q.Counts[jobs.Scheduled], Failed: q.Ended[jobs.Failed], Paused: !q.Pause.At.IsZero()}
+	if view.Paused {
+		view.Why = fmt.Sprintf("paused %s ago by %s", words.Age(v.Now.Sub(q.Pause.At)), q.Pause.By)
+		if q.Pause.Reason != "" {
+			view.Why += ": " + q.Pause.Reason
+		}
+		view.Why = words.Safe(view.Why)
+	}
+	return view
+}
+
+// search is the address of the tasks that a search finds.
+func (p page) search(terms ...jobs.Term) string {
+	return p.Base + "/tasks?q=" + escaped(jobs.JoinTerms(terms))
+}
+
+// escaped is a text in the query of an address.
+func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+
+// Find is search for templates: pairs of selector and value.
+func (p page) Find(pairs ...string) string {
+	var terms []jobs.Term
+	for pair := range slices.Chunk(pairs, 2) {
+		terms = append(terms, jobs.Term{Key: pair[0], Value: pair[1]})
+	}
+	return p.search(terms...)
+}
+
+// problem adds to a problem where to go with it.
+func (v *overviewView) problem(p runner.Problem) problemView {
+	view := problemView{Message: words.Safe(p.Message), Try: words.Safe(p.Try), Label: "Show"}
+	switch p.Code {
+	case "paused":
+		view.Action, view.Label, view.Queue = "resume", "Resume", p.About
+	case "failed":
+		view.Link = v.Find(jobs.KeyState, string(jobs.Failed), jobs.KeyQueue, p.About, jobs.KeySince, "1d")
+	case "no_job", "no_queue":
+		view.Link = v.Find(jobs.KeyState, string(jobs.Pending), jobs.KeyQueue, p.About)
+	case "lost_worker":
+		view.Link = v.Find(jobs.KeyState, string(jobs.Running), jobs.KeyWorker, p.About)
+	case "schedule_failed", "schedule_skips":
+		view.Link = v.Base + "/schedules#" + url.PathEscape(p.About)
+	}
+	return view
+}
+
+// workers adds to workers what they run now.
+func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now time.Time) ([]workerView, error) {
+	var ids []int64
+	for _, w := range list {
+		ids = append(ids, w.Running[:min(len(w.Running), tasksShown)]...)
+	}
+	tasks := map[int64]jobs.Task{}
+	if len(ids) > 0 {
+		found, err := h.r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range found {
+			tasks[t.ID] = t
+		}
+	}
+	views := make([]workerView, len(list))
+	for i, w := range list {
+		views[i] = workerView{WorkerInfo: w, State: runner.WorkerState(w, now), Queues: "all", Slots: slots(len(w.Running), w.Slots)}
+		views[i].Name = words.Safe(w.Name)
+		if w.Queues != nil {
+			var names []string
+			for _, q := range w.Queues {
+				if names = append(names, q.Queue); q.Max > 0 {
+					names[len(names)-1] += fmt.Sprintf("=%d", q.Max)
+				}
+			}
+			views[i].Queues = strings.Join(names, ", ")
+		}
+		for n, id := range w.Running {
+			if t, ok := tasks[id]; ok && n < tasksShown {
+				views[i].Tasks = append(views[i].Tasks, t)
+			}
+		}
+		views[i].More = len(w.Running) - len(views[i].Tasks)
+	}
+	return views, nil
+}
+
+// slots draws up to eight slots.
+func slots(busy, all int) string {
+	const most = 8
+	if all > most {
+		return ""
+	}
+	busy = min(busy, all)
+	return strings.Repeat("■", busy) + strings.Repeat("□", all-busy)
+}
+
+// shellLine is a command line of runner, quoted for a shell.
+func shellLine(args ...string) string {
+	return shellescape.QuoteCommand(append([]string{"runner"}, args...))
+}
+
+// ShortJob is the first word or two of what a task runs.
+func (p page) ShortJob(t jobs.Task) string {
+	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
+		return words.Safe(cmp.Or(t.Label, t.Job))
+	}
+	argv, err := jobs.Argv(t.Args)
+	if err != nil {
+		return t.Job
+	}
+	name := argv[0][strings.LastIndexByte(argv[0], '/')+1:]
+	return words.Safe(cmp.Or(name, argv[0]))
+}

@@ -1,0 +1,280 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// templates hold a definition for each page, "main" of which stands in the layout.
+var templates = template.Must(template.New("").Option("missingkey=error").ParseFS(templateFiles, "templates/*.html"))
+
+// page is what all pages have. Its methods are the words of the templates.
+type page struct {
+	Base     string // what links begin with
+	Title    string
+	Nav      string // which entry of the navigation this is; empty: none
+	URL      string // of the page itself, to come back to
+	Search   string
+	Now      time.Time
+	ReadOnly bool
+	HideArgs bool
+}
+
+func (h *handler) newPage(req *http.Request, title, nav string) page {
+	return page{Base: h.base, Title: title, Nav: nav, URL: h.base + req.URL.RequestURI(), Now: time.Now(), ReadOnly: h.o.ReadOnly, HideArgs: h.o.HideArgs}
+}
+
+// Asset is the address of a file of ours; it changes with the file, which may then be kept for ever.
+func (p page) Asset(name string) string { return p.Base + "/static/" + name + "?v=" + assetVersion() }
+
+func (p page) Version() string             { return runner.Version }
+func (p page) Took(d time.Duration) string { return words.Took(d) }
+func (p page) Size(n int64) string         { return words.Size(n) }
+func (p page) Count(n int) string          { return words.Count(int64(n)) }
+func (p page) Safe(text string) string     { return words.Safe(text) }
+
+// UpTo is a count that was stopped at counted: 10,000+.
+func (p page) UpTo(n int) string {
+	if n > countedMost {
+		return words.Count(countedMost) + "+"
+	}
+	return words.Count(int64(n))
+}
+
+// Ago is how long ago a moment was, with the moment itself when asked.
+func (p page) Ago(t time.Time) template.HTML { return p.moment(t, words.Age(p.Now.Sub(t))+" ago") }
+
+// Age is Ago without the word.
+func (p page) Age(t time.Time) template.HTML { return p.moment(t, words.Age(p.Now.Sub(t))) }
+
+// In is how soon a moment will be.
+func (p page) In(t time.Time) template.HTML {
+	if !t.After(p.Now) {
+		return p.moment(t, "now")
+	}
+	return p.moment(t, "in "+words.Age((t.Sub(p.Now)+time.Second-1).Truncate(time.Second)))
+}
+
+// Clock is a moment, of which the date is shown if it is not today.
+func (p page) Clock(t time.Time) template.HTML { return p.moment(t, words.Clock(t, p.Now)) }
+
+func (p page) moment(t time.Time, text string) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	local := t.Local().Format("2006-01-02 15:04:05 MST")
+	if utc := t.UTC().Format("2006-01-02 15:04:05 MST"); utc != local {
+		local += " · " + utc
+	}
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.UTC().Format(time.RFC3339), template.HTMLEscapeString(local), template.HTMLEscapeString(text)))
+}
+
+var symbols = map[jobs.State]string{jobs.Scheduled: "◷", jobs.Pending: "○", jobs.Blocked: "⊘", jobs.Running: "▶", jobs.Retrying: "↻",
+	jobs.Completed: "✓", jobs.Failed: "✗", jobs.Cancelled: "–"}
+
+// Symbol stands for a state, beside the word.
+func (p page) Symbol(s jobs.State) string { return cmp.Or(symbols[s], "?") }
+
+// State is a state as symbol, word and colour.
+func (p page) State(s jobs.State) template.HTML {
+	return template.HTML(`<span class="state ` + template.HTMLEscapeString(string(s)) + `"><span aria-hidden="true">` + p.Symbol(s) + `</span> ` + template.HTMLEscapeString(string(s)) + `</span>`)
+}
+
+// Job is what a task runs, in a line.
+func (p page) Job(t jobs.Task) string {
+	if p.HideArgs {
+		return words.Safe(cmp.Or(t.Label, t.Job))
+	}
+	return words.Safe(runner.JobText(t))
+}
+
+// rendered is the part of a page that is made from the database.
+type rendered struct {
+	title string
+	main  []byte
+	at    time.Time // when it was read
+}
+
+// pages remembers what pages showed last: many tabs that look at the same one cost as much as one of them, and while the database is busy
+// the last one is shown again.
+type pages struct {
+	mu   sync.Mutex
+	last map[string]*remembered
+}
+
+type remembered struct {
+	mu   sync.Mutex // held while the page is made
+	page rendered
+	used time.Time
+}
+
+const (
+	pagesMost   = 64
+	freshWithin = 900 * time.Millisecond // the pages of tabs that were told of a change at the same time
+)
+
+// of returns the memory of an address. The one that was not asked for longest makes room.
+func (p *pages) of(url string) *remembered {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[string]*remembered{}
+	}
+	m := p.last[url]
+	if m == nil {
+		m = &remembered{}
+		if len(p.last) >= pagesMost {
+			oldest := ""
+			for key, other := range p.last {
+				if oldest == "" || other.used.Before(p.last[oldest].used) {
+					oldest = key
+				}
+			}
+			delete(p.last, oldest)
+		}
+		p.last[url] = m
+	}
+	m.used = time.Now()
+	return m
+}
+
+// view is what a page's template is executed with: a struct that embeds page.
+type view interface{ common() *page }
+
+func (p *page) common() *page { return p }
+
+// look reads what a page shows. The error is a person's mistake (jobs.ErrInvalid, jobs.ErrNotFound), or the database's.
+type look func(ctx context.Context, req *http.Request) (name string, v view, err error)
+
+// fragment is the media type by which a page that is open asks for its new content.
+const fragment = "text/x-fragment"
+
+// page answers with what a look has found: the whole page, or for a page that is open its live regions only.
+func (h *handler) page(find look) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		partly := strings.Contains(req.Header.Get("Accept"), fragment)
+		m := h.pages.of(req.URL.RequestURI())
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		stale := ""
+		if !partly || time.Since(m.page.at) > freshWithin {
+			switch made, err := h.render(req, find); {
+			case err == nil:
+				m.page = made
+			case errors.Is(err, jobs.ErrNotFound):
+				h.fail(w, req, http.StatusNotFound, sentence(err))
+				return
+			case errors.Is(err, jobs.ErrInvalid):
+				h.fail(w, req, http.StatusBadRequest, sentence(err))
+				return
+			case req.Context().Err() != nil: // nobody waits for it any more
+				return
+			case m.page.main == nil:
+				h.logger.Warn("page", "path", req.URL.Path, "err", err)
+				h.fail(w, req, http.StatusServiceUnavailable, "The database does not answer in time. Try again in a moment.")
+				return
+			default:
+				h.logger.Warn("page", "path", req.URL.Path, "err", err)
+				stale = "stale since " + m.page.at.Local().Format(time.TimeOnly)
+			}
+		}
+		l := layout{page: h.newPage(req, m.page.title, ""), Main: template.HTML(m.page.main), Stale: stale}
+		l.Search = words.Safe(req.URL.Query().Get("q"))
+		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+		l.Listing = req.URL.Path == "/tasks"
+		if partly {
+			h.send(w, http.StatusOK, "fragment", l)
+			return
+		}
+		l.Flash = h.takeFlash(w, req)
+		h.send(w, http.StatusOK, "layout", l)
+	}
+}
+
+func (h *handler) render(req *http.Request, find look) (rendered, error) {
+	ctx, cancel := reading(req)
+	defer cancel()
+	at := time.Now()
+	name, v, err := find(ctx, req)
+	if err != nil {
+		return rendered{}, err
+	}
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, name, v); err != nil {
+		return rendered{}, err
+	}
+	return rendered{title: v.common().Title, main: b.Bytes(), at: at}, nil
+}
+
+// layout is the frame around a page.
+type layout struct {
+	page
+	Main         template.HTML
+	Flash, Stale string
+	Listing      bool // the page has a search of its own
+}
+
+// write answers with a page that is not made from the database.
+func (h *handler) write(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, name, v); err != nil {
+		h.logger.Error("page", "name", name, "err", err)
+		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
+		return
+	}
+	h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(b.Bytes())})
+}
+
+func (h *handler) send(w http.ResponseWriter, status int, name string, l layout) {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, name, l); err != nil {
+		h.logger.Error("page", "name", name, "err", err)
+		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // a browser that has gone is nobody to tell
+}
+
+// failView is a page that says why there is no other.
+type failView struct {
+	page
+	Text string
+}
+
+func (h *handler) fail(w http.ResponseWriter, req *http.Request, status int, text string) {
+	h.write(w, req, status, "failure", &failView{page: h.newPage(req, http.StatusText(status), ""), Text: words.Safe(text)})
+}
+
+// sentence is an error for a page.
+func sentence(err error) string {
+	text := err.Error()
+	if p, ok := errors.AsType[*jobs.Problem](err); ok {
+		text = p.Error()
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+func quoted(text string) string { return fmt.Sprintf("%q", text) }
+
+// Of is how many tasks ended in a state.
+func (p page) Of(ended map[jobs.State]int, state string) string {
+	return words.Count(int64(ended[jobs.State(state)]))
+}

@@ -1,0 +1,226 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/web"
+)
+
+func TestOverview(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{})
+	has(t, s.page("/"), "There is no task yet", "runner enqueue -- backup.sh", "No worker runs", "<title>Overview – runner</title>")
+	shell(t, r, "exit 1")
+	shell(t, r, "true", jobs.Queue("media"))
+	has(t, s.page("/"), "no worker runs, and 2 tasks wait", "<code>runner work</code>", "<title>! no worker – runner</title>")
+	work(t, r)
+	page := s.page("/")
+	has(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h", `href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
+	hasNot(t, page, "There is no task yet")
+}
+
+func TestEveryFailedRowSaysWhy(t *testing.T) {
+	r := open(t)
+	shell(t, r, "echo first; echo 'curl: (22) The requested URL returned error: 503' >&2; exit 22")
+	shell(t, r, `printf 'working\r50 %%\r\033[31mno space left\033[0m\n\n'; exit 1`)
+	shell(t, r, "nosuchcommand-at-all")
+	shell(t, r, "true")
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	page := s.page("/tasks?q=state:failed")
+	has(t, page, "exit 22 · curl: (22) The requested URL returned error: 503", "exit 1 · no space left", "exit 127 · ", "3 tasks", `aria-current="true">failed <b>3</b>`)
+	hasNot(t, page, `id="t4"`)
+	has(t, s.page("/tasks?q=zzz"), "No task matches")
+	has(t, s.page("/tasks?q=nosuch"), `id="t3"`)
+}
+
+func TestAMistakeInASearchIsNamed(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true")
+	s := serve(t, r, web.ServerOptions{})
+	for query, want := range map[string]string{"quue:x": "no selector", "state:done": "unknown state", "since:5": "needs a unit", "%22x": "a quote has no end"} {
+		page := s.page("/tasks?q=" + query)
+		has(t, page, want, `role="alert"`, `aria-invalid="true"`)
+		hasNot(t, page, `id="t1"`, "matching…")
+	}
+	if status, _ := s.get("/tasks?before=x"); status != http.StatusBadRequest {
+		t.Error(status)
+	}
+}
+
+func TestTheListHasPages(t *testing.T) {
+	r := open(t)
+	for range 120 {
+		shell(t, r, "true")
+	}
+	s := serve(t, r, web.ServerOptions{})
+	older := regexp.MustCompile(`rel="next" href="([^"]+)"`)
+	seen, path := 0, "/tasks?q=state:pending"
+	for range 3 {
+		page := s.page(path)
+		seen += strings.Count(page, `<tr id="t`)
+		has(t, page, "120 tasks")
+		if match := older.FindStringSubmatch(page); match != nil {
+			path = strings.ReplaceAll(match[1], "&amp;", "&")
+		}
+	}
+	if seen != 120 {
+		t.Error(seen)
+	}
+	hasNot(t, s.page(path), `rel="next"`)
+}
+
+func TestTask(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "echo one; echo two >&2; exit 22", jobs.MaxAttempts(2), jobs.Queue("media"), jobs.Label("night"))
+	s := serve(t, r, web.ServerOptions{})
+	has(t, s.page("/tasks/1"), "no worker runs", "○</span> pending")
+	work(t, r) // one attempt; the next is due in 10 s
+	page := s.page(fmt.Sprintf("/tasks/%d", id))
+	has(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c", ">Retry now<", "exit 22 after", "one\n", `class="l e"`, "run 1 ✗ exit 22",
+		"runner enqueue -q media --label night --max-attempts 2")
+	for path, want := range map[string]int{"/tasks/99": 404, "/tasks/0": 404, "/tasks/x": 404, "/tasks/9223372036854775808": 404, "/tasks/1?attempt=9": 200} {
+		if status, _ := s.get(path); status != want {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+const hostile = "<script>alert(1)</script>\x1b]0;x\a\u202eRTL"
+
+func TestHostileTextIsShownAndNotObeyed(t *testing.T) {
+	r := open(t)
+	shell(t, r, "printf '<script>alert(2)</script>\\033]0;x\\007\\033[2J\u202eRTL\\n'; exit 1", jobs.Label("<img src=x onerror=alert(3)>\u202e"))
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Command{Argv: []string{hostile}}.With(jobs.Label("<b>"))}); err != nil {
+		t.Fatal(err)
+	}
+	boom := jobs.Define[string]("boom", jobs.MaxAttempts(1))
+	r.Register(boom.Handler(func(_ context.Context, in string) error { return fmt.Errorf("%s", in) }))
+	if _, err := r.Enqueue(t.Context(), boom.With(hostile)); err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks?q=%3Cscript%3E%1b%e2%80%ae", "/tasks?q=%3Cscript%3Ealert(1)"} {
+		page := s.page(path)
+		hasNot(t, page, "<script>alert", "<img src=x", "\x1b", "\u202e", "\a", "<b>:")
+	}
+	has(t, s.page("/tasks/2"), "&lt;script&gt;alert(1)")
+	has(t, s.page("/tasks/1"), "&lt;script&gt;alert(2)&lt;/script&gt;", `\u202eRTL`)
+	has(t, s.page("/schedules"), `&lt;b&gt;: `)
+}
+
+func TestSecretsStayHere(t *testing.T) {
+	r := open(t)
+	c := jobs.Shell("cat >/dev/null; exit 1")
+	c.Env, c.Input = map[string]string{"TOKEN": "marker-env"}, []byte("marker-input")
+	if _, err := r.Enqueue(t.Context(), c.With()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: c.With()}); err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log"} {
+		hasNot(t, s.page(path), "marker-env", "marker-input")
+	}
+	has(t, s.page("/tasks/1"), "env TOKEN=•••", "input 12 B")
+}
+
+func TestHiddenArgumentsAreInNoPage(t *testing.T) {
+	r := open(t)
+	shell(t, r, `echo marker-out; echo '{"x":"marker-result"}' >"$RUNNER_RESULT"; : marker-args; exit 1`, jobs.Label("night"))
+	boom := jobs.Define[string]("boom", jobs.MaxAttempts(1))
+	r.Register(boom.Handler(func(_ context.Context, in string) error { return fmt.Errorf("marker-error %s", in) }))
+	if _, err := r.Enqueue(t.Context(), boom.With("marker-args")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("marker-args").With()}); err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks/1/log", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
+		_, page := s.get(path)
+		hasNot(t, page, "marker-")
+	}
+	has(t, s.page("/tasks"), "night", "exit 1")
+	has(t, s.page("/tasks?q=marker-args"), "not looked for here")
+	shown := serve(t, r, web.ServerOptions{})
+	has(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // or the test would prove nothing
+}
+
+// links are addresses in a page that a browser follows.
+var links = regexp.MustCompile(`(?:href|src|action|formaction)="([^"]*)"`)
+
+func TestEveryLinkWorksUnderABasePath(t *testing.T) {
+	r := open(t)
+	shell(t, r, "echo hello; exit 1")
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	for name, s := range map[string]*site{"library": embed(t, r, web.Options{BasePath: "/admin/tasks"}), "serve": serve(t, r, web.ServerOptions{Options: web.Options{BasePath: "/x/"}})} {
+		base := s.url[strings.Index(s.url[8:], "/")+8:]
+		todo, seen := []string{base + "/"}, map[string]bool{}
+		for len(todo) > 0 {
+			path := todo[0]
+			if todo = todo[1:]; seen[path] {
+				continue
+			}
+			seen[path] = true
+			local, ok := strings.CutPrefix(path, base)
+			if !ok {
+				t.Errorf("%s: a link to %s", name, path)
+				continue
+			}
+			if strings.HasPrefix(local, "/actions/") {
+				continue
+			}
+			status, body := s.get(local)
+			if status != http.StatusOK {
+				t.Errorf("%s: %s: %d", name, path, status)
+			}
+			if strings.Contains(local, "/static/") {
+				continue
+			}
+			for _, match := range links.FindAllStringSubmatch(body, -1) {
+				link, _, _ := strings.Cut(strings.ReplaceAll(match[1], "&amp;", "&"), "#")
+				if link != "" {
+					todo = append(todo, link)
+				}
+			}
+		}
+		if len(seen) < 12 {
+			t.Errorf("%s: %v", name, seen)
+		}
+		if status, body := s.post("/actions/retry", map[string][]string{"id": {"1"}, "back": {base + "/tasks"}}); status != http.StatusOK {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+		work(t, r)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{})
+	if status, body := s.get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "no worker was seen") {
+		t.Error(status, body)
+	}
+	stop := working(t, r)
+	within(t, "ready", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
+	stop()
+	if status, _ := s.get("/readyz"); status != http.StatusServiceUnavailable {
+		t.Error("it has said goodbye:", status)
+	}
+	if status, body := s.get("/healthz"); status != http.StatusOK || body != "ok\n" {
+		t.Error(status, body)
+	}
+}

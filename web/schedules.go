@@ -1,0 +1,84 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+)
+
+const (
+	runsShown     = 20
+	schedulesMost = 200 // whose runs are shown
+)
+
+type schedulesView struct {
+	page
+	Schedules []scheduleView
+}
+
+type scheduleView struct {
+	jobs.Schedule
+	What   string
+	Paused bool
+	Runs   []runView // oldest first
+	Took   time.Duration
+	Ran    bool
+}
+
+// runView is one of a schedule's tasks.
+type runView struct {
+	jobs.Task
+	Due time.Time
+}
+
+func (h *handler) schedules(ctx context.Context, req *http.Request) (string, view, error) {
+	v := &schedulesView{page: h.newPage(req, "Schedules", "schedules")}
+	list, err := h.r.Schedules(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	failed := 0
+	for i, s := range list {
+		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), What: v.Job(s.Spec.Task(time.Time{}))}
+		if s.LastState == jobs.Failed {
+			failed++
+		}
+		if s.LastState.Finished() {
+			view.Took, view.Ran = s.LastDuration, true
+		}
+		if i < schedulesMost {
+			runs, err := h.r.ScheduleRuns(ctx, s.Name, runsShown)
+			if err != nil {
+				return "", nil, err
+			}
+			for n := len(runs) - 1; n >= 0; n-- {
+				view.Runs = append(view.Runs, runView{runs[n], tickOf(runs[n])})
+			}
+		}
+		view.PausedBy = words.Safe(s.PausedBy)
+		v.Schedules = append(v.Schedules, view)
+	}
+	if failed > 0 {
+		v.Title = "✗ " + words.Plural(failed, "schedule") + " failed"
+	}
+	return "schedules", v, nil
+}
+
+// tickOf is when a task of a schedule was due.
+func tickOf(t jobs.Task) time.Time {
+	if t.Tick.IsZero() {
+		return t.RunAt
+	}
+	return t.Tick
+}
+
+// Every is a cron expression in the words of a person, where that is easy.
+func (s scheduleView) Every() string {
+	return cmp.Or(map[string]string{"* * * * *": "every minute", "*/5 * * * *": "every 5 minutes", "*/10 * * * *": "every 10 minutes",
+		"*/15 * * * *": "every 15 minutes", "*/30 * * * *": "every 30 minutes", "0 * * * *": "every hour", "@hourly": "every hour",
+		"@daily": "every day at 00:00"}[s.Cron], s.Cron)
+}

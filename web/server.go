@@ -1,0 +1,252 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// ServerOptions of Listen. The zero ServerOptions listens on 127.0.0.1:8484 and asks for a token.
+type ServerOptions struct {
+	Options // Authorize is not asked: the token is
+	// Listen is HOST:PORT or unix:PATH. Defaults to 127.0.0.1:8484.
+	Listen string
+	// PublicURL is how browsers reach the server through a proxy; its host is then a name of this server. Defaults to none.
+	PublicURL string
+	// TokenFile holds the token, and is made with one if there is none. Defaults to "token" in the directory beside the database.
+	TokenFile string
+	// NoToken lets everybody in who can reach the server. With a unix socket only. Defaults to false.
+	NoToken bool
+	// Insecure allows an address that other machines reach, to which the token travels in the clear. Defaults to false.
+	Insecure bool
+}
+
+// Server serves the pages to browsers.
+type Server struct {
+	handler http.Handler
+	listen  net.Listener
+	socket  string // path of the unix socket; empty: there is none
+	home    string
+	log     *slog.Logger
+}
+
+// Limits against those who send slowly, or much.
+const (
+	headerMost   = 16 << 10
+	headerWithin = 5 * time.Second
+	bodyWithin   = 30 * time.Second
+	idleWithin   = time.Minute
+	stopWithin   = 3 * time.Second
+)
+
+// Listen opens the address and makes the token, if there is none. Errors are of kind jobs.ErrInvalid or ErrPermission.
+func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:8484"
+	}
+	g := &gate{}
+	if o.PublicURL != "" {
+		u, err := url.Parse(o.PublicURL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "the public URL " + o.PublicURL + " is no address", Try: "--public-url https://runner.example.com"}
+		}
+		g.public = u
+	}
+	socket, unix := strings.CutPrefix(o.Listen, "unix:")
+	if o.NoToken && !unix {
+		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "without a token everybody on " + o.Listen + " could see and do everything",
+			Try: "--listen unix:/run/runner/ui.sock, whose mode says who may"}
+	}
+	if err := reachable(o.Listen, unix, o.Insecure); err != nil {
+		return nil, err
+	}
+	if !o.NoToken {
+		var err error
+		if g.token, err = r.Token(o.TokenFile); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{socket: socket, log: o.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if unix {
+		s.listen, err = listenUnix(socket)
+	} else {
+		s.socket = ""
+		s.listen, err = net.Listen("tcp", o.Listen)
+	}
+	if err != nil {
+		if p, ok := errors.AsType[*jobs.Problem](err); ok {
+			return nil, p
+		}
+		return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot listen on " + o.Listen, Why: []string{reason(err)}, Try: "--listen 127.0.0.1:0, for any free port", Err: err}
+	}
+	if address, ok := s.listen.Addr().(*net.TCPAddr); ok {
+		_, g.port, _ = net.SplitHostPort(address.String())
+		g.local = address.IP.IsLoopback()
+	}
+	o.Authorize = nil
+	o.gate = g
+	s.handler = Handler(r, o.Options)
+	s.home = home(g, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
+	return s, nil
+}
+
+// reachable refuses an address that others than this machine's users reach.
+func reachable(address string, unix, insist bool) error {
+	if unix || insist {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return &jobs.Problem{Kind: jobs.ErrInvalid, What: "the address " + address + " is none", Why: []string{reason(err)}, Try: "--listen 127.0.0.1:8484, or --listen unix:PATH"}
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return &jobs.Problem{Kind: jobs.ErrInvalid, What: "other machines can reach " + address + ", and the token would travel there in the clear",
+		Why: []string{"from elsewhere: ssh -L 8484:127.0.0.1:8484 " + hostname(), "for many: --listen unix:/run/runner/ui.sock behind a proxy with TLS"}, Try: "--insecure, to insist"}
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "HOST"
+	}
+	return name
+}
+
+// listenUnix makes a socket for its owner alone. A socket that nobody answers on is in the way, and removed.
+func listenUnix(path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&fs.ModeSocket == 0 {
+			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: path + " is there and no socket"}
+		}
+		if conn, err := net.Dial("unix", path); err == nil {
+			_ = conn.Close()
+			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "another process serves " + path}
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	// In a directory of its own the socket has its mode before anybody can reach it.
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".runner-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	made := dir + "/s"
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	err = os.Chmod(made, 0o600)
+	if err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// reason is the innermost text of a network error.
+func reason(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
+		err = op.Err
+	}
+	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
+		return sys.Err.Error()
+	}
+	return err.Error()
+}
+
+// home is the address to open in a browser, with the token behind #, where it reaches no server's log.
+func home(g *gate, address, base string) string {
+	base = strings.TrimRight(path.Clean("/"+base), "/") + "/"
+	u := "unix:" + address
+	switch {
+	case g.public != nil:
+		u = strings.TrimRight(g.public.String(), "/")
+		if base != "/" {
+			u = g.public.Scheme + "://" + g.public.Host
+		}
+		u += base
+	case g.port != "":
+		u = "http://" + address + base
+	}
+	if g.token != "" {
+		u += "#t=" + g.token
+	}
+	return u
+}
+
+// URL is the address to open in a browser. It holds the token.
+func (s *Server) URL() string { return s.home }
+
+// Serve answers requests until ctx ends, and then for a moment those that are under way.
+func (s *Server) Serve(ctx context.Context) error {
+	stopped, stop := context.WithCancel(context.Background()) // ends the streams
+	defer stop()
+	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerWithin, ReadTimeout: bodyWithin, IdleTimeout: idleWithin, MaxHeaderBytes: headerMost,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return stopped }}
+	var closing sync.WaitGroup
+	defer closing.Wait()
+	served := make(chan struct{})
+	defer close(served)
+	closing.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-served:
+			return
+		}
+		stop()
+		patience, cancel := context.WithTimeout(context.Background(), stopWithin)
+		defer cancel()
+		if server.Shutdown(patience) != nil {
+			_ = server.Close() // they had their time
+		}
+	})
+	err := server.Serve(s.listen)
+	if s.socket != "" {
+		os.Remove(s.socket)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// assetVersion changes with the files that are embedded.
+var assetVersion = sync.OnceValue(func() string {
+	sum := sha256.New()
+	_ = fs.WalkDir(static, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			text, _ := fs.ReadFile(static, name) // embedded: it can be read
+			sum.Write(text)
+		}
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)[:5])
+})

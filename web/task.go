@@ -1,0 +1,233 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+type taskView struct {
+	page
+	Task     jobs.Task
+	Headline string
+	What     string // the command line or the job, in one line
+	Again    string // the command line that would enqueue it
+	Facts    []string
+	Why      string
+	Args     *document // of a function
+	Result   *document
+	Error    string
+	Timeline []span
+	Attempts []attemptView
+	Log      *logView
+	Link     string // of this page without an attempt
+	CanRetry bool
+	Now      bool // retry makes it due now
+	CanStop  bool
+	Asked    bool // to stop
+	CLI      string
+}
+
+// document is JSON, indented; of a large one the first part.
+type document struct {
+	Text string
+	More string // how large it is; empty: this is all
+}
+
+// span is a stretch of a task's life: waiting, or an attempt.
+type span struct {
+	Label, Lasted, Class string
+}
+
+type attemptView struct {
+	jobs.Attempt
+	N      int // its place, from 1
+	Result string
+	On     bool
+}
+
+const documentMost = 64 << 10
+
+func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
+	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
+	if err != nil || id < 1 {
+		return "", nil, &jobs.Problem{Kind: jobs.ErrNotFound, What: "there is no task " + req.PathValue("id")}
+	}
+	t, err := h.r.Get(ctx, id)
+	if err != nil {
+		return "", nil, err
+	}
+	v := &taskView{page: h.newPage(req, "", "tasks"), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
+	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
+	v.Headline = words.Safe(runner.Headline(t, v.page.Now))
+	v.What = v.Job(t)
+	if v.Why, err = h.r.Why(ctx, t); err != nil {
+		return "", nil, err
+	}
+	v.Why = words.Safe(v.Why)
+	attempts, err := h.r.Attempts(ctx, t)
+	if err != nil {
+		return "", nil, err
+	}
+	v.facts(t)
+	if !h.o.HideArgs {
+		v.Again = words.Safe(commandLine(t))
+		v.Result = shown(t.Result)
+		if t.Job != jobs.CommandJob {
+			v.Args = shown(t.Args)
+		}
+		if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
+			v.Error = words.SafeLines(t.Error)
+		}
+	}
+	v.Timeline = timeline(t, attempts, v.page.Now)
+	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled
+	v.Now = !t.State.Finished()
+	v.CanStop = !t.State.Finished()
+	v.Asked = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
+	v.CLI = fmt.Sprintf("runner show %d", id)
+	return "task", v, h.attempts(ctx, v, attempts, req.FormValue("attempt"))
+}
+
+// attempts lists the attempts and shows the output of one: the one that was asked for by its place, else the last.
+func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Attempt, asked string) error {
+	shown := len(attempts)
+	if n, err := strconv.Atoi(asked); err == nil && 1 <= n && n <= len(attempts) {
+		shown = n
+	}
+	for i, a := range attempts {
+		view := attemptView{Attempt: a, N: i + 1, Result: string(a.State), On: i+1 == shown}
+		if a.State == jobs.Failed {
+			view.Result = runner.Ending(a.Reason, a.ExitCode, a.Signal)
+		}
+		view.Worker = words.Safe(a.Worker)
+		v.Attempts = append(v.Attempts, view)
+	}
+	if shown == 0 || h.o.HideArgs {
+		return nil
+	}
+	var err error
+	v.Log, err = h.lastLines(ctx, v, attempts[shown-1], shown)
+	return err
+}
+
+// facts are the settings of a task, the usual ones left out.
+func (v *taskView) facts(t jobs.Task) {
+	add := func(on bool, format string, args ...any) {
+		if on {
+			v.Facts = append(v.Facts, words.Safe(fmt.Sprintf(format, args...)))
+		}
+	}
+	add(true, "priority %d", t.Priority)
+	add(t.Cwd != "" && !v.HideArgs, "in %s", t.Cwd)
+	add(t.UniqueKey != "", "unique %s", t.UniqueKey)
+	add(t.Timeout > 0, "timeout %s", jobs.WriteDuration(t.Timeout))
+	add(t.MaxAttempts > 1, "at most %d attempts", t.MaxAttempts)
+	add(t.Losses > 0, "lost %d of %d", t.Losses, t.MaxLosses)
+	add(t.RetryOn != "", "retry on %s", t.RetryOn)
+	if t.MaxAttempts > 1 && t.Backoff != jobs.DefaultBackoff {
+		add(true, "backoff %s %s", t.Backoff.Strategy, jobs.WriteDuration(t.Backoff.Delay))
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		add(true, "env %s=•••", name)
+	}
+	add(t.EnvFile != "" && !v.HideArgs, "env file %s", t.EnvFile)
+	add(t.InputBytes > 0, "input %s", words.Size(t.InputBytes))
+}
+
+// commandLine is what would enqueue a task like this one. What the pages do not show is not in it: env and input.
+func commandLine(t jobs.Task) string {
+	args := []string{"enqueue"}
+	add := func(on bool, words ...string) {
+		if on {
+			args = append(args, words...)
+		}
+	}
+	add(t.Queue != jobs.DefaultQueue, "-q", t.Queue)
+	add(t.Priority != jobs.DefaultPriority, "-p", strconv.Itoa(t.Priority))
+	add(t.Label != "", "--label", t.Label)
+	add(t.Timeout > 0, "--timeout", jobs.WriteDuration(t.Timeout))
+	add(t.MaxAttempts > 1, "--max-attempts", strconv.Itoa(t.MaxAttempts))
+	add(t.RetryOn != "", "--retry-on", string(t.RetryOn))
+	add(t.Cwd != "", "-C", t.Cwd)
+	if t.Job != jobs.CommandJob {
+		args = append(args, "--job", t.Job)
+		add(len(t.Args) > 0, "--args", string(t.Args))
+		return shellLine(args...)
+	}
+	argv, err := jobs.Argv(t.Args)
+	if err != nil {
+		return ""
+	}
+	return shellLine(append(append(args, "--"), argv...)...)
+}
+
+// shown is JSON for people. Numbers stay as they were written.
+func shown(text json.RawMessage) *document {
+	if len(text) == 0 {
+		return nil
+	}
+	d := &document{}
+	if len(text) > documentMost {
+		d.More = words.Size(int64(len(text)))
+		d.Text = words.SafeLines(strings.ToValidUTF8(string(text[:documentMost]), "")) + "…"
+		return d
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		b.Reset()
+		b.Write(text)
+	}
+	d.Text = words.SafeLines(b.String())
+	return d
+}
+
+// timeline is a task's life, from its creation to now.
+func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []span) {
+	const most = 8
+	list = append(list, span{Label: "created"})
+	last := t.CreatedAt
+	from := max(len(attempts)-most, 0)
+	if from > 0 {
+		list = append(list, span{Label: fmt.Sprintf("%d earlier runs", from)})
+		last = attempts[from-1].StartedAt.Add(attempts[from-1].Duration)
+	}
+	wait := func(until time.Time) {
+		if d := until.Sub(last); d >= time.Millisecond {
+			list = append(list, span{Lasted: words.Took(words.Rounded(d)), Class: "wait"})
+		}
+	}
+	for i, a := range attempts[from:] {
+		wait(a.StartedAt)
+		s := span{Label: fmt.Sprintf("run %d", from+i+1), Lasted: words.Took(a.Duration), Class: string(a.State)}
+		if a.State != jobs.Running {
+			s.Label += " " + cmp.Or(symbols[a.State], "◷")
+		}
+		if a.State == jobs.Failed {
+			s.Label += " " + runner.Ending(a.Reason, a.ExitCode, a.Signal)
+		}
+		list = append(list, s)
+		last = a.StartedAt.Add(a.Duration)
+	}
+	switch {
+	case t.State == jobs.Retrying || t.State == jobs.Scheduled:
+		wait(t.RunAt)
+		list = append(list, span{Label: fmt.Sprintf("run %d", len(attempts)+1), Class: "next"})
+	case t.State == jobs.Pending || t.State == jobs.Blocked:
+		wait(now)
+		list = append(list, span{Label: "now", Class: "next"})
+	}
+	return list
+}

@@ -1,0 +1,269 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/words"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+const (
+	perPage     = 50
+	countedMost = 10_000                 // beyond it counts are not exact
+	countWithin = 250 * time.Millisecond // or nobody knows how many there are
+)
+
+type tasksView struct {
+	page
+	Query   string
+	Wrong   string // what is wrong with the query; then nothing is listed
+	Tabs    []tab
+	Rows    []taskRow
+	Total   int  // of the query; -1: not known in time
+	Many    bool // more than one page, or not known
+	Older   string
+	Newest  string // link to the first page; empty: this is it
+	Actions []queryAction
+}
+
+// tab leads to the tasks of one state, the rest of the query as it is.
+type tab struct {
+	Name, Link string
+	N          string // how many; empty: not counted
+	On         bool
+}
+
+// taskRow is a task in the list.
+type taskRow struct {
+	jobs.Task
+	Try, Note, Error string
+	Lasted           time.Duration
+	Ran              bool
+	When             time.Time // finished, or created
+}
+
+// queryAction does something with all tasks of the query.
+type queryAction struct{ Verb, Label string }
+
+func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, error) {
+	query := strings.TrimSpace(req.FormValue("q"))
+	v := &tasksView{page: h.newPage(req, "Tasks", "tasks"), Query: words.Safe(query)}
+	if v.Query != query {
+		v.Wrong = "the search holds characters that cannot be seen"
+		return "tasks", v, nil
+	}
+	if query != "" {
+		v.Title = query + " – tasks"
+	}
+	terms, filter, err := h.filter(query, v.Now)
+	if err != nil {
+		v.Wrong = words.Safe(err.Error())
+		return "tasks", v, nil
+	}
+	if filter.Before, err = number(req.FormValue("before")); err != nil {
+		return "", nil, err
+	}
+	if err := h.tabs(ctx, v, terms, filter); err != nil {
+		return "", nil, err
+	}
+	tasks, err := h.r.List(ctx, filter, runner.Page{Limit: perPage + 1})
+	if errors.Is(context.Cause(ctx), errSlow) {
+		v.Wrong = "there are too many tasks to look through in two seconds; add state: or since: with a text"
+		return "tasks", v, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	first := v.Base + "/tasks?q=" + escaped(query)
+	if len(tasks) > perPage {
+		tasks = tasks[:perPage]
+		v.Older = first + "&before=" + strconv.FormatInt(tasks[perPage-1].ID, 10)
+	}
+	if filter.Before > 0 {
+		v.Newest = first
+	}
+	gates, err := h.r.Gates(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, t := range tasks {
+		row, err := h.taskRow(ctx, v.page, t, gates)
+		if err != nil {
+			return "", nil, err
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	v.Total = len(tasks)
+	if v.Older != "" || v.Newest != "" {
+		v.Total = h.count(ctx, filter)
+	}
+	v.Many = v.Total < 0 || v.Total > len(v.Rows)
+	v.Actions = queryActions(filter, terms)
+	return "tasks", v, nil
+}
+
+// filter reads a search. With --hide-args nobody may look for texts: what is found tells of arguments.
+func (h *handler) filter(query string, at time.Time) ([]jobs.Term, jobs.Filter, error) {
+	terms, err := jobs.ParseTerms(query)
+	if err != nil {
+		return nil, jobs.Filter{}, err
+	}
+	filter, err := jobs.ParseFilter(terms, at, time.Local)
+	if err == nil && filter.Match != "" && h.o.HideArgs {
+		err = &jobs.FieldError{Field: "search", Msg: "texts are not looked for here, since arguments are hidden"}
+	}
+	return terms, filter, err
+}
+
+func number(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, &jobs.FieldError{Field: "before", Msg: "is no task id"}
+	}
+	return n, nil
+}
+
+// count counts the tasks of a filter on all its pages, as far as that does not take long; -1: it does.
+func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
+	ctx, cancel := context.WithTimeout(ctx, countWithin)
+	defer cancel()
+	filter.Before = 0
+	n, err := h.r.CountUpTo(ctx, filter, countedMost+1)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// tabs leads to each state. How many tasks are in it is counted where an index does that, and the query names nothing else.
+func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, filter jobs.Filter) error {
+	var others []jobs.Term
+	for _, t := range terms {
+		if t.Key != jobs.KeyState {
+			others = append(others, t)
+		}
+	}
+	add := func(name string, states ...jobs.State) error {
+		t := tab{Name: name, Link: v.Base + "/tasks", On: len(states) == len(filter.States) && (len(states) == 0 || states[0] == filter.States[0])}
+		link := others
+		if len(states) > 0 {
+			link = append([]jobs.Term{{Key: jobs.KeyState, Value: name}}, others...)
+		}
+		if len(link) > 0 {
+			t.Link = v.search(link...)
+		}
+		switch name {
+		case string(jobs.Completed), string(jobs.Cancelled), string(jobs.Blocked): // no index
+		default:
+			if len(others) == 0 {
+				n, err := h.r.CountUpTo(ctx, jobs.Filter{States: states}, countedMost+1)
+				if err != nil {
+					return err
+				}
+				t.N = v.UpTo(n)
+			}
+		}
+		v.Tabs = append(v.Tabs, t)
+		return nil
+	}
+	if err := add("all"); err != nil {
+		return err
+	}
+	for _, s := range []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying, jobs.Scheduled, jobs.Blocked, jobs.Failed, jobs.Completed, jobs.Cancelled} {
+		if err := add(string(s), s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queryActions are the verbs that have something to do with the states that a query names. Without any query there are none: no verb acts
+// on everything by a click.
+func queryActions(filter jobs.Filter, terms []jobs.Term) (list []queryAction) {
+	if len(terms) == 0 {
+		return nil
+	}
+	for _, a := range []struct {
+		verb  jobs.Verb
+		label string
+	}{{jobs.VerbRetry, "Retry"}, {jobs.VerbCancel, "Cancel"}, {jobs.VerbDelete, "Delete"}} {
+		_, ok := filter.For(a.verb)
+		if ok && (len(filter.States) > 0 || a.verb != jobs.VerbDelete) {
+			list = append(list, queryAction{string(a.verb), a.label})
+		}
+	}
+	return list
+}
+
+func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner.Gates) (taskRow, error) {
+	row := taskRow{Task: t, Try: strconv.Itoa(t.Attempt) + "/–", Note: words.Safe(runner.Note(t, gates, p.Now)), When: t.FinishedAt}
+	if t.MaxAttempts > 0 {
+		row.Try = strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
+	}
+	if row.When.IsZero() {
+		row.When = t.CreatedAt
+	}
+	if t.State == jobs.Running || t.State.Finished() {
+		row.Lasted, row.Ran = runner.Lasted(t, p.Now)
+	}
+	if t.State == jobs.Failed || t.State == jobs.Retrying {
+		var err error
+		if row.Error, err = h.errorLine(ctx, t); err != nil {
+			return row, err
+		}
+	}
+	return row, nil
+}
+
+// errorMost is how much of an error stands in a list.
+const errorMost = 300
+
+// errorLine says why a task failed: how its last attempt ended, and the last line that it printed, or its error.
+func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
+	ending := runner.Ending(t.Reason, t.ExitCode, t.Signal)
+	if h.o.HideArgs {
+		return ending, nil
+	}
+	said := ""
+	if t.Job == jobs.CommandJob && t.OutputBytes > 0 {
+		piece, err := h.r.Closing(ctx, t.ID)
+		if err != nil {
+			return "", err
+		}
+		said = closingLine(piece)
+	}
+	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
+		said = cmp.Or(firstLine(t.Error), said)
+	}
+	text := ending
+	if said != "" && said != ending {
+		text += " · " + said
+	}
+	if len(text) > errorMost {
+		text = strings.ToValidUTF8(text[:errorMost], "") + "…"
+	}
+	return words.Safe(strings.TrimPrefix(text, " · ")), nil
+}
+
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	return text
+}
+
+// closingLine is the last line of a piece of output that is not empty, as a terminal would show it.
+func closingLine(piece []byte) string {
+	piece = bytes.TrimRight(piece, " \t\r\n")
+	piece = piece[bytes.LastIndexByte(piece, '\n')+1:]
+	return strings.TrimSpace(plain(piece[bytes.LastIndexByte(piece, '\r')+1:]))
+}
