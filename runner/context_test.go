@@ -87,9 +87,10 @@ type traceKey struct{}
 var double = jobs.DefineResult[int, int]("double")
 
 func TestMiddlewareCanLogBesideACommand(t *testing.T) {
+	var mu sync.Mutex // the tee is called for both streams at once
 	var tee strings.Builder
 	r := open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) { tee.Write(data) }}))
+	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) { mu.Lock(); defer mu.Unlock(); tee.Write(data) }}))
 	r.Use(func(ctx context.Context, _ jobs.Task, next runner.Next) (json.RawMessage, error) {
 		runner.Logger(ctx).Info("before")
 		result, err := next(ctx)

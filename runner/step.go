@@ -78,7 +78,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if d > jobs.MaxDelay {
 		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, jobs.MaxDelay)
 	}
-	s := &a.steps
+	s := a.stepped()
 	if !s.mu.TryLock() {
 		return amidst(name)
 	}
@@ -102,6 +102,15 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return nil
 }
 
+// stepped returns what the attempt knows of steps: nothing at first.
+func (a *attempt) stepped() *steps {
+	if s := a.steps.Load(); s != nil {
+		return s
+	}
+	a.steps.CompareAndSwap(nil, &steps{}) // another goroutine may have been quicker
+	return a.steps.Load()
+}
+
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -119,7 +128,7 @@ func amidst(name string) error {
 
 // step returns the value of a step, from an earlier attempt or by doing it.
 func (a *attempt) step(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
-	s := &a.steps
+	s := a.stepped()
 	if !s.mu.TryLock() {
 		return nil, amidst(name)
 	}
@@ -143,7 +152,7 @@ func (a *attempt) step(ctx context.Context, name string, do func(context.Context
 
 // come returns what is known of the step that the function comes to; nil: it is new.
 func (a *attempt) come(ctx context.Context, name string, sleep bool) (*jobs.Step, error) {
-	s := &a.steps
+	s := a.stepped()
 	switch {
 	case s.asleep != nil:
 		return nil, s.asleep
@@ -161,7 +170,7 @@ func (a *attempt) come(ctx context.Context, name string, sleep bool) (*jobs.Step
 
 // keep stores a step that is new. What has been done is stored even if the attempt is being stopped.
 func (a *attempt) keep(ctx context.Context, step jobs.Step) (*jobs.Step, error) {
-	s := &a.steps
+	s := a.stepped()
 	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.done+1, step); err != nil {
 		if errors.Is(err, jobs.ErrLost) {
 			a.fenced.Store(true)
