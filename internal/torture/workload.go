@@ -30,7 +30,7 @@ const (
 var weights = []struct {
 	kind kind
 	of   int
-}{{long, 50}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 60}, {once, 30}, {regret, 30}}
+}{{long, 70}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 80}, {once, 30}, {regret, 30}}
 
 const (
 	failingAttempts = 3
