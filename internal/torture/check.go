@@ -114,7 +114,7 @@ func (e *evidence) judge(report *Report) {
 	e.processes(r, report)
 	for _, l := range e.lives {
 		if l.end != "" {
-			report.find("I10", 0, "worker %s", l.end)
+			report.find("I10", 0, "%s", l.end)
 		}
 	}
 }
