@@ -54,11 +54,11 @@ var function = jobs.Define[deed](functionJob)
 // author draws tasks.
 type author struct {
 	stage
-	path, name string  // of the program
-	me         string  // no other author has this name
-	recent     []int64 // of its tasks
-	random     *rand.Rand
-	n          int
+	path   string  // of the program
+	me     string  // no other author has this name
+	recent []int64 // of its tasks
+	random *rand.Rand
+	n      int
 }
 
 func newAuthor(s stage, path, me string, seed uint64) *author {
