@@ -72,6 +72,7 @@ func (r *Report) find(invariant string, task int64, format string, args ...any) 
 func (r *run) leftovers(e *evidence) {
 	for _, t := range tagged(r.database()) {
 		r.report.find("I10", t.task, "process %d of generation %d outlived all workers", t.pid, t.generation)
+		_ = kill(t.pid)
 	}
 	ids := map[string]bool{}
 	for _, event := range e.events {
@@ -85,6 +86,7 @@ func (r *run) leftovers(e *evidence) {
 				words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 				if ids[words[len(words)-1]] {
 					r.report.find("I10", 0, "guardian %d outlived its worker %s", pid, words[len(words)-1])
+					_ = kill(pid)
 				}
 			}
 		}
@@ -112,7 +114,7 @@ func (e *evidence) judge(report *Report) {
 	e.processes(r, report)
 	for _, l := range e.lives {
 		if l.end != "" {
-			report.find("I10", 0, "worker %s", l.end)
+			report.find("I10", 0, "%s", l.end)
 		}
 	}
 }

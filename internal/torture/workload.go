@@ -30,7 +30,7 @@ const (
 var weights = []struct {
 	kind kind
 	of   int
-}{{long, 50}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 60}, {once, 30}, {regret, 30}}
+}{{long, 70}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 80}, {once, 30}, {regret, 30}}
 
 const (
 	failingAttempts = 3
@@ -54,15 +54,15 @@ var function = jobs.Define[deed](functionJob)
 // author draws tasks.
 type author struct {
 	stage
-	path, name string  // of the program
-	me         string  // no other author has this name
-	recent     []int64 // of its tasks
-	random     *rand.Rand
-	n          int
+	path   string  // of the program
+	me     string  // no other author has this name
+	recent []int64 // of its tasks
+	random *rand.Rand
+	n      int
 }
 
-func newAuthor(s stage, path, name, me string, seed uint64) *author {
-	return &author{stage: s, path: path, name: name, me: me, random: rand.New(rand.NewPCG(seed, 3))}
+func newAuthor(s stage, path, me string, seed uint64) *author {
+	return &author{stage: s, path: path, me: me, random: rand.New(rand.NewPCG(seed, 3))}
 }
 
 // draft is a task to be enqueued.
@@ -121,7 +121,7 @@ func (a *author) draw() draft {
 	if a.random.IntN(3) == 0 && k != family && k != killer && k != regret {
 		return draft{function.With(deed{k, ms}, options...), token, k}
 	}
-	c := jobs.Command{Argv: []string{a.name, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
+	c := jobs.Command{Argv: []string{a.path, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
 	return draft{c.With(options...), token, k}
 }
 
@@ -156,7 +156,7 @@ func mayEnd(k kind, t *replayed, cancelled, broken bool) bool {
 }
 
 // columns are what a plain INSERT of a draft takes besides what is never null.
-func (d draft) columns(now time.Time) (path, key, lane, after, afterAny, runAt any) {
+func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt any) {
 	text := func(value string) any {
 		if value == "" {
 			return nil
@@ -173,5 +173,5 @@ func (d draft) columns(now time.Time) (path, key, lane, after, afterAny, runAt a
 	if d.spec.In > 0 {
 		runAt = now.Add(d.spec.In).UnixMilli()
 	}
-	return text(d.spec.Path), text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.After), list(d.spec.AfterAny), runAt
+	return text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.After), list(d.spec.AfterAny), runAt
 }
