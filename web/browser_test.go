@@ -281,6 +281,7 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	}
 	key("/")
 	b.until("the search has the focus", "document.activeElement.name == 'q'")
+	eval[string](b, "document.activeElement.value = ''") // the protocol types the key although the page has dealt with it
 	b.run(chromedp.SendKeys("input[name=q]", "state:failed"), chromedp.KeyEvent("\r"))
 	b.until("the search is done", "location.search.includes('failed') && document.querySelectorAll('tbody tr').length == 2")
 	key("?")
