@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ func statusCommand(a *app) *cli.Command {
 		Name: "status", Category: "See", Usage: "queues, workers, what is wrong",
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
 		Flags: []cli.Flag{repeated("queue q", "NAME", "only this queue; repeatable", one(parseQueue)),
-			boolOption("follow f", "draw again every 2s, until ^C (terminal only)"), formatOption()},
+			boolOption("follow f", "draw again every 2s, with plots of the last hour, until ^C (terminal only)"), formatOption()},
 		Description: `The first line says whether anything works here. Then the queues, the workers,
 and what somebody should look at, each with the command to type.
 
@@ -98,14 +99,15 @@ func runStatus(ctx context.Context, r *runner.Runner, p *printer, o statusOption
 		case !p.out.tty:
 			return s.lines(p)
 		}
-		if o.follow {
-			p.out.measure()
-			p.print("\x1b[H\x1b[J") // home, and clear what is below
-		}
-		s.draw(p)
 		if !o.follow {
+			s.draw(p)
 			return nil
 		}
+		if s.trend, err = r.Trend(ctx, time.Minute, trendMinutes); err != nil {
+			return err
+		}
+		p.out.measure()
+		s.redraw(p)
 		if err := p.flush(); err != nil {
 			return err
 		}
@@ -127,6 +129,7 @@ type standing struct {
 	workers     []runner.WorkerInfo
 	schedules   []jobs.Schedule
 	problems    []runner.Problem
+	trend       []runner.Stretch // the last hour by the minute; nil: nobody asked
 	now         time.Time
 	alive       int // workers that are not lost
 	busy, slots int // of those
@@ -162,6 +165,77 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	s.busy, s.slots = runner.BusySlots(alive)
 	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, now)
 	return s, nil
+}
+
+// redraw draws the standing over the one before, line by line: nothing flickers, and what was longer is cleared.
+func (s *standing) redraw(p *printer) {
+	drawn := *p
+	var text strings.Builder
+	drawn.answer = bufio.NewWriter(&text)
+	s.draw(&drawn)
+	drawn.flush()
+	p.print("\x1b[H" + strings.ReplaceAll(text.String(), "\n", "\x1b[K\n") + "\x1b[J")
+}
+
+// trendMinutes is how far back the plots of --follow reach.
+const trendMinutes = 60
+
+// plots draws what ended in the last hour, a bar for each minute, or for several where the terminal is narrow.
+func (s *standing) plots(to stream) string {
+	if s.trend == nil {
+		return ""
+	}
+	const label = len("completed ")
+	var b strings.Builder
+	for _, row := range []struct {
+		state jobs.State
+		paint colour
+	}{{jobs.Completed, green}, {jobs.Failed, red}} {
+		values := make([]int, len(s.trend))
+		sum := 0
+		for i, minute := range s.trend {
+			values[i] = minute.Ended[row.state]
+			sum += values[i]
+		}
+		total := " " + count(int64(sum)) + " in 1h"
+		room := to.width - label - len(total)
+		if sum == 0 || room < 10 {
+			continue
+		}
+		per := 1
+		for len(values)/per > room {
+			per++
+		}
+		b.WriteString(fmt.Sprintf("%-*s", label, row.state) + to.paint(row.paint, blocks(values, per)) + total + "\n")
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n" + b.String()
+}
+
+// blocks draws bars of eighths, each of so many values.
+func blocks(values []int, per int) string {
+	var bars []int
+	most := 1
+	for part := range slices.Chunk(values, per) {
+		sum := 0
+		for _, v := range part {
+			sum += v
+		}
+		bars = append(bars, sum)
+		most = max(most, sum)
+	}
+	var b strings.Builder
+	for _, v := range bars {
+		switch {
+		case v == 0:
+			b.WriteRune(' ')
+		default:
+			b.WriteRune([]rune("▁▂▃▄▅▆▇█")[(v*8-1)/most])
+		}
+	}
+	return b.String()
 }
 
 // record is the standing in JSON.
@@ -216,6 +290,7 @@ func (s *standing) lines(p *printer) error {
 // draw shows the standing to people.
 func (s *standing) draw(p *printer) {
 	p.print(s.firstLine(p.out))
+	p.print(s.plots(p.out))
 	if len(s.queues) > 0 {
 		p.print("\n")
 		p.table(s.queueTable(p.out.width))

@@ -172,7 +172,7 @@ func TestStatusFollows(t *testing.T) {
 	if err := runStatus(ctx, r, p, statusOptions{follow: true}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "\x1b[H\x1b[J✗ no worker"; !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), want) != 1 {
+	if want := "\x1b[H✗ no worker"; !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), want) != 1 || !strings.HasSuffix(out.String(), "\x1b[K\n\x1b[J") {
 		t.Errorf("%q", out)
 	}
 }
@@ -180,3 +180,21 @@ func TestStatusFollows(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
+
+func TestStatusPlotsTheLastHour(t *testing.T) {
+	s := sampleStatus()
+	s.trend = make([]runner.Stretch, trendMinutes)
+	s.trend[0].Ended = map[jobs.State]int{jobs.Completed: 1}
+	s.trend[59].Ended = map[jobs.State]int{jobs.Completed: 80, jobs.Failed: 2}
+	wide := drawnStatus(120, s)
+	if !strings.Contains(wide, "completed ▁"+strings.Repeat(" ", 58)+"█ 81 in 1h\n") || !strings.Contains(wide, "failed    "+strings.Repeat(" ", 59)+"█ 2 in 1h\n") {
+		t.Error(wide)
+	}
+	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
+		for line := range strings.Lines(drawnStatus(columns, s)) {
+			if line = strings.TrimSuffix(line, "\n"); cells(line) > columns {
+				t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
+			}
+		}
+	}
+}

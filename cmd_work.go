@@ -17,6 +17,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/web"
 )
 
 func workCommand(a *app) *cli.Command {
@@ -49,7 +50,7 @@ EXIT STATUS
   1   the database cannot be used, or a second signal
   2   usage
   75  the database is busy, or the disk is full`,
-		Flags: fromEnvironment([]cli.Flag{
+		Flags: fromEnvironment(append([]cli.Flag{
 			intOption("concurrency c", "N", "tasks at once (the CPUs this process may use)", runtime.GOMAXPROCS(0), 1),
 			repeated("queue q", "NAME[=MAX]", "only tasks of this queue, MAX at once; repeatable (all queues)", one(parseQueueMax)),
 			boolOption("until-empty", "run what is due, and what becomes due meanwhile, then exit"),
@@ -63,9 +64,10 @@ EXIT STATUS
 			durationOption("keep-failed", "forget failed ones after so long; 0s: never (30d)", 30*24*time.Hour),
 			scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
 			boolOption("insecure-perms", "run although others may write the database"),
+			textOption("serve", "ADDR", "dashboard and metrics in this process, as runner serve --listen ADDR", ""),
 			choiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
 			choiceOption("log-level", "the least level to log (info)", "info", "debug", "info", "warn", "error"),
-		}),
+		}, serveOptions()...)),
 		Action: func(c *cli.Context) error {
 			o, err := readWorkOptions(c, a)
 			if err != nil {
@@ -88,8 +90,9 @@ type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
 	tee        bool
-	notifier   *notifier // of a service manager; nil: there is none
-	terminal   bool      // a person started it there, and it ends with the terminal
+	notifier   *notifier          // of a service manager; nil: there is none
+	terminal   bool               // a person started it there, and it ends with the terminal
+	serve      *web.ServerOptions // nil: no pages
 }
 
 func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
@@ -106,6 +109,13 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 		o.engine.Grace = -1 // 0 would be the default
 	}
 	o.engine.Keep, o.engine.KeepFailed = forEver(get[time.Duration](c, "keep")), forEver(get[time.Duration](c, "keep-failed"))
+	if address := get[string](c, "serve"); address != "" {
+		pages := readServeOptions(c)
+		pages.Listen = address
+		o.serve = &pages
+	} else if name := firstSet(c, serveOptions()); name != "" {
+		return o, usage("--%s goes with --serve", name).hint("runner work --serve 127.0.0.1:8484")
+	}
 	if hook := get[string](c, "on-failure"); hook != "" {
 		o.engine.OnFailure = jobs.Shell(hook).Argv
 	}
@@ -174,7 +184,43 @@ func isTerminal(stdin io.Reader) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
+// firstSet returns the first of the options that was given; empty: none was.
+func firstSet(c *cli.Context, list []cli.Flag) string {
+	for _, f := range list {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// servePages serves the pages while tasks run. Its address, with the token, goes to stderr: stdout is for --tee.
+func servePages(ctx context.Context, r *runner.Runner, p *printer, o workOptions) (stop func(), err error) {
+	o.serve.Log = o.engine.Log
+	s, err := web.Listen(r, *o.serve)
+	if err != nil {
+		return nil, err
+	}
+	p.say("%s", s.URL())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the last task has ended
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := s.Serve(ctx); err != nil {
+			o.engine.Log.Error("pages", "err", err)
+		}
+	}()
+	return func() { cancel(); <-ended }, nil
+}
+
 func runWork(ctx context.Context, r *runner.Runner, p *printer, o workOptions) error {
+	if o.serve != nil {
+		stop, err := servePages(ctx, r, p, o)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	commands := runner.CommandOptions{}
 	if o.tee {
 		commands.Tee = newTee(p.out, p.talk, o.engine.Concurrency > 1, o.engine.Log).copy

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"example.com/runner/jobs"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -202,5 +204,108 @@ func TestPagesInABrowser(t *testing.T) {
 				b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
 			}
 		}
+	}
+}
+
+func TestLiveInABrowser(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, webOptions)
+	b := browse(t, s)
+	b.screen(1280, "light")
+	stop := sync.OnceFunc(working(t, r))
+	t.Cleanup(stop)
+	dir := t.TempDir()
+	id := shell(t, r, "echo one; echo '<b>two</b>'; trap 'exit 5' TERM; while [ ! -e "+dir+"/go ]; do sleep 0.05; done; echo three; sleep 60")
+	b.until("the task appears on the open overview", "document.querySelector('#workers').textContent.includes('"+fmt.Sprint(id)+"')")
+
+	b.open(fmt.Sprintf("/tasks/%d", id))
+	b.until("output is followed", "document.querySelector('.out').textContent.includes('<b>two</b>')")
+	touch(t, dir+"/go")
+	b.until("what comes is shown", "document.querySelector('.out').textContent.includes('three')")
+	b.shot("running-1280-light")
+
+	b.run(chromedp.Click("#head button[formaction$=cancel]"), chromedp.WaitVisible("#ask[open]"))
+	b.shot("ask-1280-light")
+	if text := eval[string](b, "document.querySelector('#ask').textContent"); !strings.Contains(text, fmt.Sprintf("runner cancel %d", id)) {
+		t.Error(text)
+	}
+	b.run(chromedp.Click("#ask button.primary"))
+	b.until("it has stopped", "document.querySelector('#head').textContent.includes('cancelled')")
+	if got := state(t, r, id); got != jobs.Cancelled {
+		t.Error(got)
+	}
+
+	b.open("/")
+	b.run(chromedp.Click("#live")) // off: no more requests
+	b.mu.Lock()
+	before := len(b.requests)
+	b.mu.Unlock()
+	done := shell(t, r, "true")
+	within(t, "a task ends", func() bool { return state(t, r, done) == jobs.Completed })
+	time.Sleep(1500 * time.Millisecond) // longer than a page would need to notice
+	b.mu.Lock()
+	if len(b.requests) != before {
+		t.Errorf("requests although it is off: %v", b.requests[before:])
+	}
+	b.mu.Unlock()
+	b.run(chromedp.Click("#live"))
+	b.until("live again", "document.querySelector('#tiles').textContent.includes('1')")
+}
+
+func TestTheKeyboardReachesEverything(t *testing.T) {
+	r := open(t)
+	for range 3 {
+		shell(t, r, "exit 1")
+	}
+	work(t, r)
+	s := serve(t, r, webOptions)
+	b := browse(t, s)
+	key := func(keys ...string) {
+		t.Helper()
+		for _, k := range keys {
+			b.run(chromedp.KeyEvent(k))
+		}
+	}
+	key("g", "t")
+	b.until("tasks", "location.pathname == '/tasks' && document.querySelector('tbody tr')")
+	key("j", "j")
+	b.until("the second row", "document.querySelectorAll('tbody tr')[1].classList.contains('on')")
+	key("x")
+	b.until("it is selected", "document.querySelector('#selected').textContent == '1 selected'")
+	key("r")
+	b.until("a question", "document.querySelector('#ask[open]')")
+	key("\r")
+	b.until("an answer", "document.querySelector('.flash')")
+	if got := state(t, r, 2); got != jobs.Pending {
+		t.Error(got)
+	}
+	key("/")
+	b.until("the search has the focus", "document.activeElement.name == 'q'")
+	eval[string](b, "document.activeElement.value = ''") // the protocol types the key although the page has dealt with it
+	b.run(chromedp.SendKeys("input[name=q]", "state:failed"), chromedp.KeyEvent("\r"))
+	b.until("the search is done", "location.search.includes('failed') && document.querySelectorAll('tbody tr').length == 2")
+	key("?")
+	b.until("help", "document.querySelector('#keys[open]')")
+}
+
+func TestManyAreRetriedByAQuery(t *testing.T) {
+	r := open(t)
+	for range 118 {
+		shell(t, r, "exit 1", jobs.Queue("media"))
+	}
+	work(t, r)
+	s := serve(t, r, webOptions)
+	b := browse(t, s)
+	for name, script := range map[string]bool{"with": true, "without": false} {
+		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !script})
+		b.open("/tasks?q=state:failed")
+		b.run(chromedp.Click("#pager form[action$=retry] button"), chromedp.WaitVisible("button.primary"))
+		b.shot("question-" + name + "-script")
+		b.run(chromedp.Click("button.primary"), chromedp.WaitVisible(".flash"))
+		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
+		if n != 118 || err != nil {
+			t.Errorf("%s JavaScript: %d %v", name, n, err)
+		}
+		work(t, r)
 	}
 }

@@ -1,219 +1,196 @@
-// Pages work without this. It keeps them up to date, follows output, and knows keys.
+// Pages work without this.
 'use strict'
 const $ = (query, from = document) => from.querySelector(query)
 const $$ = (query, from = document) => [...from.querySelectorAll(query)]
 const base = document.body.dataset.base
-const remembered = key => { try { return localStorage.getItem('runner-' + key) } catch { return null } }
-const remember = (key, value) => { try { localStorage.setItem('runner-' + key, value) } catch { /* a private window */ } }
+const remembered = key => { try { return localStorage['runner-' + key] } catch {} }
+const remember = (key, value) => { try { localStorage['runner-' + key] = value } catch {} }
 const part = { Accept: 'text/x-fragment' }
 
-// The address that runner serve prints holds the token behind #, which no server sees.
+// The token stands behind #.
 const token = /^#t=([\w-]+)$/.exec(location.hash)
 if (token) {
-  const form = $('form.login')
-  history.replaceState(null, '', location.pathname + location.search)
-  if (form) {
-    form.elements.token.value = token[1]
-    form.submit()
-  }
+	const form = $('form.login')
+	history.replaceState(null, '', location.pathname + location.search)
+	if (form) {
+		form.elements.token.value = token[1]
+		form.submit()
+	}
 }
 
-// Light, dark, or as the system is.
 const root = document.documentElement
-const theme = name => { name ? root.dataset.theme = name : delete root.dataset.theme }
-theme(remembered('theme'))
+root.dataset.theme = remembered('theme') || ''
 $('#theme').onclick = () => {
-  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches
-  theme(dark ? 'light' : 'dark')
-  remember('theme', root.dataset.theme)
+	const now = root.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')
+	remember('theme', root.dataset.theme = now === 'dark' ? 'light' : 'dark')
 }
 $('.tools').hidden = false
 
-// Live: the server tells that something has changed; then the page fetches itself and swaps its live regions.
+// Live: when the server tells of a change the page fetches itself and swaps its live regions.
 const parser = new DOMParser()
 let stream, timer, busy, again
 const held = region => {
-  const selection = getSelection()
-  return region.contains(document.activeElement) || $('dialog[open]', region) || $('input[name=id]:checked', region) ||
-    (!selection.isCollapsed && region.contains(selection.anchorNode))
+	const selection = getSelection()
+	return region.contains(document.activeElement) || region.open || $('input[name=id]:checked', region) ||
+		(!selection.isCollapsed && region.contains(selection.anchorNode))
 }
 const swap = text => {
-  const fresh = parser.parseFromString(text, 'text/html')
-  document.title = fresh.title
-  for (const region of $$('[data-live]')) {
-    const next = fresh.getElementById(region.id)
-    if (next && next.dataset.follow) location.reload()
-    if (!next || held(region) || next.outerHTML === region.dataset.was) continue
-    const was = next.outerHTML
-    const open = $$('details', region).map(d => d.open)
-    region.replaceWith(next)
-    next.dataset.was = was
-    $$('details', next).forEach((d, i) => { d.open = open[i] })
-  }
-  const ids = $$('[data-live]').map(r => r.id).join()
-  if (ids !== $$('[data-live]', fresh).map(r => r.id).join() && !$$('[data-live]').some(held) && !$('dialog[open]')) {
-    const main = $('main', fresh) || fresh.body
-    $('main').replaceChildren(...[...main.childNodes].filter(n => n.id !== 'stale' && n.nodeName !== 'TITLE'))
-  }
-  ready()
+	const fresh = parser.parseFromString(text, 'text/html')
+	document.title = fresh.title
+	for (const region of $$('[data-live]')) {
+		const next = fresh.getElementById(region.id)
+		if (next && next.dataset.follow) location.reload()
+		if (!next || held(region) || next.isEqualNode(region)) continue
+			const open = $$('details', region).map(d => d.open)
+		region.replaceWith(next)
+		$$('details', next).forEach((d, i) => { d.open = open[i] })
+	}
+	const ids = page => $$('[data-live]', page).map(r => r.id).join()
+	if (ids(document) !== ids(fresh) && !$$('[data-live],dialog').some(held)) location.reload()
+	ready()
 }
 const refresh = async () => {
-  if (busy) { again = true; return }
-  busy = true
-  try {
-    const answer = await fetch(location.pathname + location.search, { headers: part })
-    if (answer.ok) swap(await answer.text())
-    else if (answer.status === 401) location.reload()
-  } catch { $('#stale').textContent = 'the server does not answer' }
-  busy = false
-  if (again) { again = false; setTimeout(refresh, 1000) }
+	if (busy) { again = true; return }
+	busy = true
+	try {
+		const answer = await fetch(location.pathname + location.search, { headers: part })
+		if (answer.ok) swap(await answer.text())
+		else if (answer.status === 401) location.reload()
+	} catch { $('#stale').textContent = 'no answer' }
+	busy = false
+	if (again) { again = false; setTimeout(refresh, 1000) }
 }
 const poll = on => { clearInterval(timer); timer = on ? setInterval(refresh, 5000) : undefined }
 const connect = () => {
-  if (stream || !$('[data-live]:not(#stale)')) return
-  stream = new EventSource(base + '/events')
-  stream.addEventListener('rev', refresh)
-  stream.onopen = () => poll(false)
-  stream.onerror = () => { if (!timer) poll(true) }
+	if (stream || !$('[data-live]:not(#stale)')) return
+	stream = new EventSource(base + '/events')
+	stream.addEventListener('rev', refresh)
+	stream.onopen = () => poll(false)
+	stream.onerror = () => { if (!timer) poll(true) }
 }
 const disconnect = () => { if (stream) stream.close(); stream = undefined; poll(false); unfollow() }
 let wanted = remembered('live') !== 'off'
 const awake = fresh => {
-  const on = wanted && !document.hidden
-  $('#live').setAttribute('aria-pressed', wanted)
-  $('#live').firstElementChild.textContent = wanted ? '●' : '‖'
-  if (!on) return disconnect()
-  if (fresh) refresh()
-  connect()
-  follow()
+	const on = wanted && !document.hidden
+	$('#live').setAttribute('aria-pressed', wanted)
+	$('#live').firstElementChild.textContent = wanted ? '●' : '‖'
+	if (!on) return disconnect()
+	if (fresh) refresh()
+	connect()
+	follow()
 }
 $('#live').onclick = () => { wanted = !wanted; remember('live', wanted ? 'on' : 'off'); awake(true) }
 document.addEventListener('visibilitychange', () => awake(true))
 addEventListener('pagehide', disconnect)
 
-// Output of a running attempt: batches of lines, each closed by a separator.
 let reading
 const unfollow = () => { if (reading) reading.abort(); reading = undefined }
 const follow = async () => {
-  const box = $('[data-follow]')
-  if (!box || reading) return
-  const mine = reading = new AbortController()
-  const out = $('.out', box), stay = $('#follow')
-  let first = true, text = ''
-  stay.hidden = stay.nextElementSibling.hidden = false
-  try {
-    const answer = await fetch(box.dataset.follow, { headers: part, signal: mine.signal })
-    const reader = answer.body.getReader(), decoder = new TextDecoder()
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) break
-      text += decoder.decode(value, { stream: true })
-      const end = text.lastIndexOf('\x1e')
-      if (end < 0) continue
-      if (first) out.replaceChildren()
-      first = false
-      $$('.part', out).forEach(line => line.remove())
-      for (const batch of text.slice(0, end).split('\x1e')) {
-        $$('.part', out).forEach(line => line.remove())
-        out.insertAdjacentHTML('beforeend', batch)
-      }
-      text = text.slice(end + 1)
-      while (out.children.length > 5000) out.firstChild.remove()
-      if (stay.checked) out.scrollTop = out.scrollHeight
-    }
-    location.reload()
-  } catch { if (!mine.signal.aborted) setTimeout(() => { unfollow(); follow() }, 3000) }
+	const box = $('[data-follow]')
+	if (!box || reading) return
+	const mine = reading = new AbortController()
+	const out = $('.out', box), stay = $('#follow')
+	let first = true, text = ''
+	stay.hidden = stay.nextElementSibling.hidden = false
+	try {
+		const answer = await fetch(box.dataset.follow, { headers: part, signal: mine.signal })
+		const reader = answer.body.getReader(), decoder = new TextDecoder()
+		for (;;) {
+			const { done, value } = await reader.read()
+			if (done) break
+			text += decoder.decode(value, { stream: true })
+			const end = text.lastIndexOf('\x1e')
+			if (end < 0) continue
+			if (first) first = out.replaceChildren()
+			for (const batch of text.slice(0, end).split('\x1e')) {
+				$$('.part', out).forEach(line => line.remove())
+				out.insertAdjacentHTML('beforeend', batch)
+			}
+			text = text.slice(end + 1)
+			while (out.children.length > 5000) out.firstChild.remove()
+			if (stay.checked) out.scrollTop = out.scrollHeight
+		}
+		location.reload()
+	} catch { if (!mine.signal.aborted) setTimeout(() => { unfollow(); follow() }, 3000) }
 }
 
-// Questions come in a dialog. The server asks them; without this they are a page.
+// The server asks questions; here they are a dialog.
 const ask = $('#ask')
-const submit = async (form, button) => {
-  const data = new FormData(form, button)
-  const answer = await fetch(button && button.getAttribute('formaction') || form.getAttribute('action'),
-    { method: 'POST', body: new URLSearchParams(data), headers: part, redirect: 'manual' })
-  if (answer.type === 'opaqueredirect') {
-    location.assign(data.get('back') || base + '/')
-    return
-  }
-  const page = parser.parseFromString(await answer.text(), 'text/html')
-  ask.replaceChildren(...$('main', page).childNodes)
-  if (!answer.headers.get('X-Runner-Ask')) ask.insertAdjacentHTML('beforeend', '<form method="dialog"><button>Close</button></form>')
-  if (!ask.open) ask.showModal()
+const post = async (url, body) => {
+	const answer = await fetch(url, { method: 'POST', body, headers: part, redirect: 'manual' })
+	if (!answer.status) return location.assign(body.get('back')) // a redirect
+	const page = parser.parseFromString(await answer.text(), 'text/html')
+	ask.replaceChildren(...$('main', page).childNodes)
+	if (!ask.open) ask.showModal()
 }
 document.addEventListener('submit', event => {
-  const form = event.target
-  if (form.method !== 'post' || form.classList.contains('login')) return
-  event.preventDefault()
-  submit(form, event.submitter).catch(() => form.submit())
+	const form = event.target
+	if (form.method !== 'post' || form.classList.contains('login')) return
+	event.preventDefault()
+	const button = event.submitter
+	post(button.getAttribute('formaction') || form.getAttribute('action'), new URLSearchParams(new FormData(form, button)))
 })
 document.addEventListener('click', event => {
-  if (event.target.closest('[data-close]') && ask.open) { event.preventDefault(); ask.close() }
-  const copy = event.target.closest('[data-copy]')
-  if (copy) navigator.clipboard.writeText($('#' + copy.dataset.copy).textContent).then(() => { copy.textContent = 'Copied' })
+	if (event.target.closest('[data-close]') && ask.open) { event.preventDefault(); ask.close() }
+	const copy = event.target.closest('[data-copy]')
+	if (copy) navigator.clipboard.writeText($('#again').textContent)
 })
 
-// Selecting.
 const boxes = () => $$('input[name=id]')
 const count = () => {
-  const n = boxes().filter(box => box.checked).length, label = $('#selected')
-  if (!label) return
-  label.textContent = n ? n + ' selected' : 'select tasks with the boxes'
-  $$('.bar button').forEach(button => { button.disabled = !n })
-  $('#all').checked = n > 0 && n === boxes().length
+	const n = boxes().filter(box => box.checked).length, label = $('#selected')
+	if (!label) return
+	label.textContent = n ? n + ' selected' : 'none selected'
+	$$('.bar button').forEach(button => { button.disabled = !n })
+	$('#all').checked = n > 0 && n === boxes().length
 }
 document.addEventListener('change', event => {
-  if (event.target.id === 'all') boxes().forEach(box => { box.checked = event.target.checked })
-  if (event.target.id === 'nokeys') remember('keys', event.target.checked ? 'off' : 'on')
-  count()
+	if (event.target.id === 'all') boxes().forEach(box => { box.checked = event.target.checked })
+	if (event.target.id === 'nokeys') remember('keys', event.target.checked ? 'off' : 'on')
+	count()
 })
 const ready = () => {
-  if ($('#all')) $('#all').hidden = false
-  $$('[data-copy]').forEach(button => { button.hidden = !navigator.clipboard })
-  count()
+	if ($('#all')) $('#all').hidden = false
+	$$('[data-copy]').forEach(button => { button.hidden = !navigator.clipboard })
+	count()
 }
 
-// Keys.
 let row, going
 $('#help').onclick = () => $('#keys').showModal()
 $('#nokeys').checked = remembered('keys') === 'off'
 const move = by => {
-  const rows = $$('tbody tr')
-  const at = rows.findIndex(r => r.id && r.id === row || r.classList.contains('on'))
-  const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))]
-  if (!next) return
-  rows.forEach(r => r.classList.remove('on'))
-  next.classList.add('on')
-  row = next.id
-  next.scrollIntoView({ block: 'nearest' })
-  const link = $('a', next)
-  if (link) link.focus({ preventScroll: true })
+	const rows = $$('tbody tr')
+	const at = rows.findIndex(r => r.id && r.id === row || r.classList.contains('on'))
+	const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))]
+	if (!next) return
+	rows.forEach(r => r.classList.remove('on'))
+	next.classList.add('on')
+	row = next.id
+	next.scrollIntoView({ block: 'nearest' })
+	const link = $('a', next)
+	if (link) link.focus({ preventScroll: true })
 }
 const act = name => {
-  const id = $('tr.on input[name=id]') || $('#head input[name=id]')
-  if (!id) return
-  const form = document.createElement('form')
-  form.action = base + '/actions/' + name
-  for (const [key, value] of [['id', id.value], ['ask', '1'], ['back', location.pathname + location.search]]) {
-    form.append(Object.assign(document.createElement('input'), { name: key, value }))
-  }
-  submit(form)
+	const id = $('tr.on input[name=id]') || $('#head input[name=id]')
+	if (!id) return
+	post(base + '/actions/' + name, new URLSearchParams({ id: id.value, ask: 1, back: location.pathname + location.search }))
 }
 const keys = {
-  '/': () => ($('.query input') || $('#q')).focus(),
-  j: () => move(1), k: () => move(-1),
-  x: () => { const box = $('tr.on input[name=id]'); if (box) { box.checked = !box.checked; count() } },
-  r: () => act('retry'), c: () => act('cancel'),
-  p: () => $('#live').click(), '?': () => $('#keys').showModal()
+	'/': () => ($('.query input') || $('#q')).focus(),
+	j: () => move(1), k: () => move(-1),
+	x: () => { const box = $('tr.on input[name=id]'); if (box) { box.checked = !box.checked; count() } },
+	r: () => act('retry'), c: () => act('cancel'),
+	p: () => $('#live').click(), '?': () => $('#keys').showModal()
 }
 const places = { o: '/', t: '/tasks', s: '/schedules' }
 document.addEventListener('keydown', event => {
-  const typing = event.target.matches('input:not([type=checkbox]),textarea,select')
-  if (event.key === 'Escape' && typing) event.target.blur()
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || $('dialog[open]') || $('#nokeys').checked) return
-  const go = going && places[event.key]
-  going = event.key === 'g'
-  if (go) location.assign(base + go)
-  else if (keys[event.key]) { event.preventDefault(); keys[event.key]() }
+	const typing = event.target.matches('input:not([type=checkbox]),textarea,select')
+	if (event.key === 'Escape' && typing) event.target.blur()
+	if (typing || event.ctrlKey || event.metaKey || event.altKey || $('dialog[open]') || $('#nokeys').checked) return
+	const go = going && places[event.key]
+	going = event.key === 'g'
+	if (go) location = base + go
+	else if (keys[event.key]) { event.preventDefault(); keys[event.key]() }
 })
 
 ready()

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"testing"
+)
+
+// metricName is a metric of ours in a dashboard or a rule; the suffixes of histograms are not part of it.
+var metricName = regexp.MustCompile(`\brunner_[a-z_]+[a-z]\b`)
+
+// TestDashboardsNameMetricsThatThereAre compares contrib with what /metrics tells.
+func TestDashboardsNameMetricsThatThereAre(t *testing.T) {
+	source := readFile(t, "web/metrics.go")
+	for _, name := range []string{"contrib/grafana/runner.json", "contrib/prometheus/runner.rules.yml"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := metricName.FindAllString(string(text), -1)
+		if len(found) < 10 {
+			t.Errorf("%s: only %v", name, found)
+		}
+		for _, metric := range found {
+			metric = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(metric, "")
+			if !regexp.MustCompile(`"` + metric + `"`).MatchString(source) {
+				t.Errorf("%s: there is no metric %s", name, metric)
+			}
+		}
+	}
+	var board struct{ Panels []any }
+	text, err := os.ReadFile("contrib/grafana/runner.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &board); err != nil || len(board.Panels) == 0 {
+		t.Error(board, err)
+	}
+}

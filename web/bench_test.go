@@ -1,0 +1,102 @@
+package web_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/web"
+)
+
+// BenchmarkPages prints what pages take beside many finished tasks and 10,000 pending ones, first reading and all.
+func BenchmarkPages(b *testing.B) {
+	const finished = 1_000_000
+	r := open(b)
+	specs := func(yield func(jobs.Spec) bool) {
+		for range 10_000 {
+			if !yield(jobs.Shell("true").With(jobs.Queue("media"))) {
+				return
+			}
+		}
+	}
+	if _, err := r.EnqueueAll(context.Background(), specs); err != nil {
+		b.Fatal(err)
+	}
+	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pool.Close()
+	now := time.Now().UnixMilli()
+	if _, err := pool.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+		INSERT INTO tasks (generation_id, state, args, queue, attempt, max_attempts, worker_id, created_at, run_at, updated_at, started_at, finished_at, duration, error, reason, exit_code)
+		SELECT 3, CASE WHEN i % 100 = 0 THEN 'failed' ELSE 'completed' END, '["backup.sh","--full"]', CASE i % 3 WHEN 0 THEN 'default' WHEN 1 THEN 'mail' ELSE 'media' END,
+			1, 1, 'w', ?2 - (?1 - i) * 600 - 9, ?2 - (?1 - i) * 600 - 5, ?2 - (?1 - i) * 600, ?2 - (?1 - i) * 600 - 3, ?2 - (?1 - i) * 600, 3, CASE WHEN i % 100 = 0 THEN 'exit status 1' END, CASE WHEN i % 100 = 0 THEN 'exit' END, CASE WHEN i % 100 = 0 THEN 1 ELSE 0 END FROM n`, finished, now); err != nil {
+		b.Fatal(err)
+	}
+	s := serve(b, r, web.ServerOptions{})
+	for _, path := range []string{"/", "/?range=7d", "/tasks", "/tasks?q=state:failed", "/tasks?q=queue:media", "/tasks?q=state:completed%20since:1d", "/tasks/5", "/schedules", "/metrics"} {
+		b.Run(path, func(b *testing.B) {
+			for b.Loop() {
+				s.page(path)
+			}
+		})
+	}
+	_, wal := r.Size()
+	b.Logf("the write-ahead log has %d bytes", wal)
+}
+
+// BenchmarkOpenTabs drains no-op functions while n pages are open and fetch themselves at each notice.
+func BenchmarkOpenTabs(b *testing.B) {
+	for _, tabs := range []int{0, 100} {
+		b.Run(fmt.Sprint(tabs), func(b *testing.B) {
+			r := open(b)
+			noop := jobs.Define[int]("noop")
+			r.Register(noop.Handler(func(context.Context, int) error { return nil }))
+			s := serve(b, r, web.ServerOptions{})
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			for range tabs {
+				go tab(ctx, s)
+			}
+			specs := func(yield func(jobs.Spec) bool) {
+				for i := range b.N {
+					if !yield(noop.With(i)) {
+						return
+					}
+				}
+			}
+			if _, err := r.EnqueueAll(context.Background(), specs); err != nil {
+				b.Fatal(err)
+			}
+			b.ResetTimer()
+			if err := r.WorkUntilEmpty(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+		})
+	}
+}
+
+// tab is an open overview.
+func tab(ctx context.Context, s *site) {
+	res, err := s.client.Do(s.request("GET", "/events", nil).WithContext(ctx))
+	if err != nil {
+		return
+	}
+	defer res.Body.Close()
+	buffer := make([]byte, 256)
+	for ctx.Err() == nil {
+		if _, err := res.Body.Read(buffer); err != nil {
+			return
+		}
+		req := s.request("GET", "/", nil).WithContext(ctx)
+		req.Header.Set("Accept", "text/x-fragment")
+		if page, err := s.client.Do(req); err == nil {
+			_ = page.Body.Close()
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package web_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// elsewhere is an address on another host. The names of XML namespaces are none.
+var elsewhere = regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`)
+
+func TestWhatIsEmbeddedIsSmallAndComplete(t *testing.T) {
+	all, script := 0, 0
+	for _, dir := range []string{"static", "templates"} {
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			all += len(text)
+			if strings.HasSuffix(path, ".js") {
+				script += len(text)
+			}
+			for _, found := range elsewhere.FindAllString(strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""), -1) {
+				t.Errorf("%s leads to another host: %s", path, found)
+			}
+			if strings.HasSuffix(path, ".html") && regexp.MustCompile(`(?i)\son[a-z]+=|\sstyle=|<script>|<style`).Match(text) {
+				t.Errorf("%s: inline script or style, which the policy forbids", path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all > 60_000 || script > 8_000 {
+		t.Errorf("%d bytes are embedded, %d of them script", all, script)
+	}
+	t.Logf("%d bytes are embedded, %d of them script", all, script)
+}
