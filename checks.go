@@ -129,6 +129,9 @@ func (e *examination) integrity(ctx context.Context, tell func(status, message, 
 		tell(checkFail, name+": "+strings.Join(damage, "; "), "stop the workers, keep the file, restore a backup")
 		return nil
 	}
+	if err := e.r.Foreign(ctx); err != nil {
+		return err
+	}
 	tell(checkOK, fmt.Sprintf("%s in %s", name, took(time.Since(began))), "")
 	return nil
 }

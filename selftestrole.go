@@ -90,7 +90,7 @@ func selftestClient(r *runner.Runner) torture.Client {
 func selftestWorker(ctx context.Context, a *app, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	o := workOptions{engine: runner.Options{MustExist: true, Log: log, Name: name, Lease: torture.Lease, Concurrency: torture.Slots,
-		Grace: torture.Grace, OwnProcess: !functionsOnly}}
+		Grace: torture.Grace, OwnProcess: !functionsOnly, ForeignTriggers: true}}
 	r, err := runner.Open(ctx, torture.Database(dir), o.engine)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -66,16 +67,24 @@ type request struct {
 	lead  chan struct{} // buffered: it is this caller's turn to lead
 }
 
-// call runs the member. One that is alone calls code of its caller, which may panic: that is the caller's panic, not the leader's.
-func (r *request) call(t *tx) (err error) {
-	if r.alone {
+// call runs the member. One that is alone calls code of its caller, which may panic or end its goroutine: that must be the caller's
+// end, and not that of the leader, behind whom others wait. So it has a goroutine of its own.
+func (r *request) call(t *tx) error {
+	if !r.alone {
+		return r.run(t)
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := errGoexit
 		defer func() {
 			if p := recover(); p != nil {
 				err = &panicError{p}
 			}
+			done <- err
 		}()
-	}
-	return r.run(t)
+		err = r.run(t)
+	}()
+	return <-done
 }
 
 // answer waits for the end of a write that somebody leads.
@@ -85,8 +94,14 @@ func raise(err error) error {
 	if p, ok := err.(*panicError); ok {
 		panic(p.value)
 	}
+	if err == errGoexit {
+		runtime.Goexit()
+	}
 	return err
 }
+
+// errGoexit is on its way to a goroutine that is to end, as panicError is.
+var errGoexit = errors.New("the goroutine ended")
 
 // panicError is on its way to the goroutine that it belongs to.
 type panicError struct{ value any }

@@ -28,6 +28,7 @@ type Options struct {
 type DB struct {
 	path    string
 	id      fileID
+	found   int64                  // bytes of the log before it was opened
 	log     atomic.Pointer[fileID] // of the write-ahead log; nil: there is none
 	options Options
 	created bool

@@ -1,8 +1,13 @@
 package db
 
 import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -32,11 +37,26 @@ func isDamage(err error) bool {
 	return false
 }
 
+// errClosed is what database/sql says of a pool that was closed. It has no name there.
+var errClosed = sync.OnceValue(func() error {
+	pool := sql.OpenDB(nowhere{})
+	return cmp.Or(pool.Close(), pool.Ping())
+})
+
+// nowhere connects to nothing.
+type nowhere struct{}
+
+func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, driver.ErrBadConn }
+func (nowhere) Driver() driver.Driver                        { return nil }
+
 // explain turns an error of the driver into one that a person can act on, by its code and never by its text. Other errors, and
 // nil, pass.
 func explain(err error, file string) error {
 	if _, ok := errors.AsType[*jobs.Problem](err); ok {
 		return err // explained already, by one who knew more
+	}
+	if err != nil && (errors.Is(err, errClosed()) || errors.Is(err, sql.ErrConnDone)) {
+		return jobs.ErrClosed
 	}
 	problem := func(kind error, what, try string, why ...string) error {
 		return &jobs.Problem{Kind: kind, What: what, Why: why, Try: try, Err: err}

@@ -60,6 +60,9 @@ func (d *DB) find() error {
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a regular file", Try: "--db another file"}
 	}
 	d.id = identify(info)
+	if log, err := os.Stat(d.path + "-wal"); err == nil {
+		d.found = log.Size()
+	}
 	if links(info) > 1 {
 		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " has more than one name", Try: "remove the other hard links, or --db another file",
 			Why: []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}

@@ -81,6 +81,7 @@ var plans = map[string]plan{
 	"selectRefused":   {text: selectRefused, by: []string{byID, byAttempt}},
 
 	"selectCompleted": {selectCompleted, []string{byAttempt, byID}, []string{"SCAN CONSTANT ROW", "SCAN attempts"}},
+	"selectSchema":    {selectSchema, nil, []string{"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"}},
 	"selectMain":      {selectMain, nil, []string{"SCAN pragma_database_list"}},
 	"selectMarks":     {selectMarks, nil, []string{"SCAN runner_schema"}}, // a row for each prefix
 	"insertMark":      {text: insertMark},

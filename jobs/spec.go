@@ -22,7 +22,8 @@ const (
 	MaxError  = 8 << 10   // bytes of an error
 	MaxPath   = 4 << 10   // bytes of a path
 	MaxName   = 100       // characters of a queue, schedule or job
-	MaxText   = 200       // bytes of a lane, unique key, label, step or report of progress
+	MaxText   = 200       // bytes of a lane, unique key, label, user, step or report of progress
+	MaxCodes  = 1000      // bytes of exit codes
 	MaxAfter  = 50_000    // tasks that a task waits for
 	MaxSteps  = 10_000    // steps and sleeps of a task
 	MaxDelay  = 10 * 365 * 24 * time.Hour
@@ -220,7 +221,7 @@ func (s *Spec) validateNames() error {
 	if err := ValidQueue(s.Queue); err != nil {
 		return err
 	}
-	for _, named := range [][2]string{{"label", s.Label}, {"lane", s.Lane}, {"unique_key", s.UniqueKey}} {
+	for _, named := range [][2]string{{"label", s.Label}, {"lane", s.Lane}, {"unique_key", s.UniqueKey}, {"created_by", s.CreatedBy}} {
 		if err := validKey(named[0], named[1]); err != nil {
 			return err
 		}
@@ -324,6 +325,9 @@ func (s *Spec) validateNumbers() error {
 		return invalid("expires_at", "year %d is out of range", s.ExpiresAt.Year())
 	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
 		return invalid("expires_at", "give a time or a delay, not both")
+	}
+	if len(s.RetryOn) > MaxCodes {
+		return invalid("retry_on", "%d bytes; at most %d", len(s.RetryOn), MaxCodes)
 	}
 	if err := s.RetryOn.Validate(); err != nil {
 		return invalid("retry_on", "%v", err)

@@ -61,6 +61,8 @@ func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
 		{"label", func(s *Spec) { s.Label = "\xff" }},
 		{"label", func(s *Spec) { s.Label = "\u009b31m" }}, // CSI
 		{"unique_key", func(s *Spec) { s.UniqueKey = long }},
+		{"created_by", func(s *Spec) { s.CreatedBy = long }},
+		{"retry_on", func(s *Spec) { s.MaxAttempts, s.RetryOn = 2, Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
 		{"unique_key", func(s *Spec) { s.UniqueKey = "\x00" }},
 		{"args", func(s *Spec) { s.Args = nil }},
 		{"args", func(s *Spec) { s.Args = json.RawMessage{} }},

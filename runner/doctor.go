@@ -30,6 +30,24 @@ func (r *Runner) insecure() error {
 	return Insecure(r.Path())
 }
 
+// sound returns an error when the file must not be worked on: somebody has changed what its own tables do, or it was left by a crash and
+// is damaged.
+func (r *Runner) sound(ctx context.Context) error {
+	if !r.options.ForeignTriggers {
+		if err := r.store.Foreign(ctx); err != nil {
+			return err
+		}
+	}
+	if r.store.Unclean() {
+		return r.store.Damage(ctx)
+	}
+	return nil
+}
+
+// Foreign returns a problem when somebody has changed runner's own tables in the database, or added triggers or indexes to them: see
+// Options.ForeignTriggers.
+func (r *Runner) Foreign(ctx context.Context) error { return r.store.Foreign(ctx) }
+
 // Integrity reads the whole file and returns what is damaged; nil: nothing. thorough compares the indexes with their tables, too.
 func (r *Runner) Integrity(ctx context.Context, thorough bool) ([]string, error) {
 	return r.store.Integrity(ctx, thorough)

@@ -51,7 +51,7 @@ func TestAClaimWhoseAnswerWasLostIsGivenBack(t *testing.T) {
 // A claim is no full commit, and a power cut may undo it. A task that must never start twice starts when its claim is on the disk:
 // here the full commit that stands between cannot be made, until the task has been claimed and given back a few times.
 func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
-	fake(t, Options{Lease: time.Minute}, nil, func(b *bubble) {
+	fake(t, Options{Lease: time.Minute, ForeignTriggers: true}, nil, func(b *bubble) {
 		b.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers
 			WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'running' AND max_losses = 0 AND generation_id < 20)
 			BEGIN SELECT raise(ABORT, 'the disk of this test is full'); END`)

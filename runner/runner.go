@@ -73,6 +73,9 @@ type Options struct {
 	PulseEvery time.Duration
 	// InsecurePerms lets Work run commands although others than its user may write the database: see Insecure. Defaults to false.
 	InsecurePerms bool
+	// ForeignTriggers lets Work use a database whose own tables somebody has added triggers or indexes to: they act in each write of a
+	// worker. An application's tables, and its triggers on those, need no leave. Defaults to false.
+	ForeignTriggers bool
 
 	// GuardianPath names an installed program that begins with Guardian, such as runner itself, in the same version as this
 	// package; it guards commands in place of this program. Defaults to this program, which must call Guardian.

@@ -43,6 +43,9 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	if err := r.insecure(); err != nil {
 		return err
 	}
+	if err := r.sound(ctx); err != nil {
+		return err
+	}
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	r.mu.Lock()

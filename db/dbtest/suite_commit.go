@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -124,6 +125,34 @@ var commits = group{
 			s.Error(err)
 		}
 	},
+	"a sequence that ends its goroutine ends that of its caller, and the writes go on": func(s *store) {
+		ended := 0
+		var mu sync.Mutex
+		errs := crowd(20, func(i int) error {
+			if i%5 != 0 {
+				return second(s.Insert(s.Context(), []jobs.Spec{task()}, s.now))
+			}
+			over := make(chan bool)
+			go func() {
+				goesOn := false
+				defer func() { over <- !goesOn }()
+				_, _ = s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
+					yield(task(), nil)
+					runtime.Goexit()
+				}, s.now)
+				goesOn = true
+			}()
+			if <-over {
+				mu.Lock()
+				ended++
+				mu.Unlock()
+			}
+			return nil
+		})
+		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 16 || ended != 4 {
+			s.Error(err, ended)
+		}
+	},
 	"a context that has ended writes nothing": func(s *store) {
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(s.Context())
@@ -164,6 +193,12 @@ var commits = group{
 			"beat":     second(w.Beat(s.Context(), nil, lease, s.now)),
 			"cancel":   second(d.Cancel(s.Context(), []int64{1}, "", false, s.now)),
 			"end":      w.End(s.Context(), s.now),
+			"list":     second(d.List(s.Context(), jobs.Filter{}, db.Page{})),
+			"attempts": second(d.Attempts(s.Context(), 1)),
+			"queues":   second(d.Queues(s.Context(), s.now)),
+			"owned":    second(w.Owned(s.Context())),
+			"latest":   second(d.Latest(s.Context())),
+			"input":    second(d.Input(s.Context(), 1)),
 		} {
 			if !errors.Is(err, jobs.ErrClosed) {
 				s.Errorf("%s: %v", name, err)

@@ -1,0 +1,110 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/jobs"
+)
+
+// selectSchema lists what a file has of tables, indexes, triggers and views. The indexes of constraints have no text.
+const selectSchema = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name`
+
+// object is a table, an index, a trigger or a view.
+type object struct {
+	Type  string `db:"type"`
+	Name  string `db:"name"`
+	Table string `db:"tbl_name"`
+	Text  string `db:"sql"`
+}
+
+// ownSchema is the schema as this program makes it, with the prefix n.
+func ownSchema(ctx context.Context, n *names) ([]object, error) {
+	memory, err := sqlx.Open("sqlite", "file::memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer memory.Close()
+	conn, err := memory.Connx(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	for _, name := range migrationNames() {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := conn.ExecContext(ctx, n.in(string(text))); err != nil {
+			return nil, err
+		}
+	}
+	var own []object
+	return own, conn.SelectContext(ctx, &own, selectSchema)
+}
+
+// Foreign returns a problem of kind ErrSchema when runner's tables, indexes, triggers and views are not as runner made them, or somebody
+// has added a trigger or an index to one of them: what such a trigger does is done by each write of a worker. Tables, views and
+// triggers of an application beside them are welcome.
+func (d *DB) Foreign(ctx context.Context) error {
+	own, err := ownSchema(ctx, d.names)
+	if err != nil {
+		return err
+	}
+	var all []object
+	if err := d.read.SelectContext(ctx, &all, selectSchema); err != nil {
+		return explain(err, d.path)
+	}
+	expected, tables := map[string]object{}, map[string]bool{}
+	for _, o := range own {
+		expected[o.Name] = o
+		tables[strings.ToLower(o.Table)] = true
+	}
+	problem := func(what, try string) error {
+		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " " + what, Try: try,
+			Why: []string{"whoever did that decides about what workers do; nothing was changed"}}
+	}
+	for _, o := range all {
+		want, ours := expected[o.Name]
+		switch {
+		case ours && o != want:
+			return problem(fmt.Sprintf("has another %s than runner's", o.Name), "--db another file")
+		case !ours && tables[strings.ToLower(o.Table)]:
+			return problem(fmt.Sprintf("has %s %q on runner's %s", article(o.Type), o.Name, o.Table), fmt.Sprintf("DROP %s %q, if you know whose it is", strings.ToUpper(o.Type), o.Name))
+		}
+		delete(expected, o.Name)
+	}
+	for name := range expected {
+		return problem(fmt.Sprintf("lacks runner's %s", name), "--db another file")
+	}
+	return nil
+}
+
+func article(kind string) string {
+	if kind == "index" {
+		return "an index"
+	}
+	return "a " + kind
+}
+
+// checkMost is the size of file that is checked when it was left by a crash: it takes half a second.
+const checkMost = 100 << 20
+
+// Unclean says whether the file was left by a process that did not close it, and is small enough to be checked before it is used.
+func (d *DB) Unclean() bool {
+	size, _ := d.Size()
+	return d.found > 0 && size < checkMost && !othersOpen(d.path+"-shm")
+}
+
+// Damage returns a problem of kind ErrCorrupt when pages of the file are damaged.
+func (d *DB) Damage(ctx context.Context) error {
+	found, err := d.Integrity(ctx, false)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return &jobs.Problem{Kind: jobs.ErrCorrupt, What: "database is damaged: " + d.path, Why: []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
+		Try: "restore a backup; keep the file"}
+}
