@@ -3,11 +3,12 @@ GO        ?= go
 BENCHTIME ?= 1s
 FUZZTIME  ?= 30s
 TORTURE   ?= 30m
+SOAKTIME  ?= 5m
 # urfave_cli_no_docs leaves out a generator of manual pages that nothing here calls.
 BUILD     := -tags urfave_cli_no_docs -trimpath -ldflags "-s -w"
 TARGETS   := linux/amd64 linux/arm64 linux/arm darwin/arm64 windows/amd64 freebsd/amd64
 
-.PHONY: build test race lint bench benchmarks fuzz torture mutants cross docs ci clean
+.PHONY: build test race lint bench benchmarks fuzz torture mutants soak cross docs ci clean
 
 build: ## bin/runner, small
 	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/runner .
@@ -36,7 +37,10 @@ torture: build ## half an hour of it; TORTURE=8h for a release
 	bin/runner selftest --for $(TORTURE) --json
 
 mutants: ## each known bug is put in, and must be found
-	$(GO) test -tags mutants -run 'TestMutants$$' -timeout 60m -v ./internal/torture | grep -E '^(found|FAIL|ok|---|    )'
+	$(GO) test -tags mutants -run 'TestMutants$$' -parallel 2 -timeout 60m -v ./internal/torture | grep -E '^(found|FAIL|ok|---|    )'
+
+soak: ## schedules, lanes, limits and retention for minutes: no tick missed or doubled, the size of the database flat
+	$(GO) test -tags soak -run '^TestSoak$$' -v -timeout 0 . -soak $(SOAKTIME)
 
 cross: ## dist/runner-OS-ARCH for all targets
 	@for target in $(TARGETS); do \

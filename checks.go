@@ -24,7 +24,7 @@ const (
 // The limits of doctor's checks.
 const (
 	walMost    = 64 << 20        // what the log is cut back to when nobody keeps it
-	diskWarn   = 1 << 30         // or a fiftieth of the disk, if that is less
+	diskWarn   = 1 << 30         // free bytes; or a fiftieth of the disk, if that is less
 	clockSlack = 5 * time.Second // between the clocks of two machines, or two reads of one
 	lateMost   = time.Minute     // after its time, a schedule should have fired
 	othersWait = time.Second     // for each of the other databases
@@ -91,8 +91,8 @@ func (e *examination) filesystem(_ context.Context, tell func(status, message, t
 	switch {
 	case disk.Network:
 		tell(checkFail, message+": a network filesystem, whose locks cannot be trusted", "--db on a local disk")
-	case disk.Total > 0 && disk.Free < runner.LowDisk:
-		tell(checkFail, message, "free some space: below 64 MB not even deleting can be relied on")
+	case disk.Total > 0 && disk.Free < disk.Reserve:
+		tell(checkFail, message, "free some space: below "+size(disk.Reserve)+" nothing is enqueued or started")
 	case disk.Total > 0 && disk.Free < min(diskWarn, disk.Total/50):
 		tell(checkWarn, message, "")
 	case message == "":

@@ -178,9 +178,13 @@ func noSuchTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	if err != nil {
 		return err
 	}
+	found := make(map[int64]bool, len(there))
+	for _, id := range there {
+		found[id] = true
+	}
 	var missing []string
 	for _, id := range ids {
-		if !slices.Contains(there, id) {
+		if !found[id] {
 			missing = append(missing, strconv.FormatInt(id, 10))
 		}
 	}

@@ -15,7 +15,10 @@ import (
 	"example.com/runner/runner"
 )
 
-type demoSum struct{ A, B int }
+type (
+	demoSum    struct{ A, B int }
+	demoLetter struct{ To string }
+)
 
 // The jobs of runnerdemo.
 var (
@@ -27,6 +30,7 @@ var (
 	demoSnooze  = jobs.Define[string]("demo.snooze")
 	demoCancel  = jobs.Define[string]("demo.cancel")
 	demoRetryIn = jobs.Define[string]("demo.retryin")
+	demoEmail   = jobs.DefineResult[demoLetter, string]("email.send")
 )
 
 // demo is the program "runnerdemo [forever]" of the scripts: it runs the functions of the database at $RUNNER_DB until none is
@@ -49,6 +53,7 @@ func runDemo(ctx context.Context, forever bool) error {
 	r.Register(
 		demoAdd.Handler(func(_ context.Context, in demoSum) (int, error) { return in.A + in.B, nil }),
 		demoEcho.Handler(func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }),
+		demoEmail.Handler(func(_ context.Context, in demoLetter) (string, error) { return "sent to " + in.To, nil }),
 		demoFail.Handler(func(_ context.Context, text string) error { return jobs.RetryIn(0, errors.New(text)) }),
 		demoPanic.Handler(func(_ context.Context, text string) error { panic(text) }),
 		demoSleep.Handler(sleepUntilStopped),

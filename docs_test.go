@@ -27,28 +27,47 @@ const (
 //	        HOME, on an 80-column terminal, bin in PATH.
 //	output  what the block above has printed. … stands for anything on a line, a time or a duration for any other
 //	sql     is a query that finds something in the database of its page
-//	go      is a whole program, in a module of its own
+//	go      is a whole program, in a module of its own; or, if it begins with a comment like "// main.go", that file of ~/app, which its
+//	        page's sh blocks build
+//	shell   python js   need programs that go test does not ask for: scripts run them, by the command block
 //	text    is a picture
 func TestDocs(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	pages := globbed(t, "docs/*.md")
+	var scripts string
+	for _, name := range globbed(t, "testdata/script/*.txtar") {
+		scripts += readFile(t, name)
 	}
 	checkout := linkedCheckout(t)
 	environ := shellEnviron(t, checkout)
 	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) { // README builds bin/runner
-		blocks := readBlocks(t, page)
+		blocks, err := readBlocks(page)
+		if err != nil {
+			t.Fatal(err)
+		}
 		home := t.TempDir()
 		database := filepath.Join(home, ".local/state/runner/runner.db")
 		if err := os.MkdirAll(filepath.Dir(database), 0o700); err != nil {
 			t.Fatal(err)
 		}
+		for _, b := range blocks {
+			if name := b.file(); name != "" {
+				writeFile(t, filepath.Join(home, "app", name), b.text)
+			}
+		}
 		runShell(t, page, blocks, checkout, append(environ, "HOME="+home, "RUNNER_DB="+database))
 		for _, b := range blocks {
 			switch b.lang {
 			case "sh", "output", "text":
+			case "shell", "python", "js":
+				if !strings.Contains(scripts, fmt.Sprintf("block %s %s ", page, b.lang)) {
+					t.Errorf("%s: no script in testdata/script runs it", b.at)
+				}
 			case "go":
-				vetProgram(t, b)
+				if b.file() == "" {
+					vetProgram(t, b)
+				} else if !slices.ContainsFunc(blocks, func(sh block) bool { return sh.lang == "sh" && strings.Contains(sh.text, "go vet . && go test .") }) {
+					t.Errorf("%s: nothing builds it", b.at)
+				}
 			case "sql":
 				runQuery(t, b, database)
 			default:
@@ -56,27 +75,6 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-}
-
-type block struct{ at, lang, text string }
-
-func readBlocks(t *testing.T, page string) []block {
-	var blocks []block
-	inside := false
-	n := 0
-	for line := range strings.Lines(readFile(t, page)) {
-		n++
-		switch lang, fence := strings.CutPrefix(line, "```"); {
-		case fence && !inside:
-			inside = true
-			blocks = append(blocks, block{at: fmt.Sprintf("%s:%d", page, n), lang: strings.TrimSpace(lang)})
-		case fence:
-			inside = false
-		case inside:
-			blocks[len(blocks)-1].text += line
-		}
-	}
-	return blocks
 }
 
 // linkedCheckout is a directory that looks like a fresh checkout and may be written to.
@@ -194,6 +192,23 @@ func runQuery(t *testing.T, b block, database string) {
 	if !rows.Next() {
 		t.Errorf("%s: finds nothing (%v)", b.at, rows.Err())
 	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func globbed(t *testing.T, pattern string) []string {
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 func readFile(t *testing.T, name string) string {

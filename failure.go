@@ -68,7 +68,7 @@ func explain(err error) *failure {
 		f.code, f.exit = "busy", 75
 	case errors.Is(err, jobs.ErrFull):
 		f.code, f.exit = "full", 75
-	case errors.Is(err, jobs.ErrConflict):
+	case errors.Is(err, jobs.ErrConflict), errors.Is(err, jobs.ErrLost), errors.Is(err, jobs.ErrCancelled):
 		f.code = "conflict"
 	case errors.Is(err, jobs.ErrCorrupt):
 		f.code = "corrupt"

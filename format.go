@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -41,7 +42,11 @@ func (f *formatter) record(v any) error {
 		return fmt.Errorf("--format: %w", err)
 	}
 	for key, value := range keys {
-		if value == nil {
+		switch {
+		case value != nil:
+		case slices.Contains(holders, key):
+			keys[key] = nothing{}
+		default:
 			keys[key] = "" // null prints nothing, and is false in {{if}}
 		}
 	}
@@ -56,6 +61,17 @@ func (f *formatter) record(v any) error {
 	_, err = io.WriteString(f.printer.answer, text.String()+"\n")
 	return err
 }
+
+// holders are the keys whose values hold others, or null.
+var holders = []string{"args", "env", "progress", "queues", "result"}
+
+// nothing stands for null where a template may expect an object or a list: it prints nothing, and {{range}} has nothing to do.
+type nothing map[string]any
+
+func (nothing) String() string { return "" }
+
+// MarshalJSON implements json.Marshaler.
+func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
 // templateError takes the template's name and position off an error.
 func templateError(err error) string {

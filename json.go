@@ -379,6 +379,13 @@ type jsonBackup struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// jsonFence is what fence answers.
+type jsonFence struct {
+	TaskID       int64 `json:"task_id"`
+	GenerationID int64 `json:"generation_id"`
+	Owns         bool  `json:"owns"`
+}
+
 // jsonServe is what serve prints.
 type jsonServe struct {
 	URL string `json:"url"`

@@ -28,9 +28,12 @@ var layers = []layer{
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/dbtest", ours: []string{"db", "jobs"}},
+	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
 	{path: "internal/words"},
 	{path: "runner", ours: []string{"db", "jobs", "internal/process", "internal/words"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
+	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
+		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/torture", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite"}}, // the judge does not use what it judges
 	{path: "web", ours: []string{"runner", "internal/words", "jobs"}, // not db
 		others: []string{"al.essio.dev/pkg/shellescape", "github.com/prometheus/common/expfmt", "github.com/prometheus/client_model"},

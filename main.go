@@ -63,6 +63,7 @@ func commands(a *app) []*cli.Command {
 		doctorCommand(a),
 		backupCommand(a),
 		serveCommand(a),
+		fenceCommand(a),
 		completionCommand(a),
 		selftestCommand(a),
 		completeCommand(a),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -39,13 +40,23 @@ func TestScript(t *testing.T) {
 			env.Setenv("HOME", home)
 			env.Setenv("RUNNER_DB", filepath.Join(env.WorkDir, "runner.db"))
 			env.Setenv("USER", "ann")
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of go test -race lingers for a second
+			env.Setenv("NODE_PATH", os.Getenv("NODE_PATH")) // where its modules are installed, if they are
+			env.Setenv("GORACE", "atexit_sleep_ms=0")       // or each process of go test -race lingers for a second
 			env.Setenv("TZ", "Europe/Berlin")
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
 			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed,
-			"window": checkWindow, "usego": useGo, "order": checkOrder},
+			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "remount": remount, "block": writeBlock},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "mount":
+				return mayMount(), nil
+			case "node-sqlite":
+				return exec.Command("node", "-e", "require('better-sqlite3')").Run() == nil, nil
+			}
+			return false, fmt.Errorf("no condition %q", cond)
+		},
 	})
 }
 

@@ -71,13 +71,15 @@ func readSelection(c *cli.Context, now time.Time, except ...string) (selection, 
 // readIDs reads words as IDS. Each id is kept once, in the order of the words.
 func readIDs(words []string) ([]int64, error) {
 	var ids []int64
+	seen := map[int64]bool{}
 	for _, word := range words {
 		more, err := parseIDs(word)
 		if err != nil {
 			return nil, usage("%q %v", word, err)
 		}
 		for _, id := range more {
-			if !slices.Contains(ids, id) {
+			if !seen[id] {
+				seen[id] = true
 				ids = append(ids, id)
 			}
 		}

@@ -52,7 +52,7 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 	defer stop()
 	every := time.Duration(ms) * time.Millisecond
 	if role == "sql" {
-		return torture.EnqueueSQL(ctx, dir, self, os.Args[0], words[0], seed, every)
+		return torture.EnqueueSQL(ctx, dir, self, words[0], seed, every)
 	}
 	began := time.Now()
 	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{BusyTimeout: 10 * time.Second})
@@ -63,7 +63,7 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 	if err := torture.Opened(dir, time.Since(began)); err != nil {
 		return err
 	}
-	return torture.Enqueue(ctx, selftestClient(r), dir, self, os.Args[0], words[0], seed, every)
+	return torture.Enqueue(ctx, selftestClient(r), dir, self, words[0], seed, every)
 }
 
 func selftestClient(r *runner.Runner) torture.Client {

@@ -64,6 +64,7 @@ type Disk struct {
 	Kind        string // ext4; empty: it cannot be told
 	Network     bool   // locks cannot be trusted
 	Free, Total int64  // bytes that this user may write, and all; 0, 0: it cannot be told
+	Reserve     int64  // with less than that free nothing is enqueued or claimed
 }
 
 // DiskOf describes the filesystem of the database at path, which need not exist.
@@ -74,5 +75,6 @@ func DiskOf(path string) Disk {
 		disk.Kind, disk.Network = kind, true
 	}
 	disk.Free, disk.Total = space(dir)
+	disk.Reserve = reserve(disk.Total)
 	return disk
 }

@@ -31,7 +31,7 @@ const (
 	progress = NULL, cancel_requested_at = NULL, cancel_now = 0, cancel_text = NULL`
 	claimReturning = `RETURNING tasks.id, tasks.generation_id, job, args, label, queue, tasks.priority, run_at, attempt, max_attempts, losses, max_losses,
 	timeout, kill_after, backoff, backoff_delay, backoff_max, retry_on, output_limit, path, cwd, env, env_file, input_bytes,
-	created_at, created_by, schedule, tick, lane, after IS NOT NULL OR after_any IS NOT NULL`
+	created_at, created_by, unique_key, expires_at, schedule, tick, lane, after IS NOT NULL OR after_any IS NOT NULL`
 )
 
 // ClaimJob is a job that a worker can run, and the max attempts of its tasks that name none.
@@ -211,7 +211,8 @@ func (t *tx) claimRows(text string, args []any, most int) ([]jobs.Task, error) {
 		var r row
 		if err := rows.Scan(&r.ID, &r.GenerationID, &r.Job, &r.Args, &r.Label, &r.Queue, &r.Priority, &r.RunAt, &r.Attempt, &r.MaxAttempts,
 			&r.Losses, &r.MaxLosses, &r.Timeout, &r.KillAfter, &r.Backoff, &r.BackoffDelay, &r.BackoffMax, &r.RetryOn, &r.OutputLimit,
-			&r.Path, &r.Cwd, &r.Env, &r.EnvFile, &r.InputBytes, &r.CreatedAt, &r.CreatedBy, &r.Schedule, &r.Tick, &r.Lane, &r.Depends); err != nil {
+			&r.Path, &r.Cwd, &r.Env, &r.EnvFile, &r.InputBytes, &r.CreatedAt, &r.CreatedBy, &r.UniqueKey, &r.ExpiresAt, &r.Schedule, &r.Tick, &r.Lane,
+			&r.Depends); err != nil {
 			return nil, err
 		}
 		if claimed == nil { // a task is large: growing to a hundred would copy each twice

@@ -107,16 +107,13 @@ type writer struct {
 	conn      *sqlx.Conn
 	stmts     map[string]*sqlx.Stmt
 	level     level
+	broken    bool      // the last write met damage: the connection is opened anew before the next one
 	busySince time.Time // start of the present stretch of writing
 	lastEnd   time.Time
 }
 
 func (w *writer) start(d *DB) {
 	w.db = d
-	w.level = full
-	if d.options.Normal {
-		w.level = normal
-	}
 	w.stmts = map[string]*sqlx.Stmt{}
 	w.idle.L = &w.mu
 }
@@ -131,10 +128,19 @@ func (w *writer) stop() {
 		w.idle.Wait()
 	}
 	w.mu.Unlock()
+	w.letGo()
+}
+
+// letGo closes the connection.
+func (w *writer) letGo() {
 	for _, stmt := range w.stmts {
 		stmt.Close()
 	}
-	w.conn.Close()
+	clear(w.stmts)
+	if w.conn != nil {
+		w.conn.Close()
+		w.conn = nil
+	}
 }
 
 // update runs a write as a member of a group and returns when it is committed. It returns the member's own error, ErrBusy when
@@ -272,8 +278,20 @@ type memberError struct{ err error }
 
 func (e *memberError) Error() string { return e.err.Error() }
 
-func (w *writer) transaction(group []*request) error {
+// Unwrap lets the code of the driver be seen.
+func (e *memberError) Unwrap() error { return e.err }
+
+func (w *writer) transaction(group []*request) (err error) {
 	ctx := context.Background()
+	if w.broken {
+		if err := w.reopen(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.db.Replaced(); err != nil {
+		return err
+	}
+	defer func() { w.broken = isDamage(err) }()
 	to := normal
 	for _, r := range group {
 		to = max(to, r.level)
@@ -281,7 +299,7 @@ func (w *writer) transaction(group []*request) error {
 	if err := w.setLevel(ctx, to); err != nil {
 		return explain(err, w.db.path)
 	}
-	t := &tx{w: w, ctx: ctx}
+	t := &tx{w: w, ctx: ctx, path: w.db.path}
 	if err := w.db.patiently(func() error { _, err := t.exec(begin); return err }); err != nil {
 		return explain(err, w.db.path)
 	}
@@ -295,6 +313,28 @@ func (w *writer) transaction(group []*request) error {
 		w.rollback(t)
 		return explain(err, w.db.path)
 	}
+	return nil
+}
+
+// reopen opens the connection anew: what the system could not read or write once may be fine for a new descriptor.
+func (w *writer) reopen(ctx context.Context) error {
+	d := w.db
+	if err := d.Replaced(); err != nil {
+		return err
+	}
+	w.letGo()
+	d.log.Store(nil) // it goes with the last connection, and comes with the next
+	if err := d.write.Close(); err != nil {
+		return explain(err, d.path)
+	}
+	have, _, err := d.connectWriter(ctx)
+	if err != nil {
+		return err
+	}
+	if have != SchemaVersion() {
+		return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
+	}
+	w.broken = false
 	return nil
 }
 
@@ -337,6 +377,9 @@ type tx struct {
 	used  uses     // what of the order of tasks is in use; see end.go
 	moved bool     // tasks that waited for others may start now
 	outer *sqlx.Tx // the caller's; nil: the writer's
+	names *names   // of the statements in the caller's, whose handle knows nothing of a prefix
+	path  string   // of the database
+	space room     // on its disk
 }
 
 func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
@@ -362,7 +405,7 @@ func (t *tx) exec(text string, args ...any) (int64, error) {
 
 func (t *tx) do(text string, args []any) (sql.Result, error) {
 	if t.outer != nil {
-		return t.outer.ExecContext(t.ctx, text, args...)
+		return t.outer.ExecContext(t.ctx, t.names.in(text), args...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {
@@ -383,7 +426,7 @@ func (t *tx) insert(text string, args ...any) (int64, error) {
 // scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.
 func (t *tx) scan(text string, args []any, dest ...any) error {
 	if t.outer != nil {
-		return t.outer.QueryRowxContext(t.ctx, text, args...).Scan(dest...)
+		return t.outer.QueryRowxContext(t.ctx, t.names.in(text), args...).Scan(dest...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {
@@ -395,7 +438,7 @@ func (t *tx) scan(text string, args []any, dest ...any) error {
 // list scans all rows of a query: a query inside open rows of the same connection would hang.
 func (t *tx) list(dest any, text string, args ...any) error {
 	if t.outer != nil {
-		return t.outer.SelectContext(t.ctx, dest, text, args...)
+		return t.outer.SelectContext(t.ctx, dest, t.names.in(text), args...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-
-	"example.com/runner/jobs"
 )
 
 // Options of Open. The zero Options opens a file that exists, for reading and writing.
@@ -20,13 +18,17 @@ type Options struct {
 	ReadOnly    bool          // refuse every write, and a schema that would have to be upgraded first
 	Normal      bool          // leave out every fsync of a commit: a power cut may undo the last writes, a crash of a program none
 	UnsafeFS    bool          // accept a network filesystem, on which locks cannot be trusted
+	Beside      bool          // the file may be of another program: our tables are beside its own, with a prefix
+	Prefix      string        // with Beside: that prefix. Defaults to the one in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for other processes' locks. Defaults to 5 s
+	Driver      string        // of database/sql, for the connection that writes: it wraps the one of modernc.org/sqlite. Defaults to that
 }
 
 // DB is an open database. It is safe for use by many goroutines.
 type DB struct {
 	path    string
 	id      fileID
+	log     atomic.Pointer[fileID] // of the write-ahead log; nil: there is none
 	options Options
 	created bool
 
@@ -34,6 +36,7 @@ type DB struct {
 	read  *sqlx.DB // query_only, opened when first used
 	writer
 
+	names  *names       // with the prefix of our tables; nil: they have none
 	lastTx atomic.Value // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
 
 	watches     sync.WaitGroup
@@ -105,16 +108,6 @@ func (d *DB) closePools() error {
 
 // BusyRetries returns how often writes found the file locked by others, and tried again.
 func (d *DB) BusyRetries() int64 { return d.busyRetries.Load() }
-
-// Replaced returns an error of kind ErrReplaced when the path no longer leads to the file that was opened.
-func (d *DB) Replaced() error {
-	info, err := os.Stat(d.path)
-	if err == nil && identify(info) == d.id {
-		return nil
-	}
-	return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced or removed: " + d.path,
-		Why: []string{"it is no longer the file that was opened"}, Err: err}
-}
 
 // Size returns the bytes of the file and of its write-ahead log.
 func (d *DB) Size() (file, wal int64) {

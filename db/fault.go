@@ -23,6 +23,15 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
+// isDamage says whether an error, explained or not, is one of the file or of what it lies on, and not of what was asked of it.
+func isDamage(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		return true
+	}
+	return false
+}
+
 // explain turns an error of the driver into one that a person can act on, by its code and never by its text. Other errors, and
 // nil, pass.
 func explain(err error, file string) error {

@@ -91,6 +91,9 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 
 // insertSpec adds one task. added are those before it in the same call.
 func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
+	if err := t.room(); err != nil {
+		return Inserted{}, err
+	}
 	task := spec.Task(now)
 	var env any
 	if len(task.Env) > 0 {

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -43,7 +44,17 @@ func dsn(path, mode string, pragmas ...string) string {
 }
 
 func connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	pool, err := sqlx.Open("sqlite", dsn(path, mode, pragmas...))
+	return (*names)(nil).connect(path, mode, most, pragmas...)
+}
+
+func (n *names) connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	return n.connectBy(driverName, path, mode, most, pragmas...)
+}
+
+const driverName = "sqlite"
+
+func (n *names) connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	pool, err := n.pool(name, dsn(path, mode, pragmas...))
 	if err != nil {
 		return nil, err
 	}
@@ -58,42 +69,64 @@ func (d *DB) open(ctx context.Context) error {
 	if err := d.find(); err != nil {
 		return err
 	}
-	level := "synchronous(FULL)"
-	if d.options.Normal {
-		level = "synchronous(NORMAL)"
-	}
-	var err error
-	// The writer's connection never waits inside SQLite, whose back-off starves beside a busy process: begin tries again itself.
-	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)"}
-	if d.options.ReadOnly {
-		pragmas = append(pragmas, "query_only(1)")
-	}
-	if d.write, err = connect(d.path, "rw", 1, pragmas...); err != nil {
-		return err
-	}
-	if d.read, err = connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)"); err != nil {
-		return err
-	}
-	var have int
-	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
-		if d.conn == nil {
-			if d.conn, err = d.write.Connx(ctx); err != nil {
-				return explain(err, d.path)
-			}
+	have, prefix, err := d.connectWriter(ctx)
+	if err == nil && prefix != "" { // from now on with it
+		d.conn.Close()
+		if err = d.closePools(); err == nil {
+			d.conn, d.names = nil, &names{prefix: prefix}
+			have, _, err = d.connectWriter(ctx)
 		}
-		have, err = version(ctx, d.conn, d.path)
-		return err
-	})
+	}
+	if err == nil {
+		d.read, err = d.names.connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
+	}
 	switch {
 	case err != nil || have == SchemaVersion():
 		return err
+	case have == 0 && !d.options.Create && d.names != nil:
+		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet", Why: []string{"they are not made by this call"}}
 	case have == 0 && !d.options.Create:
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a runner database", Try: "--db PATH, or RUNNER_DB",
 			Why: []string{"it is empty; runner enqueue and runner work make a database of it"}}
 	case d.options.ReadOnly:
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
 	}
-	return d.initialise(ctx)
+	if err := d.initialise(ctx); err != nil {
+		return err
+	}
+	d.knowLog()
+	return nil
+}
+
+// connectWriter opens the writer's connection and returns the version of the schema, and the prefix of its names. It never waits inside SQLite, whose back-off
+// starves beside a busy process: begin tries again itself.
+func (d *DB) connectWriter(ctx context.Context) (have int, prefix string, err error) {
+	d.level = full
+	level := "synchronous(FULL)"
+	if d.options.Normal {
+		d.level = normal
+		level = "synchronous(NORMAL)"
+	}
+	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)"}
+	if d.options.ReadOnly {
+		pragmas = append(pragmas, "query_only(1)")
+	}
+	if d.write, err = d.names.connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
+		return 0, "", err
+	}
+	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
+		if d.conn == nil {
+			if d.conn, err = d.write.Connx(ctx); err != nil {
+				return explain(err, d.path)
+			}
+		}
+		have, prefix, err = d.version(ctx)
+		return err
+	})
+	if err == nil {
+		d.knowLog()
+	}
+	return have, prefix, err
 }
 
 // initialise turns an empty file into a database, or an old schema into the present one. One process at a time does it: the
@@ -117,11 +150,11 @@ func (d *DB) initialise(ctx context.Context) error {
 			Why: []string{"another process is creating or upgrading it"}, Err: err}
 	}
 	return d.patiently(func() error {
-		have, err := version(ctx, d.conn, d.path)
+		have, _, err := d.version(ctx)
 		if err != nil || have == SchemaVersion() {
 			return err
 		}
-		if have == 0 {
+		if have == 0 { // with a prefix the file may have tables already: it keeps its auto_vacuum
 			if _, err := d.conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
 				return explain(err, d.path)
 			}
@@ -134,7 +167,7 @@ func (d *DB) initialise(ctx context.Context) error {
 					Why: []string{"this filesystem has no write-ahead log: journal_mode stays " + mode}, Try: "--db on a local disk"}
 			}
 		}
-		return migrate(ctx, d.conn, d.path)
+		return d.migrate(ctx)
 	})
 }
 

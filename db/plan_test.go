@@ -82,6 +82,10 @@ var plans = map[string]plan{
 
 	"selectCompleted": {selectCompleted, []string{byAttempt, byID}, []string{"SCAN CONSTANT ROW", "SCAN attempts"}},
 	"selectMain":      {selectMain, nil, []string{"SCAN pragma_database_list"}},
+	"selectMarks":     {selectMarks, nil, []string{"SCAN runner_schema"}}, // a row for each prefix
+	"insertMark":      {text: insertMark},
+	"selectTaken":     {selectTaken, nil, []string{"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"}}, // once, when the tables are made
+	"hasMarks":        {hasMarks, nil, []string{"SCAN sqlite_schema"}},
 	"selectTask":      {text: selectTask, by: []string{byID}},
 	"insertStep":      {insertStep, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"selectSteps":     {text: selectSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
@@ -171,7 +175,7 @@ var plans = map[string]plan{
 	"sumUpHours":       {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                     // once an hour, two days
 	"deleteMinutes":    {deleteMinutes, nil, []string{"SCAN counters"}},
 	"deleteHours":      {deleteHours, nil, []string{"SCAN counter_hours"}},
-	"selectPages":      {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count"}},
+	"selectPages":      {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"}},
 	"selectHistory":    {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
 	"selectThroughput": {selectThroughput, nil, []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}}, // of two days, and of a year
 	"selectSamples":    {selectSamples, []string{byID, "ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"}, []string{"SCAN steps", "SCAN CONSTANT ROW"}},
@@ -302,6 +306,12 @@ func openTest(t *testing.T) *DB {
 
 func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	d := openTest(t)
+	raw, err := connect(d.Path(), "rw", 1) // what a database of another program has besides
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.MustExec(createMarks)
+	raw.Close()
 	for name, p := range plans {
 		p.check(t, name, explained(t, d, p.text))
 	}

@@ -31,8 +31,8 @@ ON CONFLICT (queue, state, hour) DO UPDATE SET n = n + excluded.n`
 	deleteHours   = `DELETE FROM counter_hours WHERE hour < ?`
 )
 
-// selectPages returns how many pages the file has, and how many of them are free.
-const selectPages = `SELECT page_count, freelist_count FROM pragma_page_count, pragma_freelist_count`
+// selectPages returns how many pages the file has, and how many of them are free; none in a file that cannot give them back.
+const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) FROM pragma_page_count, pragma_freelist_count, pragma_auto_vacuum`
 
 // vacuumPages gives up to 256 free pages, 1 MiB, back to the filesystem. Each row that it returns is one page.
 const vacuumPages = `PRAGMA incremental_vacuum(256)`

@@ -169,7 +169,8 @@ func TestNoPredicateUsesIN(t *testing.T) {
 func TestARowHasAFieldForEveryColumn(t *testing.T) {
 	d := openTest(t)
 	var columns []string
-	if err := d.read.Select(&columns, `SELECT 'tasks.' || name FROM pragma_table_info('tasks') ORDER BY cid`); err != nil {
+	// input is for plain SQL to write, and reads NULL.
+	if err := d.read.Select(&columns, `SELECT 'tasks.' || name FROM pragma_table_info('tasks') WHERE name <> 'input' ORDER BY cid`); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Fields(strings.ReplaceAll(taskColumns, ",", " ")); !slices.Equal(got, columns) {

@@ -26,6 +26,7 @@ type Turned struct {
 	// NextStart is when a rate lets a task start that is due already; zero: none waits for that, or nothing was to be claimed.
 	NextStart time.Time
 	NextLane  time.Time // if it has looked: the same of the rate of a lane
+	NoRoom    error     // why nothing was claimed though there may be something: the disk is nearly full
 }
 
 // Turn takes a turn of worker w. If it finishes anything it returns when that is on the disk. It can be repeated after an error:
@@ -50,6 +51,11 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 			}
 			if err = t.look(w.claimer); err != nil {
 				return fmt.Errorf("look for suspects: %w", err)
+			}
+		}
+		if turn.Claim.Free > 0 {
+			if done.NoRoom = t.room(); done.NoRoom != nil {
+				return nil
 			}
 		}
 		if done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now); err != nil {

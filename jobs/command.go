@@ -61,6 +61,16 @@ func Argv(args json.RawMessage) ([]string, error) {
 	return argv, nil
 }
 
+// CheckCommand returns what is wrong with the settings of a command, its argv apart, that has never been a Spec: plain SQL can enqueue
+// what Validate would have refused. The error is a *FieldError.
+func CheckCommand(t *Task) error {
+	if err := t.RetryOn.Validate(); err != nil {
+		return invalid("retry_on", "%v", err)
+	}
+	s := Spec{Job: t.Job, Path: t.Path, Cwd: t.Cwd, Env: t.Env, EnvFile: t.EnvFile}
+	return s.validateCommand()
+}
+
 // MarshalArgs turns a value into JSON as tasks keep it: without a newline, and with <, > and & as they are.
 func MarshalArgs(value any) (json.RawMessage, error) {
 	var text bytes.Buffer

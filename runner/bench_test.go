@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -237,4 +238,12 @@ func BenchmarkEnqueueAll(b *testing.B) {
 	took := time.Since(began)
 	b.StopTimer()
 	report(b, n, took, limit)
+}
+
+func percentiles(b *testing.B, times []time.Duration, what string) {
+	slices.Sort(times)
+	ms := func(p int) float64 { return times[min(len(times)*p/100, len(times)-1)].Seconds() * 1000 }
+	b.ReportMetric(ms(50), what+"p50_ms")
+	b.ReportMetric(ms(99), what+"p99_ms")
+	b.ReportMetric(ms(100), what+"max_ms")
 }

@@ -28,8 +28,8 @@ const (
 // capture collects the output of one attempt.
 type capture struct {
 	a    *attempt
-	tee  func(jobs.Task, string, []byte)
-	tail int64 // how much the tail keeps
+	tee  func(jobs.Task, string, []byte) // of what comes through pipes
+	tail int64                           // how much the tail keeps
 
 	readers sync.WaitGroup
 	pipes   []*os.File // reading ends
@@ -64,10 +64,10 @@ type piece struct {
 // HeadSize returns how much of the start of an attempt's output is kept when the whole of it is more than limit bytes.
 func HeadSize(limit int64) int64 { return min(headMost, limit/2) }
 
-func newCapture(a *attempt, tee func(jobs.Task, string, []byte)) *capture {
+func newCapture(a *attempt) *capture {
 	limit := a.task.OutputLimit
 	head := HeadSize(limit)
-	c := &capture{a: a, tee: tee, head: head, tail: limit - head}
+	c := &capture{a: a, head: head, tail: limit - head}
 	c.room.L = &c.mu
 	return c
 }
@@ -88,6 +88,9 @@ func (c *capture) pipe(stream string) (*os.File, error) {
 		for {
 			n, err := r.Read(buffer)
 			if n > 0 {
+				if c.tee != nil {
+					c.tee(c.a.task, stream, buffer[:n])
+				}
 				c.write(stream, buffer[:n])
 			}
 			if err != nil {
@@ -111,9 +114,6 @@ func (c *capture) drain() {
 }
 
 func (c *capture) write(stream string, data []byte) {
-	if c.tee != nil {
-		c.tee(c.a.task, stream, data)
-	}
 	at := now()
 	c.mu.Lock()
 	defer c.mu.Unlock()

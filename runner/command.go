@@ -34,8 +34,8 @@ func Commands(options CommandOptions) jobs.Handler {
 			if a == nil {
 				return nil, errors.New("commands are run by Work only")
 			}
-			c := command{attempt: a, task: task, output: newCapture(a, options.Tee)}
-			a.output.Store(c.output)
+			c := command{attempt: a, task: task, output: a.printed()}
+			c.output.tee = options.Tee
 			return c.run()
 		}}
 }
@@ -60,6 +60,9 @@ func startError(code int, format string, args ...any) error {
 func (c *command) run() (json.RawMessage, error) {
 	argv, err := jobs.Argv(c.task.Args)
 	if err != nil {
+		return nil, err
+	}
+	if err := jobs.CheckCommand(&c.task); err != nil {
 		return nil, err
 	}
 	environ, err := c.environ()

@@ -61,7 +61,7 @@ func (a *attempt) printed() *capture {
 	if c := a.output.Load(); c != nil {
 		return c
 	}
-	a.output.CompareAndSwap(nil, newCapture(a, nil)) // another goroutine may have been quicker
+	a.output.CompareAndSwap(nil, newCapture(a)) // another goroutine may have been quicker
 	return a.output.Load()
 }
 

@@ -85,3 +85,21 @@ func TestMiddlewareIsAroundEveryExecution(t *testing.T) {
 type traceKey struct{}
 
 var double = jobs.DefineResult[int, int]("double")
+
+func TestMiddlewareCanLogBesideACommand(t *testing.T) {
+	var mu sync.Mutex // the tee is called for both streams at once
+	var tee strings.Builder
+	r := open(t, runner.Options{})
+	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) { mu.Lock(); defer mu.Unlock(); tee.Write(data) }}))
+	r.Use(func(ctx context.Context, _ jobs.Task, next runner.Next) (json.RawMessage, error) {
+		runner.Logger(ctx).Info("before")
+		result, err := next(ctx)
+		runner.Logger(ctx).Info("after")
+		return result, err
+	})
+	task := enqueue(t, r, jobs.Command{Argv: []string{"echo", "hello"}}.With())
+	drain(t, r)
+	if got := output(t, r, task.ID); got != "level=INFO msg=before\nhello\nlevel=INFO msg=after\n" || tee.String() != "hello\n" {
+		t.Errorf("output %q, tee %q", got, tee.String())
+	}
+}

@@ -327,11 +327,15 @@ func ticks(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err
 }
 
 // realign returns the first tick after now, given the one that was computed some time ago and still lies ahead. They differ when
-// the clock was set back, or the rules of the zone have changed; a tick that had its task has it, and is not repeated.
+// the clock was set back, or the rules of the zone have changed; a tick that had its task has it, and is not repeated. Ticks of @every
+// have no moments that could tell: theirs moves only if it is further away than a worker can have waited between the look at its clock
+// and its turn to write, while others did the ticks before.
 func (c cron) realign(at, now time.Time) time.Time {
 	next := c.next(now)
-	if c.every > 0 && at.Before(next) {
+	if c.every > 0 && at.Sub(next) < realignFrom {
 		return at
 	}
 	return next
 }
+
+const realignFrom = time.Minute

@@ -41,15 +41,12 @@ func (r *Runner) Latest(ctx context.Context) (time.Time, error) { return r.store
 // Seen returns when a worker gave a sign of life for the last time; zero: never.
 func (r *Runner) Seen(ctx context.Context) (time.Time, error) { return r.store.Seen(ctx) }
 
-// LowDisk is how few free bytes make a database's disk too full.
-const LowDisk = 64 << 20
-
 // Writable returns why the next write would probably fail, without trying: jobs.ErrReplaced, jobs.ErrFull or nil.
 func (r *Runner) Writable() error {
 	if err := r.store.Replaced(); err != nil {
 		return err
 	}
-	if disk := db.DiskOf(r.Path()); disk.Total > 0 && disk.Free < LowDisk {
+	if disk := db.DiskOf(r.Path()); disk.Total > 0 && disk.Free < disk.Reserve {
 		return fmt.Errorf("%w: %d bytes are left", jobs.ErrFull, disk.Free)
 	}
 	return nil

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -26,7 +27,7 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	switch {
 	case err != nil:
 		return jobs.Task{}, err
-	case done[0].Kept, done[0].Replaced, spec.Ordered():
+	case done[0].Kept, done[0].Replaced, spec.Ordered(), r.options.Inline:
 		return r.Get(ctx, done[0].ID)
 	}
 	task := spec.Task(at)
@@ -47,7 +48,7 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 	}
 	done, err := r.store.Insert(ctx, specs, at)
 	if err == nil {
-		r.wake.tell()
+		err = r.added(ctx)
 	}
 	return done, err
 }
@@ -69,9 +70,22 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 		}
 	}, now())
 	if err == nil {
-		r.wake.tell()
+		err = r.added(ctx)
 	}
 	return done, err
+}
+
+// added tells Work of new tasks, or with Options.Inline does what it would do.
+func (r *Runner) added(ctx context.Context) error {
+	r.wake.tell()
+	if !r.options.Inline {
+		return nil
+	}
+	err := r.WorkUntilEmpty(ctx)
+	if errors.Is(err, jobs.ErrConflict) { // it runs already: this is a task that enqueues another
+		return nil
+	}
+	return err
 }
 
 // SpecError says which of many specs is not valid.

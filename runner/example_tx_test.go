@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 
 	_ "modernc.org/sqlite"
 
@@ -89,4 +91,34 @@ func ExampleFinishTx() {
 	// Output:
 	// 1 <nil>
 	// completed <nil>
+}
+
+// Over the application's own database: its tables stay as they are, and runner's have a prefix.
+func ExampleNew() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	app, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "todo.db")+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer app.Close()
+	if _, err := app.ExecContext(ctx, `CREATE TABLE tasks (title TEXT)`); err != nil { // the application's tasks are no tasks of runner's
+		log.Fatal(err)
+	}
+	r, err := runner.New(ctx, app, runner.Options{Prefix: "jobs_"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"})); err != nil {
+		log.Fatal(err)
+	}
+	var theirs, ours int
+	err = app.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM tasks), (SELECT count(*) FROM jobs_tasks)`).Scan(&theirs, &ours)
+	fmt.Println(theirs, ours, err)
+	// Output: 0 1 <nil>
 }

@@ -31,8 +31,8 @@ type attempt struct {
 
 	report   atomic.Pointer[jobs.Progress] // the last one; nil: none
 	toReport atomic.Bool                   // somebody is about to store it
-	steps    steps
-	inTx     atomic.Int64 // when it tried to finish its task in a transaction of its own, in ms; 0: never
+	steps    atomic.Pointer[steps]         // nil: it has come to none
+	inTx     atomic.Int64                  // when it tried to finish its task in a transaction of its own, in ms; 0: never
 
 	// Set before the attempt is sent on engine.ended, or by abandon.
 	over    atomic.Bool

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/jobs"
 )
 
@@ -20,6 +21,7 @@ import (
 type bubble struct {
 	*testing.T
 	*Runner
+	disk  *fault.Disk
 	began time.Time
 
 	mu   sync.Mutex
@@ -37,13 +39,29 @@ var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3), jobs.R
 // fake runs a test on fake time. do is the function of the job work; nil does nothing.
 func fake(t *testing.T, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
 	t.Helper()
+	fakeOn(t, nil, options, do, test)
+}
+
+// fakeOnDisk is fake with a disk that does what the test says.
+func fakeOnDisk(t *testing.T, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
+	t.Helper()
+	fakeOn(t, fault.Under, options, do, test)
+}
+
+func fakeOn(t *testing.T, under func(testing.TB, string) *fault.Disk, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		options.noWatch = true
-		r, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), options)
+		options.Alone = true
+		path := filepath.Join(t.TempDir(), "test.db")
+		b := &bubble{T: t, began: time.Now()}
+		if under != nil {
+			b.disk = under(t, path)
+		}
+		r, err := Open(t.Context(), path, options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &bubble{T: t, Runner: r, began: time.Now()}
+		b.Runner = r
 		r.Register(work.Handler(func(ctx context.Context, in string) (string, error) {
 			task, _ := TaskFrom(ctx)
 			b.mu.Lock()

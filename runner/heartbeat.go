@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"example.com/runner/db"
@@ -25,6 +26,7 @@ func (e *engine) heartbeat() {
 		}
 		e.beat(lease)
 		e.checkLock()
+		e.watchLog()
 		if e.r.options.OwnProcess || e.info.PID == 1 {
 			process.BuryAdopted()
 		}
@@ -56,7 +58,16 @@ func (e *engine) beat(lease time.Duration) {
 	e.mu.Unlock()
 	sent := now()
 	owned, err := e.worker.Beat(context.Background(), claims, lease, sent)
-	if err != nil {
+	if err != nil && unusable(err) && !errors.Is(err, jobs.ErrReplaced) {
+		e.log.Error("heartbeat failed, will try once more", "err", err)
+		sent = now()
+		owned, err = e.worker.Beat(context.Background(), claims, lease, sent)
+	}
+	switch {
+	case unusable(err):
+		e.giveUp(err)
+		return
+	case err != nil:
 		e.log.Warn("heartbeat failed", "err", err)
 		return
 	}

@@ -26,6 +26,17 @@ func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
 	return tasks[0], nil
 }
 
+// Fence returns nil only while the attempt of task id whose claim made generation owns the running task, and nobody has asked to cancel
+// it. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled or, for a task that is gone, jobs.ErrNotFound; an attempt that
+// gets any error must do nothing more. It is a check and not a lock: the next moment may be another's.
+func (r *Runner) Fence(ctx context.Context, id, generation int64) error {
+	task, err := r.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	return task.Owned(generation)
+}
+
 func notFound(id int64) error {
 	return &jobs.Problem{Kind: jobs.ErrNotFound, What: fmt.Sprintf("no task %d", id), Try: "runner list"}
 }

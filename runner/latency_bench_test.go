@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -78,14 +77,6 @@ func startChild(b *testing.B, path string, n int, pause time.Duration) (finish f
 		}
 		return took
 	}
-}
-
-func percentiles(b *testing.B, times []time.Duration, what string) {
-	slices.Sort(times)
-	ms := func(p int) float64 { return times[min(len(times)*p/100, len(times)-1)].Seconds() * 1000 }
-	b.ReportMetric(ms(50), what+"p50_ms")
-	b.ReportMetric(ms(99), what+"p99_ms")
-	b.ReportMetric(ms(100), what+"max_ms")
 }
 
 // BenchmarkLatency measures from before the call that enqueues to the first line of the function, on an idle worker, with the

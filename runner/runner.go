@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -34,6 +35,10 @@ type Options struct {
 	BusyTimeout time.Duration
 	// UnsafeFS accepts a database on a network filesystem, where locks cannot be trusted. Defaults to false.
 	UnsafeFS bool
+	// Prefix makes the tables, indexes, views and triggers of runner have names that begin with it, beside those that the file may have
+	// already: a letter or underscore, then at most 31 letters, digits or underscores. The file remembers it. Defaults to what the file
+	// says; then for New to "runner_", and for Open, which refuses another program's file without it, to none.
+	Prefix string
 	// Sync says how far a commit goes. Defaults to Full.
 	Sync Sync
 	// Log receives what the engine does; attempts that fail are warnings. Defaults to none.
@@ -76,7 +81,14 @@ type Options struct {
 	// their parents, and lets commands read nothing of it. Defaults to false: Work leaves the process as it is. Linux only.
 	OwnProcess bool
 
-	noWatch bool // tests with fake time: a goroutine that waits for the system would stop the clock
+	// Alone says that no other process writes the file while it is open, so that nothing watches it: tasks that others enqueue are found
+	// late. Programs on fake time need it, since a goroutine that waits for the system would stop their clock. Defaults to false.
+	Alone bool
+	// Inline makes Enqueue, Add and EnqueueAll run what is due before they return, unless Work runs it: for tests. EnqueueTx cannot, before
+	// its commit. Defaults to false.
+	Inline bool
+	// Driver is the name of a database/sql driver for the connection that writes; it must wrap the one of modernc.org/sqlite. Defaults to that.
+	Driver string
 }
 
 // QueueMax is a queue to serve, and at most how many of its tasks at once; Max 0: as many as there are slots.
@@ -139,18 +151,45 @@ type Runner struct {
 // directory must exist. Errors are *jobs.Problem of kind jobs.ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or
 // ErrInvalid; then nothing was changed.
 func Open(ctx context.Context, path string, options Options) (*Runner, error) {
+	return open(ctx, path, options, options.Prefix != "")
+}
+
+// New is Open for the file of the application's own database, which handle has open: runner's tables come beside the application's, with
+// Options.Prefix before their names, and nothing else of the file is changed but this: it is kept in WAL mode from now on. Migrations
+// touch runner's tables only; application_id and user_version stay the application's, and the version of runner's schema is in the
+// table runner_schema. So `runner --db FILE` finds the tasks, whatever the prefix. A database that Open made is taken as it is.
+//
+// handle must be of the driver modernc.org/sqlite and of a file. It is asked for the file's name and not used after that: a Runner has
+// connections of its own, so that neither waits for a connection of the other, and pragmas of one do not reach the other. It is
+// the application's handle that transactions for EnqueueTx and FinishTx begin on. Close leaves it open.
+//
+// Beside the errors of Open it returns jobs.ErrConflict when the file has another table of such a name, and jobs.ErrInvalid for a
+// handle or a prefix that cannot be.
+func New(ctx context.Context, handle *sql.DB, options Options) (*Runner, error) {
+	path, err := db.PathOf(ctx, handle)
+	if err != nil {
+		return nil, err
+	}
+	options.MustExist = false // it does
+	return open(ctx, path, options, true)
+}
+
+func open(ctx context.Context, path string, options Options, beside bool) (*Runner, error) {
 	options = options.withDefaults()
+	if err := db.ValidPrefix(options.Prefix); err != nil {
+		return nil, err
+	}
 	if options.Lease < shortestLease {
 		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Try: "at least 5s"}
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal,
-		UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout})
+		Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout, Driver: options.Driver})
 	if err != nil {
 		return nil, err
 	}
 	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, user: sync.OnceValue(userName)}
 	r.wake.watch = func(ctx context.Context) (<-chan struct{}, error) {
-		if options.noWatch {
+		if options.Alone {
 			return nil, nil
 		}
 		return store.Watch(ctx)

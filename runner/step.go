@@ -31,8 +31,8 @@ type steps struct {
 // ones may only come behind those that were done. Otherwise the error is jobs.ErrStep, and nothing was done. Steps are not nested and
 // not concurrent: one that comes while another is under way is jobs.ErrStep.
 //
-// T passes through JSON, at first, too: what does not survive that is lost at once. It may take up to jobs.MaxResult bytes, and there
-// may be up to jobs.MaxSteps steps in a task. An effect of do is repeated when its process dies after it and before the value is kept:
+// T passes through JSON, at first, too: what does not survive that is lost at once. It may take up to jobs.MaxResult bytes (more is
+// jobs.ErrStep, when do has been called), and there may be up to jobs.MaxSteps steps in a task. An effect of do is repeated when its process dies after it and before the value is kept:
 // at least once, as everywhere; where that matters, do should use a key of its own, such as the task's id and the step's name.
 // Each step is a commit of its own, on the disk when Step returns; so it costs what an Enqueue costs. It is
 // jobs.ErrLost when the task belongs to a newer generation.
@@ -50,7 +50,11 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 		if err != nil {
 			return nil, err
 		}
-		return jobs.MarshalResult(value)
+		text, err := jobs.MarshalResult(value)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the value of %q: %w", jobs.ErrStep, name, err)
+		}
+		return text, nil
 	})
 	if err == nil {
 		err = json.Unmarshal(text, &value)
@@ -74,7 +78,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if d > jobs.MaxDelay {
 		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, jobs.MaxDelay)
 	}
-	s := &a.steps
+	s := a.stepped()
 	if !s.mu.TryLock() {
 		return amidst(name)
 	}
@@ -98,6 +102,15 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return nil
 }
 
+// stepped returns what the attempt knows of steps: nothing at first.
+func (a *attempt) stepped() *steps {
+	if s := a.steps.Load(); s != nil {
+		return s
+	}
+	a.steps.CompareAndSwap(nil, &steps{}) // another goroutine may have been quicker
+	return a.steps.Load()
+}
+
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -115,7 +128,7 @@ func amidst(name string) error {
 
 // step returns the value of a step, from an earlier attempt or by doing it.
 func (a *attempt) step(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
-	s := &a.steps
+	s := a.stepped()
 	if !s.mu.TryLock() {
 		return nil, amidst(name)
 	}
@@ -139,7 +152,7 @@ func (a *attempt) step(ctx context.Context, name string, do func(context.Context
 
 // come returns what is known of the step that the function comes to; nil: it is new.
 func (a *attempt) come(ctx context.Context, name string, sleep bool) (*jobs.Step, error) {
-	s := &a.steps
+	s := a.stepped()
 	switch {
 	case s.asleep != nil:
 		return nil, s.asleep
@@ -157,7 +170,7 @@ func (a *attempt) come(ctx context.Context, name string, sleep bool) (*jobs.Step
 
 // keep stores a step that is new. What has been done is stored even if the attempt is being stopped.
 func (a *attempt) keep(ctx context.Context, step jobs.Step) (*jobs.Step, error) {
-	s := &a.steps
+	s := a.stepped()
 	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.done+1, step); err != nil {
 		if errors.Is(err, jobs.ErrLost) {
 			a.fenced.Store(true)

@@ -37,7 +37,7 @@ func inBubble(t *testing.T, test func(c *clockwork)) {
 func (c *clockwork) open() {
 	c.Helper()
 	var err error
-	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: Normal, noWatch: true, Keep: -1, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: Normal, Alone: true, Keep: -1, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		c.Fatal(err)
 	}
 	c.r.Register(jobs.Handler{Job: "note", MaxAttempts: 1, Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
@@ -303,6 +303,17 @@ func TestClockThatWasWrong(t *testing.T) {
 		c.want("and it goes on", c.ticked("cron"), []string{"01-01 01:00:00", "01-01 02:00:00"})
 		c.want("every", len(c.ticked("every")), 2)
 	})
+}
+
+// A worker may have looked at its clock some time before its turn to write came. Another one has done the tick meanwhile.
+func TestAWorkerThatHadToWaitMovesNoTick(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
+	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {
+		s := jobs.Schedule{Name: "s", Cron: "@every 1s", Zone: "UTC", NextAt: now.Truncate(time.Second).Add(next)}
+		if due, at, err := ticks(s, now); len(due) > 0 || !at.Equal(s.NextAt) || err != nil {
+			t.Errorf("next tick %v ahead: %v, %v, %v", next, due, at, err)
+		}
+	}
 }
 
 func TestJitterStaysWithinItsBounds(t *testing.T) {

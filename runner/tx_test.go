@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -290,29 +292,53 @@ func shop(path, point string) error {
 		return err
 	}
 	defer handle.Close()
-	r.Register(mail.Handler(shipper(handle, func(context.Context, string, *sql.Tx) error { return nil })),
+	die := func(at string) {
+		if at != point {
+			return
+		}
+		if self, err := os.FindProcess(os.Getpid()); err != nil || self.Kill() != nil {
+			panic("cannot kill myself")
+		}
+		select {}
+	}
+	r.Register(order.Handler(func(ctx context.Context, _ any) error {
+		task, _ := runner.TaskFrom(ctx)
+		effect := func(ctx context.Context) (int64, error) {
+			_, err := handle.ExecContext(ctx, `INSERT INTO effects VALUES (?)`, task.ID)
+			return task.ID, err
+		}
+		if _, err := runner.Step(ctx, "charge", effect); err != nil {
+			return err
+		}
+		die("charged")
+		if err := runner.Sleep(ctx, "cool-off", 20*time.Millisecond); err != nil {
+			die("asleep")
+			return err
+		}
+		die("awake")
+		id, err := runner.Step(ctx, "ship", effect)
+		if err == nil && id != task.ID {
+			err = jobs.Cancel(fmt.Errorf("step returned %d", id))
+		}
+		die("shipped")
+		return err
+	}), mail.Handler(shipper(handle, func(context.Context, string, *sql.Tx) error { return nil })),
 		ship.Handler(shipper(handle, func(ctx context.Context, at string, tx *sql.Tx) error {
 			if at == "effect" {
 				if _, err := r.EnqueueTx(ctx, tx, mail.With(nil, jobs.MaxLosses(100))); err != nil {
 					return err
 				}
 			}
-			if at == point {
-				self, err := os.FindProcess(os.Getpid())
-				if err == nil {
-					err = self.Kill()
-				}
-				if err != nil {
-					return err
-				}
-				select {}
-			}
+			die(at)
 			return nil
 		})))
 	return r.WorkUntilEmpty(ctx)
 }
 
-var mail = jobs.Define[any]("mail")
+var (
+	mail  = jobs.Define[any]("mail")
+	order = jobs.Define[any]("order")
+)
 
 // startShop starts a shop in a process of its own.
 func startShop(t *testing.T, path, point string) *exec.Cmd {
@@ -385,5 +411,79 @@ func shopping(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	}
 	if wrong := count(t, handle, `SELECT count(*) FROM tasks WHERE (SELECT count(*) FROM effects WHERE task_id = tasks.id) <> 1`); wrong != 0 {
 		t.Errorf("%d tasks have not had one effect", wrong)
+	}
+}
+
+func TestStepsAreDoneOnceWhereverTheirWorkerIsKilled(t *testing.T) {
+	for _, point := range []string{"charged", "asleep", "awake", "shipped"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := open(t, runner.Options{})
+			handle := app(t, r)
+			task := enqueue(t, r, order.With(nil))
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			for kills := 0; ; {
+				if err := startShop(t, r.Path(), point).Wait(); err == nil { // nothing is due while it sleeps
+					task = get(t, r, task.ID)
+					if task.State == jobs.Completed {
+						t.Error("nobody was killed")
+						break
+					}
+				} else if kills++; kills == 1 {
+					break
+				}
+				if ctx.Err() != nil {
+					t.Fatal("too long")
+				}
+			}
+			for task = get(t, r, task.ID); !task.State.Finished() && ctx.Err() == nil; task = get(t, r, task.ID) {
+				if err := startShop(t, r.Path(), "none").Wait(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if effects := count(t, handle, `SELECT count(*) FROM effects`); task.State != jobs.Completed || effects != 2 || task.Losses != 1 {
+				t.Errorf("%s after %d losses: %s; %d effects", task.State, task.Losses, task.Error, effects)
+			}
+		})
+	}
+}
+
+// What waits for a task goes on in the transaction that finishes it, and what is enqueued in one waits as everything else.
+func TestATransactionFreesWhatWaitsForItsTask(t *testing.T) {
+	r := open(t, runner.Options{Concurrency: 4})
+	handle := app(t, r)
+	var mu sync.Mutex
+	var order []int64
+	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, point string, _ *sql.Tx) error {
+		if point == "start" {
+			task, _ := runner.TaskFrom(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, task.ID)
+		}
+		return nil
+	})))
+	tx := begin(t, handle)
+	var last int64
+	for i, options := range [][]jobs.Option{{jobs.Lane("a")}, {jobs.Lane("a")}, {jobs.Lane("a")}, {jobs.After(3)}, {jobs.After(4)}} {
+		task, err := r.EnqueueTx(t.Context(), tx, ship.With(nil, options...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := jobs.Blocked
+		if i == 0 {
+			want = jobs.Pending
+		}
+		if last = task.ID; task.State != want {
+			t.Errorf("task %d is %s", task.ID, task.State)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	drain(t, r)
+	if task := get(t, r, last); task.State != jobs.Completed || !slices.Equal(order, []int64{1, 2, 3, 4, 5}) {
+		t.Errorf("the last is %s, after %v", task.State, order)
 	}
 }

@@ -16,30 +16,45 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (string, error) {
 	if t.State.Finished() {
 		return "", nil
 	}
-	ahead, err := r.Ahead(ctx, t)
-	if err != nil {
-		return "", err
-	}
-	workers, err := r.Workers(ctx)
-	if err != nil {
-		return "", err
-	}
-	g, err := r.Gates(ctx)
-	if err != nil {
-		return "", err
-	}
-	holder := int64(0)
-	if t.State == jobs.Blocked && t.Lane != "" {
-		if holder, err = r.LaneHolder(ctx, t.Lane); err != nil {
-			return "", err
-		}
-	}
-	return why(t, ahead, holder, g, workers, now()), nil
+	s, err := r.surroundings(ctx, t)
+	return s.why(t, now()), err
 }
 
-// why is Why, from what it has read: ahead is how many tasks of its queue start before it, holder who has its lane (0: nobody); workers
-// are those that gave a sign of life lately.
-func why(t jobs.Task, ahead int, holder int64, g Gates, workers []WorkerInfo, now time.Time) string {
+// surroundings are what decides when a task starts, besides itself.
+type surroundings struct {
+	ahead   int   // tasks of its queue that start before it
+	holder  int64 // who has its lane; 0: nobody
+	gates   Gates
+	workers []WorkerInfo  // that gave a sign of life lately
+	run     time.Duration // how long half of the tasks of its queue took at most, lately; 0: not known
+}
+
+func (r *Runner) surroundings(ctx context.Context, t jobs.Task) (s surroundings, err error) {
+	if s.ahead, err = r.Ahead(ctx, t); err != nil {
+		return s, err
+	}
+	if s.workers, err = r.Workers(ctx); err != nil {
+		return s, err
+	}
+	if s.gates, err = r.Gates(ctx); err != nil {
+		return s, err
+	}
+	if t.State == jobs.Blocked && t.Lane != "" {
+		if s.holder, err = r.LaneHolder(ctx, t.Lane); err != nil {
+			return s, err
+		}
+	}
+	if t.State == jobs.Pending {
+		var f Figures
+		f, err = r.Figures(ctx, t.Queue)
+		s.run = f.RunP50
+	}
+	return s, err
+}
+
+// why is Why, from what was read.
+func (s surroundings) why(t jobs.Task, now time.Time) string {
+	workers := s.workers
 	switch {
 	case t.State.Finished():
 		return ""
@@ -51,10 +66,10 @@ func why(t jobs.Task, ahead int, holder int64, g Gates, workers []WorkerInfo, no
 		return "runs at " + words.Clock(t.RunAt, now)
 	}
 	if t.State == jobs.Blocked {
-		return blockedBecause(t, holder, g, now)
+		return blockedBecause(t, s.holder, s.gates, now)
 	}
-	if pause, ok := g.Pauses.Of(t.Queue); ok {
-		return pausedBecause(t.Queue, pause, g.Pauses, now)
+	if pause, ok := s.gates.Pauses.Of(t.Queue); ok {
+		return pausedBecause(t.Queue, pause, s.gates.Pauses, now)
 	}
 	var draining []string
 	ready := slices.DeleteFunc(slices.Clone(workers), func(w WorkerInfo) bool {
@@ -78,11 +93,24 @@ func why(t jobs.Task, ahead int, holder int64, g Gates, workers []WorkerInfo, no
 	if len(able) == 0 {
 		return "no worker has job " + t.Job
 	}
-	if l := g.limit(t); l != nil {
+	if l := s.gates.limit(t); l != nil {
 		return limitedBecause(l, now)
 	}
 	busy, slots := BusySlots(able)
-	return fmt.Sprintf("behind %s, %d/%d slots busy", words.Plural(ahead, "task"), busy, slots)
+	return fmt.Sprintf("behind %s, %d/%d slots busy", words.Plural(s.ahead, "task"), busy, slots) + s.estimate(busy, slots)
+}
+
+// estimate says how long it may take until a task starts for which no slot is free: if the tasks before it take as long as those of the
+// last hour, and all slots are for its queue. Less than a minute says nothing that the number of tasks does not.
+func (s surroundings) estimate(busy, slots int) string {
+	if busy < slots || slots == 0 {
+		return ""
+	}
+	wait := s.run * time.Duration(s.ahead+1) / time.Duration(slots)
+	if wait < time.Minute {
+		return ""
+	}
+	return ", about " + words.Age(wait)
 }
 
 // pausedBecause says since when a queue is paused, by whom and why.

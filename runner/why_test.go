@@ -46,27 +46,31 @@ func TestWhyATaskWaits(t *testing.T) {
 		ahead   int
 		workers []WorkerInfo
 		want    string
+		run     time.Duration
 	}{
-		{jobs.Task{State: jobs.Completed}, 0, nil, ""},
-		{scheduled, 0, nil, "runs at 22:11:15"},
-		{tomorrow, 0, nil, "runs at 2026-02-01 10:11:15"},
-		{due, 0, nil, "no worker runs"},
-		{retrying, 0, nil, "waits for its next attempt at 14:12:03 (backoff 48s)"},
-		{quick, 0, nil, "waits for its next attempt at 14:11:15 (backoff 300ms)"},
-		{pending, 3, nil, "no worker runs"},
-		{pending, 3, []WorkerInfo{lost}, "no worker runs"},
-		{pending, 3, []WorkerInfo{lost, draining}, "no worker runs (web4:7: draining)"},
-		{pending, 3, []WorkerInfo{mail}, "no worker serves queue media"},
-		{email, 3, []WorkerInfo{mail, idle}, "no worker has job email.send"},
-		{pending, 41, []WorkerInfo{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy"},
-		{pending, 1, []WorkerInfo{busy, idle}, "behind 1 task, 4/8 slots busy"},
-		{email, 1203, []WorkerInfo{busy, sender}, "behind 1,203 tasks, 0/2 slots busy"},
-		{running, 0, []WorkerInfo{idle}, "running on web1:811 for 11s"},
-		{stopping, 0, []WorkerInfo{idle}, "running on web1:811 for 11s, asked to stop 3s ago"},
-		{orphan, 0, []WorkerInfo{lost}, "web3:5 is gone, and no worker runs that could take over"},
-		{orphan, 0, []WorkerInfo{idle}, "web3:5 is gone; another worker will take over"},
+		{jobs.Task{State: jobs.Completed}, 0, nil, "", 0},
+		{scheduled, 0, nil, "runs at 22:11:15", 0},
+		{tomorrow, 0, nil, "runs at 2026-02-01 10:11:15", 0},
+		{due, 0, nil, "no worker runs", 0},
+		{retrying, 0, nil, "waits for its next attempt at 14:12:03 (backoff 48s)", 0},
+		{quick, 0, nil, "waits for its next attempt at 14:11:15 (backoff 300ms)", 0},
+		{pending, 3, nil, "no worker runs", 0},
+		{pending, 3, []WorkerInfo{lost}, "no worker runs", 0},
+		{pending, 3, []WorkerInfo{lost, draining}, "no worker runs (web4:7: draining)", 0},
+		{pending, 3, []WorkerInfo{mail}, "no worker serves queue media", 0},
+		{email, 3, []WorkerInfo{mail, idle}, "no worker has job email.send", 0},
+		{pending, 41, []WorkerInfo{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy", 0},
+		{pending, 41, []WorkerInfo{busy}, "behind 41 tasks, 4/4 slots busy, about 21m", 2 * time.Minute},
+		{pending, 41, []WorkerInfo{busy}, "behind 41 tasks, 4/4 slots busy", time.Second},
+		{pending, 41, []WorkerInfo{busy, idle}, "behind 41 tasks, 4/8 slots busy", time.Hour},
+		{pending, 1, []WorkerInfo{busy, idle}, "behind 1 task, 4/8 slots busy", 0},
+		{email, 1203, []WorkerInfo{busy, sender}, "behind 1,203 tasks, 0/2 slots busy", 0},
+		{running, 0, []WorkerInfo{idle}, "running on web1:811 for 11s", 0},
+		{stopping, 0, []WorkerInfo{idle}, "running on web1:811 for 11s, asked to stop 3s ago", 0},
+		{orphan, 0, []WorkerInfo{lost}, "web3:5 is gone, and no worker runs that could take over", 0},
+		{orphan, 0, []WorkerInfo{idle}, "web3:5 is gone; another worker will take over", 0},
 	} {
-		if got := why(test.task, test.ahead, 0, Gates{}, test.workers, noon); got != test.want {
+		if got := (surroundings{ahead: test.ahead, workers: test.workers, run: test.run}).why(test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -101,8 +105,41 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 		{pending, Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
 		{scheduled, Pauses{"media": own}, "runs at 15:11:15"},
 	} {
-		if got := why(test.task, 0, 0, Gates{Pauses: test.pauses}, nil, noon); got != test.want {
+		if got := (surroundings{gates: Gates{Pauses: test.pauses}}).why(test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestWhyATaskWaitsForOthers(t *testing.T) {
+	setZone(t)
+	blocked := jobs.Task{State: jobs.Blocked, Queue: "media", Job: "command", Lane: "acct-7", RunAt: noon.Add(-time.Minute)}
+	after := blocked
+	after.Waits, after.After, after.AfterAny = true, []int64{7}, []int64{9, 8}
+	one := after
+	one.AfterAny = nil
+	pending := blocked
+	pending.State = jobs.Pending
+	worker := []WorkerInfo{{Name: "web1:811", Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}}
+	limit := func(kind, name string, l LimitStat) Gates {
+		l.Target = jobs.Target{Kind: kind, Name: name}
+		return Gates{Closed: map[jobs.Target]LimitStat{l.Target: l}}
+	}
+	for want, test := range map[string]struct {
+		task jobs.Task
+		s    surroundings
+	}{
+		"waits for task 7 and 2 more":                        {after, surroundings{holder: 5}},
+		"waits for task 7":                                   {one, surroundings{}},
+		"lane acct-7 is held by task 5":                      {blocked, surroundings{holder: 5}},
+		"limit lane:acct-7: next start at 14:12:15":          {blocked, surroundings{gates: limit("lane", "acct-7", LimitStat{NextAt: noon.Add(time.Minute)})}},
+		"lane acct-7 is free: a worker gives it to the next": {blocked, surroundings{}},
+		"limit queue:media: 2 of 2 running":                  {pending, surroundings{workers: worker, gates: limit("queue", "media", LimitStat{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+		"limit job:command: next start at 14:12:15":          {pending, surroundings{workers: worker, gates: limit("job", "command", LimitStat{NextAt: noon.Add(time.Minute)})}},
+		"no worker runs":                                     {pending, surroundings{gates: limit("queue", "media", LimitStat{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+	} {
+		if got := test.s.why(test.task, noon); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

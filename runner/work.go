@@ -92,6 +92,8 @@ type engine struct {
 
 	failing chan struct{} // closed when the work cannot go on: it drains
 
+	logGrown bool // the heartbeat has warned of it
+
 	mu        sync.Mutex
 	running   map[db.ClaimID]*attempt
 	confirmed time.Time  // when the last beat was sent that came through: leases last from there
@@ -113,6 +115,8 @@ type engine struct {
 	resumeAt  time.Time     // no turn before it: after an error, or when the machine has no room for commands
 	sweptAt   time.Time     // when ghosts were last looked for
 	failures  int           // turns in a row that failed for good
+	noRoom    error         // why nothing is claimed: the disk is nearly full
+	roomAt    time.Time     // when to look again
 	finished  int
 	released  int
 	pulses    pulsing // what Options.Pulse was told
@@ -204,7 +208,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.guard != nil && !e.guard.close() {
 		clean = false
 	}
-	if clean { // else it is for others to find out: whoever takes the lock
+	if clean && !unusable(err) { // else it is for others to find out: whoever takes the lock
 		if end := e.worker.End(write, now()); end != nil {
 			clean = false
 			if err == nil {
@@ -224,6 +228,11 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 	e.look, e.more = true, true
 	e.ready()
 	for {
+		if err := e.failed(); unusable(err) {
+			e.log.Error("the work cannot go on", "err", err)
+			e.awaitEnds()
+			return err
+		}
 		if !stopping && (ctx.Err() != nil || e.failed() != nil) {
 			stopping, draining, failing = true, nil, nil
 			if err := e.failed(); err != nil {
@@ -242,7 +251,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 		// Without a free slot too what is due must become pending, and what expires must end.
 		if !e.resting() && (len(e.unsettled) > 0 || !stopping && (e.more && e.free() > 0 || e.reached())) {
 			if err := e.turn(write, stopping); err != nil {
-				e.stopAll(jobs.ErrShutdown, true)
+				e.giveUp(err)
 				e.awaitEnds()
 				return err
 			}
@@ -321,10 +330,13 @@ func (e *engine) free() int {
 
 func (e *engine) idle() bool { return len(e.running) == 0 && len(e.unsettled) == 0 }
 
-func (e *engine) isDue() bool { return e.more || e.reached() }
+func (e *engine) isDue() bool { return e.more || e.noRoom != nil || e.reached() }
 
-// reached says whether the time has come of what is known to be scheduled.
-func (e *engine) reached() bool { return !e.nextDue.IsZero() && !e.nextDue.After(now()) }
+// reached says whether the time has come of what is known to be scheduled, or to look whether the disk has room.
+func (e *engine) reached() bool {
+	at := now()
+	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.noRoom != nil && !e.roomAt.After(at)
+}
 
 // held says whether a task that is due waits for a rate alone.
 func (e *engine) held() bool { return !e.nextStart.IsZero() || !e.nextLane.IsZero() }
@@ -340,6 +352,8 @@ func (e *engine) sleep(stopping bool) time.Duration {
 		return e.resumeAt.Sub(now())
 	case stopping:
 		return e.r.options.Lease / 6
+	case e.noRoom != nil:
+		return max(e.roomAt.Sub(now()), 0)
 	}
 	next := e.nextDue
 	if e.free() > 0 && !e.nextStart.IsZero() && (next.IsZero() || e.nextStart.Before(next)) {
@@ -421,7 +435,8 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
 		e.look, e.more = true, true // a suspect now, which the claim of this turn may not have known of
 	}
-	e.empty = look && free > 0 && len(done.Claimed) == 0
+	e.empty = look && free > 0 && len(done.Claimed) == 0 && done.NoRoom == nil
+	e.noteRoom(free > 0, done.NoRoom, sent)
 	if !beating && !stopping && len(settled) == 0 { // the loop must not spin while beats fail
 		e.rest(firstPause)
 	}
@@ -437,7 +452,7 @@ func (e *engine) refused(err error) error {
 		e.failures = 0
 		return nil
 	}
-	if e.failures++; e.failures < 2 {
+	if e.failures++; e.failures < 2 && !errors.Is(err, jobs.ErrReplaced) {
 		e.log.Error("cannot write, will try once more", "err", err)
 		return nil
 	}

@@ -4,6 +4,7 @@ package dbtest
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -31,6 +32,35 @@ func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
 		}
 	})
 	return d
+}
+
+// OpenBeside opens a fresh database of another program, which has tables of the same names as ours.
+func OpenBeside(t testing.TB) *db.DB {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.db")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	app := Raw(t, path)
+	defer app.Close()
+	if _, err := app.Exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA user_version = 42; CREATE TABLE tasks (title TEXT); CREATE TABLE attempts (n); CREATE INDEX tasks_pending ON tasks (title);
+		INSERT INTO tasks VALUES ('buy milk')`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after the store was closed
+		app := Raw(t, path)
+		defer app.Close()
+		var version, tasks int
+		if err := app.QueryRow(`SELECT user_version, (SELECT count(*) FROM tasks WHERE title = 'buy milk') FROM pragma_user_version`).Scan(&version, &tasks); err != nil {
+			t.Error(err)
+		}
+		if version != 42 || tasks != 1 {
+			t.Errorf("user_version is %d, and the other program has %d tasks", version, tasks)
+		}
+	})
+	return OpenAt(t, path, db.Options{Create: true, Beside: true, Normal: true})
 }
 
 // group is some tests about one part of the store; each gets a fresh one.

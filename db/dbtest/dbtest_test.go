@@ -21,3 +21,6 @@ func TestMain(m *testing.M) {
 }
 
 func TestStore(t *testing.T) { dbtest.Run(t, dbtest.Open) }
+
+// All of it holds in a database of another program, too, whatever the names of its tables.
+func TestStoreBesideAnotherProgram(t *testing.T) { dbtest.Run(t, dbtest.OpenBeside) }

@@ -54,7 +54,7 @@ func Raw(t testing.TB, path string) *sql.DB {
 
 func (s *store) exec(text string, args ...any) {
 	s.Helper()
-	if _, err := s.raw.ExecContext(s.Context(), text, args...); err != nil {
+	if _, err := s.raw.ExecContext(s.Context(), s.Text(text), args...); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -62,7 +62,7 @@ func (s *store) exec(text string, args ...any) {
 // number reads one integer.
 func (s *store) number(text string, args ...any) (n int64) {
 	s.Helper()
-	if err := s.raw.QueryRowContext(s.Context(), text, args...).Scan(&n); err != nil {
+	if err := s.raw.QueryRowContext(s.Context(), s.Text(text), args...).Scan(&n); err != nil {
 		s.Fatal(err)
 	}
 	return n

@@ -25,7 +25,7 @@ func problems(history []change) []string {
 		switch grown := c.generation - c.oldGeneration; {
 		case moved && grown != 1:
 			wrong("I4: the state changed, the generation grew by %d", grown)
-		case !moved && grown != 0:
+		case !moved && grown != 0 && c.generation != 1: // a row of plain SQL gets its first one by the trigger
 			wrong("the generation grew by %d for nothing", grown)
 		}
 		if moved && c.state == jobs.Running {

@@ -40,7 +40,7 @@ var claims = group{
 	},
 	"a claimed task is told as it is stored": func(s *store) {
 		s.insert(jobs.Command{Argv: []string{"a", "b"}, Path: "/a", Dir: "/", Env: map[string]string{"A": "x"}, EnvFile: "/e", Input: []byte("i")}.
-			With(jobs.Label("l"), jobs.Timeout(time.Second), jobs.MaxAttempts(5), jobs.RetryOn("3")))
+			With(jobs.Label("l"), jobs.Timeout(time.Second), jobs.MaxAttempts(5), jobs.RetryOn("3"), jobs.Unique("key"), jobs.ExpiresIn(time.Hour), jobs.Lane("lane")))
 		w := s.worker()
 		s.sleep(time.Second)
 		got, stored := s.one(w), s.get(1)

@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,13 +22,82 @@ var plains = group{
 			s.Errorf("%+v %v", got, err)
 		}
 	},
-	"a time in the future is kept": func(s *store) {
-		s.exec(`INSERT INTO tasks (run_at) VALUES (?)`, start.Add(time.Hour).UnixMilli())
-		w := s.worker()
-		if next := s.look(w); !next.Equal(start.Add(time.Hour)) {
-			s.Error(next)
+	"a row has its true state at once, without a worker": func(s *store) {
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		s.exec(`INSERT INTO tasks (args, run_at) VALUES (json_array('true'), 0), (json_array('true'), ?)`, due.UnixMilli())
+		s.want(1, jobs.Pending, "")
+		if got := s.want(2, jobs.Scheduled, ""); got.GenerationID != 1 || !got.RunAt.Equal(due) {
+			s.Errorf("%+v", got)
 		}
-		s.want(1, jobs.Scheduled, "")
+		s.now = time.Now()
+		w := s.worker()
+		if next := s.look(w); !next.Equal(due) {
+			s.Errorf("next due at %v, want %v", next, due)
+		}
+		s.wantIDs(ids(s.claim(w, 9)), []int64{1})
+	},
+	"the id comes back, and nothing of an INSERT that was rolled back": func(s *store) {
+		tx := must(s.raw.BeginTx(s.Context(), nil))(s)
+		var id int64
+		if err := tx.QueryRowContext(s.Context(), s.Text(`INSERT INTO tasks (job, input) VALUES ('command', 'x') RETURNING id`)).Scan(&id); err != nil || id != 1 {
+			s.Error(id, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			s.Error(err)
+		}
+		if n := s.number(`SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM inputs)`); n != 0 {
+			s.Errorf("%d rows are left", n)
+		}
+	},
+	"a unique key that is taken adds nothing, and says so": func(s *store) {
+		const add = `INSERT INTO tasks (args, unique_key) VALUES (json_array('true'), 'k')`
+		s.exec(add)
+		if _, err := s.raw.ExecContext(s.Context(), s.Text(add)); err == nil {
+			s.Error("two unfinished tasks have one key")
+		}
+		s.exec(add + ` ON CONFLICT DO NOTHING`)
+		if n := s.number(`SELECT count(*) FROM tasks`); n != 1 {
+			s.Errorf("%d tasks", n)
+		}
+	},
+	"input is kept aside": func(s *store) {
+		s.exec(`INSERT INTO tasks (input) VALUES ('three words here'), (x'00ff'), (''), (NULL)`)
+		for i, want := range []string{"three words here", "\x00\xff", "", ""} {
+			id := int64(i + 1)
+			data := must(s.Input(s.Context(), id))(s)
+			if got := s.get(id); string(data) != want || got.InputBytes != int64(len(want)) {
+				s.Errorf("task %d: %d bytes, input %q, want %q", id, got.InputBytes, data, want)
+			}
+		}
+		if n := s.number(`SELECT (SELECT count(input) FROM tasks) * 10 + (SELECT count(*) FROM inputs)`); n != 2 {
+			s.Errorf("%d: input is in the row, or inputs are empty", n)
+		}
+	},
+	"a row with input that waits for others is as any other, with recursive triggers too": func(s *store) {
+		s.exec(`PRAGMA recursive_triggers = 1`)
+		s.exec(`INSERT INTO tasks (args) VALUES (json_array('true'))`)
+		s.exec(`INSERT INTO tasks (args, input, after, lane) VALUES (json_array('cat'), 'in', '[1]', 'l'), (json_array('cat'), 'in', NULL, 'l')`)
+		s.exec(`PRAGMA recursive_triggers = 0`)
+		s.now = time.Now()
+		w := s.worker()
+		claimed := s.claim(w, 9)
+		s.wantIDs(ids(claimed), []int64{1, 3})
+		s.want(2, jobs.Blocked, "")
+		s.finish(w, claimed[0], jobs.Outcome{})
+		s.finish(w, claimed[1], jobs.Outcome{})
+		if got := s.one(w); got.ID != 2 || got.InputBytes != 2 {
+			s.Errorf("%+v", got)
+		}
+	},
+	"an application's trigger may enqueue": func(s *store) {
+		s.exec(`CREATE TABLE users (email TEXT)`)
+		s.exec(`CREATE TRIGGER welcome AFTER INSERT ON users BEGIN
+			INSERT INTO tasks (job, args, unique_key) VALUES ('email.send', json_object('to', NEW.email), 'welcome:' || NEW.email); END`)
+		s.exec(`INSERT INTO users VALUES ('ann@example.com')`)
+		s.now = time.Now()
+		if got := s.one(s.worker("email.send")); string(got.Args) != `{"to":"ann@example.com"}` {
+			s.Errorf("%s", got.Args)
+		}
 	},
 	"a due time of 0, or before it, holds nobody up": func(s *store) {
 		s.exec(`INSERT INTO tasks (run_at) VALUES (0), (0)`)
@@ -44,10 +114,11 @@ var plains = group{
 		s.want(expiring, jobs.Cancelled, jobs.ReasonExpired)
 	},
 	"numbers at the ends of their range stop nobody": func(s *store) {
-		s.exec(`INSERT INTO tasks (run_at, timeout, kill_after, backoff_delay, backoff_max, output_limit, max_attempts, max_losses, priority, expires_at)
-			VALUES (1, ?1, ?1, ?1, ?1, ?1, 2147483648, ?1 - 1, 2147483647, ?1)`, int64(math.MaxInt64))
-		s.exec(`INSERT INTO tasks (run_at) VALUES (?)`, int64(math.MaxInt64))
-		s.exec(`INSERT INTO tasks (run_at) VALUES (?)`, int64(math.MinInt64))
+		// With a generation of their own, as no program should: such rows get past the trigger.
+		s.exec(`INSERT INTO tasks (generation_id, run_at, timeout, kill_after, backoff_delay, backoff_max, output_limit, max_attempts, max_losses, priority,
+			expires_at) VALUES (1, 1, ?1, ?1, ?1, ?1, ?1, 2147483648, ?1 - 1, 2147483647, ?1)`, int64(math.MaxInt64))
+		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, ?)`, int64(math.MaxInt64))
+		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, ?)`, int64(math.MinInt64))
 		good := s.insert(task())[0]
 		w := s.worker()
 		claimed := s.claim(w, 9)
@@ -60,7 +131,7 @@ var plains = group{
 		}
 		s.want(1, jobs.Retrying, jobs.ReasonError)
 	},
-	"rows that would stop a claim are refused": func(s *store) {
+	"rows that would stop a claim are refused, whoever writes them": func(s *store) {
 		for _, row := range []string{
 			`(attempt) VALUES (1)`, // without max_attempts the claim would make it 2 of the job's 1
 			`(attempt, max_attempts) VALUES (2, 2)`,
@@ -74,9 +145,8 @@ var plains = group{
 			`(state, lease_expires_at, worker_id) VALUES ('running', 1, 'w')`, // max_attempts is unknown
 			`(state, finished_at, lease_expires_at) VALUES ('failed', 1, 1)`,
 		} {
-			if _, err := s.raw.ExecContext(s.Context(), `INSERT INTO tasks `+row); err == nil {
-				s.Errorf("taken: %s", row)
-			}
+			s.refused(row, "")
+			s.refused(strings.Replace(strings.Replace(row, "(", "(generation_id, ", 1), "VALUES (", "VALUES (1, ", 1), "")
 		}
 	},
 	"wrong types, ranges and lengths are refused": func(s *store) {
@@ -89,14 +159,42 @@ var plains = group{
 			`(args) VALUES ('` + strings.Repeat("[", jobs.MaxDepth+1) + strings.Repeat("]", jobs.MaxDepth+1) + `')`,
 			`(args) VALUES ('"` + strings.Repeat("x", jobs.MaxArgs-1) + `"')`,
 		} {
-			if _, err := s.raw.ExecContext(s.Context(), `INSERT INTO tasks `+row); err == nil {
-				s.Errorf("taken: %.80s", row)
-			}
+			s.refused(row, "")
+		}
+	},
+	"what package jobs would refuse is refused, and why": func(s *store) {
+		tenYears := strconv.FormatInt(jobs.MaxDelay.Milliseconds()+1, 10)
+		for row, why := range map[string]string{
+			`(job) VALUES ('rm -rf')`: "job: ", `(job) VALUES ('-f')`: "job: ", `(job) VALUES ('a;b')`: "job: ", `(job) VALUES ('é')`: "job: ",
+			`(job) VALUES ('a' || char(0) || ';')`: "job: ", `(job) VALUES ('a' || char(10))`: "job: ",
+			`(queue) VALUES ('a/b')`: "queue: ", `(queue) VALUES ('.a')`: "queue: ", `(queue) VALUES ('a b')`: "queue: ",
+			`(label) VALUES (char(27) || ']0;x')`: "label: ", `(label) VALUES ('a' || char(0))`: "label: ", `(label) VALUES ('a' || char(155))`: "label: ",
+			`(lane) VALUES (char(7))`: "lane: ", `(lane) VALUES ('a' || char(0))`: "lane: ", `(waits, state) VALUES (1, 'blocked')`: "read only",
+			`(after) VALUES ('[99]')`: "after, ", `(after_any) VALUES ('7')`: "after_any: ", `(after, run_at) VALUES ('["1"]', 0)`: "after, ",
+			`(unique_key) VALUES (char(7))`: "unique_key: ", `(unique_key) VALUES ('a' || char(0) || 'b')`: "unique_key: ",
+			`(run_at) VALUES (253402300800000)`: "run_at: ", `(expires_at) VALUES (253402300800000)`: "expires_at: ",
+			`(timeout) VALUES (` + tenYears + `)`: "timeout, ", `(kill_after) VALUES (` + tenYears + `)`: "timeout, kill_after",
+			`(backoff_delay) VALUES (` + tenYears + `)`: "backoff_delay", `(backoff_max) VALUES (` + tenYears + `)`: "backoff_max",
+			`(max_attempts) VALUES (2147483648)`: "max_attempts", `(max_losses) VALUES (2147483648)`: "max_losses",
+			`(retry_on) VALUES ('x')`: "retry_on: ", `(retry_on) VALUES ('')`: "retry_on: ",
+			`(cwd) VALUES (char(0))`: "cwd, ", `(env_file) VALUES ('/a' || char(0))`: "env_file",
+			`(env) VALUES ('[1]')`: "env: ", `(env) VALUES ('null')`: "env: ", `(env) VALUES ('{"A":1}')`: "env: ", `(env) VALUES ('{"A":null}')`: "env: ",
+			`(env) VALUES ('{"":"x"}')`: "env: ", `(env) VALUES ('{"A=B":"x"}')`: "env: ", `(env) VALUES ('{"A":"\u0000"}')`: "env: ",
+			`(input) VALUES (5)`: "input: ", `(input) VALUES (1.5)`: "input: ", `(input) VALUES (zeroblob(16777217))`: "input: ",
+			`(state) VALUES ('pending')`: "read only", `(attempt, max_attempts) VALUES (1, 3)`: "read only", `(losses) VALUES (1)`: "read only",
+			`(reason) VALUES ('exit')`: "read only", `(path) VALUES ('/bin/true')`: "read only", `(created_at) VALUES (9000000000000)`: "read only",
+			`(started_at) VALUES (1)`: "read only", `(schedule, tick) VALUES ('s', 1)`: "read only", `(input_bytes) VALUES (1)`: "read only",
+			`(result) VALUES ('1')`: "read only", `(progress) VALUES ('1')`: "read only", `(cancel_requested_at) VALUES (1)`: "read only",
+		} {
+			s.refused(row, why)
+		}
+		if n := s.number(`SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM inputs)`); n != 0 {
+			s.Errorf("%d rows are left of what was refused", n)
 		}
 	},
 	"odd rows that are taken can be listed": func(s *store) {
-		s.exec(`INSERT INTO tasks (args, env, retry_on, unique_key, created_by, label) VALUES ('1', '[1]', 'x', '', '', '')`)
-		s.exec(`INSERT INTO tasks (args, env) VALUES ('null', '{"A": 1}')`)
+		s.exec(`INSERT INTO tasks (generation_id, args, env, retry_on, unique_key, created_by, label) VALUES (1, '1', '[1]', 'x', '', '', '')`)
+		s.exec(`INSERT INTO tasks (generation_id, args, env) VALUES (1, 'null', '{"A": 1}')`)
 		if got := s.list(jobs.Filter{}); len(got) != 2 {
 			s.Error(got)
 		}
@@ -134,4 +232,14 @@ var plains = group{
 			s.Errorf("%+v", got)
 		}
 	},
+}
+
+// refused inserts a row, which must not be taken; the error says why.
+func (s *store) refused(row, why string) {
+	s.Helper()
+	if _, err := s.raw.ExecContext(s.Context(), s.Text(`INSERT INTO tasks `+row)); err == nil {
+		s.Errorf("taken: %.80s", row)
+	} else if !strings.Contains(err.Error(), why) {
+		s.Errorf("%.80s: %v, want %q", row, err, why)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ type cast struct {
 	closed  bool
 }
 
-// life is what is known of a process that was a worker.
+// life is what is known of a process that has ended.
 type life struct {
 	pid          int
 	born, buried int64 // monotonic µs; buried: its end was noticed
@@ -125,16 +126,14 @@ func (c *cast) start(name, role string, args ...string) (*actor, error) {
 		log.Close()
 		c.mu.Lock()
 		delete(c.all, a)
-		if role == "worker" {
-			c.history = append(c.history, life{a.pid, a.born, monotonic(), a.verdict()})
-		}
+		c.history = append(c.history, life{a.pid, a.born, monotonic(), a.verdict()})
 		c.mu.Unlock()
 		close(a.done)
 	})
 	return a, nil
 }
 
-// verdict is how a worker's end looks that nobody wished for; empty: somebody did.
+// verdict says so when nobody wished for an end; else it is empty.
 func (a *actor) verdict() string {
 	exit, failed := errors.AsType[*exec.ExitError](a.err)
 	switch {
@@ -147,7 +146,8 @@ func (a *actor) verdict() string {
 	if failed && bytes.Contains(text, []byte("the guardian died 3 times")) {
 		return ""
 	}
-	return fmt.Sprintf("pid %d ended by itself: %v", a.pid, a.err)
+	last := bytes.TrimSpace(text[max(0, len(text)-300):])
+	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"), a.pid, a.err, last)
 }
 
 func (a *actor) kill()       { _ = kill(a.pid) }
@@ -215,18 +215,25 @@ func (c *cast) play(p *part) {
 	})
 }
 
+const copyEvery = 10 * time.Second
+
 // look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
 func (c *cast) look(p *part) {
-	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a"},
-		{"backup", "--force", c.dir + "/backup.db"}, {"list", "-s", "failed", "-n", "20"}}
+	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a", "--since", "2s"},
+		{"list", "-s", "failed", "-n", "20"}}
+	copied := time.Now()
 	for i := 0; ; i++ {
+		line := lines[i%len(lines)]
+		if time.Since(copied) > copyEvery {
+			copied, line = time.Now(), []string{"backup", "--force", c.dir + "/backup.db"}
+		}
 		c.mu.Lock()
 		over := p.over || c.closed
 		c.mu.Unlock()
 		if over {
 			return
 		}
-		cmd, log, err := c.command(p.name, lines[i%len(lines)]...)
+		cmd, log, err := c.command(p.name, line...)
 		if err == nil {
 			err = c.spawner.start(cmd)
 			if err == nil {

@@ -27,6 +27,8 @@ type evidence struct {
 // span is a stretch of time.
 type span struct{ from, to int64 }
 
+const lockPatience = 3 * time.Minute // before a lock file counts as forgotten
+
 const mostOfAKind = 20 // violations that are reported of one invariant
 
 func (r *run) check(ctx context.Context) error {
@@ -70,6 +72,7 @@ func (r *Report) find(invariant string, task int64, format string, args ...any) 
 func (r *run) leftovers(e *evidence) {
 	for _, t := range tagged(r.database()) {
 		r.report.find("I10", t.task, "process %d of generation %d outlived all workers", t.pid, t.generation)
+		_ = kill(t.pid)
 	}
 	ids := map[string]bool{}
 	for _, event := range e.events {
@@ -83,13 +86,15 @@ func (r *run) leftovers(e *evidence) {
 				words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 				if ids[words[len(words)-1]] {
 					r.report.find("I10", 0, "guardian %d outlived its worker %s", pid, words[len(words)-1])
+					_ = kill(pid)
 				}
 			}
 		}
 	}
 	locks, _ := filepath.Glob(r.database() + ".d/*.lock")
-	for _, lock := range locks {
-		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); ids[id] {
+	for _, lock := range locks { // a reaper may have been killed before it removed one: the next to start does, after a minute
+		info, err := os.Stat(lock)
+		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); ids[id] && err == nil && time.Since(info.ModTime()) > lockPatience {
 			r.report.find("I10", 0, "lock file of worker %s, which has ended", id)
 		}
 	}
@@ -109,7 +114,7 @@ func (e *evidence) judge(report *Report) {
 	e.processes(r, report)
 	for _, l := range e.lives {
 		if l.end != "" {
-			report.find("I10", 0, "worker %s", l.end)
+			report.find("I10", 0, "%s", l.end)
 		}
 	}
 }
@@ -160,10 +165,11 @@ func (e *evidence) ends(r *replay, report *Report) {
 		}
 	}
 	for id, t := range r.tasks {
+		broken := slices.ContainsFunc(t.after, func(id int64) bool { return r.task(id).failed })
 		switch k := kindOf(t.label); {
 		case !t.state.Finished():
 			report.find("I1", id, "of kind %s is %s after the drain, with %d losses, attempt %d", k, t.state, t.losses, t.attempt)
-		case !mayEnd(k, t, cancelled[id]):
+		case !mayEnd(k, t, cancelled[id], broken):
 			report.find("I5", id, "of kind %s ended as %s, reason %q, with %d losses, attempt %d", k, t.state, t.reason, t.losses, t.attempt)
 		}
 	}

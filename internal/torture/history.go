@@ -132,6 +132,8 @@ type event struct {
 	maxAttempts, maxLosses    int
 	priority                  int
 	queue, job, label, key    string
+	lane, after, afterAny     string
+	waits                     bool // for more than its lane, if it is blocked
 	reason, err, result       string
 	pid                       int
 }
@@ -141,7 +143,8 @@ func (h *history) events(ctx context.Context) (list []event, err error) {
 		coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0), coalesce(lease, 0), coalesce(old_attempt, 0),
 		coalesce(attempt, 0), coalesce(old_losses, 0), coalesce(losses, 0), coalesce(max_attempts, 0), coalesce(max_losses, 0), coalesce(priority, 0),
 		coalesce(queue, ''), coalesce(job, ''), coalesce(label, ''), coalesce(unique_key, ''), coalesce(reason, ''), coalesce(error, ''),
-		coalesce(result, ''), coalesce(pid, 0) FROM torture_history ORDER BY seq`)
+		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(after, '[]'), coalesce(after_any, '[]'),
+		coalesce(waits, 1) FROM torture_history ORDER BY seq`)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +153,7 @@ func (h *history) events(ctx context.Context) (list []event, err error) {
 		var e event
 		if err := rows.Scan(&e.seq, &e.at, &e.op, &e.id, &e.oldState, &e.state, &e.oldGeneration, &e.generation, &e.oldWorker, &e.worker, &e.oldLease,
 			&e.lease, &e.oldAttempt, &e.attempt, &e.oldLosses, &e.losses, &e.maxAttempts, &e.maxLosses, &e.priority, &e.queue, &e.job, &e.label,
-			&e.key, &e.reason, &e.err, &e.result, &e.pid); err != nil {
+			&e.key, &e.reason, &e.err, &e.result, &e.pid, &e.lane, &e.after, &e.afterAny, &e.waits); err != nil {
 			return nil, err
 		}
 		list = append(list, e)

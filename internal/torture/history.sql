@@ -15,20 +15,24 @@ CREATE TABLE torture_history (
   priority       INTEGER, queue      TEXT, job TEXT,             -- join: the jobs, as JSON
   label          TEXT,    unique_key TEXT, reason TEXT, error TEXT,
   result         TEXT,                                           -- which names the generation of the execution that left it
+  lane           TEXT,    after      TEXT, after_any TEXT,
+  waits          INTEGER,                                        -- of a blocked task: 0 if it waits for its lane only
   pid            INTEGER                                         -- of a worker; leave: 1 if it was the worker itself that said so
 ) STRICT;
 
 CREATE TRIGGER torture_insert AFTER INSERT ON tasks BEGIN
-  INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key)
+  INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
+    lane, after, after_any, waits)
   VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, NEW.worker_id, NEW.lease_expires_at, NEW.attempt, NEW.losses, NEW.max_attempts,
-    NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key);
+    NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key,
+    NEW.lane, NEW.after, NEW.after_any, NEW.waits);
 END;
 
 CREATE TRIGGER torture_update AFTER UPDATE ON tasks BEGIN
   INSERT INTO torture_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
-    old_losses, losses, max_attempts, max_losses, reason, error, result)
+    old_losses, losses, max_attempts, max_losses, reason, error, result, waits)
   VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
-    NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses, NEW.max_attempts, NEW.max_losses, NEW.reason, NEW.error, NEW.result);
+    NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses, NEW.max_attempts, NEW.max_losses, NEW.reason, NEW.error, NEW.result, NEW.waits);
 END;
 
 CREATE TRIGGER torture_delete AFTER DELETE ON tasks BEGIN

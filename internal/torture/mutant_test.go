@@ -12,8 +12,8 @@ import (
 // text of which file becomes which.
 type mutant struct {
 	name, breaks string
-	invariants   []string          // one of them is enough
-	test         []string          // arguments of go test, which must fail
+	invariants   []string          // a selftest breaks one of these; or else
+	test         []string          // the arguments of go test with which it fails
 	files        map[string]string // as they are when mutated
 }
 
@@ -39,15 +39,16 @@ func readMutant(t *testing.T, name string) mutant {
 	}
 	head, rest, _ := strings.Cut(string(text), "\n-- ")
 	m := mutant{name: strings.TrimSuffix(filepath.Base(name), ".txt"), files: map[string]string{}}
-	var by string
-	var ok bool
-	if m.breaks, by, ok = strings.Cut(head, "\nfound by: "); !ok {
+	lines := strings.Split(head, "\nfound by: ")
+	if m.breaks = lines[0]; len(lines) < 2 {
 		t.Fatalf("%s does not say who finds it", name)
 	}
-	if words := strings.Fields(by); words[0] == "go" {
-		m.test = words[2:]
-	} else {
-		m.invariants = words
+	for _, by := range lines[1:] {
+		if words := strings.Fields(by); words[0] == "go" {
+			m.test = words[2:]
+		} else {
+			m.invariants = words
+		}
 	}
 	for section := range strings.SplitSeq(rest, "\n-- ") {
 		file, edits, _ := strings.Cut(section, " --\n")

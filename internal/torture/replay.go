@@ -13,10 +13,12 @@ import (
 type replay struct {
 	tasks   map[int64]*replayed
 	workers map[string]*joined
-	keys    map[string]int64    // of unfinished tasks
-	pending map[int64]*replayed //
-	beats   []event             // leases that moved, and the beat they belong to is still to come
-	run     []*replayed         // claims in a row by one worker from one queue
+	keys    map[string]int64 // of unfinished tasks
+	pending map[int64]*replayed
+	blocked map[int64]*replayed
+	lanes   map[string]*replayed // who has one
+	beats   []event              // leases that moved, and the beat they belong to is still to come
+	run     []*replayed          // claims in a row by one worker from one queue
 	found   func(string, int64, string, ...any)
 	slack   int64 // ms by which the wall clock was moved during the run
 
@@ -27,6 +29,9 @@ type replay struct {
 type replayed struct {
 	id                     int64
 	label, queue, job, key string
+	lane                   string
+	after, afterAny        []int64
+	waits                  bool // blocked by more than its lane
 	priority               int
 	state                  jobs.State
 	generation             int64
@@ -35,6 +40,7 @@ type replayed struct {
 	maxAttempts, maxLosses int
 	claims                 []*claimed
 	deleted                bool
+	completed, failed      bool // it was, once at least; failed: or cancelled
 }
 
 // claimed is one claim of a task.
@@ -74,7 +80,8 @@ type joined struct {
 const lostText = "its worker was lost"
 
 func newReplay(found func(string, int64, string, ...any)) *replay {
-	return &replay{tasks: map[int64]*replayed{}, workers: map[string]*joined{}, keys: map[string]int64{}, pending: map[int64]*replayed{}, found: found}
+	return &replay{tasks: map[int64]*replayed{}, workers: map[string]*joined{}, keys: map[string]int64{}, pending: map[int64]*replayed{},
+		blocked: map[int64]*replayed{}, lanes: map[string]*replayed{}, found: found}
 }
 
 func (t *replayed) suspect() bool { return t.losses >= 1 && t.losses >= t.maxLosses-1 }
@@ -139,7 +146,9 @@ func (r *replay) task(id int64) *replayed {
 func (r *replay) insert(e event) {
 	t := r.task(e.id)
 	t.label, t.queue, t.job, t.key, t.priority, t.maxLosses, t.maxAttempts = e.label, e.queue, e.job, e.key, e.priority, e.maxLosses, e.maxAttempts
-	if t.state == "" { // else one trigger was quicker than the other
+	t.lane = e.lane
+	_, _ = json.Unmarshal([]byte(e.after), &t.after), json.Unmarshal([]byte(e.afterAny), &t.afterAny) // the table holds JSON only
+	if t.waits = e.waits; t.state == "" {                                                             // else one trigger was quicker than the other
 		r.move(t, jobs.State(e.state))
 		t.generation, t.attempt, t.losses = e.generation, e.attempt, e.losses
 	}
@@ -158,10 +167,42 @@ func (r *replay) move(t *replayed, to jobs.State) {
 			delete(r.keys, t.key)
 		}
 	}
-	if t.state = to; to == jobs.Pending {
-		r.pending[t.id] = t
-	} else {
-		delete(r.pending, t.id)
+	r.inLane(t, to)
+	t.state = to
+	t.completed = t.completed || to == jobs.Completed
+	t.failed = t.failed || to == jobs.Failed || to == jobs.Cancelled
+	for state, list := range map[jobs.State]map[int64]*replayed{jobs.Pending: r.pending, jobs.Blocked: r.blocked} {
+		if to == state {
+			list[t.id] = t
+		} else {
+			delete(list, t.id)
+		}
+	}
+}
+
+// inLane checks that one task at a time has a lane, and that the next one is the first of those that wait for it.
+func (r *replay) inLane(t *replayed, to jobs.State) {
+	if t.lane == "" {
+		return
+	}
+	holder := r.lanes[t.lane]
+	switch has := to == jobs.Pending || to == jobs.Running || to == jobs.Retrying; {
+	case !has:
+		if holder == t {
+			delete(r.lanes, t.lane)
+		}
+		return
+	case holder != nil && holder != t:
+		r.found("I12", t.id, "is %s and has lane %s, which task %d has", to, t.lane, holder.id)
+	}
+	r.lanes[t.lane] = t
+	if t.state != jobs.Blocked {
+		return
+	}
+	for _, other := range r.blocked {
+		if other != t && other.lane == t.lane && !other.waits && other.before(t) {
+			r.found("I12", t.id, "of priority %d has lane %s while task %d of priority %d waits for it", t.priority, t.lane, other.id, other.priority)
+		}
 	}
 }
 
@@ -198,7 +239,7 @@ func (r *replay) update(e event, rest []event) {
 	case e.attempt != e.oldAttempt || e.losses != e.oldLosses:
 		r.found("I5", e.id, "went from attempt %d, %d losses to %d, %d while it waited", e.oldAttempt, e.oldLosses, e.attempt, e.losses)
 	}
-	t.worker = e.worker
+	t.worker, t.waits = e.worker, e.waits
 	if t.state != to {
 		r.move(t, to)
 	}
@@ -211,6 +252,16 @@ func (r *replay) claim(t *replayed, e event) {
 	}
 	c := &claimed{generation: e.generation, worker: e.worker, at: e.at, lease: e.lease, leaseAt: e.at}
 	t.claims = append(t.claims, c)
+	for _, id := range t.after {
+		if p := r.task(id); !p.completed {
+			r.found("I12", e.id, "was claimed before task %d had completed, which is %s", id, p.state)
+		}
+	}
+	for _, id := range t.afterAny {
+		if p := r.task(id); !p.completed && !p.failed {
+			r.found("I12", e.id, "was claimed before task %d had finished, which is %s", id, p.state)
+		}
+	}
 	w := r.workers[e.worker]
 	if w == nil {
 		r.found("I3", e.id, "was claimed by worker %s, whom nobody knows", e.worker)
@@ -314,11 +365,12 @@ func (r *replay) lost(t *replayed, c *claimed, e event, rest []event) {
 	if w.left != 0 && w.left <= e.at {
 		c.by = byDeath
 	}
-	for _, next := range rest { // one transaction takes all that a dead worker had, and buries it
+	for _, next := range rest { // one transaction takes all that a dead worker had, lets go who waited for that, and buries it
 		if next.op == "leave" && next.worker == w.id && next.pid == 0 {
 			c.by = byDeath
 		}
-		if next.op != "attempt" && !(next.op == "update" && next.oldWorker == w.id && next.oldState == string(jobs.Running) && next.state != next.oldState) {
+		mine := next.oldWorker == w.id && next.oldState == string(jobs.Running) && next.state != next.oldState
+		if next.op != "attempt" && !(next.op == "update" && (mine || next.oldState == string(jobs.Blocked))) {
 			break
 		}
 	}

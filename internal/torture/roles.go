@@ -45,9 +45,9 @@ func Opened(dir string, took time.Duration) error {
 	return nil
 }
 
-// Enqueue enqueues until ctx ends, and cancels and retries some of what it has enqueued. path is the program of commands, name its argv[0].
-func Enqueue(ctx context.Context, c Client, dir, path, name, me string, seed uint64, every time.Duration) error {
-	e, err := newEnqueuer(dir, path, name, me, seed, every)
+// Enqueue enqueues until ctx ends, and cancels and retries some of what it has enqueued. path is the program of commands.
+func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, every time.Duration) error {
+	e, err := newEnqueuer(dir, path, me, seed, every)
 	if err != nil {
 		return err
 	}
@@ -63,26 +63,19 @@ func Enqueue(ctx context.Context, c Client, dir, path, name, me string, seed uin
 }
 
 // EnqueueSQL enqueues by plain INSERTs until ctx ends.
-func EnqueueSQL(ctx context.Context, dir, path, name, me string, seed uint64, every time.Duration) error {
-	e, err := newEnqueuer(dir, path, name, me, seed, every)
+func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every time.Duration) error {
+	e, err := newEnqueuer(dir, path, me, seed, every)
 	if err != nil {
 		return err
 	}
 	return e.run(ctx, func(d draft) (id int64, err error) {
-		job, args, runAt := d.columns(time.Now())
+		key, lane, after, afterAny, runAt := d.columns(time.Now())
 		s := d.spec
-		var key, program any
-		if s.UniqueKey != "" {
-			key = s.UniqueKey
-		}
-		if s.Path != "" {
-			program = s.Path
-		}
-		err = e.db.QueryRowContext(ctx, `INSERT INTO tasks (job, args, path, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
-			backoff_delay, unique_key, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+		err = e.db.QueryRowContext(ctx, `INSERT INTO tasks (job, args, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
+			backoff_delay, unique_key, lane, after, after_any, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 			coalesce(?, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))) ON CONFLICT DO NOTHING RETURNING id`,
-			job, string(args), program, s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
-			s.Backoff.Delay.Milliseconds(), key, runAt).Scan(&id)
+			s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
+			s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, runAt).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) { // the key is taken
 			return 0, nil
 		}
@@ -97,7 +90,7 @@ type enqueuer struct {
 	every time.Duration
 }
 
-func newEnqueuer(dir, path, name, me string, seed uint64, every time.Duration) (*enqueuer, error) {
+func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enqueuer, error) {
 	s := stage{dir}
 	notes, err := openNotes(s)
 	if err != nil {
@@ -108,7 +101,7 @@ func newEnqueuer(dir, path, name, me string, seed uint64, every time.Duration) (
 		return nil, err
 	}
 	me = fmt.Sprintf("%s-%d", me, os.Getpid())
-	return &enqueuer{newAuthor(s, path, name, me, seed^uint64(os.Getpid())), notes, db, every}, nil
+	return &enqueuer{newAuthor(s, path, me, seed^uint64(os.Getpid())), notes, db, every}, nil
 }
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
@@ -135,6 +128,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			return fmt.Errorf("enqueue: %w", err)
 		case id != 0:
 			e.notes.add(opAck, id, 0, d.token)
+			e.remember(id)
 		}
 	}
 	return nil

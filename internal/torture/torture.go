@@ -7,6 +7,8 @@
 package torture
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +30,7 @@ const (
 	enqueuers = 2
 	backlog   = 40 // pending tasks at which enqueuers pause
 
-	drainWithin = 90 * time.Second // for every task to end when the nemesis is gone
+	drainWithin = 45 * time.Second // for every task to end when the nemesis is gone
 	endWithin   = 15 * time.Second // for workers to end when they are told to
 )
 
@@ -62,15 +64,21 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
+	if dir, err = filepath.Abs(dir); err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // as commands are told of it
+	}
+	if err != nil {
 		return nil, err
 	}
 	r := &run{Options: o, stage: stage{dir}, report: newReport(o, dir)}
-	defer r.end()
-	if err := r.play(ctx); err != nil {
-		return r.report, fmt.Errorf("%w (its files are in %s)", err, dir)
-	}
-	if len(r.report.Violations) == 0 {
+	err = r.play(ctx)
+	r.end()
+	switch {
+	case ctx.Err() != nil:
+		return nil, errors.Join(context.Cause(ctx), os.RemoveAll(dir))
+	case err != nil:
+		return nil, fmt.Errorf("%w (its files are in %s)", err, dir)
+	case len(r.report.Violations) == 0:
 		r.report.Dir = ""
 		return r.report, os.RemoveAll(dir)
 	}
@@ -142,7 +150,9 @@ func (r *run) commits(ctx context.Context) error {
 		for began := time.Now(); r.notes.count(before, opAck) < 3; time.Sleep(time.Millisecond) {
 			if time.Since(began) > 30*time.Second || ctx.Err() != nil {
 				p.kill()
-				return fmt.Errorf("no enqueue was acknowledged: %w", errors.Join(p.wait(), ctx.Err()))
+				_ = p.wait()
+				talk, _ := os.ReadFile(p.log.Name())
+				return fmt.Errorf("no enqueue was acknowledged: %w", cmp.Or(ctx.Err(), errors.New(string(bytes.TrimSpace(talk)))))
 			}
 		}
 		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)

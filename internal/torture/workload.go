@@ -30,7 +30,7 @@ const (
 var weights = []struct {
 	kind kind
 	of   int
-}{{long, 50}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 60}, {once, 30}, {regret, 30}}
+}{{long, 70}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 80}, {once, 30}, {regret, 30}}
 
 const (
 	failingAttempts = 3
@@ -54,14 +54,15 @@ var function = jobs.Define[deed](functionJob)
 // author draws tasks.
 type author struct {
 	stage
-	path, name string // of the program
-	me         string // no other author has this name
-	random     *rand.Rand
-	n          int
+	path   string  // of the program
+	me     string  // no other author has this name
+	recent []int64 // of its tasks
+	random *rand.Rand
+	n      int
 }
 
-func newAuthor(s stage, path, name, me string, seed uint64) *author {
-	return &author{stage: s, path: path, name: name, me: me, random: rand.New(rand.NewPCG(seed, 3))}
+func newAuthor(s stage, path, me string, seed uint64) *author {
+	return &author{stage: s, path: path, me: me, random: rand.New(rand.NewPCG(seed, 3))}
 }
 
 // draft is a task to be enqueued.
@@ -107,14 +108,28 @@ func (a *author) draw() draft {
 	if k == quick && a.random.IntN(25) == 0 {
 		options = append(options, jobs.Unique("key"+strconv.Itoa(a.random.IntN(5))))
 	}
+	if (k == quick || k == failing || k == poison) && a.random.IntN(12) == 0 {
+		options = append(options, jobs.Lane("lane"+strconv.Itoa(a.random.IntN(3))))
+	}
+	if k == quick && len(a.recent) > 0 && a.random.IntN(15) == 0 {
+		after := []func(...int64) jobs.Option{jobs.After, jobs.AfterAny}[a.random.IntN(2)]
+		options = append(options, after(a.recent[a.random.IntN(len(a.recent))]))
+	}
 	if a.random.IntN(20) == 0 {
 		options = append(options, jobs.In(time.Duration(10+a.random.IntN(500))*time.Millisecond))
 	}
 	if a.random.IntN(3) == 0 && k != family && k != killer && k != regret {
 		return draft{function.With(deed{k, ms}, options...), token, k}
 	}
-	c := jobs.Command{Argv: []string{a.name, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
+	c := jobs.Command{Argv: []string{a.path, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
 	return draft{c.With(options...), token, k}
+}
+
+// remember takes note of a task that others may wait for.
+func (a *author) remember(id int64) {
+	if a.recent = append(a.recent, id); len(a.recent) > 10 {
+		a.recent = a.recent[1:]
+	}
 }
 
 // kindOf reads the kind from a token.
@@ -123,10 +138,11 @@ func kindOf(token string) kind {
 	return kind(k)
 }
 
-// mayEnd says whether a task of a kind may end like this. cancelled: somebody was about to cancel it.
-func mayEnd(k kind, t *replayed, cancelled bool) bool {
+// mayEnd says whether a task of a kind may end like this. cancelled: somebody was about to cancel it; broken: a task that it waited for
+// did not complete.
+func mayEnd(k kind, t *replayed, cancelled, broken bool) bool {
 	if t.state == jobs.Cancelled {
-		return cancelled && t.reason == string(jobs.ReasonCancelled)
+		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)
 	}
 	switch k {
 	case failing:
@@ -139,10 +155,23 @@ func mayEnd(k kind, t *replayed, cancelled bool) bool {
 	return t.state == jobs.Completed
 }
 
-// columns of a plain SQL INSERT of a draft.
-func (d draft) columns(now time.Time) (job string, args json.RawMessage, runAt any) {
-	if d.spec.In > 0 {
-		return d.spec.Job, d.spec.Args, now.Add(d.spec.In).UnixMilli()
+// columns are what a plain INSERT of a draft takes besides what is never null.
+func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt any) {
+	text := func(value string) any {
+		if value == "" {
+			return nil
+		}
+		return value
 	}
-	return d.spec.Job, d.spec.Args, nil
+	list := func(ids []int64) any {
+		if ids == nil {
+			return nil
+		}
+		text, _ := json.Marshal(ids) // numbers
+		return string(text)
+	}
+	if d.spec.In > 0 {
+		runAt = now.Add(d.spec.In).UnixMilli()
+	}
+	return text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.After), list(d.spec.AfterAny), runAt
 }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func fenceCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "fence", Category: "Inside a task", Usage: "does this attempt still own the task?",
+		UsageText: "runner fence [--task ID --generation N]",
+		Description: `To be asked by a task's command before it does what cannot be undone. Silent,
+exit 0, only while its attempt owns the running task and nobody has asked to
+cancel it. Treat every other status as "stop". It is a check and not a lock:
+where the target can compare numbers, give it $RUNNER_TASK_GENERATION, which
+only grows.
+
+The task, the generation and the database are those of the command's own
+environment: RUNNER_TASK_ID, RUNNER_TASK_GENERATION, RUNNER_DB.
+
+EXAMPLES
+  runner fence && mv build.tmp build
+
+EXIT STATUS
+  0   this attempt owns the task
+  1   it does not: a later one does, or the task has ended or is to be cancelled
+  2   wrong usage, or not inside a task
+  3   the task was deleted
+  75  the database was busy for too long`,
+		Flags: []cli.Flag{
+			scalar("task", "ID", "the task ($RUNNER_TASK_ID)", int64(0), parseID),
+			scalar("generation", "N", "of the attempt ($RUNNER_TASK_GENERATION)", int64(0), parseGeneration),
+		},
+		Action: func(c *cli.Context) error {
+			o, err := readFenceOptions(c, a)
+			if err != nil {
+				return err
+			}
+			r, err := a.open(c, false, runner.Options{})
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runFence(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type fenceOptions struct{ task, generation int64 }
+
+func readFenceOptions(c *cli.Context, a *app) (fenceOptions, error) {
+	o := fenceOptions{task: get[int64](c, "task"), generation: get[int64](c, "generation")}
+	if c.Args().Present() {
+		return o, usage("fence takes no words: %q", c.Args().First()).hint("runner fence && %s", c.Args().First())
+	}
+	for _, number := range []struct {
+		to       *int64
+		variable string
+		parse    func(string) (int64, error)
+	}{{&o.task, "RUNNER_TASK_ID", parseID}, {&o.generation, "RUNNER_TASK_GENERATION", parseGeneration}} {
+		text := a.getenv(number.variable)
+		switch {
+		case *number.to != 0:
+			continue
+		case text == "":
+			return o, usage("fence is for commands that run as a task: %s is not set", number.variable).hint("runner fence --task 1042 --generation 5")
+		}
+		var err error
+		if *number.to, err = number.parse(text); err != nil {
+			return o, usage("%s=%q %v", number.variable, text, err)
+		}
+	}
+	return o, nil
+}
+
+func parseGeneration(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, errors.New("is no generation: a whole number, 1 or more")
+	}
+	return n, nil
+}
+
+func runFence(ctx context.Context, r *runner.Runner, p *printer, o fenceOptions) error {
+	err := r.Fence(ctx, o.task, o.generation)
+	if !p.json || err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
+		return err
+	}
+	if told := p.record(jsonFence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); told != nil || err == nil {
+		return told
+	}
+	return exitStatus(1) // the record is the answer
+}

@@ -1,0 +1,403 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/runner/db/dbtest/fault"
+	"example.com/runner/jobs"
+)
+
+// SQLite's own method: something is made to fail at its first point, then at its second, and so on until a run passes by without
+// having met the failure. The points are the operations on the disk; the failures are a lock that is held, a full disk, an error of
+// the disk, an error after the commit, the death of the process and the loss of power. After each the file is opened again, and must
+// be sound, hold all that anybody was told, and let the work go on.
+
+// point makes code the answer to the n-th operation of those that count, and with ever to all that follow.
+func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
+	hit = new(bool)
+	disk.Decide(func(e fault.Event) fault.Code {
+		if !counts(e.Op) {
+			return fault.OK
+		}
+		n--
+		if n > 0 || n < 0 && !ever {
+			return fault.OK
+		}
+		*hit = true
+		return code
+	})
+	return hit
+}
+
+var failures = map[string]struct {
+	code   fault.Code
+	counts func(fault.Op) bool
+}{
+	"the lock is held":        {fault.Busy, func(op fault.Op) bool { return op == fault.Lock }},
+	"the disk is full":        {fault.Full, func(op fault.Op) bool { return op == fault.Write || op == fault.Truncate }},
+	"an error of the disk":    {fault.IOErr, func(op fault.Op) bool { return op != fault.Lock && op != fault.Committed }},
+	"an error after a commit": {fault.IOErr, func(op fault.Op) bool { return op == fault.Committed }},
+}
+
+// kit is a database that is made once and copied for each run.
+type kit struct {
+	dir   string
+	image fault.Image
+	runs  int
+}
+
+func newKit(t *testing.T) *kit {
+	t.Helper()
+	k := &kit{dir: t.TempDir()}
+	path := filepath.Join(k.dir, "new.db")
+	create(t, path)
+	k.image = fault.Image{"": contents(t, path)}
+	return k
+}
+
+func (k *kit) save(t *testing.T, image fault.Image) (path string) {
+	t.Helper()
+	k.runs++
+	path = filepath.Join(k.dir, fmt.Sprintf("%d.db", k.runs))
+	if err := image.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var patience = Options{BusyTimeout: 3 * time.Millisecond}
+
+func TestALifeSurvivesEveryFailure(t *testing.T) {
+	clean := openTest(t)
+	if err := newLife(clean).run(false); err != nil {
+		t.Fatal(err)
+	}
+	want := summary(t, clean)
+	for name, f := range failures {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			points := 0
+			for n, met := 1, true; met; n += stride {
+				for _, ever := range []bool{false, true} {
+					path := k.save(t, k.image)
+					disk := fault.Under(t, path)
+					hit := point(disk, n, f.counts, f.code, ever)
+					l := newLife(nil)
+					d, err := Open(t.Context(), path, patience)
+					if err == nil {
+						l.d = d
+						err = l.run(false)
+					}
+					if err == nil && *hit && ever && name != "an error of the disk" { // a failed read or truncation may be no loss
+						t.Errorf("point %d: everything went well although it failed for ever", n)
+					}
+					if met = *hit; ever { // else its Close meets a disk in order
+						disk.Decide(nil)
+					}
+					if d != nil {
+						_ = d.Close()
+					}
+					disk.Decide(nil)
+					check(t, fmt.Sprintf("point %d, ever %v (%v)", n, ever, err), path, l)
+				}
+				if rare := name == "an error after a commit" || name == "the lock is held"; rare || n/stride%3 == 0 {
+					k.again(t, n, f.counts, f.code, want)
+				}
+				points = n
+			}
+			t.Log(points, "points,", k.runs, "runs")
+		})
+	}
+}
+
+// again fails once at a point and repeats what failed: in the end everything is as if nothing had happened.
+func (k *kit) again(t *testing.T, n int, counts func(fault.Op) bool, code fault.Code, want []string) {
+	t.Helper()
+	path := k.save(t, k.image)
+	disk := fault.Under(t, path)
+	point(disk, n, counts, code, false)
+	d, err := Open(t.Context(), path, patience)
+	if err != nil {
+		if d, err = Open(t.Context(), path, patience); err != nil {
+			t.Fatalf("point %d: opened again: %v", n, err)
+		}
+	}
+	defer d.Close()
+	if err := newLife(d).run(true); err != nil {
+		t.Errorf("point %d: repeated: %v", n, err)
+		return
+	}
+	disk.Decide(nil)
+	for i, line := range summary(t, d) {
+		if i >= len(want) || line != want[i] {
+			t.Errorf("point %d: repeated, it ends as\n%s, and without a failure as\n%s", n, line, want[min(i, len(want)-1)])
+		}
+	}
+}
+
+// A process is killed before each of its changes to a file. What it leaves is opened by the next one. The same when the power fails
+// and nothing is left but what was synced.
+func TestALifeSurvivesKillsAndPowerCuts(t *testing.T) {
+	k := newKit(t)
+	path := k.save(t, k.image)
+	disk := fault.Under(t, path)
+	l := newLife(nil)
+	type moment struct {
+		image fault.Image
+		life  life
+		name  string
+	}
+	var moments []moment
+	seen := map[[32]byte]bool{}
+	keep := func(name string, image fault.Image) {
+		hash := sha256.New()
+		for _, suffix := range slices.Sorted(maps.Keys(image)) {
+			fmt.Fprintf(hash, "%s %d ", suffix, len(image[suffix]))
+			hash.Write(image[suffix])
+		}
+		fmt.Fprint(hash, l.told, l.ended, l.once)
+		if sum := [32]byte(hash.Sum(nil)); !seen[sum] {
+			seen[sum] = true
+			moments = append(moments, moment{image, life{told: slices.Clone(l.told), ended: slices.Clone(l.ended), once: l.once, gone: maps.Clone(l.gone)}, name})
+		}
+	}
+	n := 0
+	disk.Decide(func(e fault.Event) fault.Code {
+		if e.Op.Changes() {
+			n++
+			keep(fmt.Sprintf("killed before %v %d", e.Op, n), disk.Killed())
+			keep(fmt.Sprintf("power cut before %v %d", e.Op, n), disk.PowerCut())
+		}
+		return fault.OK
+	})
+	var err error
+	if l.d, err = Open(t.Context(), path, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.run(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	keep("at the end", disk.PowerCut())
+	for i := 0; i < len(moments); i += stride {
+		m := moments[i]
+		check(t, m.name, k.save(t, m.image), &m.life)
+	}
+	t.Log(n, "changes,", len(moments), "different states of the files")
+	if len(moments) < 100 {
+		t.Error("too few")
+	}
+}
+
+// check opens a database after a failure: it is sound, holds what was told, and everything in it can be ended.
+func check(t *testing.T, name, path string, l *life) {
+	t.Helper()
+	fault.Under(t, path) // which never waits for the real disk
+	d, err := Open(t.Context(), path, Options{Normal: true})
+	if err != nil {
+		t.Errorf("%s: opened again: %v", name, err)
+		return
+	}
+	defer d.Close()
+	ctx := t.Context()
+	if found, err := d.Integrity(ctx, true); err != nil || len(found) > 0 {
+		t.Errorf("%s: integrity_check: %v %v", name, found, err)
+	}
+	var broken []string
+	if err := d.read.Select(&broken, `SELECT "table" FROM pragma_foreign_key_check`); err != nil || len(broken) > 0 {
+		t.Errorf("%s: foreign_key_check: %v %v", name, broken, err)
+	}
+	state := map[int64]jobs.Task{}
+	tasks, err := d.List(ctx, jobs.Filter{}, Page{})
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	for _, task := range tasks {
+		state[task.ID] = task
+	}
+	for _, id := range l.told {
+		if state[id].ID == 0 && !l.gone[id] {
+			t.Errorf("%s: task %d was told of, and is lost", name, id)
+		}
+	}
+	for _, c := range l.ended {
+		attempts, err := d.Attempts(ctx, c.ID)
+		if err != nil || !l.gone[c.ID] && !slices.ContainsFunc(attempts, func(a jobs.Attempt) bool { return a.GenerationID == c.GenerationID }) {
+			t.Errorf("%s: the end of task %d was told of, and is lost: %v", name, c.ID, err)
+		}
+	}
+	if l.once && state[7].State == jobs.Pending {
+		t.Errorf("%s: task 7 has started, and could start again", name)
+	}
+	if input, err := d.Input(ctx, 2); state[2].ID != 0 && (err != nil || !bytes.Equal(input, []byte("abc"))) {
+		t.Errorf("%s: input %q, %v", name, input, err)
+	}
+	drain(t, name, d)
+}
+
+// drain is what the next worker does: it takes over what was left, and runs all there is.
+func drain(t *testing.T, name string, d *DB) {
+	t.Helper()
+	ctx, at := context.Background(), now().Add(24*time.Hour)
+	w, err := d.Register(ctx, WorkerInfo{Name: "next", Lease: time.Minute, StartedAt: at}, []ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	owners, err := w.Owners(ctx)
+	for _, o := range owners {
+		if _, err := w.ReapDead(ctx, o.ID, at); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := d.Resume(ctx, []string{"default"}); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	var finish []Finish
+	for range 20 {
+		turned, turnErr := w.Turn(ctx, Turn{Now: at, Look: true, Finish: finish, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
+		if err = turnErr; err != nil || len(turned.Claimed) == 0 {
+			break
+		}
+		finish = nil
+		for _, task := range turned.Claimed {
+			finish = append(finish, Finish{Task: task, Outcome: jobs.Outcome{Started: at, Finished: at, ExitCode: new(0)}})
+		}
+	}
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	left, err := d.List(ctx, jobs.Filter{States: jobs.States()[:5]}, Page{})
+	if err != nil || len(left) > 0 {
+		t.Errorf("%s: %d tasks never end, the first is %+v, %v", name, len(left), slices.Collect(first(left)), err)
+	}
+}
+
+func first(tasks []jobs.Task) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, task := range tasks {
+			if !yield(fmt.Sprintf("%d %s", task.ID, task.State)) {
+				return
+			}
+		}
+	}
+}
+
+// An upgrade that meets a failure anywhere leaves the old schema or the new one, with all that was in it.
+func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
+	for _, o := range olds(t) {
+		every := stride
+		if o.version > 1 {
+			every *= 7 // the statements are the same ones, fewer
+		}
+		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
+			t.Parallel()
+			k := &kit{dir: t.TempDir()}
+			k.image = fault.Image{"": contents(t, o.write(t))}
+			names := slices.Sorted(maps.Keys(failures))
+			points := 0
+			for _, name := range names {
+				f := failures[name]
+				for n, met := 1, true; met; n += every {
+					for _, ever := range []bool{false, true} {
+						path := k.save(t, k.image)
+						disk := fault.Under(t, path)
+						hit := point(disk, n, f.counts, f.code, ever)
+						d, err := Open(t.Context(), path, patience)
+						met = *hit
+						points++
+						if err == nil {
+							_ = d.Close()
+						}
+						disk.Decide(nil)
+						o.upgraded(t, fmt.Sprintf("%s at point %d, ever %v (%v)", name, n, ever, err), path)
+					}
+				}
+			}
+			t.Log(points, "runs")
+		})
+	}
+}
+
+// The same with a process that is killed, and a power cut; and for a file that is new.
+func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
+	for _, o := range append(olds(t), old{}) {
+		every := stride
+		if o.version > 1 {
+			every *= 3
+		}
+		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
+			t.Parallel()
+			k := &kit{dir: t.TempDir()}
+			k.image = fault.Image{"": nil}
+			if o.version > 0 {
+				k.image[""] = contents(t, o.write(t))
+			}
+			path := k.save(t, k.image)
+			disk := fault.Under(t, path)
+			var images []fault.Image
+			disk.Decide(func(e fault.Event) fault.Code {
+				if e.Op.Changes() {
+					images = append(images, disk.Killed(), disk.PowerCut())
+				}
+				return fault.OK
+			})
+			d, err := Open(t.Context(), path, Options{Create: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			disk.Decide(nil)
+			for i := 0; i < len(images); i += every {
+				path := k.save(t, images[i])
+				if o.version > 0 {
+					o.upgraded(t, fmt.Sprintf("image %d", i), path)
+					continue
+				}
+				fault.Under(t, path)
+				d, err := Open(t.Context(), path, Options{Create: true, Normal: true})
+				if err != nil {
+					t.Errorf("image %d: %v", i, err)
+					continue
+				}
+				if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); err != nil {
+					t.Errorf("image %d: %v", i, err)
+				}
+				_ = d.Close()
+			}
+			t.Log(len(images), "images")
+			if len(images) < 20 {
+				t.Error("too few")
+			}
+		})
+	}
+}
+
+// upgraded opens the database after a failure: it is upgraded, sound, and has what it had.
+func (o old) upgraded(t *testing.T, name, path string) {
+	t.Helper()
+	fault.Under(t, path)
+	d, err := Open(t.Context(), path, Options{Normal: true})
+	if err != nil {
+		t.Errorf("%s: opened again: %v", name, err)
+		return
+	}
+	defer d.Close()
+	if found, err := d.Integrity(t.Context(), true); err != nil || len(found) > 0 {
+		t.Errorf("%s: integrity_check: %v %v", name, found, err)
+	}
+	o.kept(t, d)
+}

@@ -1,0 +1,191 @@
+package fault
+
+import (
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// A layer of SQLite's own kind (a VFS) over that of the system. A file is the system's, with some methods of its table replaced by
+// ours, which ask the Disk first.
+
+type methods = sqlite3.Tsqlite3_io_methods
+
+var (
+	system sqlite3.Tsqlite3_vfs // a copy of the system's layer, whose functions we call
+	below  uintptr              // that layer itself
+	zone   = libc.NewTLS()      // in which what C is handed is made
+
+	mu     sync.RWMutex
+	files  = map[uintptr]*file{}   // open files of disks, by their address
+	tables = map[uintptr]uintptr{} // our method tables, by the system's
+)
+
+// file is an open file of a disk.
+type file struct {
+	disk *Disk
+	path string
+	real *methods
+}
+
+func init() {
+	below = sqlite3.Xsqlite3_vfs_find(zone, 0)
+	system = *at[sqlite3.Tsqlite3_vfs](below)
+	layer := system
+	name, err := libc.CString("fault")
+	if err != nil {
+		panic(err)
+	}
+	layer.FpNext, layer.FzName = 0, name
+	layer.FxOpen, layer.FxDelete = pointer(open), pointer(remove)
+	if rc := sqlite3.Xsqlite3_vfs_register(zone, lasting(layer), 1); rc != sqlite3.SQLITE_OK {
+		panic("fault: cannot register")
+	}
+}
+
+// lasting copies a value to where C may keep its address.
+func lasting[T any](value T) uintptr {
+	address := libc.Xmalloc(zone, libc.Tsize_t(unsafe.Sizeof(value)))
+	if address == 0 {
+		panic("fault: out of memory")
+	}
+	*at[T](address) = value
+	return address
+}
+
+// at is what lies at an address of C's.
+func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
+
+// pointer is a declared function as C calls it, and function the reverse.
+func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
+
+func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }
+
+func open(tls *libc.TLS, _, name, id uintptr, flags int32, out uintptr) int32 {
+	real := function[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](system.FxOpen)
+	path := ""
+	if name != 0 {
+		path = libc.GoString(name)
+	}
+	disk := diskOf(path)
+	if disk == nil {
+		return real(tls, below, name, id, flags, out)
+	}
+	if rc := disk.ask(Event{Op: Open, Path: path}); rc != OK {
+		at[sqlite3.Tsqlite3_file](id).FpMethods = 0
+		return int32(rc)
+	}
+	rc := real(tls, below, name, id, flags, out)
+	if of := at[sqlite3.Tsqlite3_file](id).FpMethods; rc == sqlite3.SQLITE_OK && of != 0 {
+		at[sqlite3.Tsqlite3_file](id).FpMethods = tableOver(of)
+		mu.Lock()
+		files[id] = &file{disk, path, at[methods](of)}
+		mu.Unlock()
+	}
+	return rc
+}
+
+// tableOver is the system's method table at an address with our methods in it.
+func tableOver(address uintptr) uintptr {
+	mu.Lock()
+	defer mu.Unlock()
+	if tables[address] == 0 {
+		ours := *at[methods](address)
+		ours.FxClose, ours.FxRead, ours.FxWrite, ours.FxTruncate = pointer(closeFile), pointer(read), pointer(write), pointer(truncate)
+		ours.FxSync, ours.FxShmLock, ours.FxFileControl = pointer(flush), pointer(lock), pointer(control)
+		tables[address] = lasting(ours)
+	}
+	return tables[address]
+}
+
+func fileOf(id uintptr) *file {
+	mu.RLock()
+	defer mu.RUnlock()
+	return files[id]
+}
+
+func remove(tls *libc.TLS, _, name uintptr, dirSync int32) int32 {
+	path := libc.GoString(name)
+	if disk := diskOf(path); disk != nil {
+		dirSync = 0
+		if rc := disk.ask(Event{Op: Delete, Path: path}); rc != OK {
+			return int32(rc)
+		}
+		disk.deleted(path)
+	}
+	return function[func(*libc.TLS, uintptr, uintptr, int32) int32](system.FxDelete)(tls, below, name, dirSync)
+}
+
+func closeFile(tls *libc.TLS, id uintptr) int32 {
+	f := fileOf(id)
+	mu.Lock()
+	delete(files, id)
+	mu.Unlock()
+	return function[func(*libc.TLS, uintptr) int32](f.real.FxClose)(tls, id)
+}
+
+func read(tls *libc.TLS, id, to uintptr, n int32, offset int64) int32 {
+	f := fileOf(id)
+	if rc := f.disk.ask(Event{Op: Read, Path: f.path, Offset: offset, Size: int64(n)}); rc != OK {
+		return int32(rc)
+	}
+	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](f.real.FxRead)(tls, id, to, n, offset)
+}
+
+func write(tls *libc.TLS, id, from uintptr, n int32, offset int64) int32 {
+	f := fileOf(id)
+	if rc := f.disk.ask(Event{Op: Write, Path: f.path, Offset: offset, Size: int64(n)}); rc != OK {
+		return int32(rc)
+	}
+	rc := function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](f.real.FxWrite)(tls, id, from, n, offset)
+	if rc == sqlite3.SQLITE_OK {
+		f.disk.written(f.path, unsafe.Slice(at[byte](from), n), offset)
+	}
+	return rc
+}
+
+func truncate(tls *libc.TLS, id uintptr, size int64) int32 {
+	f := fileOf(id)
+	if rc := f.disk.ask(Event{Op: Truncate, Path: f.path, Size: size}); rc != OK {
+		return int32(rc)
+	}
+	rc := function[func(*libc.TLS, uintptr, int64) int32](f.real.FxTruncate)(tls, id, size)
+	if rc == sqlite3.SQLITE_OK {
+		f.disk.truncated(f.path, size)
+	}
+	return rc
+}
+
+// flush leaves the real disk alone: what lasts here is what the Disk says, and tests are quicker.
+func flush(_ *libc.TLS, id uintptr, _ int32) int32 {
+	f := fileOf(id)
+	if rc := f.disk.ask(Event{Op: Sync, Path: f.path}); rc != OK {
+		return int32(rc)
+	}
+	f.disk.synced(f.path)
+	return sqlite3.SQLITE_OK
+}
+
+// lock is asked for the locks of the log's index, of which the first is the one that a writer holds.
+func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
+	f := fileOf(id)
+	if want := int32(sqlite3.SQLITE_SHM_LOCK | sqlite3.SQLITE_SHM_EXCLUSIVE); offset == 0 && n == 1 && flags == want {
+		if rc := f.disk.ask(Event{Op: Lock, Path: f.path}); rc != OK {
+			return int32(rc)
+		}
+	}
+	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](f.real.FxShmLock)(tls, id, offset, n, flags)
+}
+
+// control is told when a transaction has been committed: an error from here reaches whoever asked for the commit.
+func control(tls *libc.TLS, id uintptr, op int32, arg uintptr) int32 {
+	f := fileOf(id)
+	if op == sqlite3.SQLITE_FCNTL_COMMIT_PHASETWO {
+		if rc := f.disk.ask(Event{Op: Committed, Path: f.path}); rc != OK {
+			return int32(rc)
+		}
+	}
+	return function[func(*libc.TLS, uintptr, int32, uintptr) int32](f.real.FxFileControl)(tls, id, op, arg)
+}

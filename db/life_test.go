@@ -1,0 +1,293 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// life is the whole life of some tasks, in steps of a call or two: enqueued, claimed, run, finished, lost, cancelled, retried, deleted.
+// Each step is what a worker or a command does, and can be repeated as those repeat it when they meet an error.
+type life struct {
+	d    *DB
+	at   time.Time
+	w    *Worker
+	held map[ClaimID]jobs.Task // what the worker knows that it has claimed
+
+	over []Finish // what has ended and is not yet written
+
+	told  []int64        // the ids of tasks that an insert has returned
+	ended []ClaimID      // what a finish has returned
+	gone  map[int64]bool // what somebody has begun to delete
+	lost  bool           // the other worker was there
+	once  bool           // the claim of the task that must start once only was made to last, and told
+}
+
+func newLife(d *DB) *life {
+	return &life{d: d, at: now(), held: map[ClaimID]jobs.Task{}, gone: map[int64]bool{}}
+}
+
+var steps = []func(*life) error{
+	(*life).enqueue, (*life).register, (*life).claim, (*life).beat, (*life).print, (*life).finish, (*life).later, (*life).claim, (*life).cancel,
+	(*life).finish, (*life).lose, (*life).claim, (*life).finish, (*life).pause, (*life).tick, (*life).claim, (*life).finish, (*life).again,
+	(*life).claim, (*life).finish, (*life).delete, (*life).prune, (*life).end,
+}
+
+// run takes the steps. With again a step that fails is repeated once; else it returns the first error.
+func (l *life) run(again bool) error {
+	for i, step := range steps {
+		err := step(l)
+		if err != nil && again {
+			err = step(l)
+		}
+		if err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// enqueue uses keys, so that it is safe to repeat.
+func (l *life) enqueue() error {
+	command := func(options ...jobs.Option) jobs.Spec { return jobs.Command{Argv: []string{"true"}}.With(options...) }
+	input := command(jobs.Unique("b"))
+	input.Input = []byte("abc")
+	for _, specs := range [][]jobs.Spec{
+		{command(jobs.Unique("a"), jobs.MaxAttempts(2), jobs.Priority(9)), input},
+		{command(jobs.Unique("c"), jobs.In(time.Minute)), command(jobs.Unique("d"), jobs.Lane("l")), command(jobs.Unique("e"), jobs.Lane("l"))},
+		{command(jobs.Unique("f"), jobs.After(1)), command(jobs.Unique("g"), jobs.AtMostOnce())},
+	} {
+		added, err := l.d.Insert(context.Background(), specs, l.at)
+		if err != nil {
+			return err
+		}
+		for _, a := range added {
+			l.told = append(l.told, a.ID)
+		}
+	}
+	return nil
+}
+
+func (l *life) register() (err error) {
+	l.w, err = l.d.Register(context.Background(), WorkerInfo{ID: NewWorkerID(), Name: "w", Lease: time.Minute, StartedAt: l.at},
+		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+	return err
+}
+
+// claim gives back what an earlier claim got without being told, then takes two tasks.
+func (l *life) claim() error {
+	owned, err := l.w.Owned(context.Background())
+	if err != nil {
+		return err
+	}
+	ghosts := slices.DeleteFunc(owned, func(c ClaimID) bool { _, known := l.held[c]; return known })
+	if len(ghosts) > 0 {
+		if err := l.w.Release(context.Background(), ghosts, l.at); err != nil {
+			return err
+		}
+	}
+	turned, err := l.w.Turn(context.Background(), Turn{Now: l.at, Look: true, Claim: Claim{Free: 2, Lease: time.Minute, Idle: true}})
+	if err != nil {
+		return err
+	}
+	for _, task := range turned.Claimed {
+		l.held[ClaimID{task.ID, task.GenerationID}] = task
+	}
+	if !slices.ContainsFunc(turned.Claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
+		return nil
+	}
+	if err := l.w.Sync(context.Background(), l.at); err != nil {
+		return err
+	}
+	l.once = true
+	return nil
+}
+
+// claims lists what is held, in order.
+func (l *life) claims() []ClaimID {
+	return slices.SortedFunc(maps.Keys(l.held), func(a, b ClaimID) int { return int(a.ID - b.ID) })
+}
+
+func (l *life) beat() error {
+	_, err := l.w.Beat(context.Background(), l.claims(), time.Minute, l.at)
+	return err
+}
+
+func (l *life) print() error {
+	for _, c := range l.claims() {
+		out := Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: l.at, Data: []byte(strings.Repeat("x", 5000))}}}
+		if err := l.w.WriteOutput(context.Background(), l.held[c], out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish ends what is held: the first attempt of task 1 fails, whatever was asked to be cancelled is, all else goes well. What has
+// happened does not change when the write is repeated.
+func (l *life) finish() error {
+	if l.over == nil {
+		asked, err := l.w.Asked(context.Background())
+		if err != nil {
+			return err
+		}
+		l.at = l.at.Add(time.Second)
+		for _, c := range l.claims() {
+			l.over = append(l.over, Finish{Task: l.held[c], Outcome: l.outcome(l.held[c], slices.ContainsFunc(asked, func(a Asked) bool { return a.ClaimID == c })),
+				Output: Output{Add: []jobs.Chunk{{Seq: 2, Stream: "stderr", At: l.at, Data: []byte("end")}}}})
+		}
+	}
+	turned, err := l.w.Turn(context.Background(), Turn{Now: l.at, Finish: l.over})
+	if err != nil {
+		return err
+	}
+	for i, f := range l.over {
+		if turned.Finished[i].Fenced {
+			return fmt.Errorf("task %d is fenced", f.Task.ID)
+		}
+		delete(l.held, ClaimID{f.Task.ID, f.Task.GenerationID})
+		l.ended = append(l.ended, ClaimID{f.Task.ID, f.Task.GenerationID})
+	}
+	l.over = nil
+	return nil
+}
+
+func (l *life) outcome(task jobs.Task, asked bool) jobs.Outcome {
+	o := jobs.Outcome{Started: task.StartedAt, Finished: l.at}
+	switch {
+	case asked:
+		o.Reason, o.Error = jobs.ReasonCancelled, "cancelled"
+	case task.ID == 1 && task.Attempt == 1:
+		o.Reason, o.Error, o.ExitCode = jobs.ReasonExit, "exit 1", new(1)
+	default:
+		o.Result, o.ExitCode = []byte(`{"n":1}`), new(0)
+	}
+	return o
+}
+
+func (l *life) later() error { l.at = l.at.Add(time.Hour); return nil }
+
+func (l *life) cancel() error {
+	_, err := l.d.Cancel(context.Background(), []int64{l.claims()[0].ID}, "by a test", false, l.at)
+	return err
+}
+
+// lose has another worker take a task, or ask for one in vain, and die.
+func (l *life) lose() error {
+	ctx := context.Background()
+	if !l.lost {
+		other, err := l.d.Register(ctx, WorkerInfo{ID: NewWorkerID(), Name: "other", Lease: time.Minute, StartedAt: l.at},
+			[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+		if err != nil {
+			return err
+		}
+		l.lost = true
+		if _, err = other.Turn(ctx, Turn{Now: l.at, Look: true, Claim: Claim{Free: 1, Lease: time.Minute, Idle: true}}); err != nil {
+			return err
+		}
+	}
+	owners, err := l.w.Owners(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range owners {
+		if _, err := l.w.ReapDead(ctx, o.ID, l.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *life) pause() error {
+	if err := l.d.Pause(context.Background(), []string{"default"}, Pause{At: l.at, By: "ann"}); err != nil {
+		return err
+	}
+	return l.d.Resume(context.Background(), []string{"default"})
+}
+
+func (l *life) tick() error {
+	spec := jobs.Command{Argv: []string{"true"}}.With()
+	due := l.at.Truncate(time.Hour)
+	err := l.d.ChangeSchedules(context.Background(), l.at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+		return []jobs.Schedule{{Name: "s", Cron: "0 * * * *", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpOne, CatchUpWindow: time.Hour, Spec: spec, NextAt: due}}, nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = l.d.Tick(context.Background(), l.at, false, func(s jobs.Schedule) ([]time.Time, time.Time, error) {
+		return []time.Time{due}, due.Add(time.Hour), nil
+	})
+	return err
+}
+
+func (l *life) again() error {
+	_, err := l.d.Retry(context.Background(), []int64{2}, time.Time{}, l.at)
+	return err
+}
+
+func (l *life) delete() error {
+	l.gone[3] = true
+	_, err := l.d.Delete(context.Background(), []int64{3})
+	return err
+}
+
+func (l *life) prune() error {
+	_, err := l.d.Vacuum(context.Background())
+	return err
+}
+
+func (l *life) end() error {
+	if err := l.w.Drain(context.Background()); err != nil {
+		return err
+	}
+	return l.w.End(context.Background(), l.at)
+}
+
+func TestALifeWithoutFaults(t *testing.T) {
+	d := openTest(t)
+	if err := newLife(d).run(false); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(strings.Join(summary(t, d), "\n"))
+}
+
+// summary is what a database says of its tasks, without what differs from run to run.
+func summary(t *testing.T, d *DB) (list []string) {
+	t.Helper()
+	tasks, err := d.List(t.Context(), jobs.Filter{}, Page{Oldest: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		attempts, err := d.Attempts(t.Context(), task.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprintf("%d %s %s attempt %d result %s:", task.ID, task.State, task.Reason, task.Attempt, task.Result)
+		for _, a := range attempts {
+			if a.Reason == jobs.ReasonLost { // a claim whose answer was lost may be one loss more
+				continue
+			}
+			chunks, err := d.Output(t.Context(), ClaimID{task.ID, a.GenerationID}, 0, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line += fmt.Sprintf(" %s(%s, counted %v, %d pieces)", a.State, a.Reason, a.Counted, len(chunks))
+		}
+		list = append(list, line)
+	}
+	queues, err := d.Queues(t.Context(), now().Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		list = append(list, fmt.Sprintf("%s ended %v", name, queues[name].Ended))
+	}
+	return list
+}

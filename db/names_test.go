@@ -1,0 +1,206 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+)
+
+// another is a database of another program, which has some statements run.
+func another(t *testing.T, texts ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.db")
+	file, err := os.OpenFile(path, os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	change(t, path, append([]string{"CREATE TABLE users (email TEXT)"}, texts...)...)
+	return path
+}
+
+func TestAPrefixIsBeforeOurNamesAndNothingElse(t *testing.T) {
+	n := &names{prefix: "my_"}
+	for text, want := range map[string]string{
+		`SELECT tasks.id FROM tasks WHERE state = 'tasks'`:                  `SELECT my_tasks.id FROM my_tasks WHERE state = 'tasks'`,
+		"SELECT 'it''s tasks', task_id -- of the host's tasks\nFROM output": "SELECT 'it''s tasks', task_id -- of the host's tasks\nFROM my_output",
+		`SELECT output_bytes, my_tasks FROM tasks_pending`:                  `SELECT output_bytes, my_tasks FROM my_tasks_pending`,
+		`BEGIN IMMEDIATE`: `BEGIN IMMEDIATE`,
+	} {
+		for range 2 {
+			if got := n.in(text); got != want {
+				t.Errorf("%s\nis %s\nwant %s", text, got, want)
+			}
+		}
+	}
+	if got := (*names)(nil).in(`SELECT 1 FROM tasks`); got != `SELECT 1 FROM tasks` {
+		t.Error(got)
+	}
+	for i := range 2 * knownMost {
+		n.in(fmt.Sprint("SELECT * FROM tasks LIMIT ", i))
+	}
+	kept := 0
+	n.known.Range(func(any, any) bool { kept++; return true })
+	if kept > knownMost {
+		t.Errorf("%d statements are remembered", kept)
+	}
+}
+
+func TestEverythingInAnotherProgramsFileHasThePrefix(t *testing.T) {
+	path := another(t)
+	d, err := Open(t.Context(), path, Options{Create: true, Beside: true, Prefix: "My1_"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var list []string
+	if err := d.read.Select(&list, `SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'My1\_%' ESCAPE '\'`); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(list, " "); got != "users runner_schema" {
+		t.Errorf("without the prefix: %s", got)
+	}
+}
+
+func TestWhoeverOpensAnotherProgramsFileFindsOurTables(t *testing.T) {
+	path := another(t, "PRAGMA user_version = 7")
+	open := func(options Options) (*DB, error) {
+		d, err := Open(t.Context(), path, options)
+		if err == nil {
+			t.Cleanup(func() { d.Close() })
+		}
+		return d, err
+	}
+	for _, options := range []Options{{Create: true}, {Beside: true}, {Beside: true, ReadOnly: true}} {
+		if _, err := open(options); !errors.Is(err, jobs.ErrSchema) {
+			t.Fatalf("before there is anything of ours, %+v: %v", options, err)
+		}
+	}
+	first, err := open(Options{Create: true, Beside: true, Prefix: "jobs_"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, err := first.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, options := range []Options{{}, {ReadOnly: true}, {Beside: true}, {Beside: true, Prefix: "JOBS_"}} {
+		d, err := open(options)
+		if err != nil {
+			t.Fatalf("%+v: %v", options, err)
+		}
+		if tasks, err := d.List(t.Context(), jobs.Filter{}, Page{}); err != nil || len(tasks) != 1 || tasks[0].ID != added[0].ID {
+			t.Errorf("%+v: %v, %v", options, tasks, err)
+		}
+	}
+	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil { // a second library in one program
+		t.Fatal(err)
+	}
+	if _, err := open(Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "several prefixes") {
+		t.Errorf("with two of them: %v", err)
+	}
+	change(t, path, fmt.Sprintf("UPDATE runner_schema SET version = %d WHERE prefix = 'jobs_'", SchemaVersion()+1))
+	if _, err := open(Options{Create: true, Beside: true, Prefix: "jobs_"}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "newer runner") {
+		t.Errorf("of a newer runner: %v", err)
+	}
+}
+
+func TestNothingOfAnotherProgramIsTouched(t *testing.T) {
+	for name, c := range map[string]struct {
+		text   string
+		prefix string
+		kind   error
+		want   string
+	}{
+		"a table of that name":        {"CREATE TABLE runner_tasks (x)", "", jobs.ErrConflict, "runner_tasks already"},
+		"in capitals":                 {"CREATE TABLE RUNNER_OUTPUT (x)", "", jobs.ErrConflict, "RUNNER_OUTPUT already"},
+		"an index":                    {"CREATE INDEX runner_tasks_due ON users (email)", "", jobs.ErrConflict, "runner_tasks_due already"},
+		"one of an old schema":        {"CREATE VIEW runner_attempt_rows AS SELECT 1", "", jobs.ErrConflict, "runner_attempt_rows already"},
+		"another prefix":              {"CREATE TABLE runner_tasks (x)", "jobs_", nil, ""},
+		"a mark that is another's":    {"CREATE TABLE runner_schema (x)", "", jobs.ErrSchema, "is not runner's"},
+		"a mark with a bad prefix":    {"CREATE TABLE runner_schema (prefix, version); INSERT INTO runner_schema VALUES ('a b', 1)", "", jobs.ErrSchema, "is not runner's"},
+		"no name":                     {"", "1a", jobs.ErrInvalid, "prefix"},
+		"a name that SQLite reserves": {"", "Sqlite_x", jobs.ErrInvalid, "prefix"},
+		"a long name":                 {"", strings.Repeat("x", maxPrefix+1), jobs.ErrInvalid, "prefix"},
+		"a name with a quote":         {"", `x"; DROP TABLE users; --`, jobs.ErrInvalid, "prefix"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := another(t, "PRAGMA journal_mode = WAL", c.text)
+			schema := func() (text string) {
+				raw, err := connect(path, "rw", 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer raw.Close()
+				if err := raw.Get(&text, `SELECT group_concat(sql, ';') FROM sqlite_schema`); err != nil {
+					t.Fatal(err)
+				}
+				return text
+			}
+			before := schema()
+			d, err := Open(t.Context(), path, Options{Create: true, Beside: true, Prefix: c.prefix})
+			if err == nil {
+				d.Close()
+			}
+			if c.kind == nil {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %v with %q", err, c.kind, c.want)
+			}
+			if after := schema(); after != before {
+				t.Errorf("the schema was\n%s\nand is\n%s", before, after)
+			}
+		})
+	}
+	own := filepath.Join(t.TempDir(), "own.db")
+	create(t, own)
+	if _, err := Open(t.Context(), own, Options{Create: true, Beside: true, Prefix: "jobs_"}); !errors.Is(err, jobs.ErrSchema) {
+		t.Errorf("a prefix in a database of our own: %v", err)
+	}
+	d, err := Open(t.Context(), own, Options{Create: true, Beside: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if d.Text("tasks") != "tasks" {
+		t.Error("a database of our own has a prefix")
+	}
+}
+
+func TestEachStatementCanBeSentWithAPrefix(t *testing.T) {
+	d, err := Open(t.Context(), another(t), Options{Create: true, Beside: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, p := range plans {
+		for _, line := range explained(t, d, p.text) { // it fails on a name that is not there
+			for _, bare := range []string{"SCAN tasks", "SEARCH tasks", "SEARCH attempt_rows"} {
+				if strings.HasPrefix(line, bare) && !strings.Contains(p.text, " AS "+strings.Fields(bare)[1]) {
+					t.Errorf("%s: %s", name, line)
+				}
+			}
+		}
+	}
+}
+
+func TestAFileThatKeepsItsPagesIsNotAskedForThem(t *testing.T) {
+	d, err := Open(t.Context(), another(t, "CREATE TABLE big (x)", "INSERT INTO big SELECT zeroblob(4000) FROM json_each('[1,2,3,4,5,6,7,8,9]') AS a, json_each('[1,2,3,4,5,6,7,8,9]') AS b, json_each('[1,2,3,4,5,6,7,8,9]') AS c",
+		"DROP TABLE big"), Options{Create: true, Beside: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if more, err := d.Vacuum(t.Context()); err != nil || more {
+		t.Errorf("more: %t, %v", more, err)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package db
+
+// stride: every point.
+const stride = 1

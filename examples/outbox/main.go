@@ -1,0 +1,157 @@
+// Outbox is what runs on a small machine between sensors and a server that is not always there: it keeps each reading in one SQLite
+// file and delivers it when it can, the readings of each device in order, each of them once.
+//
+//	outbox -db outbox.db record DEVICE VALUE     keep a reading
+//	outbox -db outbox.db deliver URL             deliver what is kept, and what comes, until a signal
+//
+// It shows a lane (one delivery at a time for each device, in order, a failed one before those that came after it), a number that is
+// counted in the same transaction that enqueues, and an idempotency key, without which "at least once" is all that HTTP can do.
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver of the runner's own handle, so that both share one copy of SQLite
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Reading is one value of a device. Seq counts the readings of the device, from 1.
+type Reading struct {
+	Device string    `json:"device"`
+	Seq    int64     `json:"seq"`
+	Value  float64   `json:"value"`
+	At     time.Time `json:"at"`
+}
+
+// key names the reading for the server, the same at each attempt.
+func (r Reading) key() string { return r.Device + "/" + strconv.FormatInt(r.Seq, 10) }
+
+// deliver has no end of attempts: a reading waits until the server is there again, and the later ones of its device wait behind it.
+var deliver = jobs.Define[Reading]("reading.deliver", jobs.MaxAttempts(1_000_000), jobs.Timeout(10*time.Second))
+
+// outbox is the file, seen as a runner and as a database of the program's own.
+type outbox struct {
+	runner *runner.Runner
+	db     *sql.DB
+	retry  jobs.Backoff
+}
+
+func open(ctx context.Context, path string, backoff time.Duration, log *slog.Logger) (*outbox, error) {
+	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 8, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: query.Encode()}).String())
+	if err == nil {
+		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT`)
+	}
+	if err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	return &outbox{runner: r, db: db, retry: jobs.Backoff{Strategy: jobs.Exponential, Delay: backoff, Max: 100 * backoff}}, nil
+}
+
+func (o *outbox) close() {
+	_ = o.db.Close()
+	_ = o.runner.Close()
+}
+
+// record counts and keeps a reading: both, or neither. When it returns the reading is on the disk.
+func (o *outbox) record(ctx context.Context, device string, value float64) (Reading, error) {
+	r := Reading{Device: device, Value: value, At: time.Now().UTC()}
+	tx, err := o.db.BeginTx(ctx, nil)
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	err = tx.QueryRowContext(ctx, `INSERT INTO devices (name, seq) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET seq = seq + 1 RETURNING seq`, device).Scan(&r.Seq)
+	if err != nil {
+		return r, err
+	}
+	if _, err := o.runner.EnqueueTx(ctx, tx, deliver.With(r, jobs.Lane(device), jobs.Label(r.key()), jobs.Retry(o.retry))); err != nil {
+		return r, err
+	}
+	return r, tx.Commit()
+}
+
+// post is one attempt to deliver a reading. Any answer but a 2xx, and none at all, is an error: the reading is tried again.
+func post(ctx context.Context, to string, r Reading) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return jobs.Cancel(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return jobs.Cancel(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Idempotency-Key", r.key())
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(text))
+	}
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "outbox:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("outbox", flag.ContinueOnError)
+	path := flags.String("db", "outbox.db", "database `file`")
+	backoff := flags.Duration("backoff", time.Second, "after the first failed delivery; then it grows to a hundred times that")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	o, err := open(ctx, *path, *backoff, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	switch {
+	case flags.Arg(0) == "record" && flags.NArg() == 3:
+		value, err := strconv.ParseFloat(flags.Arg(2), 64)
+		if err != nil {
+			return err
+		}
+		r, err := o.record(ctx, flags.Arg(1), value)
+		if err == nil {
+			fmt.Println(r.key())
+		}
+		return err
+	case flags.Arg(0) == "deliver" && flags.NArg() == 2:
+		o.runner.Register(deliver.Handler(func(ctx context.Context, r Reading) error { return post(ctx, flags.Arg(1), r) }))
+		return o.runner.Work(ctx)
+	}
+	return fmt.Errorf("usage: outbox [-db FILE] record DEVICE VALUE | deliver URL")
+}

@@ -1,0 +1,271 @@
+// Photos is the kind of library that a desktop program has: it imports a folder of images, makes a thumbnail of each and knows which are
+// there. It can be killed at any moment; the next start goes on where this one was, and in the end there is one thumbnail for each photo.
+//
+//	photos generate DIR N                  make a folder of images, to have some
+//	photos -db photos.db import DIR        import what is new, and make thumbnails until all are there
+//	photos -db photos.db list              what is in the library
+//
+// It shows durable steps: what has been done of a task is not done again by its next attempt. And it shows where their promise ends, at
+// a crash between the effect of a step and its record: so the step that writes a file writes the same file again, by rename, and the row
+// of the photo is written by the transaction that finishes the task.
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	_ "image/jpeg" // so that image.Decode knows it
+	"image/png"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	_ "modernc.org/sqlite" // the driver of the runner's own handle, so that both share one copy of SQLite
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Photo says where a photo is.
+type Photo struct{ Path string }
+
+var importPhoto = jobs.Define[Photo]("photo.import", jobs.MaxAttempts(3), jobs.MaxLosses(1000))
+
+// library is the file, seen as a runner and as a database of the program's own, and the folder of thumbnails beside it.
+type library struct {
+	runner *runner.Runner
+	db     *sql.DB
+	thumbs string
+}
+
+func open(ctx context.Context, path string, log *slog.Logger) (*library, error) {
+	r, err := runner.Open(ctx, path, runner.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: query.Encode()}).String())
+	if err == nil {
+		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS photos (hash TEXT NOT NULL, path TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL) STRICT`)
+	}
+	l := &library{runner: r, db: db, thumbs: r.Path() + ".thumbs"}
+	if err == nil {
+		err = os.MkdirAll(l.thumbs, 0o700)
+	}
+	if err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	r.Register(importPhoto.Handler(l.importOne))
+	return l, nil
+}
+
+func (l *library) close() {
+	_ = l.db.Close()
+	_ = l.runner.Close()
+}
+
+// enqueueFolder adds a task for each image of a folder, in one transaction. A photo that is in the library or on its way is left out.
+func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
+	var specs []jobs.Spec
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !slices.Contains([]string{".png", ".jpg", ".jpeg"}, strings.ToLower(filepath.Ext(path))) {
+			return err
+		}
+		if path, err = filepath.Abs(path); err != nil {
+			return err
+		}
+		var there bool
+		if err := l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM photos WHERE path = ?)`, path).Scan(&there); err != nil || there {
+			return err
+		}
+		sum := sha256.Sum256([]byte(path)) // a path may be longer than a unique key
+		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])), jobs.Label(filepath.Base(path))))
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	done, err := l.runner.EnqueueAll(ctx, slices.Values(specs))
+	added := 0
+	for _, d := range done {
+		if !d.Kept {
+			added++
+		}
+	}
+	return added, err
+}
+
+// size is what a step remembers of a photo.
+type size struct{ Width, Height int }
+
+// importOne brings one photo into the library, in three steps. Each attempt begins at the top, and passes over the steps that are done.
+func (l *library) importOne(ctx context.Context, p Photo) error {
+	hash, err := runner.Step(ctx, "hash", func(context.Context) (string, error) { return hashFile(p.Path) })
+	if err != nil {
+		return err
+	}
+	dim, err := runner.Step(ctx, "thumbnail", func(ctx context.Context) (size, error) {
+		runner.Progress(ctx, 1, 2, "scaling")
+		return makeThumb(p.Path, filepath.Join(l.thumbs, hash+".png"))
+	})
+	if err != nil {
+		return err
+	}
+	// The row of the photo and the end of the task are one transaction: there is no crash between them.
+	tx, err := l.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	if _, err := tx.ExecContext(ctx, `INSERT INTO photos (hash, path, width, height) VALUES (?, ?, ?, ?)`, hash, p.Path, dim.Width, dim.Height); err != nil {
+		return err
+	}
+	if err := runner.FinishTx(ctx, tx, nil); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func hashFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", jobs.Cancel(err) // somebody has deleted it: no attempt will find it
+	}
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+const thumbSize = 64
+
+// makeThumb writes a thumbnail by rename: whoever finds the file finds it whole, and to write it twice is to write it once.
+func makeThumb(from, to string) (size, error) {
+	file, err := os.Open(from)
+	if err != nil {
+		return size{}, err
+	}
+	defer file.Close()
+	whole, _, err := image.Decode(file)
+	if err != nil {
+		return size{}, jobs.Cancel(fmt.Errorf("%s: %w", from, err)) // it will not become an image
+	}
+	b := whole.Bounds()
+	small := image.NewRGBA(image.Rect(0, 0, thumbSize, max(thumbSize*b.Dy()/b.Dx(), 1)))
+	for y := range small.Bounds().Dy() {
+		for x := range thumbSize {
+			small.Set(x, y, whole.At(b.Min.X+x*b.Dx()/thumbSize, b.Min.Y+y*b.Dy()/small.Bounds().Dy()))
+		}
+	}
+	part, err := os.CreateTemp(filepath.Dir(to), "part-*")
+	if err != nil {
+		return size{}, err
+	}
+	defer func() { _ = os.Remove(part.Name()) }() // after the rename it is not there
+	if err := errors.Join(png.Encode(part, small), part.Sync(), part.Close()); err != nil {
+		return size{}, err
+	}
+	return size{b.Dx(), b.Dy()}, os.Rename(part.Name(), to)
+}
+
+// generate makes n images, no two alike.
+func generate(dir string, n int) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for i := range n {
+		picture := image.NewRGBA(image.Rect(0, 0, 160+rand.IntN(160), 120+rand.IntN(120)))
+		hue, at := color.RGBA{uint8(rand.IntN(256)), uint8(rand.IntN(256)), uint8(i), 255}, rand.IntN(100)
+		for y := range picture.Bounds().Dy() {
+			for x := range picture.Bounds().Dx() {
+				picture.Set(x, y, color.RGBA{hue.R + uint8(x), hue.G + uint8(y), hue.B + uint8((x+at)*y/64), 255})
+			}
+		}
+		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("photo-%04d.png", i)))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(png.Encode(file, picture), file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "photos:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("photos", flag.ContinueOnError)
+	path := flags.String("db", "photos.db", "database `file`")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if n := 0; flags.Arg(0) == "generate" && flags.NArg() == 3 {
+		if _, err := fmt.Sscan(flags.Arg(2), &n); err != nil {
+			return err
+		}
+		return generate(flags.Arg(1), n)
+	}
+	l, err := open(ctx, *path, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	switch {
+	case flags.Arg(0) == "import" && flags.NArg() == 2:
+		added, err := l.enqueueFolder(ctx, flags.Arg(1))
+		if err != nil {
+			return err
+		}
+		fmt.Println("importing", added, "photos")
+		return l.runner.WorkUntilEmpty(ctx) // those of an earlier start, too
+	case flags.Arg(0) == "list" && flags.NArg() == 1:
+		return l.list(ctx, os.Stdout)
+	}
+	return errors.New("usage: photos [-db FILE] import DIR | list; photos generate DIR N")
+}
+
+func (l *library) list(ctx context.Context, w io.Writer) error {
+	rows, err := l.db.QueryContext(ctx, `SELECT hash, width, height, path FROM photos ORDER BY path`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var hash, path string
+		var width, height int
+		if err := rows.Scan(&hash, &width, &height, &path); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%.12s\t%dx%d\t%s\n", hash, width, height, path)
+	}
+	return rows.Err()
+}

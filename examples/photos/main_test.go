@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"image/png"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// The test program is the program, too.
+func TestMain(m *testing.M) {
+	if os.Getenv("PHOTOS_TEST") != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), self, args...)
+	c.Env = append(os.Environ(), "PHOTOS_TEST=1", "GORACE=atexit_sleep_ms=0")
+	c.Stderr = os.Stderr
+	return c
+}
+
+// The program is killed at random moments and started again, until it has been killed often enough to end by itself.
+func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
+	const photos, kills = 60, 10
+	dir := t.TempDir()
+	folder, path := filepath.Join(dir, "pictures"), filepath.Join(dir, "photos.db")
+	if err := generate(folder, photos); err != nil {
+		t.Fatal(err)
+	}
+	look, err := open(t.Context(), path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.close()
+	imported := func() (n int) {
+		if err := look.db.QueryRowContext(t.Context(), `SELECT count(*) FROM photos`).Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	for range kills {
+		p := program(t, "-db", path, "import", folder)
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- p.Wait() }()
+		// It lives until it has done something, and then for a moment of any length.
+		want := min(imported()+1+rand.IntN(2*photos/kills-2), photos)
+		err := look.runner.Changes(t.Context(), func() (bool, error) { return imported() >= want, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(time.Duration(rand.IntN(10)) * time.Millisecond):
+			_ = p.Process.Kill()
+			<-ended
+		}
+	}
+	if out, err := program(t, "-db", path, "import", folder).Output(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+
+	// One thumbnail, one row and one completed task for each photo, and no file that is half of one.
+	files, err := os.ReadDir(look.thumbs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thumbs := 0
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), "part-") { // of an attempt that was killed: no thumbnail
+			continue
+		}
+		thumbs++
+		text, err := os.ReadFile(filepath.Join(look.thumbs, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if picture, err := png.Decode(bytes.NewReader(text)); err != nil || picture.Bounds().Dx() != thumbSize {
+			t.Errorf("%s: %v", f.Name(), err)
+		}
+	}
+	completed, err := look.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := look.runner.List(t.Context(), jobs.Filter{}, runner.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	losses := 0
+	for _, task := range all {
+		losses += task.Losses
+	}
+	if thumbs != photos || imported() != photos || completed != photos || len(all) != photos {
+		t.Errorf("%d thumbnails, %d rows, %d tasks, %d of them completed, for %d photos", thumbs, imported(), len(all), completed, photos)
+	}
+	var list strings.Builder
+	if err := look.list(t.Context(), &list); err != nil || strings.Count(list.String(), "\n") != photos {
+		t.Errorf("%v:\n%s", err, list.String())
+	}
+	t.Logf("%d photos, %d kills, %d attempts lost", photos, kills, losses)
+	seenByTheCommandLine(t, path, photos)
+}
+
+// seenByTheCommandLine looks at the same file with the runner command.
+func seenByTheCommandLine(t *testing.T, path string, photos int) {
+	t.Helper()
+	command := filepath.Join(t.TempDir(), "runner")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", command, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	runs := func(args ...string) string {
+		out, err := exec.CommandContext(t.Context(), command, append([]string{"--db", path}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("runner %v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	if out := runs("list", "-j", "photo.import", "-n", "0"); strings.Count(out, "completed") != photos {
+		t.Errorf("runner list:\n%s", out)
+	}
+	if out := runs("show", "1", "--json"); !strings.Contains(out, `"name":"thumbnail"`) {
+		t.Errorf("runner show:\n%s", out)
+	}
+	runs("logs", "1")
+}
+
+func TestWhatIsNoPhotoEndsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "pictures")
+	if err := generate(folder, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "text.png"), []byte("no image"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := open(t.Context(), filepath.Join(dir, "photos.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	for round, want := range []int{2, 1} { // what is there already is left out; what failed is tried again when it is imported again
+		if n, err := l.enqueueFolder(t.Context(), folder); err != nil || n != want {
+			t.Errorf("round %d: %d enqueued, want %d: %v", round, n, want, err)
+		}
+		if n, err := l.enqueueFolder(context.WithoutCancel(t.Context()), folder); err != nil || n != 0 {
+			t.Errorf("round %d: %d enqueued twice: %v", round, n, err)
+		}
+		if err := l.runner.WorkUntilEmpty(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for state, want := range map[jobs.State]int{jobs.Completed: 1, jobs.Cancelled: 2} {
+		if n, err := l.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{state}}); err != nil || n != want {
+			t.Errorf("%d are %s, want %d: %v", n, state, want, err)
+		}
+	}
+}

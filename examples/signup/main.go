@@ -1,0 +1,172 @@
+// Signup is a web application whose users get a welcome mail: the row of the user and the task that sends the mail are written in one
+// transaction, so that there is never one without the other, whatever happens in between. The mail is sent by the same process, when
+// the mail server is there, and by the next one if this one is killed.
+//
+//	signup -db app.db -listen 127.0.0.1:8000 -smtp 127.0.0.1:25
+//	curl -d email=ann@example.com http://127.0.0.1:8000/signup
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/mail"
+	"net/smtp"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver of the runner's own handle, so that both share one copy of SQLite
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Letter says to whom a welcome goes.
+type Letter struct{ To string }
+
+var welcome = jobs.Define[Letter]("welcome.send", jobs.MaxAttempts(20), jobs.Timeout(time.Minute), jobs.Queue("mail"))
+
+// app is the web application, over one file.
+type app struct {
+	db     *sql.DB
+	runner *runner.Runner
+	smtp   string
+	retry  jobs.Backoff
+	log    *slog.Logger
+}
+
+func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error) {
+	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 4, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: query.Encode()}).String())
+	if err == nil {
+		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY, email TEXT NOT NULL UNIQUE, welcome INTEGER) STRICT`)
+	}
+	if err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	a := &app{db: db, runner: r, smtp: smtp, retry: jobs.DefaultBackoff, log: log}
+	r.Register(welcome.Handler(a.sendWelcome))
+	return a, nil
+}
+
+func (a *app) close() {
+	_ = a.db.Close()
+	_ = a.runner.Close()
+}
+
+var errTaken = errors.New("this address is registered already")
+
+// signUp adds a user and enqueues their welcome: both rows are committed, or neither. There is nothing to notify afterwards.
+func (a *app) signUp(ctx context.Context, address string) (task int64, err error) {
+	tx, err := a.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	added, err := tx.ExecContext(ctx, `INSERT INTO users (email) VALUES (?) ON CONFLICT DO NOTHING`, address)
+	if err != nil {
+		return 0, err
+	}
+	if n, err := added.RowsAffected(); err != nil || n == 0 {
+		return 0, errors.Join(err, errTaken)
+	}
+	letter, err := a.runner.EnqueueTx(ctx, tx, welcome.With(Letter{address}, jobs.Label(address), jobs.Retry(a.retry)))
+	if err != nil {
+		return 0, err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE users SET welcome = ? WHERE email = ?`, letter.ID, address); err != nil {
+		return 0, err
+	}
+	return letter.ID, tx.Commit()
+}
+
+// sendWelcome hands a letter to the mail server. If this process is killed after that and before the task is finished, the letter goes out
+// again, with the same Message-ID: mail programs show it once.
+func (a *app) sendWelcome(ctx context.Context, l Letter) error {
+	task, _ := runner.TaskFrom(ctx)
+	text := fmt.Sprintf("From: Example <hello@example.com>\r\nTo: <%s>\r\nSubject: Welcome\r\nMessage-ID: <welcome-%d@example.com>\r\nDate: %s\r\n\r\nIt is good that you are here.\r\n",
+		l.To, task.ID, task.CreatedAt.Format(time.RFC1123Z))
+	runner.Logger(ctx).Info("sending", "server", a.smtp)
+	return smtp.SendMail(a.smtp, nil, "hello@example.com", []string{l.To}, []byte(text))
+}
+
+func (a *app) serveSignUp(w http.ResponseWriter, r *http.Request) {
+	address, err := mail.ParseAddress(r.PostFormValue("email"))
+	if err != nil || address.Name != "" {
+		http.Error(w, "this is no mail address", http.StatusBadRequest)
+		return
+	}
+	task, err := a.signUp(r.Context(), address.Address)
+	switch {
+	case errors.Is(err, errTaken):
+		http.Error(w, err.Error(), http.StatusConflict)
+	case err != nil:
+		a.log.Error("sign-up failed", "err", err)
+		http.Error(w, "try again", http.StatusServiceUnavailable)
+	default:
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, "welcome; your letter is task %d\n", task)
+	}
+}
+
+// run serves on a listener and sends letters until ctx ends.
+func (a *app) run(ctx context.Context, listener net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	routes := http.NewServeMux()
+	routes.HandleFunc("POST /signup", a.serveSignUp)
+	server := &http.Server{Handler: routes, ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() {
+		served <- server.Serve(listener)
+		stop() // without its pages the process should not look as if it lived
+	}()
+	err := a.runner.Work(ctx) // until ctx ends; then what runs has Options.Grace to end
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err = errors.Join(err, server.Shutdown(end))
+	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+func main() {
+	path := flag.String("db", "app.db", "database `file`")
+	listen := flag.String("listen", "127.0.0.1:8000", "`address` of the pages")
+	smtp := flag.String("smtp", "127.0.0.1:25", "`address` of the mail server")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := serve(ctx, *path, *listen, *smtp)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "signup:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(ctx context.Context, path, listen, smtp string) error {
+	a, err := open(ctx, path, smtp, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx, listener)
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// The test program is the program, too.
+func TestMain(m *testing.M) {
+	if os.Getenv("SIGNUP_TEST") != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// mailServer takes letters and keeps their headers. It speaks as much SMTP as that takes.
+type mailServer struct {
+	address string
+
+	mu      sync.Mutex
+	letters []textproto.MIMEHeader
+}
+
+func startMail(t *testing.T, address string) *mailServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	m := &mailServer{address: listener.Addr().String()}
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go m.talk(c)
+		}
+	}()
+	return m
+}
+
+func (m *mailServer) talk(c net.Conn) {
+	defer c.Close()
+	talk := textproto.NewConn(c)
+	_ = talk.PrintfLine("220 here")
+	for {
+		line, err := talk.ReadLine()
+		if err != nil {
+			return
+		}
+		switch word, _, _ := strings.Cut(line, " "); word {
+		case "DATA":
+			_ = talk.PrintfLine("354 go on")
+			text, err := talk.ReadDotBytes()
+			if err != nil {
+				return
+			}
+			header, _ := textproto.NewReader(bufio.NewReader(strings.NewReader(string(text)))).ReadMIMEHeader()
+			m.mu.Lock()
+			m.letters = append(m.letters, header)
+			m.mu.Unlock()
+			_ = talk.PrintfLine("250 taken")
+		case "QUIT":
+			_ = talk.PrintfLine("221 bye")
+			return
+		default:
+			_ = talk.PrintfLine("250 fine")
+		}
+	}
+}
+
+// byID counts the letters of each Message-ID.
+func (m *mailServer) byID() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := map[string]int{}
+	for _, l := range m.letters {
+		n[l.Get("Message-Id")]++
+	}
+	return n
+}
+
+func post(base, email string) (int, string, error) {
+	answer, err := http.PostForm(base+"/signup", url.Values{"email": {email}})
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text), err
+}
+
+// A user is welcomed once, when the mail server is there; nobody is welcomed for an address that was refused.
+func TestAUserIsWelcomed(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := closed.Addr().String()
+	_ = closed.Close() // nobody listens there for now
+	path := filepath.Join(t.TempDir(), "app.db")
+	a, err := open(t.Context(), path, address, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	a.retry = jobs.Backoff{Strategy: jobs.Fixed, Delay: 20 * time.Millisecond}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- a.run(ctx, listener) }()
+	base := "http://" + listener.Addr().String()
+	for _, c := range []struct {
+		email string
+		want  int
+	}{{"ann@example.com", 201}, {"ann@example.com", 409}, {"ann", 400}, {"", 400}, {"Bob <bob@example.com>", 400}, {"bob@example.com", 201}} {
+		if got, text, err := post(base, c.email); got != c.want || err != nil {
+			t.Errorf("%q: %d %s, want %d (%v)", c.email, got, text, c.want, err)
+		}
+	}
+	err = a.runner.Changes(t.Context(), func() (bool, error) { // the mail server is not there
+		first, err := a.runner.Get(t.Context(), 1)
+		return first.Attempt > 1, err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	mail := startMail(t, address)
+	for id := range int64(2) {
+		if task, err := a.runner.Await(t.Context(), id+1); err != nil || task.State != jobs.Completed {
+			t.Errorf("task %d is %s: %v", id+1, task.State, err)
+		}
+	}
+	stop()
+	if err := <-ran; err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(mail.byID()); got != "map[<welcome-1@example.com>:1 <welcome-2@example.com>:1]" {
+		t.Error(got)
+	}
+	seenByTheCommandLine(t, path)
+}
+
+// seenByTheCommandLine looks at the same file with the runner command.
+func seenByTheCommandLine(t *testing.T, path string) {
+	t.Helper()
+	command := filepath.Join(t.TempDir(), "runner")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", command, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for want, args := range map[string][]string{
+		"completed\tmail":              {"list", "-q", "mail", "-s", "completed"},
+		"ann@example.com":              {"show", "1"},
+		"level=INFO msg=sending serve": {"logs", "1"},
+	} {
+		out, err := exec.CommandContext(t.Context(), command, append([]string{"--db", path}, args...)...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("runner %v: %v, want %q in\n%s", args, err, want, out)
+		}
+	}
+}
+
+// The process is killed again and again while users sign up. Whoever is in the table has one task, and is welcomed; whoever got a 201 is
+// in the table.
+func TestKillingTheProcessLosesNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	mail := startMail(t, "127.0.0.1:0")
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	promised := map[string]bool{}
+	for round := range 4 {
+		p := exec.CommandContext(t.Context(), self, "-db", path, "-listen", address, "-smtp", mail.address)
+		p.Env = append(os.Environ(), "SIGNUP_TEST=1")
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var clients sync.WaitGroup
+		killed, kill := context.WithCancel(t.Context())
+		for c := range 3 {
+			clients.Go(func() {
+				for n := 0; ; n++ {
+					email := fmt.Sprintf("user-%d-%d-%d@example.com", round, c, n)
+					status, _, err := post("http://"+address, email)
+					if err != nil { // not there yet, or no more
+						select {
+						case <-killed.Done():
+							return
+						case <-time.After(10 * time.Millisecond):
+							n--
+							continue
+						}
+					}
+					mu.Lock()
+					if status == http.StatusCreated || status == http.StatusConflict { // in the table: the 201 may have been lost
+						promised[email] = true
+					}
+					if len(promised) == (round+1)*12 {
+						_ = p.Process.Kill()
+						kill()
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		clients.Wait()
+		kill()
+		_ = p.Wait()
+	}
+
+	a, err := open(t.Context(), path, mail.address, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	if err := a.runner.WorkUntilEmpty(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := a.db.QueryContext(t.Context(), `SELECT users.email, coalesce(tasks.label = users.email AND tasks.state = 'completed', 0), users.welcome
+		FROM users LEFT JOIN tasks ON tasks.id = users.welcome`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	letters, users := mail.byID(), 0
+	for rows.Next() {
+		var email string
+		var welcomed bool
+		var id int64
+		if err := rows.Scan(&email, &welcomed, &id); err != nil {
+			t.Fatal(err)
+		}
+		users++
+		delete(promised, email)
+		if !welcomed || letters[fmt.Sprintf("<welcome-%d@example.com>", id)] == 0 {
+			t.Errorf("%s (task %d) was not welcomed", email, id)
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		t.Error(err)
+	}
+	if tasks, err := a.runner.Count(t.Context(), jobs.Filter{}); err != nil || tasks != users {
+		t.Errorf("%d tasks for %d users: %v", tasks, users, err)
+	}
+	if len(promised) > 0 {
+		t.Errorf("they were told that they are registered, and are not: %v", promised)
+	}
+	t.Logf("%d users, %d letters", users, len(letters))
+}

@@ -1,0 +1,251 @@
+package runner_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// What a small machine, and the program that embeds a worker, feel of it: memory, wake-ups, and what is left behind.
+
+// The embedding program of these tests is this test binary: a worker of the job noop on the file that the variable names, until its stdin
+// ends.
+const edgeVariable = "RUNNER_TEST_EDGE"
+
+func init() {
+	path := os.Getenv(edgeVariable)
+	if path == "" {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 4})
+	if err == nil {
+		r.Register(noop.Handler(func(context.Context, string) error { return nil }))
+		if err = r.Work(ctx); err == nil {
+			err = r.Close()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// embed starts the program on the file of r, and returns when it works.
+func embed(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := exec.Command(self)
+	p.Env = append(append(os.Environ(), edgeVariable+"="+r.Path()), environ...)
+	p.Stderr = os.Stderr
+	stdin, err := p.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		if err := p.Wait(); err != nil {
+			t.Errorf("the embedding program: %v", err)
+		}
+	})
+	if err := r.Changes(t.Context(), func() (bool, error) {
+		workers, err := r.Workers(t.Context())
+		return len(workers) > 0, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// status reads a number of kB from a process's status.
+func status(t testing.TB, pid int, name string) float64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), name+":")
+	kb, err := strconv.ParseFloat(strings.Fields(after)[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb / 1024
+}
+
+// usage adds up over a process's threads how often they went to sleep of themselves, and the time that they ran.
+func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatal("no threads", err)
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread + "/status")
+		if err != nil {
+			continue // it has ended
+		}
+		_, after, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+		n, err := strconv.ParseFloat(strings.Fields(after)[0], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wakeups += n
+		if text, err = os.ReadFile(thread + "/schedstat"); err == nil {
+			ns, _ := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
+			ran += time.Duration(ns)
+		}
+	}
+	return wakeups, ran
+}
+
+// BenchmarkIdle prints what an embedded worker costs that has nothing to do, with so many pending tasks that it cannot run, over 5 s.
+func BenchmarkIdle(b *testing.B) {
+	for _, pending := range []int{0, 100_000} {
+		b.Run(fmt.Sprint("pending=", pending), func(b *testing.B) {
+			const window = 5 * time.Second
+			r := bench(b, runner.Normal, 0, 1)
+			if _, err := r.EnqueueAll(b.Context(), repeat(jobs.Define[string]("of.others").With(payload), pending)); err != nil {
+				b.Fatal(err)
+			}
+			p := embed(b, r)
+			time.Sleep(time.Second) // its start is over
+			for b.Loop() {
+				wakeups, ran := usage(b, p.Process.Pid)
+				time.Sleep(window)
+				more, later := usage(b, p.Process.Pid)
+				b.ReportMetric((more-wakeups)/window.Seconds(), "wakeups/s")
+				b.ReportMetric(float64((later-ran).Microseconds())/1000/window.Seconds(), "cpu-ms/s")
+				b.ReportMetric(status(b, p.Process.Pid, "VmRSS"), "RSS-MiB")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// A worker lives within a memory limit of 24 MiB, and does its work: small machines set one.
+func TestALittleMemoryIsEnough(t *testing.T) {
+	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p := embed(t, r, "GOMEMLIMIT=24MiB")
+	const tasks = 1000
+	args := strings.Repeat("x", 20<<10)
+	done, err := r.EnqueueAll(t.Context(), slices.Values(slices.Repeat([]jobs.Spec{noop.With(args)}, tasks)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Changes(t.Context(), func() (bool, error) {
+		n, err := r.Count(t.Context(), jobs.Filter{States: jobs.Unfinished()})
+		return n == 0, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}}); err != nil || n != len(done) {
+		t.Errorf("%d of %d tasks completed, %v", n, len(done), err)
+	}
+	t.Logf("%d tasks with %d bytes of arguments: peak of memory %.1f MiB", tasks, len(args), status(t, p.Process.Pid, "VmHWM"))
+}
+
+// ours returns the stacks of the goroutines of this module, and of databases.
+func ours(t *testing.T) []string {
+	t.Helper()
+	var stacks bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(strings.Split(stacks.String(), "\n\n"), func(stack string) bool {
+		return !strings.Contains(stack, "example.com/runner/") && !strings.Contains(stack, "database/sql")
+	})
+}
+
+// idOf is "goroutine 17" of a stack.
+func idOf(stack string) string {
+	head, _, _ := strings.Cut(stack, " [")
+	return head
+}
+
+// What has been closed has left no goroutine, no open file, and beside the database nothing but its directory, which is empty.
+func TestCloseLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "test.db")
+	before := ours(t) // of other tests
+	for range 3 {     // the second one finds a file that is there
+		r, err := runner.Open(t.Context(), path, runner.Options{Sync: runner.Normal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Register(noop.Handler(func(context.Context, string) error { return nil }))
+		ctx, stop := context.WithCancel(t.Context())
+		worked := make(chan error, 1)
+		go func() { worked <- r.Work(ctx) }()
+		task, err := r.Enqueue(t.Context(), noop.With("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task, err = r.Await(t.Context(), task.ID); err != nil || task.State != jobs.Completed {
+			t.Fatal(task.State, err)
+		}
+		stop()
+		if err := <-worked; err != nil {
+			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var left []string
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // one that was told to end may still be on its way
+		left = slices.DeleteFunc(ours(t), func(stack string) bool {
+			return slices.ContainsFunc(before, func(old string) bool { return idOf(old) == idOf(stack) })
+		})
+		if len(left) == 0 || time.Now().After(end) {
+			break
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && (strings.HasPrefix(target, dir) || strings.Contains(target, "inotify")) {
+			t.Errorf("%s is open", target)
+		}
+	}
+	var files []string
+	err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		files = append(files, strings.TrimPrefix(path, dir))
+		return err
+	})
+	if want := []string{"", "/test.db", "/test.db.d", "/test.db.d/init.lock"}; err != nil || !slices.Equal(files, want) {
+		t.Errorf("files %q, want %q, %v", files, want, err)
+	}
+}

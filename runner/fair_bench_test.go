@@ -1,0 +1,83 @@
+//go:build unix
+
+package runner_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// flood is a task that takes a millisecond of a slot and enqueues the next of its kind, of a queue: there are always as many.
+var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
+
+// BenchmarkFair measures from the enqueue to the start of single tasks, one each 5 ms, on a worker of ten slots: alone, beside a
+// flood of another queue, and beside one of their own queue and a higher priority, with and without --max-wait. It prints p50 and p99 of
+// the wait, and what share of the starts the flood had. Below a flood and without --max-wait they wait until it is over: when the last
+// one has been enqueued.
+func BenchmarkFair(b *testing.B) {
+	const late = 100 * time.Millisecond
+	for _, c := range []struct {
+		name    string
+		queue   string // of the flood; empty: there is none
+		maxWait time.Duration
+	}{{"alone", "", 0}, {"beside_another_queue", "flood", 0}, {"below_a_flood", "default", 0}, {"below_a_flood_max_wait_100ms", "default", late}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.StopTimer()
+			r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "fair.db"), runner.Options{Sync: runner.Normal, Concurrency: 10, MaxWait: c.maxWait})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer r.Close()
+			ctx, stop := context.WithCancel(b.Context())
+			defer stop()
+			var mu sync.Mutex
+			var waits []time.Duration
+			var flooded atomic.Int64
+			var over atomic.Bool
+			r.Register(flood.Handler(func(ctx context.Context, queue string) error {
+				flooded.Add(1)
+				time.Sleep(time.Millisecond)
+				if over.Load() {
+					return nil
+				}
+				_, err := r.Enqueue(ctx, flood.With(queue, jobs.Queue(queue)))
+				return err
+			}), stamp.Handler(func(_ context.Context, at int64) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if waits = append(waits, time.Duration(time.Now().UnixNano()-at)); len(waits) == b.N {
+					stop()
+				}
+				return nil
+			}))
+			if c.queue != "" {
+				if _, err := r.EnqueueAll(ctx, repeat(flood.With(c.queue, jobs.Queue(c.queue)), 100)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			done := make(chan error, 1)
+			go func() { done <- r.Work(ctx) }()
+			b.StartTimer()
+			for range b.N {
+				time.Sleep(5 * time.Millisecond)
+				if _, err := r.Enqueue(b.Context(), stamp.With(time.Now().UnixNano())); err != nil {
+					b.Fatal(err)
+				}
+			}
+			over.Store(true)
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			percentiles(b, waits, "wait_")
+			b.ReportMetric(float64(flooded.Load())/float64(flooded.Load()+int64(b.N)), "flood_share")
+		})
+	}
+}

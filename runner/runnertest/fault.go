@@ -1,0 +1,221 @@
+package runnertest
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver that is wrapped
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// CrashAfterClaim claims what is due, up to n tasks, as a worker that is killed at this very moment, with its machine: no function has
+// been called, and nothing of it is left but rows that say running. It returns them. The next Drain, or a Work that begins, takes them
+// over at once: Losses of each is then one more, and beyond MaxLosses it fails.
+func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
+	t.Helper()
+	var claimed []jobs.Task
+	err := withWorker(r, func(w *db.Worker) error {
+		turned, err := w.Turn(context.Background(), db.Turn{Now: time.Now(), Look: true, Claim: db.Claim{Free: n, Lease: time.Minute, Idle: true}})
+		claimed = turned.Claimed
+		return err
+	})
+	if err != nil {
+		t.Fatalf("runnertest: CrashAfterClaim: %v", err)
+	}
+	return claimed
+}
+
+// Lose takes the task whose attempt runs with ctx away from it, as happens to a worker that hangs and is taken for dead: the task waits for
+// another worker, and what this attempt still does with it is refused: its end, a FinishTx, a step. Call it inside a function, or inside
+// what it calls, at the point at which its worker is to be lost: after its effect and before it returns, say. An error says that there
+// is no such attempt, or that it has lost its task already.
+func Lose(ctx context.Context, r *runner.Runner) error {
+	task, ok := runner.TaskFrom(ctx)
+	if !ok {
+		return errors.New("runnertest: Lose is for functions that are run by Work")
+	}
+	return withWorker(r, func(w *db.Worker) error {
+		leases, err := w.Leases(context.Background())
+		if err != nil {
+			return err
+		}
+		for _, lease := range leases {
+			if lease.ClaimID == (db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}) {
+				_, err = w.Reap(context.Background(), []db.Lease{lease}, time.Now())
+				return err
+			}
+		}
+		return jobs.ErrLost
+	})
+}
+
+// withWorker is another worker on the file, of a machine run that is over when do returns.
+func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
+	store, err := db.Open(context.Background(), r.Path(), db.Options{Normal: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+	var list []db.ClaimJob
+	for _, job := range r.Jobs() {
+		list = append(list, db.ClaimJob{Job: job, MaxAttempts: jobs.FuncAttempts})
+	}
+	host, _ := os.Hostname()
+	w, err := store.Register(context.Background(), db.WorkerInfo{ID: db.NewWorkerID(), Name: "runnertest", Host: host, BootID: "before", UID: os.Getuid(),
+		Slots: 1, Lease: time.Minute, StartedAt: time.Now()}, list)
+	if err != nil {
+		return err
+	}
+	return do(w)
+}
+
+// ErrInjected is what FailBeforeCommit and FailAfterCommit make a write return.
+var ErrInjected = errors.New("runnertest: injected")
+
+// FailBeforeCommit makes the next write of r return ErrInjected, and nothing of it is done: what a full disk looks like. If r works
+// meanwhile, that may be a write of the engine, which tries again.
+func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, true) }
+
+// FailAfterCommit makes the next write of r return ErrInjected although it was committed: what a cut connection or a timeout looks
+// like. After it an Enqueue has added a task that its caller knows nothing of, and a unique key makes it safe to try again. If r works
+// meanwhile, that may be a write of the engine, which finds out.
+func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, false) }
+
+func inject(t testing.TB, r *runner.Runner, before bool) {
+	t.Helper()
+	if _, ok := kits.Load(r); !ok {
+		t.Fatal("runnertest: faults are for a Runner of New or Run")
+	}
+	faults.mu.Lock()
+	defer faults.mu.Unlock()
+	faults.next[r.Path()] = before
+}
+
+// faults are the commits that are to fail next: by the path of their file, and whether before they are done.
+var faults = struct {
+	mu   sync.Mutex
+	next map[string]bool
+}{next: map[string]bool{}}
+
+func forget(path string) {
+	faults.mu.Lock()
+	defer faults.mu.Unlock()
+	delete(faults.next, path)
+}
+
+// take returns the fault of the next commit of a file, once.
+func take(path string) (before, any bool) {
+	faults.mu.Lock()
+	defer faults.mu.Unlock()
+	before, any = faults.next[path]
+	delete(faults.next, path)
+	return before, any
+}
+
+const driverName = "sqlite-runnertest"
+
+func init() {
+	pool, err := sql.Open("sqlite", "")
+	if err != nil {
+		panic(err)
+	}
+	sql.Register(driverName, wrapper{pool.Driver()})
+	_ = pool.Close() // it has opened nothing
+}
+
+// wrapper is SQLite's driver with commits that can fail.
+type wrapper struct{ driver.Driver }
+
+// inner is what SQLite's connections can do.
+type inner interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+// Open implements driver.Driver.
+func (w wrapper) Open(name string) (driver.Conn, error) {
+	c, err := w.Driver.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := url.Parse(name)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.FromSlash(file.Path)
+	if len(path) > 2 && path[2] == ':' { // /C:/dir/file
+		path = path[1:]
+	}
+	return conn{c.(inner), path}, nil
+}
+
+type conn struct {
+	inner
+	path string
+}
+
+// PrepareContext implements driver.ConnPrepareContext.
+func (c conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	s, err := c.inner.PrepareContext(ctx, query)
+	if err != nil || !isCommit(query) {
+		return s, err
+	}
+	return stmt{s.(innerStmt), c.path}, nil
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if !isCommit(query) {
+		return c.inner.ExecContext(ctx, query, args)
+	}
+	return commit(c.path, func() (driver.Result, error) { return c.inner.ExecContext(ctx, query, args) })
+}
+
+func isCommit(query string) bool { return strings.EqualFold(strings.TrimSpace(query), "COMMIT") }
+
+type innerStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// stmt is a prepared COMMIT.
+type stmt struct {
+	innerStmt
+	path string
+}
+
+// ExecContext implements driver.StmtExecContext.
+func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return commit(s.path, func() (driver.Result, error) { return s.innerStmt.ExecContext(ctx, args) })
+}
+
+func commit(path string, do func() (driver.Result, error)) (driver.Result, error) {
+	before, any := take(path)
+	if any && before {
+		return nil, ErrInjected
+	}
+	done, err := do()
+	if any && err == nil {
+		return nil, ErrInjected
+	}
+	return done, err
+}

@@ -1,0 +1,172 @@
+// Package runnertest is for tests of programs that enqueue and work: a database in a temporary directory, time that a test moves by
+// itself, tasks that run when the test says so, and the crashes that a program must survive.
+//
+//	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+//		r.Register(SendEmail.Handler(mail.Send))
+//		signUp(t.Context(), r, "ann@example.com")
+//		if got := runnertest.Enqueued(t, r, SendEmail); len(got) != 1 {
+//			t.Error(got)
+//		}
+//		runnertest.Advance(t, 10*time.Minute)
+//		runnertest.Drain(t, r)
+//	})
+//
+// There is nothing fake but the time: the database, its transactions and the engine are those of production.
+package runnertest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Run runs a test in a bubble of testing/synctest with a Runner of its own: the time is 1 January 2000, stands while anything works,
+// and jumps to the next timer when all goroutines of the bubble wait, so that an hour takes no time. Goroutines that the test has started
+// must have ended when it returns. Commands do not run in a bubble: register functions. For options see New; at most one.
+func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...runner.Options) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, New(t, options...))
+	})
+}
+
+// New returns a Runner over a database in a temporary directory, which is closed when the test ends. A handler that panics fails the
+// test. The options, at most one, are those of runner.Open with other defaults: one attempt at a time, so that the order of tasks is
+// certain; no fsync; no watch for other processes (Alone); finished tasks are kept.
+func New(t testing.TB, options ...runner.Options) *runner.Runner {
+	t.Helper()
+	var o runner.Options
+	switch len(options) {
+	case 0:
+	case 1:
+		o = options[0]
+	default:
+		t.Fatal("runnertest: more than one runner.Options")
+	}
+	o.Concurrency, o.Keep, o.KeepFailed = cmp.Or(o.Concurrency, 1), cmp.Or(o.Keep, -1), cmp.Or(o.KeepFailed, -1)
+	o.Sync, o.Alone, o.Driver = runner.Normal, true, driverName
+	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), o)
+	if err != nil {
+		t.Fatalf("runnertest: %v", err)
+	}
+	k := &kit{}
+	kits.Store(r, k)
+	r.Use(func(ctx context.Context, task jobs.Task, next runner.Next) (json.RawMessage, error) {
+		k.start(task.ID)
+		meet()
+		defer func() {
+			meet()
+			if p := recover(); p != nil {
+				t.Errorf("runnertest: task %d (%s) panics: %v\n%s", task.ID, task.Job, p, debug.Stack())
+				panic(p)
+			}
+		}()
+		return next(ctx)
+	})
+	t.Cleanup(func() {
+		kits.Delete(r)
+		forget(r.Path())
+		if err := r.Close(); err != nil {
+			t.Errorf("runnertest: %v", err)
+		}
+	})
+	return r
+}
+
+// kit is what this package knows of a Runner of New.
+type kit struct {
+	mu      sync.Mutex
+	started []int64
+}
+
+var kits sync.Map // of *kit by *runner.Runner
+
+func (k *kit) start(id int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.started = append(k.started, id)
+}
+
+// Advance lets time pass in a bubble of Run: timers that are due by then fire in their order. Tasks that become due run if Work runs
+// beside the test, or else by the next Drain.
+func Advance(t testing.TB, d time.Duration) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil { // outside of a bubble this would take as long as it says
+			t.Fatalf("runnertest: Advance: %v: use Run", p)
+		}
+	}()
+	synctest.Wait()
+	meet()
+	time.Sleep(d)
+	synctest.Wait()
+	meet()
+}
+
+// meet makes what a test has done before an Advance happen before what functions do after it, and the other way round, as the race
+// detector sees it: so that a test may use a variable without a lock that its functions use while time passes.
+func meet() {
+	meeting.Lock()
+	defer meeting.Unlock()
+}
+
+var meeting sync.Mutex
+
+// Drain runs what is due, and what becomes due meanwhile, and returns the tasks that it ran as they are now: one for each attempt, in the
+// order in which they began. Tasks that are due later, such as those that wait for their next attempt, are left.
+func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
+	t.Helper()
+	found, ok := kits.Load(r)
+	if !ok {
+		t.Fatal("runnertest: Drain is for a Runner of New or Run")
+	}
+	k := found.(*kit)
+	k.mu.Lock()
+	k.started = nil
+	k.mu.Unlock()
+	if err := r.WorkUntilEmpty(t.Context()); err != nil {
+		t.Fatalf("runnertest: Drain: %v", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ran := make([]jobs.Task, len(k.started))
+	for i, id := range k.started {
+		var err error
+		if ran[i], err = r.Get(t.Context(), id); err != nil { // it may have deleted itself
+			ran[i] = jobs.Task{ID: id}
+		}
+	}
+	return ran
+}
+
+// Function is what Enqueued asks of a job: a jobs.Func or a jobs.ResultFunc.
+type Function[In any] interface {
+	Job() string
+	Args(jobs.Task) (In, error)
+}
+
+// Enqueued returns the inputs of the unfinished tasks of a function, oldest first.
+func Enqueued[In any](t testing.TB, r *runner.Runner, f Function[In]) []In {
+	t.Helper()
+	tasks, err := r.List(t.Context(), jobs.Filter{Jobs: []string{f.Job()}, States: jobs.Unfinished()}, runner.Page{Oldest: true})
+	if err != nil {
+		t.Fatalf("runnertest: Enqueued: %v", err)
+	}
+	inputs := make([]In, len(tasks))
+	for i, task := range tasks {
+		if inputs[i], err = f.Args(task); err != nil {
+			t.Fatal(fmt.Errorf("runnertest: task %d: %w", task.ID, err))
+		}
+	}
+	return inputs
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+// mayMount is the script condition "mount".
+func mayMount() bool { return os.Getuid() == 0 }
+
+// mountTmpfs is the script command "tmpfs DIR SIZE": a disk of so many bytes, until the script ends.
+func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tmpfs DIR SIZE")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	ts.Check(unix.Mount("runner-test", dir, "tmpfs", 0, "mode=700,size="+args[1]))
+	ts.Defer(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+}
+
+// remount is the script command "remount DIR ro|rw".
+func remount(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: remount DIR ro|rw")
+	}
+	flags := uintptr(unix.MS_REMOUNT)
+	if args[1] == "ro" {
+		flags |= unix.MS_RDONLY
+	}
+	ts.Check(unix.Mount("", ts.MkAbs(args[0]), "", flags, ""))
+}
