@@ -267,7 +267,7 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 		}
 	}
 	key("g", "t")
-	b.until("tasks", "location.pathname == '/tasks' && document.querySelector('tbody tr')")
+	b.until("tasks", "location.pathname == '/tasks' && document.querySelector('tbody tr') && !document.querySelector('.tools').hidden")
 	key("j", "j")
 	b.until("the second row", "document.querySelectorAll('tbody tr')[1].classList.contains('on')")
 	key("x")
@@ -283,7 +283,7 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	b.until("the search has the focus", "document.activeElement.name == 'q'")
 	eval[string](b, "document.activeElement.value = ''") // the protocol types the key although the page has dealt with it
 	b.run(chromedp.SendKeys("input[name=q]", "state:failed"), chromedp.KeyEvent("\r"))
-	b.until("the search is done", "location.search.includes('failed') && document.querySelectorAll('tbody tr').length == 2")
+	b.until("the search is done", "location.search.includes('failed') && document.querySelectorAll('tbody tr').length == 2 && !document.querySelector('.tools').hidden")
 	key("?")
 	b.until("help", "document.querySelector('#keys[open]')")
 }
