@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -191,7 +192,15 @@ var errMailTo = errors.New("MAILTO is not kept: nobody gets mail; to be told of 
 
 // applySchedules applies a file, and prints what became of each schedule.
 func (a *app) applySchedules(c *cli.Context, o scheduleFile) error {
-	r, err := a.open(c, false, runner.Options{})
+	r, err := a.open(c, !o.how.DryRun, runner.Options{})
+	if o.how.DryRun && errors.Is(err, jobs.ErrNoDatabase) { // then it is tried on an empty one that is thrown away
+		dir, temporary := os.MkdirTemp("", "runner-")
+		if temporary != nil {
+			return temporary
+		}
+		defer os.RemoveAll(dir)
+		r, err = runner.Open(c.Context, filepath.Join(dir, "dry.db"), runner.Options{})
+	}
 	if err != nil {
 		return err
 	}

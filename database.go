@@ -34,7 +34,7 @@ func (a *app) database(c *cli.Context) (database, error) {
 	return d, nil
 }
 
-// open opens the database that the command line names. Only enqueue, work and schedule add create it; what they know
+// open opens the database that the command line names. Only enqueue, work and what adds schedules create it; what they know
 // better than the options of every command is in more.
 func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Runner, error) {
 	d, err := a.database(c)

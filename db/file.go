@@ -49,6 +49,9 @@ func (d *DB) find() error {
 		}
 	}
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && !d.options.Create:
+		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no database at " + d.path, Err: err,
+			Why: []string{"runner enqueue and runner work create it"}, Try: "--db PATH, or RUNNER_DB"}
 	case err != nil:
 		return fileProblem(err, d.path)
 	case info.IsDir():
@@ -73,12 +76,8 @@ func (d *DB) find() error {
 func fileProblem(err error, path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, parent := os.Stat(filepath.Dir(path)); errors.Is(parent, fs.ErrNotExist) {
-			return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no directory " + filepath.Dir(path), Err: err,
-				Why: []string{"the directory of a database is not created"}, Try: "mkdir -p " + filepath.Dir(path)}
-		}
-		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no database at " + path, Err: err,
-			Why: []string{"runner enqueue and runner work create it"}, Try: "--db PATH, or RUNNER_DB"}
+		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no directory " + filepath.Dir(path), Err: err,
+			Why: []string{"the directory of a database is not created"}, Try: "mkdir -p " + filepath.Dir(path)}
 	case errors.Is(err, fs.ErrPermission):
 		return &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err,
 			Why: []string{"permission denied"}, Try: "check the owner and mode of the file and of its directory"}
