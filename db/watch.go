@@ -44,9 +44,9 @@ type watch struct {
 }
 
 // again are the pauses before the looks after an event: it comes when the log is written, and its commit is visible a little later,
-// or with an fsync a good deal.
+// or with an fsync a good deal: on a busy disk that takes tens of milliseconds.
 var again = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
-	2 * time.Millisecond, 5 * time.Millisecond}
+	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond}
 
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
 	ticker := time.NewTicker(sweep)
@@ -61,14 +61,28 @@ func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan str
 		case <-ticker.C:
 			w.changed()
 		case <-events:
-			for _, pause := range again {
-				if pause > 0 {
-					time.Sleep(pause)
-				}
-				if w.changed() {
-					break
-				}
+			w.await(ctx, quit)
+		}
+	}
+}
+
+// await looks until it sees the commit that an event has told of, or there was none: events come of checkpoints and rollbacks, too.
+func (w *watch) await(ctx context.Context, quit <-chan struct{}) {
+	for _, pause := range again {
+		switch {
+		case pause >= 10*time.Millisecond: // long enough for Close to wait for
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			case <-quit:
+				return
 			}
+		case pause > 0:
+			time.Sleep(pause)
+		}
+		if w.changed() {
+			return
 		}
 	}
 }
