@@ -156,7 +156,7 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 		"moved":   func(path string) error { return os.Rename(path, path+".old") },
 		"its log": func(path string) error { return os.Remove(path + "-wal") },
 		"a copy in its place": func(path string) error {
-			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, []byte("restored"), 0o600))
+			return errors.Join(os.WriteFile(path+".new", []byte("restored"), 0o600), os.Rename(path, path+".old"), os.Rename(path+".new", path))
 		},
 		"its directory": func(path string) error { return os.Rename(filepath.Dir(path), filepath.Dir(path)+".old") },
 	} {
