@@ -198,7 +198,7 @@ func (a *app) applySchedules(c *cli.Context, o scheduleFile) error {
 		if temporary != nil {
 			return temporary
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		r, err = runner.Open(c.Context, filepath.Join(dir, "dry.db"), runner.Options{})
 	}
 	if err != nil {
