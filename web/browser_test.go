@@ -198,8 +198,10 @@ func TestPagesInABrowser(t *testing.T) {
 			for _, theme := range themes {
 				b.screen(width, theme)
 				b.open(path)
+				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`) // of a slow day
 				if excess := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); excess > 0 {
-					t.Errorf("%s at %d px: %d px too wide", path, width, excess)
+					wide := eval[string](b, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth).map(e => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 40)).join(" | ")`)
+					t.Errorf("%s at %d px: %d px too wide: %s", path, width, excess, wide)
 				}
 				b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
 			}
