@@ -418,6 +418,15 @@ func (t *tx) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
+// one runs a statement that changes one row, which this transaction has just read as it is.
+func (t *tx) one(text string, args ...any) error {
+	n, err := t.exec(text, args...)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d rows changed, not one", n)
+	}
+	return err
+}
+
 func (t *tx) do(text string, args []any) (sql.Result, error) {
 	if t.outer != nil {
 		return t.outer.ExecContext(t.ctx, t.names.in(text), args...)

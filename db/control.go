@@ -137,9 +137,6 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 			}
 			t.used.known = false
 		}
-		if _, err = t.exec(forgetSteps, id); err != nil { // what has completed is done all over again
-			return refused, err
-		}
 		to = jobs.Place(due, now, waits > 0, lane != "")
 		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id)
 		switch {
@@ -147,7 +144,12 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 			refused.Taken = true
 			_, err = t.exec(closeAll, id)
 		case err == nil:
-			_, err = t.exec(reopenTask, id)
+			if state == jobs.Completed { // what has completed is done all over again
+				_, err = t.exec(deleteSteps, id)
+			}
+			if err == nil {
+				_, err = t.exec(reopenTask, id)
+			}
 		}
 	case state == jobs.Scheduled || state == jobs.Retrying:
 		if state == jobs.Retrying && to == jobs.Scheduled {

@@ -38,8 +38,8 @@ ORDER BY tasks.id`
 // adoptTask blocks the row [3] of plain SQL until its dependencies allow it to start; whether it waits [1], time [2]. refuseTask
 // cancels row [4] because of one of them; error [1], times [2], [3].
 const (
-	adoptTask  = `UPDATE tasks SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?`
-	refuseTask = `UPDATE tasks SET state = 'cancelled', generation_id = 1, reason = 'dependency', error = ?, finished_at = ?, updated_at = ? WHERE id = ?`
+	adoptTask  = `UPDATE tasks SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
+	refuseTask = `UPDATE tasks SET state = 'cancelled', generation_id = 1, reason = 'dependency', error = ?, finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
 )
 
 // The two sides of the dependencies of task [1], for people.
@@ -133,10 +133,10 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 	}
 	waits, ms := w.waits(), now.UnixMilli()
 	if w.broken != "" {
-		_, err = t.exec(refuseTask, w.broken, ms, ms, r.ID)
+		err = t.one(refuseTask, w.broken, ms, ms, r.ID)
 		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled})
 	} else {
-		_, err = t.exec(adoptTask, waits, ms, r.ID)
+		err = t.one(adoptTask, waits, ms, r.ID)
 	}
 	if err == nil {
 		err = t.keep(r.ID, w)

@@ -114,10 +114,10 @@ func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 		case r.GenerationID == 0 && (r.After != "" || r.AfterAny != ""):
 			ends, err = t.adopt(r, ends, &lanes, now)
 		case jobs.State(r.State).Keeps():
-			err = t.startHolder(r.ID, string(r.Lane), now)
+			err = t.startHolder(r, now)
 		default:
 			lanes.add(string(r.Lane))
-			_, err = t.exec(blockTask, now.UnixMilli(), r.ID)
+			err = t.one(blockTask, now.UnixMilli(), r.ID, r.GenerationID)
 		}
 		if err != nil {
 			return fmt.Errorf("task %d: %w", r.ID, err)

@@ -71,25 +71,25 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	return err
 }
 
-// Where a due task [2] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until [1]; another one
+// Where a due task [2] of generation [3] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until [1]; another one
 // waits for the lane.
 const (
-	startHolder = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?`
-	delayHolder = `UPDATE tasks SET run_at = ? WHERE id = ?`
-	blockTask   = `UPDATE tasks SET state = 'blocked', generation_id = generation_id + 1, waits = 0, updated_at = ? WHERE id = ?`
+	startHolder = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ? AND generation_id = ?`
+	delayHolder = `UPDATE tasks SET run_at = ? WHERE id = ? AND generation_id = ?`
+	blockTask   = `UPDATE tasks SET state = 'blocked', generation_id = generation_id + 1, waits = 0, updated_at = ? WHERE id = ? AND generation_id = ?`
 )
 
 // startHolder starts the next attempt of a task that has its lane, as soon as the lane's rate lets it.
-func (t *tx) startHolder(id int64, lane string, now time.Time) error {
-	next, err := t.laneRate(lane, now)
+func (t *tx) startHolder(r *row, now time.Time) error {
+	next, err := t.laneRate(string(r.Lane), now)
 	switch {
 	case err != nil:
+		return err
 	case next.IsZero():
-		_, err = t.exec(startHolder, now.UnixMilli(), id)
+		return t.one(startHolder, now.UnixMilli(), r.ID, r.GenerationID)
 	default:
-		_, err = t.exec(delayHolder, next.UnixMilli(), id)
+		return t.one(delayHolder, next.UnixMilli(), r.ID, r.GenerationID)
 	}
-	return err
 }
 
 // laneTaken says whether a task that is due has to wait for its lane.

@@ -90,7 +90,6 @@ var plans = map[string]plan{
 	"selectTask":      {text: selectTask, by: []string{byID}},
 	"insertStep":      {insertStep, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"selectSteps":     {text: selectSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
-	"forgetSteps":     {forgetSteps, []string{"steps USING COVERING INDEX sqlite_autoindex_steps_1 (task_id=?)", byID}, []string{"SCAN CONSTANT ROW"}},
 	"deleteSteps":     {text: deleteSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
 	"setProgress":     {text: setProgress, by: []string{byID}},
 	"setLastProgress": {text: setLastProgress, by: []string{byID}},

@@ -15,9 +15,6 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?
 // selectSteps lists the steps of task [1] in their order.
 const selectSteps = `SELECT generation_id, name, value, wake_at, at FROM steps WHERE task_id = ? ORDER BY seq`
 
-// forgetSteps deletes the steps of task [1] if it is completed.
-const forgetSteps = `DELETE FROM steps WHERE task_id = ?1 AND EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND state = 'completed')`
-
 const deleteSteps = `DELETE FROM steps WHERE task_id = ?`
 
 // AddStep keeps step seq (from 1) of a running attempt and returns when it is on the disk: jobs.ErrLost if the attempt no longer owns

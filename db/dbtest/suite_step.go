@@ -36,6 +36,25 @@ var steps = group{
 			}
 		}
 	},
+	"a retry that is refused forgets no step": func(s *store) {
+		w, claimed := s.printing()
+		if err := w.AddStep(s.Context(), claimsOf(claimed)[0], 1, jobs.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
+			s.Fatal(err)
+		}
+		s.finish(w, claimed, jobs.Outcome{})
+		s.exec(`UPDATE tasks SET unique_key = 'k' WHERE id = ?`, claimed.ID)
+		s.insert(jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"), jobs.In(lease)))
+		if m := s.moved(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Taken || m.Done {
+			s.Fatalf("%+v", m)
+		}
+		if n := len(s.steps(claimed.ID)); n != 1 {
+			s.Errorf("%d steps are left", n)
+		}
+		s.exec(`DELETE FROM tasks WHERE unique_key = 'k' AND id <> ?`, claimed.ID)
+		if m := s.moved(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Done || len(s.steps(claimed.ID)) != 0 {
+			s.Errorf("%+v, %d steps", m, len(s.steps(claimed.ID)))
+		}
+	},
 	"an attempt that lost its task stores nothing": func(s *store) {
 		w, old := s.printing()
 		s.finish(w, old, jobs.Outcome{Reason: jobs.ReasonError})
