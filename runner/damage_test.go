@@ -177,6 +177,7 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 				if err := b.Work(b.Context()); !errors.Is(err, jobs.ErrReplaced) {
 					b.Error(err)
 				}
+				b.looks.Wait() // it may be between two of its steps
 				if _, err := b.Enqueue(b.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
 					b.Errorf("an id that is lost was told: %v", err)
 				}

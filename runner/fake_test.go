@@ -23,6 +23,7 @@ type bubble struct {
 	*Runner
 	disk  *fault.Disk
 	began time.Time
+	looks sync.WaitGroup // what within started
 
 	mu   sync.Mutex
 	runs []run
@@ -73,6 +74,7 @@ func fakeOn(t *testing.T, under func(testing.TB, string) *fault.Disk, options Op
 			return do(ctx, b, in)
 		}))
 		test(b)
+		b.looks.Wait()
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
@@ -98,12 +100,12 @@ func (b *bubble) work(d time.Duration) {
 	}
 }
 
-// within calls look after a while, beside the Work.
+// within calls look after a while, beside the Work. The bubble ends when it has returned.
 func (b *bubble) within(d time.Duration, look func()) {
-	go func() {
+	b.looks.Go(func() {
 		time.Sleep(d - time.Since(b.began))
 		look()
-	}()
+	})
 }
 
 func (b *bubble) want(id int64, state jobs.State, reason jobs.Reason) jobs.Task {
