@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -100,35 +99,6 @@ func ran(t jobs.Task, now time.Time) *seconds {
 type jsonRevealed struct {
 	jsonTask
 	Input *string `json:"input"` // base64
-}
-
-// revealed is an environment with its values.
-func revealed(env map[string]string) map[string]*string {
-	shown := hidden(env)
-	for name, value := range env {
-		shown[name] = &value
-	}
-	return shown
-}
-
-// encoded is input in JSON; nil stays null.
-func encoded(input []byte) *string {
-	if input == nil {
-		return nil
-	}
-	return new(base64.StdEncoding.EncodeToString(input))
-}
-
-// hidden keeps the names of an environment.
-func hidden(env map[string]string) map[string]*string {
-	if len(env) == 0 {
-		return nil
-	}
-	names := make(map[string]*string, len(env))
-	for name := range env {
-		names[name] = nil
-	}
-	return names
 }
 
 // What enqueue says became of a spec, in jsonEnqueued.
@@ -238,139 +208,10 @@ func chunkRecord(c jobs.Chunk) jsonChunk {
 	return r
 }
 
-// jsonLimit is a limit and how it stands.
-type jsonLimit struct {
-	Target    string   `json:"target"`
-	Running   *int     `json:"running"`
-	Rate      *int     `json:"rate"`
-	Per       *seconds `json:"per"`
-	Burst     *int     `json:"burst"`
-	InUse     int      `json:"in_use"`
-	NextAt    stamp    `json:"next_at"`
-	UpdatedAt stamp    `json:"updated_at"`
-}
-
-func limitRecord(l runner.LimitStat) jsonLimit {
-	return jsonLimit{Target: l.Target.String(), Running: known(l.Running), Rate: known(l.Rate), Per: known(seconds(l.Per)),
-		Burst: known(l.Burst), InUse: l.InUse, NextAt: stamp(l.NextAt), UpdatedAt: stamp(l.UpdatedAt)}
-}
-
-// jsonLimitRemoved is what limit remove prints for a limit.
-type jsonLimitRemoved struct {
-	Target  string `json:"target"`
-	Removed bool   `json:"removed"`
-}
-
 // jsonDeleted is what delete prints for a task.
 type jsonDeleted struct {
 	ID      int64 `json:"id"`
 	Deleted bool  `json:"deleted"`
-}
-
-// jsonQueue is what is in a queue.
-type jsonQueue struct {
-	Queue        string   `json:"queue"`
-	Paused       bool     `json:"paused"`
-	PausedAt     stamp    `json:"paused_at"`
-	PausedBy     *string  `json:"paused_by"`
-	PausedReason *string  `json:"paused_reason"`
-	Pending      int      `json:"pending"`
-	Scheduled    int      `json:"scheduled"`
-	Blocked      int      `json:"blocked"`
-	Retrying     int      `json:"retrying"`
-	Running      int      `json:"running"`
-	Completed24h int      `json:"completed_24h"`
-	Failed24h    int      `json:"failed_24h"`
-	Cancelled24h int      `json:"cancelled_24h"`
-	OldestAge    *seconds `json:"oldest_age"`
-}
-
-// paused says whether no task of a queue starts.
-func paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
-
-func queueRecord(q runner.Queue, now time.Time) jsonQueue {
-	r := jsonQueue{Queue: q.Queue, Pending: q.Counts[jobs.Pending], Scheduled: q.Counts[jobs.Scheduled], Blocked: q.Counts[jobs.Blocked],
-		Retrying: q.Counts[jobs.Retrying], Running: q.Counts[jobs.Running], Completed24h: q.Ended[jobs.Completed],
-		Failed24h: q.Ended[jobs.Failed], Cancelled24h: q.Ended[jobs.Cancelled],
-		Paused: paused(q), PausedAt: stamp(q.Pause.At), PausedBy: known(q.Pause.By), PausedReason: known(q.Pause.Reason)}
-	if !q.Oldest.IsZero() {
-		r.OldestAge = new(seconds(max(now.Sub(q.Oldest), 0)))
-	}
-	return r
-}
-
-// jsonQueueFigures is a queue as status -q prints it: with figures of the last hour.
-type jsonQueueFigures struct {
-	jsonQueue
-	WaitP50   *seconds `json:"wait_p50"`
-	WaitP95   *seconds `json:"wait_p95"`
-	RunP50    *seconds `json:"run_p50"`
-	RunP95    *seconds `json:"run_p95"`
-	Started1h int      `json:"started_1h"`
-}
-
-func queueFiguresRecord(q runner.Queue, f runner.Figures, now time.Time) jsonQueueFigures {
-	r := jsonQueueFigures{jsonQueue: queueRecord(q, now), Started1h: f.Starts}
-	if f.Tasks > 0 {
-		r.WaitP50, r.WaitP95 = new(seconds(f.WaitP50)), new(seconds(f.WaitP95))
-		r.RunP50, r.RunP95 = new(seconds(f.RunP50)), new(seconds(f.RunP95))
-	}
-	return r
-}
-
-// jsonWorker is a worker. Queues null: it serves all of them.
-type jsonWorker struct {
-	ID        string         `json:"id"`
-	Name      string         `json:"name"`
-	Host      string         `json:"host"`
-	PID       int            `json:"pid"`
-	User      string         `json:"user"`
-	Version   string         `json:"version"`
-	State     string         `json:"state"`
-	Slots     int            `json:"slots"`
-	Busy      int            `json:"busy"`
-	Queues    []jsonQueueMax `json:"queues"`
-	Jobs      []string       `json:"jobs"`
-	Running   []int64        `json:"running"`
-	StartedAt stamp          `json:"started_at"`
-	BeatAt    stamp          `json:"beat_at"`
-}
-
-// jsonQueueMax is a queue that a worker serves. Max null: as many of its tasks as there are slots.
-type jsonQueueMax struct {
-	Queue string `json:"queue"`
-	Max   *int   `json:"max"`
-}
-
-func workerRecord(w runner.WorkerInfo, now time.Time) jsonWorker {
-	r := jsonWorker{ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, User: w.User, Version: w.Version, State: runner.WorkerState(w, now),
-		Slots: w.Slots, Busy: len(w.Running), Jobs: append([]string{}, w.Jobs...), Running: append([]int64{}, w.Running...),
-		StartedAt: stamp(w.StartedAt), BeatAt: stamp(w.BeatAt)}
-	for _, q := range w.Queues {
-		r.Queues = append(r.Queues, jsonQueueMax{q.Queue, known(q.Max)})
-	}
-	return r
-}
-
-// jsonStatus is what status prints.
-type jsonStatus struct {
-	DB        string         `json:"db"`
-	DBBytes   int64          `json:"db_bytes"`
-	WALBytes  int64          `json:"wal_bytes"`
-	Schema    int            `json:"schema"`
-	Version   string         `json:"version"`
-	Paused    bool           `json:"paused"`
-	Workers   []jsonWorker   `json:"workers"`
-	Queues    []any          `json:"queues"` // jsonQueue, with -q jsonQueueFigures
-	Schedules []jsonSchedule `json:"schedules"`
-	Problems  []jsonProblem  `json:"problems"`
-}
-
-// jsonProblem is something that status thinks somebody should look at.
-type jsonProblem struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Try     string `json:"try"`
 }
 
 // jsonBackup is what backup prints.
@@ -397,58 +238,4 @@ type jsonCheck struct {
 	Status  string  `json:"status"`
 	Message string  `json:"message"`
 	Try     *string `json:"try"`
-}
-
-// stamp is a time in JSON: RFC 3339 in UTC with milliseconds; the zero time is null.
-type stamp time.Time
-
-const stampLayout = "2006-01-02T15:04:05.000Z07:00"
-
-// String is the time as pipes and JSON have it; empty for the zero time.
-func (s stamp) String() string {
-	if t := time.Time(s); !t.IsZero() {
-		return t.UTC().Format(stampLayout)
-	}
-	return ""
-}
-
-// MarshalJSON implements json.Marshaler.
-func (s stamp) MarshalJSON() ([]byte, error) {
-	if time.Time(s).IsZero() {
-		return []byte("null"), nil
-	}
-	return []byte(`"` + s.String() + `"`), nil
-}
-
-// seconds is a duration in JSON: a number of seconds with at most three decimals.
-type seconds time.Duration
-
-// String is the number as pipes and JSON have it: 2.1, never 2.0999.
-func (s seconds) String() string {
-	return strconv.FormatFloat(float64(time.Duration(s).Milliseconds())/1000, 'f', -1, 64)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (s seconds) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
-
-// known is nil, null in JSON, for the value that stands for "none".
-func known[T comparable](value T) *T {
-	var none T
-	if value == none {
-		return nil
-	}
-	return &value
-}
-
-// rawJSON passes JSON on as it is: numbers of any size survive. Text that is none, which older versions of SQLite may have let
-// in, becomes a string, so that one bad row does not hide the others.
-func rawJSON(text json.RawMessage) json.RawMessage {
-	if len(text) == 0 || json.Valid(text) {
-		return text
-	}
-	quoted, err := json.Marshal(string(text))
-	if err != nil {
-		panic(err) // strings always marshal
-	}
-	return quoted
 }

@@ -12,8 +12,8 @@
 //
 // Words and rules are in package jobs; this package is time, goroutines and processes; package db is the file.
 //
-// A Work is one loop (work.go) that takes turns: write what has ended, claim for the slots that are free, start. Each attempt has
-// a goroutine (execute.go). Beside the loop, heartbeats renew the leases (heartbeat.go) and the reaper takes over tasks of workers
+// A Work is one loop (work.go) that takes turns (turn.go): write what has ended, claim for the slots that are free, start. Each
+// attempt has a goroutine (execute.go). Beside the loop, heartbeats renew the leases (heartbeat.go) and the reaper takes over tasks of workers
 // that are gone (reap.go). Nothing polls the table: the loop looks when this process has enqueued something, when
 // another has committed (wake.go), and when the next scheduled task is due.
 //

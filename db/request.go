@@ -1,0 +1,57 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// request is a write that waits for its turn, and somebody who waits for its answer.
+type request struct {
+	level level
+	alone bool // a member of no group: what it reads can be read once only
+	run   func(*tx) error
+	done  chan error    // buffered
+	lead  chan struct{} // buffered: it is this caller's turn to lead
+}
+
+// call runs the member. One that is alone calls code of its caller, which may panic or end its goroutine: that must be the caller's
+// end, and not that of the leader, behind whom others wait. So it has a goroutine of its own.
+func (r *request) call(t *tx) error {
+	if !r.alone {
+		return r.run(t)
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := errGoexit
+		defer func() {
+			if p := recover(); p != nil {
+				err = &panicError{p}
+			}
+			done <- err
+		}()
+		err = r.run(t)
+	}()
+	return <-done
+}
+
+// answer waits for the end of a write that somebody leads.
+func (r *request) answer() error { return raise(<-r.done) }
+
+func raise(err error) error {
+	if p, ok := err.(*panicError); ok {
+		panic(p.value)
+	}
+	if err == errGoexit {
+		runtime.Goexit()
+	}
+	return err
+}
+
+// errGoexit is on its way to a goroutine that is to end, as panicError is.
+var errGoexit = errors.New("the goroutine ended")
+
+// panicError is on its way to the goroutine that it belongs to.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }

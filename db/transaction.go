@@ -1,0 +1,188 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/jobs"
+)
+
+// memberError is the error of one member of a group: the transaction was rolled back.
+type memberError struct{ err error }
+
+func (e *memberError) Error() string { return e.err.Error() }
+
+// Unwrap lets the code of the driver be seen.
+func (e *memberError) Unwrap() error { return e.err }
+
+// transaction runs the members of a group, all or none: a *memberError says that one of them failed.
+func (w *writer) transaction(group []*request) (err error) {
+	ctx := context.Background()
+	if w.broken {
+		if err := w.reopen(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.db.Replaced(); err != nil {
+		return err
+	}
+	defer func() { w.broken = isDamage(err) }()
+	to := normal
+	for _, r := range group {
+		to = max(to, r.level)
+	}
+	if err := w.setLevel(ctx, to); err != nil {
+		return explain(err, w.db.path)
+	}
+	t := &tx{w: w, ctx: ctx, path: w.db.path}
+	if err := w.db.patiently(func() error { _, err := t.exec(begin); return err }); err != nil {
+		return explain(err, w.db.path)
+	}
+	for _, r := range group {
+		if err := r.call(t); err != nil {
+			w.rollback(t)
+			return &memberError{explain(err, w.db.path)}
+		}
+	}
+	if _, err := t.exec(commit); err != nil {
+		w.rollback(t)
+		return explain(err, w.db.path)
+	}
+	return nil
+}
+
+// reopen opens the connection anew: what the system could not read or write once may be fine for a new descriptor.
+func (w *writer) reopen(ctx context.Context) error {
+	d := w.db
+	if err := d.Replaced(); err != nil {
+		return err
+	}
+	w.letGo()
+	d.log.Store(nil) // it goes with the last connection, and comes with the next
+	if err := d.write.Close(); err != nil {
+		return explain(err, d.path)
+	}
+	have, _, err := d.connectWriter(ctx)
+	if err != nil {
+		return err
+	}
+	if have != SchemaVersion() {
+		return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
+	}
+	w.broken = false
+	return nil
+}
+
+const (
+	begin    = `BEGIN IMMEDIATE`
+	commit   = `COMMIT`
+	rollback = `ROLLBACK`
+)
+
+// rollback ends a transaction that failed. The driver may have ended it already; then this fails, and that is fine.
+func (w *writer) rollback(t *tx) { _, _ = t.exec(rollback) }
+
+// setLevel sends the pragma as text: a prepared one acts once only, when it is prepared.
+func (w *writer) setLevel(ctx context.Context, to level) error {
+	if to == w.level {
+		return nil
+	}
+	text := "PRAGMA synchronous = NORMAL"
+	if to == full {
+		text = "PRAGMA synchronous = FULL"
+	}
+	if _, err := w.conn.ExecContext(ctx, text); err != nil {
+		return err
+	}
+	w.level = to
+	return nil
+}
+
+// tx is a transaction: of the writer, whose statements are prepared once per DB and live as long as it does, or of the caller's own.
+type tx struct {
+	w     *writer
+	ctx   context.Context
+	used  uses     // what of the order of tasks is in use; see end.go
+	moved bool     // tasks that waited for others may start now
+	outer *sqlx.Tx // the caller's; nil: the writer's
+	names *names   // of the statements in the caller's, whose handle knows nothing of a prefix
+	path  string   // of the database
+	space room     // on its disk
+}
+
+func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
+	if stmt := t.w.stmts[text]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := t.w.conn.PreparexContext(t.ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	t.w.stmts[text] = stmt
+	return stmt, nil
+}
+
+// exec runs a statement and returns how many rows it changed.
+func (t *tx) exec(text string, args ...any) (int64, error) {
+	result, err := t.do(text, args)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// one runs a statement that changes one row, which this transaction has just read as it is.
+func (t *tx) one(text string, args ...any) error {
+	n, err := t.exec(text, args...)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d rows changed, not one", n)
+	}
+	return err
+}
+
+func (t *tx) do(text string, args []any) (sql.Result, error) {
+	if t.outer != nil {
+		return t.outer.ExecContext(t.ctx, t.names.in(text), args...)
+	}
+	stmt, err := t.stmt(text)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(t.ctx, args...)
+}
+
+// insert runs an INSERT and returns the id of its row.
+func (t *tx) insert(text string, args ...any) (int64, error) {
+	result, err := t.do(text, args)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+// scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.
+func (t *tx) scan(text string, args []any, dest ...any) error {
+	if t.outer != nil {
+		return t.outer.QueryRowxContext(t.ctx, t.names.in(text), args...).Scan(dest...)
+	}
+	stmt, err := t.stmt(text)
+	if err != nil {
+		return err
+	}
+	return stmt.QueryRowxContext(t.ctx, args...).Scan(dest...)
+}
+
+// list scans all rows of a query: a query inside open rows of the same connection would hang.
+func (t *tx) list(dest any, text string, args ...any) error {
+	if t.outer != nil {
+		return t.outer.SelectContext(t.ctx, dest, t.names.in(text), args...)
+	}
+	stmt, err := t.stmt(text)
+	if err != nil {
+		return err
+	}
+	return stmt.SelectContext(t.ctx, dest, args...)
+}

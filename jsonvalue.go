@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// The values in the records of json.go.
+
+// revealed is an environment with its values.
+func revealed(env map[string]string) map[string]*string {
+	shown := hidden(env)
+	for name, value := range env {
+		shown[name] = &value
+	}
+	return shown
+}
+
+// encoded is input in JSON; nil stays null.
+func encoded(input []byte) *string {
+	if input == nil {
+		return nil
+	}
+	return new(base64.StdEncoding.EncodeToString(input))
+}
+
+// hidden keeps the names of an environment.
+func hidden(env map[string]string) map[string]*string {
+	if len(env) == 0 {
+		return nil
+	}
+	names := make(map[string]*string, len(env))
+	for name := range env {
+		names[name] = nil
+	}
+	return names
+}
+
+// stamp is a time in JSON: RFC 3339 in UTC with milliseconds; the zero time is null.
+type stamp time.Time
+
+const stampLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// String is the time as pipes and JSON have it; empty for the zero time.
+func (s stamp) String() string {
+	if t := time.Time(s); !t.IsZero() {
+		return t.UTC().Format(stampLayout)
+	}
+	return ""
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s stamp) MarshalJSON() ([]byte, error) {
+	if time.Time(s).IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + s.String() + `"`), nil
+}
+
+// seconds is a duration in JSON: a number of seconds with at most three decimals.
+type seconds time.Duration
+
+// String is the number as pipes and JSON have it: 2.1, never 2.0999.
+func (s seconds) String() string {
+	return strconv.FormatFloat(float64(time.Duration(s).Milliseconds())/1000, 'f', -1, 64)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s seconds) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
+
+// known is nil, null in JSON, for the value that stands for "none".
+func known[T comparable](value T) *T {
+	var none T
+	if value == none {
+		return nil
+	}
+	return &value
+}
+
+// rawJSON passes JSON on as it is: numbers of any size survive. Text that is none, which older versions of SQLite may have let
+// in, becomes a string, so that one bad row does not hide the others.
+func rawJSON(text json.RawMessage) json.RawMessage {
+	if len(text) == 0 || json.Valid(text) {
+		return text
+	}
+	quoted, err := json.Marshal(string(text))
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return quoted
+}
