@@ -18,14 +18,15 @@ const askCancel = `UPDATE tasks SET cancel_requested_at = coalesce(cancel_reques
 	cancel_text = coalesce(cancel_text, ?) WHERE id = ? AND state = 'running'`
 
 // retryFinished makes the finished task [5] wait again, as if new, due at [3] in state [1], for other tasks [2]; time [4]. No row: it is not finished, or its
-// unique key is taken.
-const retryFinished = `UPDATE OR IGNORE tasks SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
+// unique key is taken. Index: tasks_unique.
+const retryFinished = `UPDATE tasks SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, reason = NULL, error = NULL, result = NULL, exit_code = NULL, signal = NULL,
 	duration = NULL, output_bytes = 0, output_truncated = 0, progress = NULL, cancel_requested_at = NULL, cancel_now = 0, cancel_text = NULL
-WHERE id = ? AND finished_at IS NOT NULL`
+WHERE id = ? AND finished_at IS NOT NULL
+	AND NOT EXISTS (SELECT 1 FROM tasks AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`
 
 // hastenTask makes the waiting task [4] due at [2], in state [1], counts kept; time [3]. Where its state stays its generation does.
-const hastenTask = `UPDATE tasks SET state = ?1, generation_id = generation_id + (state <> ?1), waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
+const hastenTask = `UPDATE tasks SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0 ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND (state = 'scheduled' OR state = 'retrying')`
 
 // selectStanding reads what decides what retrying task [1] does.

@@ -12,7 +12,7 @@ const cancelDependent = `UPDATE tasks SET state = 'cancelled', generation_id = g
 	finished_at = ?, updated_at = ? WHERE id = ? AND waits = 1 RETURNING queue`
 
 // freeDependent lets task [3] start that waits for no other task any more: in state [1], which may be blocked still, by its lane; time [2].
-const freeDependent = `UPDATE tasks SET state = ?1, generation_id = generation_id + (?1 <> 'blocked'),
+const freeDependent = `UPDATE tasks SET state = ?1, generation_id = generation_id + CASE WHEN ?1 = 'blocked' THEN 0 ELSE 1 END,
 	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND waits = 1`
 
 // end is a task that has left its place: it has finished, or given up its lane.

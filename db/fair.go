@@ -17,7 +17,7 @@ const selectQueues = `WITH RECURSIVE names (queue) AS (
 SELECT queue FROM names WHERE queue IS NOT NULL`
 
 // peekTasks looks at the first tasks that claimTasks would take, up to the last argument.
-const peekTasks = `SELECT id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) JOIN tasks USING (id, generation_id)`
+const peekTasks = `SELECT id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first JOIN tasks USING (id, generation_id)`
 
 // selectPriorities lists up to [4] priorities of the pending tasks of queue [1] and job [2], the lowest first: one seek each. Index: tasks_pending.
 const selectPriorities = `WITH RECURSIVE levels (priority, n) AS (
@@ -32,7 +32,7 @@ const selectLevel = `SELECT id, job, run_at FROM tasks WHERE state = 'pending' A
 	AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY id LIMIT 0 + ?`
 
 // claimThese is claimTasks for the pending tasks [1], JSON pairs of an id and its job's max attempts.
-const claimThese = `WITH next AS MATERIALIZED (SELECT value->>0 AS id, value->>1 AS most FROM json_each(?))
+const claimThese = `WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS id, CAST(value->>1 AS bigint) AS most FROM json_each(?))
 UPDATE tasks SET ` + claimSet + `
 FROM next WHERE tasks.id = next.id AND tasks.state = 'pending'
 ` + claimReturning

@@ -21,8 +21,8 @@ const selectRecent = `SELECT started_at - run_at AS wait, duration FROM (SELECT 
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`
 
 // countStarts counts the attempts of the same tasks that started since [1]. Index: the key of attempt_rows.
-const countStarts = `SELECT coalesce(sum((state = 'completed' AND started_at >= ?1) +
-	(SELECT count(*) FROM attempt_rows WHERE task_id = recent.id AND attempt_rows.started_at >= ?1)), 0)
+const countStarts = `SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
+	(SELECT count(*) FROM attempt_rows WHERE task_id = recent.id AND attempt_rows.started_at >= ?1)), 0) AS bigint)
 FROM (SELECT id, queue, state, started_at FROM tasks WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2`
 
 // countOpenStarts counts the attempts that started since [1] of tasks of queue [2] that run or wait for another attempt.
@@ -106,9 +106,9 @@ UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM counter_hours WHERE
 
 // selectSamples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
 // Index: tasks_finished, a seek for each step.
-const selectSamples = `WITH RECURSIVE steps(step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM steps WHERE step + 1 < ?3)
-SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.duration AS duration FROM steps CROSS JOIN tasks ON tasks.id IN
-	(SELECT id FROM tasks AS ended WHERE ended.finished_at >= steps.at AND ended.finished_at < steps.at + ?2 LIMIT ?4)
+const selectSamples = `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)
+SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.duration AS duration FROM stretches CROSS JOIN tasks ON tasks.id IN
+	(SELECT id FROM tasks AS ended WHERE ended.finished_at >= stretches.at AND ended.finished_at < stretches.at + ?2 LIMIT ?4)
 WHERE tasks.started_at IS NOT NULL`
 
 // Stretch is what ended within a stretch of time.

@@ -14,7 +14,7 @@ import (
 const finishTask = `UPDATE tasks SET generation_id = generation_id + 1, lease_expires_at = NULL, state = ?, reason = ?, error = ?,
 	result = ?, run_at = coalesce(?, run_at), attempt = ?, losses = ?, exit_code = ?, signal = ?, duration = ?, output_bytes = ?,
 	output_truncated = ?, finished_at = ?, updated_at = ?
-WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running' AND (cancel_requested_at IS NULL OR ?)`
+WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running' AND (cancel_requested_at IS NULL OR ? = 1)`
 
 // completeTask is finishTask for the most common end: it writes only what that changes, which takes a fifth less time.
 const completeTask = `UPDATE tasks SET generation_id = generation_id + 1, lease_expires_at = NULL, state = 'completed', result = ?,
@@ -30,7 +30,7 @@ const insertAttempt = `INSERT INTO attempt_rows (task_id, generation_id, attempt
 // this way: as [3], for reason [4], at [5]. A reaper's record of the claim is another end.
 const selectRefused = `SELECT state, generation_id, coalesce(worker_id, ''), coalesce(cancel_requested_at, 0), cancel_now, coalesce(cancel_text, ''),
 	state = 'completed' AND ?3 = 'completed' AND generation_id = ?1 + 1 AND worker_id = ?2 AND finished_at = ?5 OR
-	EXISTS (SELECT 1 FROM attempt_rows WHERE task_id = tasks.id AND generation_id = ?1 AND worker_id = ?2 AND state = ?3 AND reason IS ?4 AND finished_at = ?5)
+	EXISTS (SELECT 1 FROM attempt_rows WHERE task_id = tasks.id AND generation_id = ?1 AND worker_id = ?2 AND state = ?3 AND reason IS NOT DISTINCT FROM ?4 AND finished_at = ?5)
 FROM tasks WHERE id = ?6`
 
 // selectCompleted says whether worker [3] has completed task [1] by its claim of generation [2] at [4].

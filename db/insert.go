@@ -27,7 +27,7 @@ const insertColumns = `generation_id, job, args, label, queue, state, priority, 
 const replaceTask = `UPDATE tasks SET job = ?, args = ?, label = ?, queue = ?, state = ?, priority = ?, unique_key = ?, run_at = ?,
 	expires_at = ?, max_attempts = ?, max_losses = ?, timeout = ?, kill_after = ?, backoff = ?, backoff_delay = ?, backoff_max = ?,
 	retry_on = ?, output_limit = ?, path = ?, cwd = ?, env = ?, env_file = ?, input_bytes = ?, after = ?, after_any = ?, lane = ?,
-	waits = ?, updated_at = ?, generation_id = generation_id + (state <> ?)
+	waits = ?, updated_at = ?, generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
 WHERE id = ? AND finished_at IS NULL AND started_at IS NULL`
 
 // selectUnique finds the unfinished task with key [1]. Index: tasks_unique.

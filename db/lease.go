@@ -12,7 +12,7 @@ import (
 // renewLeases moves the leases of the claims [2], JSON pairs of id and generation_id, of worker [3] to [1]. A beat always changes
 // the value, even with the clock set back: a reaper looks for change. Returns the claims that the worker still owns.
 const renewLeases = `UPDATE tasks SET lease_expires_at = max(?, lease_expires_at + 1)
-WHERE (id, generation_id) IN (SELECT value->>0, value->>1 FROM json_each(?)) AND worker_id = ? AND state = 'running'
+WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM json_each(?)) AND worker_id = ? AND state = 'running'
 RETURNING id, generation_id`
 
 // selectOwned lists the claims of worker [1]. Index: tasks_running.

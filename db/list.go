@@ -23,7 +23,7 @@ const (
 )
 
 // countSome counts the same rows, with a WHERE in the place of %s, but not more than its last argument says.
-const countSome = `SELECT count(*) FROM (SELECT 1 FROM tasks%s LIMIT ?)`
+const countSome = `SELECT count(*) FROM (SELECT 1 FROM tasks%s LIMIT ?) AS part`
 
 // selectAttempts lists the attempts of task [1] that have ended: few, which are sorted.
 const selectAttempts = `SELECT attempts.*, coalesce(workers.name, '') AS worker FROM attempts LEFT JOIN workers ON workers.id = attempts.worker_id
@@ -63,15 +63,18 @@ func (c *condition) String() string {
 // indexes are.
 func where(f jobs.Filter) *condition {
 	c := &condition{}
-	list := func(column string, values any) {
+	list := func(in string, values any) {
 		text, err := json.Marshal(values)
 		if err != nil {
 			panic(err) // lists of numbers and texts always marshal
 		}
-		c.and(column+" IN (SELECT value FROM json_each(?))", string(text))
+		c.and(in, string(text))
+	}
+	texts := func(column string, values []string) { // each in an array: so every engine takes it out in the same way
+		list(column+" IN (SELECT value->>0 FROM json_each(?))", slices.Collect(slices.Chunk(values, 1)))
 	}
 	if f.IDs != nil {
-		list("tasks.id", f.IDs)
+		list("tasks.id IN (SELECT CAST(value AS bigint) FROM json_each(?))", f.IDs)
 	}
 	if len(f.States) > 0 {
 		words := make([]string, len(f.States))
@@ -84,10 +87,10 @@ func where(f jobs.Filter) *condition {
 		c.and("(" + strings.Join(words, " OR ") + ")")
 	}
 	if len(f.Queues) > 0 {
-		list("tasks.queue", f.Queues)
+		texts("tasks.queue", f.Queues)
 	}
 	if len(f.Jobs) > 0 {
-		list("tasks.job", f.Jobs)
+		texts("tasks.job", f.Jobs)
 	}
 	if f.Label != "" {
 		c.and("tasks.label = ?", f.Label)
@@ -133,16 +136,16 @@ func onlyFinished(f jobs.Filter) bool {
 }
 
 // finishedSince counts, as far as few, the tasks that finished since [1]. Index: tasks_finished.
-const finishedSince = `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE finished_at >= ? LIMIT 10001)`
+const finishedSince = `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE finished_at >= ? LIMIT 10001) AS part`
 
 // sparse counts, as far as few, the rows of the states that have an index of their own.
 var sparse = map[jobs.State]string{
-	jobs.Running:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'running' LIMIT 10001)`,
-	jobs.Blocked:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE waits IS NOT NULL LIMIT 10001)`,
-	jobs.Pending:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT 10001)`,
-	jobs.Failed:    `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'failed' LIMIT 10001)`,
-	jobs.Scheduled: `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001)`,
-	jobs.Retrying:  `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001)`,
+	jobs.Running:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'running' LIMIT 10001) AS part`,
+	jobs.Blocked:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE waits IS NOT NULL LIMIT 10001) AS part`,
+	jobs.Pending:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT 10001) AS part`,
+	jobs.Failed:    `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'failed' LIMIT 10001) AS part`,
+	jobs.Scheduled: `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001) AS part`,
+	jobs.Retrying:  `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001) AS part`,
 }
 
 // order chooses how to find the first rows by id: through the index of the states or of the end when they have few rows, else by walking the

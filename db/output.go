@@ -10,11 +10,16 @@ import (
 
 // insertOutput keeps a piece of what task [1] printed, if its claim of generation [2] is still running. Promise: an attempt that
 // lost its task writes nothing. Writing a piece twice, after an error that had committed, changes nothing.
-const insertOutput = `INSERT OR REPLACE INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')`
+const insertOutput = `INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
+` + replaceOutput
 
 // insertLastOutput is insertOutput in the transaction that has just finished the attempt.
-const insertLastOutput = `INSERT OR REPLACE INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+const insertLastOutput = `INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+` + replaceOutput
+
+const replaceOutput = `ON CONFLICT (task_id, generation_id, seq) DO UPDATE SET attempt = excluded.attempt, stream = excluded.stream, at = excluded.at,
+	data = excluded.data, dropped_bytes = excluded.dropped_bytes`
 
 // selectRunning says whether the claim of task [1], generation [2], is still running.
 const selectRunning = `SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ? AND generation_id = ? AND state = 'running')`

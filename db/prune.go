@@ -26,7 +26,7 @@ const pruneWorkers = `DELETE FROM workers WHERE beat_at < ? AND NOT EXISTS (SELE
 // on backwards, is deleted.
 const (
 	sumUpHours = `INSERT INTO counter_hours (queue, state, hour, n) SELECT queue, state, minute / 60, sum(n) FROM counters WHERE minute < ? GROUP BY queue, state, minute / 60
-ON CONFLICT (queue, state, hour) DO UPDATE SET n = n + excluded.n`
+ON CONFLICT (queue, state, hour) DO UPDATE SET n = counter_hours.n + excluded.n`
 	deleteMinutes = `DELETE FROM counters WHERE minute < ?`
 	deleteHours   = `DELETE FROM counter_hours WHERE hour < ?`
 )

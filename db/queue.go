@@ -7,7 +7,7 @@ import (
 
 // insertPause pauses queue [1] since [2], by [3], because of [4]. A pause that is there stays as it is, but for a new reason.
 const insertPause = `INSERT INTO pauses (queue, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
-ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, reason)`
+ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason)`
 
 // deletePause ends the pause of queue [1]; deletePauses ends all there are.
 const (

@@ -11,7 +11,7 @@ import (
 )
 
 // selectSchedules reads schedules; a WHERE or an ORDER BY may follow.
-const selectSchedules = `SELECT schedules.*, coalesce(i.data, x'') AS input FROM schedules LEFT JOIN schedule_inputs AS i USING (name)`
+const selectSchedules = `SELECT schedules.*, i.data AS input FROM schedules LEFT JOIN schedule_inputs AS i USING (name)`
 
 // selectNamed, selectByName and selectTicking are the rows of selectSchedules: schedule [1], all by name, those with a tick at or
 // before [1]. Index of the last: schedules_next.
@@ -58,18 +58,18 @@ const (
 WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`
 	dropClosed = `DELETE FROM schedule_open WHERE schedule = ? AND NOT EXISTS (
 	SELECT 1 FROM tasks WHERE id = task_id AND finished_at IS NULL)`
-	addOpen    = `INSERT OR IGNORE INTO schedule_open (schedule, task_id) VALUES (?, ?)`
-	findOpen   = `INSERT OR IGNORE INTO schedule_open (schedule, task_id) SELECT schedule, id FROM tasks WHERE schedule = ? AND finished_at IS NULL`
-	reopenTask = `INSERT OR IGNORE INTO schedule_open (schedule, task_id) SELECT s.name, tasks.id FROM tasks CROSS JOIN schedule_rows AS s
-ON s.name = tasks.schedule WHERE tasks.id = ?`
+	addOpen    = `INSERT INTO schedule_open (schedule, task_id) VALUES (?, ?) ON CONFLICT DO NOTHING`
+	findOpen   = `INSERT INTO schedule_open (schedule, task_id) SELECT schedule, id FROM tasks WHERE schedule = ? AND finished_at IS NULL ON CONFLICT DO NOTHING`
+	reopenTask = `INSERT INTO schedule_open (schedule, task_id) SELECT s.name, tasks.id FROM tasks CROSS JOIN schedule_rows AS s
+ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`
 )
 
 // hasTick says whether schedule [1] has a task for tick [2]. Index: tasks_tick.
 const hasTick = `SELECT count(*) FROM tasks WHERE schedule = ? AND tick = ?`
 
 // selectRuns are the last tasks of schedule [1]: at most [2] by tick and as many run by hand. Index: tasks_tick.
-const selectRuns = `SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT ?2)
-UNION ALL SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT ?2)`
+const selectRuns = `SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT ?2) AS ticks
+UNION ALL SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT ?2) AS others`
 
 // scheduleTask is the task of a schedule as its row keeps it: the words and units of the columns of tasks.
 type scheduleTask struct {

@@ -9,7 +9,7 @@ import (
 
 // addCount adds [4] to the tasks of queue [1] that ended in state [2] in minute [3].
 const addCount = `INSERT INTO counters (queue, state, minute, n) VALUES (?, ?, ?, ?)
-ON CONFLICT (queue, state, minute) DO UPDATE SET n = n + excluded.n`
+ON CONFLICT (queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`
 
 // countPending, countDue, countBlocked and countRunning count unfinished tasks by queue and state, from an index alone;
 // pending ones by job, too.

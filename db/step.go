@@ -9,8 +9,10 @@ import (
 
 // insertStep keeps step [3] of task [1], if its claim of generation [2] is still running; values as in the schema. Promise: an attempt
 // that lost its task stores nothing. Writing a step twice, after an error that had committed, changes nothing.
-const insertStep = `INSERT OR REPLACE INTO steps (task_id, generation_id, seq, name, value, wake_at, at)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')`
+const insertStep = `INSERT INTO steps (task_id, generation_id, seq, name, value, wake_at, at)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
+ON CONFLICT (task_id, seq) DO UPDATE SET generation_id = excluded.generation_id, name = excluded.name, value = excluded.value,
+	wake_at = excluded.wake_at, at = excluded.at`
 
 // selectSteps lists the steps of task [1] in their order.
 const selectSteps = `SELECT generation_id, name, value, wake_at, at FROM steps WHERE task_id = ? ORDER BY seq`

@@ -10,7 +10,7 @@ import (
 )
 
 // insertWorker registers a start of a worker; values as in the schema.
-const insertWorker = `INSERT INTO workers (id, name, host, boot_id, pid, pid_namespace, user, uid, version, slots, queues, jobs, state,
+const insertWorker = `INSERT INTO workers (id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)`
 
 // touchWorker is the sign of life of worker [2] at [1].
@@ -26,12 +26,12 @@ const loseWorker = `UPDATE workers SET ended_at = ? WHERE id = ? AND ended_at IS
 // selectOwners lists the workers but [1] that have not said goodbye, or left running tasks behind. Indexes: workers_live, tasks_running.
 const selectOwners = `SELECT id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM tasks WHERE worker_id = workers.id AND state = 'running') AS busy
 FROM workers WHERE ended_at IS NULL AND id <> ?1
-UNION ALL SELECT id, host, boot_id, pid, pid_namespace, uid, 1 FROM workers
+UNION ALL SELECT id, host, boot_id, pid, pid_namespace, uid, TRUE FROM workers
 WHERE id IN (SELECT worker_id FROM tasks WHERE state = 'running' AND worker_id <> ?1) AND ended_at IS NOT NULL`
 
 // selectWorkers lists the workers that have not said goodbye and were seen since [1]. Index: workers_live.
-const selectWorkers = `SELECT id, name, host, pid, user, version, slots, queues, jobs, state, lease, started_at, beat_at,
-	(SELECT json_group_array(id) FROM (SELECT id FROM tasks WHERE worker_id = workers.id AND state = 'running' ORDER BY id)) AS running
+const selectWorkers = `SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, started_at, beat_at,
+	(SELECT json_group_array(id) FROM (SELECT id FROM tasks WHERE worker_id = workers.id AND state = 'running' ORDER BY id) AS claims) AS running
 FROM workers WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`
 
 // WorkerInfo is what a worker says of itself.
