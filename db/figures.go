@@ -108,7 +108,7 @@ UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM counter_hours WHERE
 // Index: tasks_finished, a seek for each step.
 const selectSamples = `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)
 SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.duration AS duration FROM stretches CROSS JOIN tasks ON tasks.id IN
-	(SELECT id FROM tasks AS ended WHERE ended.finished_at >= stretches.at AND ended.finished_at < stretches.at + ?2 LIMIT ?4)
+	(SELECT id FROM tasks AS ended WHERE ended.finished_at >= stretches.at AND ended.finished_at < stretches.at + ?2 LIMIT 0 + ?4)
 WHERE tasks.started_at IS NOT NULL`
 
 // Stretch is what ended within a stretch of time.

@@ -23,7 +23,7 @@ const (
 )
 
 // countSome counts the same rows, with a WHERE in the place of %s, but not more than its last argument says.
-const countSome = `SELECT count(*) FROM (SELECT 1 FROM tasks%s LIMIT ?) AS part`
+const countSome = `SELECT count(*) FROM (SELECT 1 FROM tasks%s LIMIT 0 + ?) AS part`
 
 // selectAttempts lists the attempts of task [1] that have ended: few, which are sorted.
 const selectAttempts = `SELECT attempts.*, coalesce(workers.name, '') AS worker FROM attempts LEFT JOIN workers ON workers.id = attempts.worker_id

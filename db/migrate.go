@@ -124,6 +124,10 @@ func notOurMark(file string, err error) error {
 // migrate brings the schema to SchemaVersion in one transaction: after a crash at any point the file has the old schema or
 // the new one. It is a no-op when another process was quicker.
 func (d *DB) migrate(ctx context.Context) error {
+	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE"); err != nil { // an index of millions of rows is sorted there
+		return explain(err, d.path)
+	}
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA temp_store = MEMORY") }()
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return explain(err, d.path)
 	}

@@ -107,7 +107,9 @@ func (d *DB) connectWriter(ctx context.Context) (have int, prefix string, err er
 		d.level = normal
 		level = "synchronous(NORMAL)"
 	}
-	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)"}
+	// A statement of many rows keeps what it would take to undo it. With more than 64 KiB of that, such as the claim of a hundred tasks has,
+	// SQLite would make a file in the system's temporary directory, each time.
+	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)", "temp_store(MEMORY)"}
 	if d.options.ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
 	}

@@ -278,3 +278,21 @@ func TestAWorkerMakesTheDirectoryOfAFileThatWasCopied(t *testing.T) {
 		}
 	}
 }
+
+// A claim of a hundred tasks keeps more than 64 KiB to undo itself by: in memory, or a claim would fail where no temporary file can be made.
+func TestTheWriterMakesNoTemporaryFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new.db")
+	for _, name := range []string{"the database is made", "it is opened"} {
+		d, err := Open(t.Context(), path, Options{Create: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var store int
+		if err := d.conn.GetContext(t.Context(), &store, "PRAGMA temp_store"); err != nil || store != 2 {
+			t.Errorf("%s: temp_store %d, %v", name, store, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -31,11 +31,11 @@ const cutOutput = `UPDATE output SET data = substr(data, ? + 1), dropped_bytes =
 
 // selectOutput lists up to [4] pieces of task [1], generation [2], after piece [3].
 const selectOutput = `SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM output
-WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT ?`
+WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`
 
 // selectLastOutput lists the last [3] pieces of task [1], generation [2], the last one first.
 const selectLastOutput = `SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM output
-WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT ?`
+WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT 0 + ?`
 
 // selectClosing reads the last two pieces that the last ended attempt of task [1] printed, the last one first. It is asked for tasks
 // that did not complete: those that did have no row.

@@ -10,10 +10,10 @@ import (
 const (
 	selectOld = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) + input_bytes +
 	min(output_bytes, output_limit) * max(attempt, 1) AS bytes
-FROM tasks WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT ?`
+FROM tasks WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`
 	selectOldFailed = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) + input_bytes +
 	min(output_bytes, output_limit) * max(attempt, 1) AS bytes
-FROM tasks WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT ?`
+FROM tasks WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT 0 + ?`
 )
 
 // pruneTask forgets task [1] if it still is finished, and since before [2].

@@ -68,8 +68,8 @@ ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`
 const hasTick = `SELECT count(*) FROM tasks WHERE schedule = ? AND tick = ?`
 
 // selectRuns are the last tasks of schedule [1]: at most [2] by tick and as many run by hand. Index: tasks_tick.
-const selectRuns = `SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT ?2) AS ticks
-UNION ALL SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT ?2) AS others`
+const selectRuns = `SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?2) AS ticks
+UNION ALL SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT 0 + ?2) AS others`
 
 // scheduleTask is the task of a schedule as its row keeps it: the words and units of the columns of tasks.
 type scheduleTask struct {

@@ -61,6 +61,8 @@ type engine struct {
 	pause     time.Duration // the last one, after an error
 	resumeAt  time.Time     // no turn before it: after an error, or when the machine has no room for commands
 	sweptAt   time.Time     // when ghosts were last looked for
+	askedAt   time.Time     // when cancel requests were last looked for
+	askAt     time.Time     // when to look next; zero: there is no reason to
 	failures  int           // turns in a row that failed for good
 	noRoom    error         // why nothing is claimed: the disk is nearly full
 	roomAt    time.Time     // when to look again

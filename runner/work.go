@@ -109,13 +109,13 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.look, e.more = true, true // nothing is known to be due: look once more before believing it
 			continue
 		}
-		timer := time.NewTimer(e.untilPulse(e.sleep(stopping)))
+		timer := time.NewTimer(e.untilPulse(e.untilAsked(e.sleep(stopping))))
 		select {
 		case a := <-e.ended:
 			e.collect(a)
 		case <-notices:
 			e.look, e.more = true, true
-			e.askedToCancel(write)
+			e.noticed()
 		case <-timer.C:
 			e.look, e.more = true, true
 		case <-draining:
@@ -132,6 +132,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.abandonAll()
 		}
 		timer.Stop()
+		e.askedToCancel(write)
 		e.sweep(write)
 	}
 }
@@ -202,8 +203,32 @@ func (e *engine) collect(a *attempt) {
 	}
 }
 
-// askedToCancel stops the attempts whose tasks someone wants cancelled.
+// askEvery is the time between two looks for cancel requests, at least: beside a worker in full swing, whose own commits are noticed, too,
+// a look at each notice was a twentieth of its work.
+const askEvery = 20 * time.Millisecond
+
+// noticed says that there may be a cancel request to look for.
+func (e *engine) noticed() {
+	if e.askAt.IsZero() && len(e.running) > 0 {
+		e.askAt = e.askedAt.Add(askEvery)
+	}
+}
+
+// untilAsked shortens a sleep so that the next look for cancel requests is not missed.
+func (e *engine) untilAsked(d time.Duration) time.Duration {
+	if e.askAt.IsZero() {
+		return d
+	}
+	return min(d, max(e.askAt.Sub(now()), 0))
+}
+
+// askedToCancel stops the attempts whose tasks someone wants cancelled, when it is time to look.
 func (e *engine) askedToCancel(ctx context.Context) {
+	at := now()
+	if e.askAt.IsZero() || at.Before(e.askAt) {
+		return
+	}
+	e.askAt, e.askedAt = time.Time{}, at
 	if len(e.running) == 0 {
 		return
 	}
