@@ -43,12 +43,18 @@ func locks(path string) []lock {
 	return found
 }
 
+// lockLooks is how often the lock's holder is looked for. The kernel hands its list out a page at a time, and forgets some of it when
+// others lock and unlock meanwhile (measured: 4 looks of 1000 miss a lock that is there the whole time, beside 900 that come and go).
+const lockLooks = 10
+
 // lockHolder returns the pid and name of the process that holds the write lock: best effort, 0 when it cannot be told.
 func lockHolder(shm string) (pid int, name string) {
-	for _, l := range locks(shm) {
-		if l.write && l.byte0 == writeLockByte && l.pid > 0 {
-			comm, _ := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/comm")
-			return l.pid, strings.TrimSpace(string(comm))
+	for range lockLooks {
+		for _, l := range locks(shm) {
+			if l.write && l.byte0 == writeLockByte && l.pid > 0 {
+				comm, _ := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/comm")
+				return l.pid, strings.TrimSpace(string(comm))
+			}
 		}
 	}
 	return 0, ""
