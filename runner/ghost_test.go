@@ -49,7 +49,8 @@ func TestAClaimWhoseAnswerWasLostIsGivenBack(t *testing.T) {
 }
 
 // A claim is no full commit, and a power cut may undo it. A task that must never start twice starts when its claim is on the disk:
-// here the full commit that stands between cannot be made, until the task has been claimed and given back a few times.
+// here the full commit that stands between cannot be made, until the task has been claimed and given back a few times, with longer and
+// longer pauses.
 func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
 	fake(t, Options{Lease: time.Minute, ForeignTriggers: true}, nil, func(b *bubble) {
 		b.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers
@@ -62,6 +63,8 @@ func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
 		}
 		if len(b.runs) != 1 || b.runs[0].task.GenerationID < 20 {
 			b.Errorf("started %+v", b.runs)
+		} else if at := b.runs[0].at; at < 5*time.Second || at > time.Minute {
+			b.Errorf("claimed and given back ten times in %v", at)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 	if err != nil {
 		return e.refused(err)
 	}
-	e.pause, e.failures, e.pulses.visitedAt = 0, 0, sent
+	e.failures, e.pulses.visitedAt = 0, sent
 	e.unsettled = e.unsettled[:0]
 	clear(e.finish)
 	for i, a := range settled {
@@ -119,6 +119,7 @@ func (e *engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time)
 			return e.refused(err)
 		}
 	}
+	e.pause = 0 // only now: else what cannot be synced is claimed and given back without a pause
 	for _, task := range claimed {
 		a := e.add(task, sent)
 		a.begin()
