@@ -7,7 +7,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
+	"syscall"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -71,10 +73,19 @@ func explain(err error, file string) error {
 	case sqlite3.SQLITE_CORRUPT:
 		return problem(jobs.ErrCorrupt, "database is damaged: "+file, "restore a backup; keep the file", fmt.Sprint(err), "nothing was changed")
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		return problem(jobs.ErrPermission, "cannot write "+file, "check the owner and mode of the file and of its directory",
-			"the file, or its directory, is read-only for this user")
+		return readOnly(err, file)
 	case sqlite3.SQLITE_IOERR:
 		return problem(jobs.ErrCorrupt, "cannot read or write "+file, "check the disk", fmt.Sprint(err))
 	}
 	return err
+}
+
+// readOnly is the problem of a file that cannot be written.
+func readOnly(err error, file string) error {
+	p := &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot write " + file, Err: err,
+		Why: []string{"the file, or its directory, is read-only for this user"}, Try: "check the owner and mode of the file and of its directory"}
+	if errors.Is(writable(filepath.Dir(file)), syscall.EROFS) {
+		p.Why, p.Try = []string{"its filesystem is mounted read-only"}, "mount it for writing; a kernel that meets an error of the disk takes that away"
+	}
+	return p
 }

@@ -70,6 +70,11 @@ func (d *DB) find() error {
 		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " has more than one name", Try: "remove the other hard links, or --db another file",
 			Why: []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
 	}
+	if d.options.Create { // who may make it means to write: SQLite would open it all the same, and fail at the first write
+		if err := writable(d.path); err != nil {
+			return readOnly(err, d.path)
+		}
+	}
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // fileID tells one file from another, whatever it is called.
@@ -49,3 +51,12 @@ func syncDir(dir string) error {
 
 // noFollow keeps a link in a file's place from leading elsewhere.
 const noFollow = syscall.O_NOFOLLOW
+
+// writable returns why this process may not write to a file or directory: syscall.EACCES, syscall.EROFS. What does not exist is fine.
+func writable(path string) error {
+	switch err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err {
+	case unix.EACCES, unix.EPERM, unix.EROFS:
+		return err
+	}
+	return nil
+}

@@ -18,3 +18,6 @@ func syncDir(string) error { return nil }
 
 // noFollow has no counterpart on this system.
 const noFollow = 0
+
+// writable leaves it to the first write on this system.
+func writable(string) error { return nil }

@@ -112,6 +112,25 @@ func TestWhatPermissionsForbidIsAProblemAndChangesNothing(t *testing.T) {
 	}
 }
 
+// SQLite opens a file that it may only read, and tells at the first write. Who opens it to write is told at once.
+func TestAFileThatCannotBeWrittenIsRefusedWhenItIsOpened(t *testing.T) {
+	dir := public(t)
+	path := filepath.Join(dir, "x.db")
+	create(t, path)
+	before := contents(t, path)
+	if err := os.Chmod(path, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	for options, want := range map[Options]string{{Create: true}: "permission", {}: "", {ReadOnly: true}: ""} {
+		if r := send(t, errand{"open", path, options}, lesser); r.Kind != want {
+			t.Errorf("%+v: %+v", options, r)
+		}
+	}
+	if !bytes.Equal(before, contents(t, path)) {
+		t.Error("it was changed")
+	}
+}
+
 func TestManyProcessesOpenANewFileAtOnce(t *testing.T) {
 	const processes, rounds = 16, 5
 	for range rounds {
