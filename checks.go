@@ -203,7 +203,21 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 			tell(checkWarn, problem.Message, problem.Try)
 		}
 	}
-	return nil
+	return e.stragglers(ctx, tell)
+}
+
+// stragglers names the processes that hold their tasks back because they do not die.
+func (e *examination) stragglers(ctx context.Context, tell func(status, message, try string)) error {
+	list, err := e.r.Stragglers(ctx)
+	for _, p := range list {
+		name := fmt.Sprintf("process %d (%s, state %s) of task %d", p.PID, p.Name, p.State, p.TaskID)
+		if p.Alone {
+			tell(checkWarn, name+" has outlived its worker", "runner work kills it before it runs the task again")
+		} else { // somebody has tried to
+			tell(checkFail, name+" does not die, and holds its task back", fmt.Sprintf("cat /proc/%d/stack, as root, tells what it waits for", p.PID))
+		}
+	}
+	return err
 }
 
 func (e *examination) queues(ctx context.Context, tell func(status, message, try string)) error {

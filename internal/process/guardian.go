@@ -85,6 +85,15 @@ type Key struct {
 	Generation int64 `json:"gen"`
 }
 
+// Tagged is a process that was given the variables of a command.
+type Tagged struct {
+	PID    int
+	Name   string // as the kernel has it
+	State  string // the letter of ps: D is one that no signal reaches
+	Worker string
+	Key
+}
+
 var (
 	// ErrLost says that the guardian died, and the command with it.
 	ErrLost = errors.New("the guardian of the command died")

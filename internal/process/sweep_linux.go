@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -116,6 +117,25 @@ func tags(environ []byte) (worker string, key Key) {
 		}
 	}
 	return worker, key
+}
+
+// FindTagged lists the living processes of this user that were given the variables of a command.
+func FindTagged() []Tagged {
+	var found []Tagged
+	uid := os.Getuid()
+	for _, pid := range processes() {
+		if owner(pid) != uid {
+			continue
+		}
+		worker, key := tags(environOf(pid))
+		field := statOf(pid)
+		if worker == "" || len(field) == 0 || !running(pid) {
+			continue
+		}
+		name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+		found = append(found, Tagged{PID: pid, Name: strings.TrimSpace(string(name)), State: string(field[0]), Worker: worker, Key: key})
+	}
+	return found
 }
 
 // processes lists all processes of this pid namespace; none if /proc cannot be read.

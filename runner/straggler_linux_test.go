@@ -1,0 +1,59 @@
+package runner_test
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// outlive starts a process that wears the variables of a claim and belongs to no guardian: nobody kills it.
+func outlive(t *testing.T, task jobs.Task, generation int64) int {
+	t.Helper()
+	p := exec.Command("sleep", "300")
+	p.Env = []string{"RUNNER_WORKER_ID=" + task.WorkerID, fmt.Sprintf("RUNNER_TASK_ID=%d", task.ID), fmt.Sprintf("RUNNER_TASK_GENERATION=%d", generation)}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	})
+	return p.Process.Pid
+}
+
+func TestWhatOutlivesItsAttemptIsNamed(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	over := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	runs := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.KillAfter(0)))
+	work(t, r)
+	until(t, r, func() bool {
+		return get(t, r, over.ID).State == jobs.Completed && get(t, r, runs.ID).State == jobs.Running
+	})
+	if found, err := r.Stragglers(t.Context()); len(found) != 0 || err != nil {
+		t.Fatal(found, err)
+	}
+	over, runs = get(t, r, over.ID), get(t, r, runs.ID)
+	over.WorkerID = runs.WorkerID
+	want := []int{outlive(t, over, 2), outlive(t, runs, runs.GenerationID-1)}
+	outlive(t, runs, runs.GenerationID) // of the claim that runs: as it should be
+	stranger := runs
+	stranger.WorkerID = "00000000-0000-0000-0000-000000000000"
+	outlive(t, stranger, 1)
+	began := time.Now()
+	found, err := r.Stragglers(t.Context())
+	if err != nil || len(found) != 2 || time.Since(began) < time.Second {
+		t.Fatal(found, err)
+	}
+	for _, s := range found {
+		if !slices.Contains(want, s.PID) || s.Name != "sleep" || s.Alone || s.TaskID != over.ID && s.TaskID != runs.ID {
+			t.Errorf("%+v", s)
+		}
+	}
+}
