@@ -240,7 +240,7 @@ func (l jsonLimit) line(p *printer) {
 
 // limitRow is a limit for people.
 func limitRow(l runner.LimitStat, now time.Time) []string {
-	running, often, burst := cmp.Or(runningText(l), "–"), cmp.Or(rateText(l), "–"), "–"
+	running, often, burst := cmp.Or(runner.LimitRunning(l), "–"), cmp.Or(runner.LimitRate(l), "–"), "–"
 	if l.Rate > 0 {
 		burst = strconv.Itoa(l.Burst)
 	}
@@ -252,26 +252,6 @@ func limitRow(l runner.LimitStat, now time.Time) []string {
 		next = "in " + age(words.Soon(l.NextAt.Sub(now)))
 	}
 	return []string{safe(l.Target.String()), running, often, burst, next}
-}
-
-// runningText is how many run, and how many may; rateText is how often they may start. Empty: that is not limited.
-func runningText(l runner.LimitStat) string {
-	if l.Running == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d/%d", l.InUse, l.Running)
-}
-
-func rateText(l runner.LimitStat) string {
-	if l.Rate == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d/%s", l.Rate, exact(l.Per))
-}
-
-// limitText is a limit in one cell: 2/2 100/1m.
-func limitText(l runner.LimitStat) string {
-	return strings.TrimSpace(runningText(l) + " " + rateText(l))
 }
 
 func runLimitRemove(ctx context.Context, r *runner.Runner, p *printer, targets []jobs.Target) error {

@@ -116,7 +116,7 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		return sheet{}, err
 	}
 	s := sheet{task: t, reveal: reveal, now: now}
-	if s.on, s.by, err = r.Dependencies(ctx, id); err != nil {
+	if s.on, s.by, err = r.Dependencies(ctx, id, 0); err != nil {
 		return s, err
 	}
 	if s.attempts, err = r.Attempts(ctx, t); err != nil {

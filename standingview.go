@@ -128,7 +128,7 @@ func (s *standing) figuresTable(width int) table {
 			row = append(row[:2], took(f.WaitP50), took(f.WaitP95), took(f.RunP50), took(f.RunP95), "")
 		}
 		if l, ok := s.held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
-			row[6] = limitText(l)
+			row[6] = strings.TrimSpace(runner.LimitRunning(l) + " " + runner.LimitRate(l)) // 2/2 100/1m
 		}
 		t.rows = append(t.rows, row)
 	}

@@ -1,9 +1,11 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"example.com/runner/jobs"
@@ -42,12 +44,12 @@ const (
 	refuseTask = `UPDATE tasks SET state = 'cancelled', generation_id = 1, reason = 'dependency', error = ?, finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
 )
 
-// The two sides of the dependencies of task [1], for people.
+// The two sides of the dependencies of task [1], at most [2] of each, for people.
 const (
 	selectDependencies = `SELECT on_id AS id, whatever, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = on_id
-WHERE task_id = ? ORDER BY on_id`
+WHERE task_id = ? ORDER BY on_id LIMIT ?`
 	selectDependents = `SELECT task_id AS id, whatever, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = task_id
-WHERE on_id = ? ORDER BY task_id`
+WHERE on_id = ? ORDER BY task_id LIMIT ?`
 )
 
 // selectUpstream lists the tasks that task [1] waited for. Primary key.
@@ -154,10 +156,12 @@ type Dependency struct {
 	State jobs.State `db:"state"`    // empty: the task was deleted
 }
 
-// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it.
-func (d *DB) Dependencies(ctx context.Context, id int64) (on, by []Dependency, err error) {
-	if err = d.read.SelectContext(ctx, &on, selectDependencies, id); err == nil {
-		err = d.read.SelectContext(ctx, &by, selectDependents, id)
+// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it: at most most of each;
+// 0: all.
+func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
+	most = cmp.Or(most, math.MaxInt32)
+	if err = d.read.SelectContext(ctx, &on, selectDependencies, id, most); err == nil {
+		err = d.read.SelectContext(ctx, &by, selectDependents, id, most)
 	}
 	return on, by, explain(err, d.path)
 }

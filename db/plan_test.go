@@ -42,6 +42,7 @@ type plan struct {
 
 const (
 	byID      = "tasks USING INTEGER PRIMARY KEY (rowid=?)"
+	byRange   = "tasks USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 	byOutput  = "output USING INDEX sqlite_autoindex_output_1 (task_id=? AND generation_id=?"
 	byAttempt = "attempt_rows USING PRIMARY KEY (task_id=?"
 	byPause   = "pauses USING PRIMARY KEY (queue=?)"
@@ -200,6 +201,10 @@ var plans = map[string]plan{
 	"countTasks":          {countTasks, nil, []string{"SCAN tasks"}},
 	"countSome":           {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN part"}}, // with states: see below
 	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN attempts", "USE TEMP B-TREE FOR ORDER BY"}},
+	"earlierJobs":         {text: earlierJobs, by: []string{byRange}},
+	"earlierLabels":       {text: earlierLabels, by: []string{byRange}},
+	"earlierArgs":         {text: earlierArgs, by: []string{byRange}},
+	"earlierTicks":        {text: earlierTicks, by: []string{"tasks USING INDEX tasks_tick (schedule=? AND tick<?)"}},
 	"countAhead":          {text: countAhead, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
 	"countPending":        {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
 	"countDue":            {countDue, nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "USE TEMP B-TREE FOR GROUP BY"}},

@@ -69,3 +69,19 @@ func Headline(t jobs.Task, now time.Time) string {
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
+
+// LimitRunning is how many tasks of a limit run, and how many may: 1/2; empty: that is not limited.
+func LimitRunning(l LimitStat) string {
+	if l.Running == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", l.InUse, l.Running)
+}
+
+// LimitRate is how often tasks of a limit may start: 100/1m; empty: that is not limited.
+func LimitRate(l LimitStat) string {
+	if l.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%s", l.Rate, jobs.WriteDuration(l.Per))
+}

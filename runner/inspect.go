@@ -113,6 +113,16 @@ func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, 
 	return attempts, err
 }
 
+// Earlier returns up to n tasks before a task that have started and ran the same, the last first: of its schedule; else of the same
+// function, with the same label, or with the same command line, among the last few thousand tasks.
+func (r *Runner) Earlier(ctx context.Context, task jobs.Task, n int) ([]jobs.Task, error) {
+	ids, err := r.store.Earlier(ctx, task, n)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return r.store.List(ctx, jobs.Filter{IDs: ids}, Page{})
+}
+
 // Input returns what the command of a task reads on stdin; nil: nothing.
 func (r *Runner) Input(ctx context.Context, id int64) ([]byte, error) { return r.store.Input(ctx, id) }
 

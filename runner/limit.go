@@ -38,9 +38,10 @@ func (r *Runner) Limits(ctx context.Context) ([]LimitStat, error) { return r.sto
 // Dependency is one side of a dependency between two tasks.
 type Dependency = db.Dependency
 
-// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it.
-func (r *Runner) Dependencies(ctx context.Context, id int64) (on, by []Dependency, err error) {
-	return r.store.Dependencies(ctx, id)
+// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it, by id: at most most of
+// each; 0: all.
+func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
+	return r.store.Dependencies(ctx, id, most)
 }
 
 // LaneHolder returns the id of the task that has a lane; 0: none has it.

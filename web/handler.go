@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -86,6 +87,8 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /tasks", h.page(h.tasks))
 	h.mux.HandleFunc("GET /tasks/{id}", h.page(h.task))
 	h.mux.HandleFunc("GET /tasks/{id}/log", h.log)
+	h.mux.HandleFunc("GET /tasks/{id}/args", h.document(func(t jobs.Task) []byte { return t.Args }))
+	h.mux.HandleFunc("GET /tasks/{id}/result", h.document(func(t jobs.Task) []byte { return t.Result }))
 	h.mux.HandleFunc("GET /events", h.events)
 	h.mux.HandleFunc("GET /schedules", h.page(h.schedules))
 	for name, act := range actions {

@@ -15,8 +15,8 @@ import (
 
 var webOptions = web.ServerOptions{}
 
-// lively fills a database with what people see: the tasks of the contract's samples.
-func lively(t testing.TB, r *runner.Runner) {
+// lively fills a database with what people see: the tasks of the contract's samples. It returns the pages of some tasks, by what is special.
+func lively(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
 	type email struct {
 		To, Subject string
@@ -64,6 +64,8 @@ func lively(t testing.TB, r *runner.Runner) {
 			}
 		}
 	}
+	colours := shell(t, r, `for i in 0 1 2 3 4 5 6 7; do printf "\033[3${i}mcolour $i\033[0m \033[4${i}mon $i\033[0m\n"; done; exit 3`, jobs.Lane("acct-7"),
+		jobs.Label("a-name-without-a-single-blank-that-is-longer-than-any-column-of-any-table-on-any-telephone-and-goes-on-for-a-while"))
 	work(t, r)
 	if err := r.PauseSchedule(context.Background(), "report"); err != nil {
 		t.Fatal(err)
@@ -72,7 +74,17 @@ func lively(t testing.TB, r *runner.Runner) {
 		shell(t, r, fmt.Sprintf("ffmpeg -i clip%02d.mov -c:v libx264 -preset slow -crf 22 clip%02d.mp4", i, i), jobs.Queue("media"))
 	}
 	enqueue(jobs.Shell("report.sh --days 7").With(jobs.In(8*time.Hour), jobs.Label("nightly")))
+	load := shell(t, r, "load.sh --day today", jobs.Queue("etl"))
+	merge := shell(t, r, "merge.sh", jobs.Queue("etl"), jobs.After(load))
+	shell(t, r, "mail.sh", jobs.Queue("etl"), jobs.After(merge), jobs.AfterAny(1, 2))
+	for _, limit := range []jobs.Limit{{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "etl"}, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}} {
+		if err := r.SetLimit(context.Background(), limit); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := r.Pause(context.Background(), "disk is full", "media"); err != nil {
 		t.Fatal(err)
 	}
+	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
+	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge)}
 }

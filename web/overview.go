@@ -39,6 +39,7 @@ type problemView struct {
 	Message, Try string
 	Link, Label  string // where to look
 	Action       string // what the form does: resume
+	Grave        bool   // nothing goes on
 	Queue        string
 }
 
@@ -47,6 +48,8 @@ type queueView struct {
 	Pending, Blocked, Retrying, Running, Scheduled, Failed int
 	Paused                                                 bool
 	Why                                                    string
+	Limit, Rate                                            string // 1/2 and 100/1m; empty: that is not limited
+	Closed                                                 bool   // a limit lets nothing start now
 	Hour                                                   template.HTML
 }
 
@@ -67,15 +70,15 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if err != nil {
 		return "", nil, err
 	}
-	pauses, err := h.r.Pauses(ctx)
-	if err != nil {
-		return "", nil, err
-	}
 	workers, err := h.r.Workers(ctx)
 	if err != nil {
 		return "", nil, err
 	}
 	schedules, err := h.r.Schedules(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	gates, err := h.r.Gates(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -85,6 +88,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	}
 	for _, q := range queues {
 		view := v.queue(q)
+		view.limited(gates)
 		view.Hour = lastHour(hour, q.Queue, v.Now)
 		v.Queues = append(v.Queues, view)
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
@@ -100,7 +104,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	alive := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool { return runner.WorkerState(w, v.Now) == runner.WorkerLost })
 	v.Alive = len(alive)
 	v.Busy, v.Slots = runner.BusySlots(alive)
-	for _, p := range runner.Problems(queues, pauses, workers, schedules, v.Now) {
+	for _, p := range runner.Problems(queues, gates.Pauses, workers, schedules, v.Now) {
 		v.Problems = append(v.Problems, v.problem(p))
 	}
 	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
@@ -178,6 +182,15 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 	return view
 }
 
+// limited shows the limit of a queue.
+func (v *queueView) limited(gates runner.Gates) {
+	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
+	if l, ok := gates.Limits[target]; ok {
+		v.Limit, v.Rate = runner.LimitRunning(l), runner.LimitRate(l)
+		_, v.Closed = gates.Closed[target]
+	}
+}
+
 // search is the address of the tasks that a search finds.
 func (p page) search(terms ...jobs.Term) string {
 	return p.Base + "/tasks?q=" + escaped(jobs.JoinTerms(terms))
@@ -201,6 +214,8 @@ func (v *overviewView) problem(p runner.Problem) problemView {
 	switch p.Code {
 	case "paused":
 		view.Action, view.Label, view.Queue = "resume", "Resume", p.About
+	case "no_worker":
+		view.Grave = true
 	case "failed":
 		view.Link = v.Find(jobs.KeyState, string(jobs.Failed), jobs.KeyQueue, p.About, jobs.KeySince, "1d")
 	case "no_job", "no_queue":

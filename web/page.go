@@ -96,12 +96,23 @@ func (p page) State(s jobs.State) template.HTML {
 	return template.HTML(`<span class="state ` + template.HTMLEscapeString(string(s)) + `"><span aria-hidden="true">` + p.Symbol(s) + `</span> ` + template.HTMLEscapeString(string(s)) + `</span>`)
 }
 
+// jobMost is how much of what a task runs stands in a line of a list. It may have 1 MiB.
+const jobMost = 500
+
 // Job is what a task runs, in a line.
 func (p page) Job(t jobs.Task) string {
 	if p.HideArgs {
 		return words.Safe(cmp.Or(t.Label, t.Job))
 	}
-	return words.Safe(runner.JobText(t))
+	return words.Safe(start(runner.JobText(t), jobMost))
+}
+
+// start is a text, or as much of its start as may be.
+func start(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // rendered is the part of a page that is made from the database.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/runner/jobs"
 	"example.com/runner/web"
@@ -18,7 +19,7 @@ func TestOverview(t *testing.T) {
 	has(t, s.page("/"), "There is no task yet", "runner enqueue -- backup.sh", "No worker runs", "<title>Overview – runner</title>")
 	shell(t, r, "exit 1")
 	shell(t, r, "true", jobs.Queue("media"))
-	has(t, s.page("/"), "no worker runs, and 2 tasks wait", "<code>runner work</code>", "<title>! no worker – runner</title>")
+	has(t, s.page("/"), "no worker runs, and 2 tasks wait", `class="problem grave"`, "<code>runner work</code>", "<title>! no worker – runner</title>")
 	work(t, r)
 	page := s.page("/")
 	has(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h", `href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
@@ -74,6 +75,96 @@ func TestTheListHasPages(t *testing.T) {
 		t.Error(seen)
 	}
 	hasNot(t, s.page(path), `rel="next"`)
+}
+
+func TestAQueueShowsItsLimit(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true", jobs.Queue("media"))
+	shell(t, r, "true")
+	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "media"}, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}
+	if err := r.SetLimit(t.Context(), limit); err != nil {
+		t.Fatal(err)
+	}
+	page := serve(t, r, web.ServerOptions{}).page("/")
+	has(t, page, ">0/2</span>", ">100/1m</span>")
+	if strings.Count(page, "/1m</span>") != 1 {
+		t.Error("at another queue, too")
+	}
+}
+
+func TestATaskLeadsToThoseItHasToDoWith(t *testing.T) {
+	r := open(t)
+	a, b := shell(t, r, "exit 1"), shell(t, r, "true")
+	work(t, r)
+	c := shell(t, r, "true", jobs.Lane("acct 7"))
+	d := shell(t, r, "true", jobs.After(b, c), jobs.AfterAny(a))
+	e := shell(t, r, "true", jobs.After(d))
+	if _, err := r.Delete(t.Context(), []int64{b}); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, r, web.ServerOptions{})
+	page := s.page(fmt.Sprintf("/tasks/%d", d))
+	has(t, page, "<b>After</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state failed">`, a, a), "however it ends",
+		fmt.Sprintf(`%d <span class="dim">deleted</span>`, b), fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state pending">`, c, c),
+		"<b>Before</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state blocked">`, e, e))
+	page = s.page(fmt.Sprintf("/tasks/%d", c))
+	has(t, page, `lane <a href="/tasks?q=lane%3A%22acct%207%22">acct 7</a>`)
+	hasNot(t, page, "<b>After</b>")
+	has(t, s.page("/tasks?q=lane:%22acct%207%22"), fmt.Sprintf(`id="t%d"`, c))
+	for range 2 * 20 {
+		shell(t, r, "true", jobs.After(c))
+	}
+	if page = s.page(fmt.Sprintf("/tasks/%d", c)); strings.Count(page, "state blocked") != 20 || !strings.Contains(page, "and more") {
+		t.Error(page)
+	}
+}
+
+func TestATaskShowsItsEarlierRuns(t *testing.T) {
+	r := open(t)
+	for _, status := range []int{0, 0, 4, 0} {
+		shell(t, r, fmt.Sprintf("exit %d", status), jobs.Label("nightly"))
+	}
+	other := shell(t, r, "exit 5")
+	id := shell(t, r, "exit 4")
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	page := s.page("/tasks/4")
+	has(t, page, "Earlier runs of this job", "median ", ", now ")
+	if runs := regexp.MustCompile(`class="run (\w+)" href="/tasks/(\d+)"`).FindAllStringSubmatch(page, -1); len(runs) != 3 || runs[0][2] != "1" || runs[2][1] != "failed" {
+		t.Error(runs)
+	}
+	for _, id := range []int64{1, other, id} {
+		hasNot(t, s.page(fmt.Sprintf("/tasks/%d", id)), "Earlier runs")
+	}
+}
+
+func TestALargeResultIsDownloaded(t *testing.T) {
+	r := open(t)
+	double := jobs.DefineResult[string, []string]("double")
+	r.Register(double.Handler(func(_ context.Context, in string) ([]string, error) { return []string{in, in}, nil }))
+	in := strings.Repeat("x", 70_000)
+	if _, err := r.Enqueue(t.Context(), double.With(in)); err != nil {
+		t.Fatal(err)
+	}
+	shell(t, r, "true")
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	page := s.page("/tasks/1")
+	has(t, page, "the first 64 KiB of", `href="/tasks/1/args" download`, `href="/tasks/1/result" download`)
+	if len(page) > 200_000 {
+		t.Error(len(page))
+	}
+	for path, want := range map[string]string{"/tasks/1/args": `"` + in + `"`, "/tasks/1/result": `["` + in + `","` + in + `"]`} {
+		status, body, header := s.do(s.request("GET", path, nil))
+		if status != http.StatusOK || body != want || header.Get("Content-Type") != "application/json" || !strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("%s: %d, %d bytes, %v", path, status, len(body), header)
+		}
+	}
+	for _, path := range []string{"/tasks/2/result", "/tasks/9/args", "/tasks/x/args"} {
+		if status, _ := s.get(path); status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
 }
 
 func TestTask(t *testing.T) {
@@ -147,7 +238,7 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	}
 	work(t, r)
 	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
-	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks/1/log", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks/1/log", "/tasks/1/args", "/tasks/1/result", "/tasks/2/args", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
 		_, page := s.get(path)
 		hasNot(t, page, "marker-")
 	}

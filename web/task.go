@@ -32,6 +32,9 @@ type taskView struct {
 	Timeline []span
 	Attempts []attemptView
 	Log      *logView
+	After    *others // what it waits or has waited for; nil: nothing
+	Before   *others // what waits or has waited for it; nil: nothing
+	Earlier  *earlier
 	Link     string // of this page without an attempt
 	CanRetry bool
 	Now      bool // retry makes it due now
@@ -42,8 +45,10 @@ type taskView struct {
 
 // document is JSON, indented; of a large one the first part.
 type document struct {
+	Name string // Arguments or Result
 	Text string
 	More string // how large it is; empty: this is all
+	Link string // all of it, as a file
 }
 
 // span is a stretch of a task's life: waiting, or an attempt.
@@ -60,6 +65,17 @@ type attemptView struct {
 
 const documentMost = 64 << 10
 
+// what is what a task runs: of a command all of it, within reason; a function's arguments stand apart.
+func (v *taskView) what(t jobs.Task) string {
+	switch {
+	case v.HideArgs || t.Job != jobs.CommandJob && t.Label == "":
+		return words.Safe(cmp.Or(t.Label, t.Job))
+	case t.Job != jobs.CommandJob:
+		return words.Safe(t.Label + ": " + t.Job)
+	}
+	return words.Safe(start(runner.JobText(t), documentMost))
+}
+
 func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
 	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
@@ -72,7 +88,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	v := &taskView{page: h.newPage(req, "", "tasks"), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
 	v.Headline = words.Safe(runner.Headline(t, v.page.Now))
-	v.What = v.Job(t)
+	v.What = v.what(t)
 	if v.Why, err = h.r.Why(ctx, t); err != nil {
 		return "", nil, err
 	}
@@ -83,16 +99,21 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v.facts(t)
 	if !h.o.HideArgs {
-		v.Again = words.Safe(commandLine(t))
-		v.Result = shown(t.Result)
+		if again := commandLine(t); len(again) <= documentMost { // a longer one nobody pastes
+			v.Again = words.Safe(again)
+		}
+		v.Result = shown("Result", t.Result, v.Link+"/result")
 		if t.Job != jobs.CommandJob {
-			v.Args = shown(t.Args)
+			v.Args = shown("Arguments", t.Args, v.Link+"/args")
 		}
 		if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
 			v.Error = words.SafeLines(t.Error)
 		}
 	}
 	v.Timeline = timeline(t, attempts, v.page.Now)
+	if err := h.related(ctx, v); err != nil {
+		return "", nil, err
+	}
 	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled
 	v.Now = !t.State.Finished()
 	v.CanStop = !t.State.Finished()
@@ -175,11 +196,11 @@ func commandLine(t jobs.Task) string {
 }
 
 // shown is JSON for people. Numbers stay as they were written.
-func shown(text json.RawMessage) *document {
+func shown(name string, text json.RawMessage, link string) *document {
 	if len(text) == 0 {
 		return nil
 	}
-	d := &document{}
+	d := &document{Name: name, Link: link}
 	if len(text) > documentMost {
 		d.More = words.Size(int64(len(text)))
 		d.Text = words.SafeLines(strings.ToValidUTF8(string(text[:documentMost]), "")) + "…"

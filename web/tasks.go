@@ -250,10 +250,7 @@ func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 	if said != "" && said != ending {
 		text += " · " + said
 	}
-	if len(text) > errorMost {
-		text = strings.ToValidUTF8(text[:errorMost], "") + "…"
-	}
-	return words.Safe(strings.TrimPrefix(text, " · ")), nil
+	return words.Safe(start(strings.TrimPrefix(text, " · "), errorMost)), nil
 }
 
 func firstLine(text string) string {

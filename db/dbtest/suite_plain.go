@@ -220,7 +220,7 @@ var plains = group{
 		s.want(2, jobs.Cancelled, jobs.ReasonDependency)
 		w.is(4, jobs.Pending)
 		s.want(5, jobs.Cancelled, jobs.ReasonDependency)
-		if on, by, err := s.Dependencies(s.Context(), first); err != nil || len(on) != 0 || len(by) != 3 || by[0].ID != 2 || by[0].State != jobs.Cancelled {
+		if on, by, err := s.Dependencies(s.Context(), first, 0); err != nil || len(on) != 0 || len(by) != 3 || by[0].ID != 2 || by[0].State != jobs.Cancelled {
 			s.Error(on, by, err)
 		}
 	},
