@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,21 +191,54 @@ var (
 
 func TestPagesInABrowser(t *testing.T) {
 	r := open(t)
-	lively(t, r)
-	s := serve(t, r, webOptions)
-	b := browse(t, s)
-	for name, path := range map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "task": "/tasks/2", "function": "/tasks/5", "schedules": "/schedules", "wrong": "/tasks?q=quue:x"} {
+	pages := lively(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "schedules": "/schedules", "wrong": "/tasks?q=quue:x"})
+	for name, path := range pages {
 		for _, width := range widths {
 			for _, theme := range themes {
 				b.screen(width, theme)
 				b.open(path)
 				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`) // of a slow day
-				if excess := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); excess > 0 {
-					wide := eval[string](b, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth).map(e => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 40)).join(" | ")`)
-					t.Errorf("%s at %d px: %d px too wide: %s", path, width, excess, wide)
-				}
+				b.fits(name, width)
 				b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
 			}
+		}
+	}
+}
+
+// fits looks whether a page is no wider than the window.
+func (b *browser) fits(name string, width int) {
+	b.t.Helper()
+	if excess := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); excess > 0 {
+		wide := eval[string](b, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth).slice(0, 6).map(e => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 40)).join(" | ")`)
+		b.t.Errorf("%s at %d px: %d px too wide: %s", name, width, excess, wide)
+	}
+}
+
+func TestPagesOfALotInABrowser(t *testing.T) {
+	r := open(t)
+	pages := crowded(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "schedules": "/schedules"})
+	for name, path := range pages {
+		for _, width := range widths {
+			b.screen(width, "light")
+			b.open(path)
+			b.fits(name, width)
+			b.shot(fmt.Sprintf("lot-%s-%d", name, width))
+		}
+	}
+}
+
+func TestEmptyPagesInABrowser(t *testing.T) {
+	b := browse(t, serve(t, open(t), webOptions))
+	for name, path := range map[string]string{"overview": "/", "tasks": "/tasks", "schedules": "/schedules", "login": "/login"} {
+		for _, width := range widths {
+			b.screen(width, "dark")
+			b.open(path)
+			b.fits(name, width)
+			b.shot(fmt.Sprintf("empty-%s-%d", name, width))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,4 +88,57 @@ func lively(t testing.TB, r *runner.Runner) map[string]string {
 	}
 	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
 	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge)}
+}
+
+// crowded fills a database with very much, and with the longest names there may be. It returns the pages of some tasks.
+func crowded(t testing.TB, r *runner.Runner) map[string]string {
+	t.Helper()
+	long := func(n, most int) string { // a name without any blank
+		return (fmt.Sprintf("name-%02d.", n) + strings.Repeat("abcdefghi.", most/10))[:most]
+	}
+	for n := range 40 {
+		queue := long(n, 100)
+		shell(t, r, "echo "+strings.Repeat("x", 3000)+" >&2; exit 1", jobs.Queue(queue), jobs.Label(long(n, 200)), jobs.Lane(long(n, 200)))
+		if n < 3 {
+			limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: queue}, Running: 1_000_000, Rate: 100_000, Per: 36 * time.Hour, Burst: 100_000}
+			if err := r.SetLimit(context.Background(), limit); err != nil {
+				t.Fatal(err)
+			}
+			s := jobs.Schedule{Name: queue, Cron: "1,3,5,7,11,13,17,19,23,29,31,37 1,2,3,4,5,6,7 1-31 1-12 MON,TUE,WED", Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Shell("exit 1").With(jobs.Label(queue))}
+			if err := r.Schedule(context.Background(), s); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.RunSchedule(context.Background(), queue); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wide := jobs.DefineResult[string, string]("wide." + long(0, 80))
+	r.Register(wide.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
+	function, err := r.Enqueue(context.Background(), wide.With(strings.Repeat("w", 5000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	if err := r.Pause(context.Background(), strings.Repeat("because ", 100), long(7, 100)); err != nil {
+		t.Fatal(err)
+	}
+	many := func(yield func(jobs.Spec) bool) {
+		for n := range 100_000 {
+			if !yield(jobs.Shell("true").With(jobs.Queue(long(n%40, 100)))) {
+				return
+			}
+		}
+	}
+	enqueued, err := r.EnqueueAll(context.Background(), many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	for _, e := range enqueued[:1000] {
+		ids = append(ids, e.ID)
+	}
+	chain := shell(t, r, "true", jobs.After(ids...))
+	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
+	return map[string]string{"task": page(2), "function": page(function.ID), "chain": page(chain)}
 }

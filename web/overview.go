@@ -21,9 +21,10 @@ import (
 
 type overviewView struct {
 	page
-	Problems    []problemView
-	Empty       bool // no task was ever enqueued, or all are forgotten
-	Alive       int  // workers that are not lost
+	Problems    []problemView // that are shown
+	Rest        []problemView // that are shown when somebody asks
+	Empty       bool          // no task was ever enqueued, or all are forgotten
+	Alive       int           // workers that are not lost
 	Busy, Slots int
 	Waiting     int
 	Oldest      time.Time // when the pending task that waits longest was due
@@ -34,8 +35,12 @@ type overviewView struct {
 	Workers     []workerView
 }
 
+// problemsMost is how many problems are shown unasked.
+const problemsMost = 6
+
 // problemView is a problem with the one thing to do about it.
 type problemView struct {
+	page
 	Message, Try string
 	Link, Label  string // where to look
 	Action       string // what the form does: resume
@@ -106,6 +111,9 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	v.Busy, v.Slots = runner.BusySlots(alive)
 	for _, p := range runner.Problems(queues, gates.Pauses, workers, schedules, v.Now) {
 		v.Problems = append(v.Problems, v.problem(p))
+	}
+	if len(v.Problems) > problemsMost {
+		v.Problems, v.Rest = v.Problems[:problemsMost-1], v.Problems[problemsMost-1:]
 	}
 	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
 		return "", nil, err
@@ -210,7 +218,7 @@ func (p page) Find(pairs ...string) string {
 
 // problem adds to a problem where to go with it.
 func (v *overviewView) problem(p runner.Problem) problemView {
-	view := problemView{Message: words.Safe(p.Message), Try: words.Safe(p.Try), Label: "Show"}
+	view := problemView{page: v.page, Message: words.Safe(p.Message), Try: words.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":
 		view.Action, view.Label, view.Queue = "resume", "Resume", p.About

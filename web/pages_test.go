@@ -35,9 +35,10 @@ func TestEveryFailedRowSaysWhy(t *testing.T) {
 	work(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks?q=state:failed")
-	has(t, page, "exit 22 · curl: (22) The requested URL returned error: 503", "exit 1 · no space left", "exit 127 · ", "3 tasks", `aria-current="true">failed <b>3</b>`)
+	has(t, page, "exit 22 · curl: (22) The requested URL returned error: 503", "exit 1 · no space left", "exit 127 · ", "3 tasks", "Retry all 3 matching…", "Delete all 3 matching…", `aria-current="true">failed <b>3</b>`)
 	hasNot(t, page, `id="t4"`)
 	has(t, s.page("/tasks?q=zzz"), "No task matches")
+	has(t, s.page("/tasks?q=queue:default"), "4 tasks", "Retry all matching…") // those that failed
 	has(t, s.page("/tasks?q=nosuch"), `id="t3"`)
 }
 

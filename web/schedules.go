@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"html/template"
 	"net/http"
 	"time"
 
@@ -66,6 +67,18 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 		v.Title = "✗ " + words.Plural(failed, "schedule") + " failed"
 	}
 	return "schedules", v, nil
+}
+
+// Tick is when a schedule ticks next, beside how soon that is: the day is said where the time alone is not clear.
+func (p page) Tick(t time.Time) template.HTML {
+	format := "2 Jan 15:04"
+	switch ahead := t.Sub(p.Now); {
+	case ahead < 20*time.Hour:
+		format = "15:04"
+	case ahead < 6*24*time.Hour:
+		format = "Mon 15:04"
+	}
+	return p.moment(t, t.Local().Format(format))
 }
 
 // tickOf is when a task of a schedule was due.

@@ -178,6 +178,7 @@ func commandLine(t jobs.Task) string {
 	}
 	add(t.Queue != jobs.DefaultQueue, "-q", t.Queue)
 	add(t.Priority != jobs.DefaultPriority, "-p", strconv.Itoa(t.Priority))
+	add(t.Lane != "", "--lane", t.Lane)
 	add(t.Label != "", "--label", t.Label)
 	add(t.Timeout > 0, "--timeout", jobs.WriteDuration(t.Timeout))
 	add(t.MaxAttempts > 1, "--max-attempts", strconv.Itoa(t.MaxAttempts))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,7 +107,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		v.Total = h.count(ctx, filter)
 	}
 	v.Many = v.Total < 0 || v.Total > len(v.Rows)
-	v.Actions = queryActions(filter, terms)
+	v.Actions = queryActions(filter, terms, v.Total)
 	return "tasks", v, nil
 }
 
@@ -188,9 +189,9 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 	return nil
 }
 
-// queryActions are the verbs that have something to do with the states that a query names. Without any query there are none: no verb acts
-// on everything by a click.
-func queryActions(filter jobs.Filter, terms []jobs.Term) (list []queryAction) {
+// queryActions are the verbs that have something to do with the states that a query names, and how many tasks they mean if that is clear: all
+// of the query. Without any query there are none: no verb acts on everything by a click.
+func queryActions(filter jobs.Filter, terms []jobs.Term, total int) (list []queryAction) {
 	if len(terms) == 0 {
 		return nil
 	}
@@ -198,9 +199,13 @@ func queryActions(filter jobs.Filter, terms []jobs.Term) (list []queryAction) {
 		verb  jobs.Verb
 		label string
 	}{{jobs.VerbRetry, "Retry"}, {jobs.VerbCancel, "Cancel"}, {jobs.VerbDelete, "Delete"}} {
-		_, ok := filter.For(a.verb)
+		only, ok := filter.For(a.verb)
 		if ok && (len(filter.States) > 0 || a.verb != jobs.VerbDelete) {
-			list = append(list, queryAction{string(a.verb), a.label})
+			text := a.label + " all"
+			if slices.Equal(only.States, filter.States) && 0 <= total && total <= countedMost {
+				text += " " + words.Count(int64(total))
+			}
+			list = append(list, queryAction{string(a.verb), text + " matching…"})
 		}
 	}
 	return list
