@@ -11,7 +11,7 @@ RACE      ?= -gcflags=modernc.org/sqlite/lib=-race=false
 BUILD     := -tags urfave_cli_no_docs -trimpath -ldflags "-s -w"
 TARGETS   := linux/amd64 linux/arm64 linux/arm darwin/arm64 windows/amd64 freebsd/amd64
 
-.PHONY: build test race lint bench benchmarks fuzz torture mutants soak cross docs ci clean
+.PHONY: build test race lint bench benchmarks fuzz torture failures mutants soak cross docs ci clean
 
 build: ## bin/runner, small
 	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/runner .
@@ -38,6 +38,9 @@ fuzz: ## every fuzz test there is, one after the other
 
 torture: build ## half an hour of it; TORTURE=8h for a release
 	bin/runner selftest --for $(TORTURE) --json
+
+failures: ## whatever SQLite does with a file fails once: every operation of a task's life and of an upgrade, where go test takes every fifth
+	$(GO) test -count=1 -run Survives ./db -stride 1
 
 mutants: ## each known bug is put in, and must be found
 	$(GO) test -tags mutants -run 'TestMutants$$' -parallel 2 -timeout 60m -v ./internal/torture | grep -E '^(found|FAIL|ok|---|    )'

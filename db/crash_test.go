@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"flag"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -19,6 +20,9 @@ import (
 // having met the failure. The points are the operations on the disk; the failures are a lock that is held, a full disk, an error of
 // the disk, an error after the commit, the death of the process and the loss of power. After each the file is opened again, and must
 // be sound, hold all that anybody was told, and let the work go on.
+
+// stride is how many points are passed over, and one is taken: neighbours are mostly alike. 1 takes all of them.
+var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
 // point makes code the answer to the n-th operation of those that count, and with ever to all that follow.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
@@ -85,8 +89,12 @@ func TestALifeSurvivesEveryFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
-			points := 0
-			for n, met := 1, true; met; n += stride {
+			points, every := 0, *stride
+			rare := name == "an error after a commit" || name == "the lock is held" // some thirty points, each of its own kind
+			if rare {
+				every = max(every/5, 1)
+			}
+			for n, met := 1, true; met; n += every {
 				for _, ever := range []bool{false, true} {
 					path := k.save(t, k.image)
 					disk := fault.Under(t, path)
@@ -109,7 +117,7 @@ func TestALifeSurvivesEveryFailure(t *testing.T) {
 					disk.Decide(nil)
 					check(t, fmt.Sprintf("point %d, ever %v (%v)", n, ever, err), path, l)
 				}
-				if rare := name == "an error after a commit" || name == "the lock is held"; rare || n/stride%3 == 0 {
+				if rare || n/every%3 == 0 {
 					k.again(t, n, f.counts, f.code, want)
 				}
 				points = n
@@ -190,7 +198,7 @@ func TestALifeSurvivesKillsAndPowerCuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep("at the end", disk.PowerCut())
-	for i := 0; i < len(moments); i += stride {
+	for i := 0; i < len(moments); i += *stride {
 		m := moments[i]
 		check(t, m.name, k.save(t, m.image), &m.life)
 	}
@@ -297,9 +305,9 @@ func first(tasks []jobs.Task) func(func(string) bool) {
 // An upgrade that meets a failure anywhere leaves the old schema or the new one, with all that was in it.
 func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
 	for _, o := range olds(t) {
-		every := stride
+		every := *stride
 		if o.version > 1 {
-			every *= 7 // the statements are the same ones, fewer
+			every = max(every, 7) // the statements are the same ones, fewer
 		}
 		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
 			t.Parallel()
@@ -333,9 +341,9 @@ func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
 // The same with a process that is killed, and a power cut; and for a file that is new.
 func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 	for _, o := range append(olds(t), old{}) {
-		every := stride
+		every := *stride
 		if o.version > 1 {
-			every *= 3
+			every = max(every, 3)
 		}
 		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
 			t.Parallel()

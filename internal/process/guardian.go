@@ -74,9 +74,9 @@ type GuardianOptions struct {
 }
 
 const (
-	helloLimit = 5 * time.Second // for a guardian to start
-	sendLimit  = 2 * time.Second // for it to take a message
-	byeLimit   = 5 * time.Second // for it to end
+	helloLimit = 20 * time.Second // for a guardian to start, on a small machine that has just booted
+	sendLimit  = 2 * time.Second  // for it to take a message
+	byeLimit   = 5 * time.Second  // for it to end
 )
 
 // Key names an attempt: two numbers that the caller never uses twice together.

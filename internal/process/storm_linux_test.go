@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 // storm is a worker that starts commands which leave something in every way, as fast as it can, until it is killed.
 func storm(path, worker string) {
+	sleep := "sleep " + napOf(worker)
 	lock, err := NewLock(path)
 	if err != nil {
 		panic(err)
@@ -27,7 +29,7 @@ func storm(path, worker string) {
 		panic(err)
 	}
 	fmt.Println(g.Pid())
-	script := `sleep 61.5 & setsid sleep 61.5 & env -i setsid -f sleep 61.5`
+	script := strings.ReplaceAll("sleep & setsid sleep & env -i setsid -f sleep", "sleep", sleep)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -46,11 +48,17 @@ func storm(path, worker string) {
 	wg.Wait()
 }
 
-// sleepers lists the living processes of a storm that were started since.
-func sleepers(since uint64) (pids []int) {
+// napOf is how many seconds the processes of a storm sleep: by that they are known, whatever else runs on this machine.
+func napOf(worker string) string {
+	_, number, _ := strings.Cut(worker, "-")
+	return "61." + strings.ReplaceAll(number, "-", "")
+}
+
+// sleepers lists the living processes of a storm.
+func sleepers(worker string) (pids []int) {
 	for _, pid := range processes() {
 		words, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if bytes.HasPrefix(words, []byte("sleep\x0061.5\x00")) && running(pid) && started(pid) >= since {
+		if bytes.HasPrefix(words, []byte("sleep\x00"+napOf(worker)+"\x00")) && running(pid) {
 			pids = append(pids, pid)
 		}
 	}
@@ -67,8 +75,7 @@ func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x.lock")
 		worker := fmt.Sprintf("storm-%d-%d", os.Getpid(), round)
 		p, r := startPiped(t, self(t, "storm", path, worker))
-		guardian := number(t, r)
-		since := started(guardian)
+		number(t, r) // it has begun
 		time.Sleep(time.Duration(rand.Int64N(int64(150 * time.Millisecond))))
 		began := time.Now()
 		// Not p.Kill: what it starts is in sessions of its own, but the group is the worker's alone.
@@ -88,7 +95,7 @@ func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
 		if lock.Mark() != Clean {
 			t.Error("the guardian did not come to its end")
 		}
-		if left := sleepers(since); len(left) > 0 {
+		if left := sleepers(worker); len(left) > 0 {
 			t.Errorf("round %d: %d processes left", round, len(left))
 		}
 		lock.Close()
