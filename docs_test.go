@@ -32,6 +32,7 @@ const (
 //	shell   python js   need programs that go test does not ask for: scripts run them, by the command block
 //	text    is a picture
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	pages := globbed(t, "docs/*.md")
 	var scripts string
 	for _, name := range globbed(t, "testdata/script/*.txtar") {

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 // and RUNNER_DB set to a file there, so that no test run ever finds a database in use (as root, /var/lib/runner would be
 // one); of the environment outside it sees PATH only. To rewrite the goldens: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {
+	t.Parallel()
 	if signal.Ignored(syscall.SIGHUP) { // by nohup; not in TestMain, since a runner of the scripts begins there, too, and may be told to ignore it
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}

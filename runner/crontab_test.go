@@ -19,6 +19,7 @@ var spelledOut = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *"
 // TestCrontabOverClockChangesAndAnOutage imports a crontab, lets two weeks pass in which the clocks of three zones change, and no
 // worker runs for three days of them, and compares every tick with the oracle.
 func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../testdata/crontab")
 	if err != nil {
 		t.Fatal(err)

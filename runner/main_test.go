@@ -15,7 +15,7 @@ import (
 )
 
 // A test that kills a worker needs one in a process of its own: the test program again, with this variable set to the path of a
-// database and the number of slots.
+// database, the number of slots and the lease.
 const workerVariable = "RUNNER_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -25,12 +25,12 @@ func TestMain(m *testing.M) {
 	if runner.Guardian() {
 		return
 	}
-	for variable, child := range map[string]func(path, how string) error{workerVariable: testWorker, shopVariable: shop} {
+	for variable, child := range map[string]func(path string, how []string) error{workerVariable: testWorker, shopVariable: shop} {
 		words := strings.Fields(os.Getenv(variable))
-		if len(words) != 2 {
+		if len(words) == 0 {
 			continue
 		}
-		if err := child(words[0], words[1]); err != nil {
+		if err := child(words[0], words[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -66,12 +66,16 @@ func unhooked() int {
 	return 0
 }
 
-func testWorker(path, slots string) error {
-	n, err := strconv.Atoi(slots)
+func testWorker(path string, how []string) error {
+	n, err := strconv.Atoi(how[0])
 	if err != nil {
 		return err
 	}
-	r, err := runner.Open(context.Background(), path, runner.Options{Concurrency: n, Lease: runner.MinLease})
+	lease, err := time.ParseDuration(how[1])
+	if err != nil {
+		return err
+	}
+	r, err := runner.Open(context.Background(), path, runner.Options{Concurrency: n, Lease: lease})
 	if err != nil {
 		return err
 	}
@@ -80,15 +84,18 @@ func testWorker(path, slots string) error {
 	return r.Work(context.Background())
 }
 
+// longLease is one whose end no test lives to see: what happens without it has not waited for it.
+const longLease = time.Hour
+
 // startWorker starts a worker in another process.
-func startWorker(t *testing.T, r *runner.Runner, slots int) *os.Process {
+func startWorker(t *testing.T, r *runner.Runner, slots int, lease time.Duration) *os.Process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	worker := exec.Command(self)
-	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", workerVariable, r.Path(), slots), "GORACE=atexit_sleep_ms=0")
+	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", workerVariable, r.Path(), slots, lease), "GORACE=atexit_sleep_ms=0")
 	worker.Stderr = os.Stderr
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
@@ -103,7 +110,7 @@ func startWorker(t *testing.T, r *runner.Runner, slots int) *os.Process {
 // until waits for a change of the database that makes done true.
 func until(t *testing.T, r *runner.Runner, done func() bool) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	if err := r.Changes(ctx, func() (bool, error) { return done(), nil }); err != nil {
 		t.Fatal(err)

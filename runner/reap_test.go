@@ -21,10 +21,10 @@ func locks(t *testing.T, r *runner.Runner) []string {
 }
 
 // killed enqueues a task, lets a worker in another process begin it, and kills that.
-func killed(t *testing.T, r *runner.Runner, spec jobs.Spec) jobs.Task {
+func killed(t *testing.T, r *runner.Runner, lease time.Duration, spec jobs.Spec) jobs.Task {
 	t.Helper()
 	task := enqueue(t, r, spec)
-	worker := startWorker(t, r, 2)
+	worker := startWorker(t, r, 2, lease)
 	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Running })
 	if err := worker.Kill(); err != nil {
 		t.Fatal(err)
@@ -37,21 +37,17 @@ func killed(t *testing.T, r *runner.Runner, spec jobs.Spec) jobs.Task {
 
 func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
 	r := open(t, runner.Options{Grace: -1})
-	task := killed(t, r, hang.With(nil))
-	once := killed(t, r, hang.With(nil, jobs.AtMostOnce()))
+	task := killed(t, r, longLease, hang.With(nil))
+	once := killed(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
 	task = get(t, r, task.ID)          // the second worker has taken it up, and lost it too
 	if n := len(locks(t, r)); n != 1 { // the second worker has buried the first
 		t.Error(n, "locks")
 	}
 	handlers(r)
-	began := time.Now()
 	work(t, r)
 	until(t, r, func() bool {
 		return get(t, r, task.ID).State == jobs.Running && get(t, r, task.ID).WorkerID != task.WorkerID && get(t, r, once.ID).State == jobs.Failed
 	})
-	if took := time.Since(began); took >= runner.MinLease {
-		t.Errorf("taken up after %v", took)
-	}
 	if got := get(t, r, task.ID); got.Losses != 2 || got.Attempt != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -71,7 +67,7 @@ func TestALiveWorkerTakesOverWithoutWaitingForTheLease(t *testing.T) {
 	r := open(t, runner.Options{Grace: -1})
 	handlers(r)
 	task := enqueue(t, r, hang.With(nil))
-	worker := startWorker(t, r, 1)
+	worker := startWorker(t, r, 1, longLease)
 	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Running })
 	work(t, r)
 	until(t, r, func() bool { return len(locks(t, r)) == 2 })
@@ -80,20 +76,17 @@ func TestALiveWorkerTakesOverWithoutWaitingForTheLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.Losses == 1 && got.State == jobs.Running })
-	took := time.Since(began)
-	t.Log("taken over after", took)
-	if took >= runner.MinLease {
-		t.Error("too late")
-	}
+	t.Log("taken over after", time.Since(began))
 	if got := get(t, r, task.ID); got.Attempt != 1 || got.GenerationID != task.GenerationID+3 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestWithoutItsLockFileAWorkerIsReapedByLeaseOnly(t *testing.T) {
+	t.Parallel()
 	r := open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
 	handlers(r)
-	task := killed(t, r, hang.With(nil))
+	task := killed(t, r, runner.MinLease, hang.With(nil))
 	for _, file := range locks(t, r) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)

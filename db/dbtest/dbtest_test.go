@@ -20,7 +20,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestStore(t *testing.T) { dbtest.Run(t, dbtest.Open) }
+func TestStore(t *testing.T) {
+	t.Parallel()
+	dbtest.Run(t, dbtest.Open)
+}
 
 // All of it holds in a database of another program, too, whatever the names of its tables.
-func TestStoreBesideAnotherProgram(t *testing.T) { dbtest.Run(t, dbtest.OpenBeside) }
+func TestStoreBesideAnotherProgram(t *testing.T) {
+	t.Parallel()
+	dbtest.Run(t, dbtest.OpenBeside)
+}

@@ -17,6 +17,7 @@ import (
 // history of all changes at the end. The model decides by jobs.Next too: what is under test here is that the store does what was
 // decided, to that task and to no other, whoever asks and however late.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		s := &store{T: t, DB: Open(t), now: start}
 		s.record()

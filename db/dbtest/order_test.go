@@ -20,6 +20,7 @@ import (
 // after each step what must always hold: one task of a lane at a time, in order; none before those it waits for; nothing waits
 // for what is not there; and in the end everything ends.
 func TestRandomOrders(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
