@@ -21,6 +21,9 @@ const copyMode = `PRAGMA journal_mode = WAL`
 // Backup writes a copy of the database to the file to, which appears complete or not at all, mode 0600 and on the disk. A file that
 // is there is an error of kind ErrConflict unless replace, and one that is a database in use always. It returns the bytes of the copy.
 func (d *DB) Backup(ctx context.Context, to string, replace bool) (int64, error) {
+	if d.server != nil {
+		return 0, d.noBackup()
+	}
 	to, err := resolve(to)
 	if err != nil {
 		return 0, err
@@ -43,6 +46,9 @@ func (d *DB) Backup(ctx context.Context, to string, replace bool) (int64, error)
 
 // BackupFile writes a copy of the database into a new file of the directory beside it, for whoever hands it on, and returns its path.
 func (d *DB) BackupFile(ctx context.Context) (string, error) {
+	if d.server != nil {
+		return "", d.noBackup()
+	}
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", backupProblem(err, d.Dir())
 	}

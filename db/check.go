@@ -28,6 +28,9 @@ type Process struct {
 
 // Integrity returns what is wrong with the file itself; nil: nothing. It reads all of it.
 func (d *DB) Integrity(ctx context.Context, thorough bool) ([]string, error) {
+	if d.server != nil { // pg_amcheck is for those who run the server
+		return nil, nil
+	}
 	text := quickCheck
 	if thorough {
 		text = fullCheck
@@ -57,7 +60,12 @@ func (d *DB) Seen(ctx context.Context) (time.Time, error) {
 }
 
 // Readers lists the processes that read the file at this moment and keep its log from starting afresh, where the system tells.
-func (d *DB) Readers() []Process { return readers(d.path + "-shm") }
+func (d *DB) Readers() []Process {
+	if d.server != nil {
+		return nil
+	}
+	return readers(d.path + "-shm")
+}
 
 // Disk describes the filesystem that a database is on.
 type Disk struct {

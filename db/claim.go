@@ -63,11 +63,19 @@ type claimer struct {
 	agedAt   time.Time // when ageing was last looked at and found nothing
 }
 
-func newClaimer(worker string, jobs []ClaimJob) *claimer {
+// newClaimer prepares the claims of a worker; server: in the words of one.
+func newClaimer(worker string, jobs []ClaimJob, server *dialect) *claimer {
 	text := func(statement, arm string) string {
 		return fmt.Sprintf(statement, strings.TrimSuffix(strings.Repeat(arm+" UNION ALL ", len(jobs)), " UNION ALL "))
 	}
-	return &claimer{worker: worker, jobs: jobs, text: text(claimTasks, claimArm), alone: text(claimTasks, suspectArm), peek: text(peekTasks, claimArm)}
+	c := &claimer{worker: worker, jobs: jobs}
+	if server != nil {
+		c.text, c.alone = server.claimText(claimTasks, claimArm, len(jobs)), server.claimText(claimTasks, suspectArm, len(jobs))
+		c.peek = text(peekTasks, server.typed(claimArm))
+		return c
+	}
+	c.text, c.alone, c.peek = text(claimTasks, claimArm), text(claimTasks, suspectArm), text(peekTasks, claimArm)
+	return c
 }
 
 // claim takes tasks for the free slots and returns them in the order in which to start them, and when a rate lets the next one

@@ -21,12 +21,15 @@ type Options struct {
 	Beside      bool          // the file may be of another program: our tables are beside its own, with a prefix
 	Prefix      string        // with Beside: that prefix. Defaults to the one in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for other processes' locks. Defaults to 5 s
+	Engine      *Engine       // for a database on a server: how to reach it
+	Dir         string        // for a database on a server: where this host keeps what belongs to it. Defaults to the user's state directory
 	Driver      string        // of database/sql, for the connection that writes: it wraps the one of modernc.org/sqlite. Defaults to that
 }
 
 // DB is an open database. It is safe for use by many goroutines.
 type DB struct {
-	path    string
+	path    string  // of the file; on a server its name, for people
+	server  *server // nil: the database is a file
 	id      fileID
 	found   int64                  // bytes of the log before it was opened
 	log     atomic.Pointer[fileID] // of the write-ahead log; nil: there is none
@@ -52,12 +55,20 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if options.BusyTimeout == 0 {
 		options.BusyTimeout = 5 * time.Second
 	}
-	path, err := resolve(path)
+	d := &DB{options: options, quit: make(chan struct{})}
+	open, err := d.open, error(nil)
+	if OnServer(path) {
+		if d.server, err = newServer(path, options); err == nil {
+			open, d.path = d.openServer, d.server.Name
+			d.server.noticer.start()
+		}
+	} else {
+		d.path, err = resolve(path)
+	}
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{path: path, options: options, quit: make(chan struct{})}
-	if err := d.open(ctx); err != nil {
+	if err := open(ctx); err != nil {
 		if d.conn != nil {
 			d.conn.Close() // a pool does not close a connection that is in use
 		}
@@ -68,14 +79,33 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	return d, nil
 }
 
-// Path returns the absolute path of the file, symlinks resolved.
+// Path returns the absolute path of the file, symlinks resolved; for a database on a server, its address without the password.
 func (d *DB) Path() string { return d.path }
 
-// Dir returns the directory beside the file that holds what belongs to it, such as result files: PATH.d.
-func (d *DB) Dir() string { return d.path + ".d" }
+// Address returns what Open opens this database by: for one on a server with its password.
+func (d *DB) Address() string {
+	if d.server != nil {
+		return d.server.address
+	}
+	return d.path
+}
+
+// Dir returns the directory of this host that holds what belongs to the database, such as result files: PATH.d beside a file.
+func (d *DB) Dir() string {
+	if d.server != nil {
+		return d.server.dir
+	}
+	return d.path + ".d"
+}
 
 // MakeDir makes Dir if it is missing: it comes with the file, but a copy of the file may have been made without it.
 func (d *DB) MakeDir() error {
+	if d.server != nil {
+		if err := os.MkdirAll(d.Dir(), 0o700); err != nil {
+			return fileProblem(err, d.Dir())
+		}
+		return nil
+	}
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fileProblem(err, d.Dir())
 	}
@@ -92,6 +122,9 @@ func (d *DB) Close() error {
 		close(d.quit)
 		d.watches.Wait()
 		d.writer.stop()
+		if d.server != nil {
+			d.server.noticer.stop()
+		}
 		err = d.closePools()
 	})
 	return err
@@ -110,8 +143,12 @@ func (d *DB) closePools() error {
 // BusyRetries returns how often writes found the file locked by others, and tried again.
 func (d *DB) BusyRetries() int64 { return d.busyRetries.Load() }
 
-// Size returns the bytes of the file and of its write-ahead log.
+// Size returns the bytes of the file and of its write-ahead log; on a server those of our tables, and 0.
 func (d *DB) Size() (file, wal int64) {
+	if d.server != nil {
+		_ = d.read.Get(&file, serverSize, d.server.Schema) // 0: it cannot be told now
+		return file, 0
+	}
 	if info, err := os.Stat(d.path); err == nil {
 		file = info.Size()
 	}

@@ -27,7 +27,7 @@ func code(err error) int {
 
 func isBusy(err error) bool {
 	c := code(err)
-	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
+	return sqlState(err) == lockNotAvailable || c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
 // isDamage says whether an error, explained or not, is one of the file or of what it lies on, and not of what was asked of it.
@@ -59,6 +59,9 @@ func explain(err error, file string) error {
 	}
 	if err != nil && (errors.Is(err, errClosed()) || errors.Is(err, sql.ErrConnDone)) {
 		return jobs.ErrClosed
+	}
+	if problem := explainServer(err, file); problem != nil {
+		return problem
 	}
 	problem := func(kind error, what, try string, why ...string) error {
 		return &jobs.Problem{Kind: kind, What: what, Why: why, Try: try, Err: err}

@@ -50,6 +50,9 @@ func ownSchema(ctx context.Context, n *names) ([]object, error) {
 // has added a trigger or an index to one of them: what such a trigger does is done by each write of a worker. Tables, views and
 // triggers of an application beside them are welcome.
 func (d *DB) Foreign(ctx context.Context) error {
+	if d.server != nil {
+		return d.foreignOnServer(ctx)
+	}
 	own, err := ownSchema(ctx, d.names)
 	if err != nil {
 		return err
@@ -95,6 +98,9 @@ const checkMost = 100 << 20
 
 // Unclean says whether the file was left by a process that did not close it, and is small enough to be checked before it is used.
 func (d *DB) Unclean() bool {
+	if d.server != nil {
+		return false
+	}
 	size, _ := d.Size()
 	return d.found > 0 && size < checkMost && !othersOpen(d.path+"-shm")
 }

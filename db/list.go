@@ -71,7 +71,11 @@ func where(f jobs.Filter) *condition {
 		c.and(in, string(text))
 	}
 	texts := func(column string, values []string) { // each in an array: so every engine takes it out in the same way
-		list(column+" IN (SELECT value->>0 FROM json_each(?))", slices.Collect(slices.Chunk(values, 1)))
+		arrays := make([][1]string, len(values))
+		for i, value := range values {
+			arrays[i][0] = strings.ReplaceAll(value, "\x00", "\uFFFD") // no name has a NUL, and servers refuse it
+		}
+		list(column+" IN (SELECT value->>0 FROM json_each(?))", arrays)
 	}
 	if f.IDs != nil {
 		list("tasks.id IN (SELECT CAST(value AS bigint) FROM json_each(?))", f.IDs)

@@ -70,16 +70,21 @@ func (n *names) in(text string) string {
 	if done, ok := n.known.Load(text); ok {
 		return done.(string)
 	}
-	done := ours().ReplaceAllStringFunc(text, func(word string) string {
+	done := n.put(text)
+	if n.n.Add(1) <= knownMost {
+		n.known.Store(text, done)
+	}
+	return done
+}
+
+// put puts the prefix into a statement.
+func (n *names) put(text string) string {
+	return ours().ReplaceAllStringFunc(text, func(word string) string {
 		if word[0] == '-' || word[0] == '\'' {
 			return word
 		}
 		return n.prefix + word
 	})
-	if n.n.Add(1) <= knownMost {
-		n.known.Store(text, done)
-	}
-	return done
 }
 
 // ValidPrefix says whether names may begin with it: a letter or underscore, then at most 31 letters, digits or underscores.
@@ -95,8 +100,23 @@ func ValidPrefix(prefix string) error {
 	return &jobs.FieldError{Field: "prefix", Msg: fmt.Sprintf("%q: a letter or _, then at most %d letters, digits or _; not sqlite_", prefix, maxPrefix-1)}
 }
 
-// Text returns a statement that names our tables as the schema does, as it must be sent to this file.
-func (d *DB) Text(statement string) string { return d.names.in(statement) }
+// Text returns a statement that names our tables as the schema does, as it must be sent to this file, or server.
+func (d *DB) Text(statement string) string {
+	if d.server != nil {
+		return d.server.dialect.in(statement)
+	}
+	return d.names.in(statement)
+}
+
+// values are the arguments of a statement for a handle of the caller's.
+func (d *DB) values(args []any) []any {
+	if d.server != nil {
+		for i := range args {
+			args[i] = serverValue(args[i])
+		}
+	}
+	return args
+}
 
 // PathOf returns the path of the file that a handle has open. It must be of the driver that this package uses: two copies of SQLite in
 // one process break each other's locks.

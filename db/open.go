@@ -192,6 +192,10 @@ func (d *DB) patiently(do func() error) error {
 
 // busy is the error of a write that waited for too long. It names who holds the lock, if the system tells.
 func (d *DB) busy(err error) error {
+	if d.server != nil {
+		return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Err: err, Why: []string{
+			fmt.Sprintf("another transaction has held the write lock for %v", d.options.BusyTimeout), "nothing was written; exit status 75 means it is safe to try again"}}
+	}
 	why := fmt.Sprintf("another process has held the write lock for %v", d.options.BusyTimeout)
 	if pid, name := lockHolder(d.path + "-shm"); pid != 0 {
 		why += " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"

@@ -22,7 +22,7 @@ func claimOf(n int) string {
 	for i := range list {
 		list[i].Job = "job" + strconv.Itoa(i)
 	}
-	return newClaimer("w", list).text
+	return newClaimer("w", list, nil).text
 }
 
 func peekOf(n int) string {
@@ -30,7 +30,7 @@ func peekOf(n int) string {
 	for i := range list {
 		list[i].Job = "job" + strconv.Itoa(i)
 	}
-	return newClaimer("w", list).peek
+	return newClaimer("w", list, nil).peek
 }
 
 // plan is a statement, the ways to its rows that EXPLAIN QUERY PLAN must name, and those that are allowed although they walk or sort.
@@ -66,7 +66,7 @@ var plans = map[string]plan{
 	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
 	"suspectArm":      {text: suspectArm, by: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
-	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2)).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, []string{"SCAN next"}},
+	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2), nil).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, []string{"SCAN next"}},
 	"selectSuspects":  {selectSuspects, nil, []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues":    {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
 	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"}, []string{"SCAN CONSTANT ROW"}},

@@ -141,6 +141,9 @@ func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 // Vacuum gives some of the file's free pages back to the filesystem and returns whether it has more than a twentieth, and 1 MiB, left to
 // give: those are kept for what comes next. The file shrinks with the next checkpoint.
 func (d *DB) Vacuum(ctx context.Context) (more bool, err error) {
+	if d.server != nil { // autovacuum does it
+		return false, nil
+	}
 	err = d.update(ctx, normal, func(t *tx) error {
 		var pages, free int64
 		if err := t.scan(selectPages, nil, &pages, &free); err != nil {

@@ -29,7 +29,12 @@ func (w *writer) transaction(group []*request) (err error) {
 	if err := w.db.Replaced(); err != nil {
 		return err
 	}
-	defer func() { w.broken = isDamage(err) }()
+	committing := false
+	defer func() {
+		if w.broken = isDamage(err) || isLost(err); isLost(err) && committing {
+			err = w.db.unanswered(err)
+		}
+	}()
 	to := normal
 	for _, r := range group {
 		to = max(to, r.level)
@@ -37,8 +42,8 @@ func (w *writer) transaction(group []*request) (err error) {
 	if err := w.setLevel(ctx, to); err != nil {
 		return explain(err, w.db.path)
 	}
-	t := &tx{w: w, ctx: ctx, path: w.db.path}
-	if err := w.db.patiently(func() error { _, err := t.exec(begin); return err }); err != nil {
+	t := &tx{w: w, ctx: ctx, db: w.db}
+	if err := w.begin(t); err != nil {
 		return explain(err, w.db.path)
 	}
 	for _, r := range group {
@@ -47,11 +52,28 @@ func (w *writer) transaction(group []*request) (err error) {
 			return &memberError{explain(err, w.db.path)}
 		}
 	}
+	committing = true
 	if _, err := t.exec(commit); err != nil {
 		w.rollback(t)
 		return explain(err, w.db.path)
 	}
+	if w.db.server != nil {
+		w.db.tell()
+	}
 	return nil
+}
+
+// begin starts a transaction that has the write lock.
+func (w *writer) begin(t *tx) error {
+	if w.db.server == nil {
+		return w.db.patiently(func() error { _, err := t.exec(begin); return err })
+	}
+	_, err := w.conn.ExecContext(t.ctx, begin) // as text: it is two statements there
+	if isBusy(err) {                           // it has waited for as long as it may
+		w.rollback(t)
+		return w.db.busy(err)
+	}
+	return err
 }
 
 // reopen opens the connection anew: what the system could not read or write once may be fine for a new descriptor.
@@ -61,6 +83,14 @@ func (w *writer) reopen(ctx context.Context) error {
 		return err
 	}
 	w.letGo()
+	if d.server != nil {
+		have, err := d.connectServer(ctx)
+		if err == nil && have != ServerSchemaVersion() {
+			err = &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
+		}
+		w.broken = err != nil
+		return err
+	}
 	d.log.Store(nil) // it goes with the last connection, and comes with the next
 	if err := d.write.Close(); err != nil {
 		return explain(err, d.path)
@@ -90,9 +120,9 @@ func (w *writer) setLevel(ctx context.Context, to level) error {
 	if to == w.level {
 		return nil
 	}
-	text := "PRAGMA synchronous = NORMAL"
-	if to == full {
-		text = "PRAGMA synchronous = FULL"
+	text := [...]string{normal: "PRAGMA synchronous = NORMAL", full: "PRAGMA synchronous = FULL"}[to]
+	if w.db.server != nil {
+		text = [...]string{normal: "SET synchronous_commit = off", full: "SET synchronous_commit = on"}[to]
 	}
 	if _, err := w.conn.ExecContext(ctx, text); err != nil {
 		return err
@@ -108,9 +138,8 @@ type tx struct {
 	used  uses     // what of the order of tasks is in use; see end.go
 	moved bool     // tasks that waited for others may start now
 	outer *sqlx.Tx // the caller's; nil: the writer's
-	names *names   // of the statements in the caller's, whose handle knows nothing of a prefix
-	path  string   // of the database
-	space room     // on its disk
+	db    *DB
+	space room // on its disk
 }
 
 func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
@@ -145,7 +174,7 @@ func (t *tx) one(text string, args ...any) error {
 
 func (t *tx) do(text string, args []any) (sql.Result, error) {
 	if t.outer != nil {
-		return t.outer.ExecContext(t.ctx, t.names.in(text), args...)
+		return t.outer.ExecContext(t.ctx, t.db.Text(text), t.db.values(args)...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {
@@ -156,6 +185,10 @@ func (t *tx) do(text string, args []any) (sql.Result, error) {
 
 // insert runs an INSERT and returns the id of its row.
 func (t *tx) insert(text string, args ...any) (int64, error) {
+	if t.db.server != nil {
+		var id int64
+		return id, t.scan(text+" RETURNING id", args, &id)
+	}
 	result, err := t.do(text, args)
 	if err != nil {
 		return 0, err
@@ -166,7 +199,7 @@ func (t *tx) insert(text string, args ...any) (int64, error) {
 // scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.
 func (t *tx) scan(text string, args []any, dest ...any) error {
 	if t.outer != nil {
-		return t.outer.QueryRowxContext(t.ctx, t.names.in(text), args...).Scan(dest...)
+		return t.outer.QueryRowxContext(t.ctx, t.db.Text(text), t.db.values(args)...).Scan(dest...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {
@@ -178,7 +211,7 @@ func (t *tx) scan(text string, args []any, dest ...any) error {
 // list scans all rows of a query: a query inside open rows of the same connection would hang.
 func (t *tx) list(dest any, text string, args ...any) error {
 	if t.outer != nil {
-		return t.outer.SelectContext(t.ctx, dest, t.names.in(text), args...)
+		return t.outer.SelectContext(t.ctx, dest, t.db.Text(text), t.db.values(args)...)
 	}
 	stmt, err := t.stmt(text)
 	if err != nil {

@@ -29,13 +29,20 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, names: d.names, path: d.path}
+	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	same := weak.Make(outer)
 	if d.lastTx.Load() == same { // looked at a moment ago: the look takes as long as half an INSERT
 		return t, nil
 	}
 	if err := d.Replaced(); err != nil {
 		return nil, err
+	}
+	if d.server != nil {
+		if err := d.withinServer(t); err != nil {
+			return nil, err
+		}
+		d.lastTx.Store(same)
+		return t, nil
 	}
 	var file string
 	if err := t.scan(selectMain, nil, &file); err != nil {

@@ -16,6 +16,16 @@ const sweep = time.Second
 // Watch sends on the returned channel when another connection has committed; several commits may be one notice. A notice of this
 // process's own commits is possible too. The channel is never closed; the watching ends with ctx.
 func (d *DB) Watch(ctx context.Context) (<-chan struct{}, error) {
+	if d.server != nil {
+		notices := make(chan struct{}, 1)
+		d.listen(ctx, func() {
+			select {
+			case notices <- struct{}{}:
+			default:
+			}
+		})
+		return notices, nil
+	}
 	pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")
 	if err != nil {
 		return nil, err

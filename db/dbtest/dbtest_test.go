@@ -17,7 +17,9 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	closeServer()
+	os.Exit(code)
 }
 
 func TestStore(t *testing.T) {

@@ -35,6 +35,13 @@ type change struct {
 // record opens a connection beside the store's own, and installs the trigger.
 func (s *store) record() {
 	s.Helper()
+	if s.Server() != nil {
+		s.raw = rawServer(s.T, s.Address())
+		s.exec("SET search_path = " + s.Server().Schema)
+		s.exec(serverRecorder)
+		s.exec(serverRecorderTrigger)
+		return
+	}
 	s.raw = Raw(s.T, s.Path())
 	s.exec(recorder)
 }
@@ -54,7 +61,7 @@ func Raw(t testing.TB, path string) *sql.DB {
 
 func (s *store) exec(text string, args ...any) {
 	s.Helper()
-	if _, err := s.raw.ExecContext(s.Context(), s.Text(text), args...); err != nil {
+	if _, err := s.raw.ExecContext(s.Context(), s.text(text), args...); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -62,7 +69,7 @@ func (s *store) exec(text string, args ...any) {
 // number reads one integer.
 func (s *store) number(text string, args ...any) (n int64) {
 	s.Helper()
-	if err := s.raw.QueryRowContext(s.Context(), s.Text(text), args...).Scan(&n); err != nil {
+	if err := s.raw.QueryRowContext(s.Context(), s.text(text), args...).Scan(&n); err != nil {
 		s.Fatal(err)
 	}
 	return n
@@ -93,6 +100,9 @@ func (s *store) checkHistory() {
 	s.Helper()
 	for _, problem := range problems(s.history()) {
 		s.Error(problem)
+	}
+	if s.Server() != nil {
+		return
 	}
 	if n := s.number(`SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`); n != 0 {
 		s.Errorf("integrity_check finds %d problems", n)

@@ -165,7 +165,7 @@ var claims = group{
 		owner := map[int64]int{}
 		var all sync.WaitGroup
 		for i := range handles {
-			d := OpenAt(s.T, s.Path(), db.Options{Normal: true, BusyTimeout: time.Minute})
+			d := s.open(db.Options{Normal: true, BusyTimeout: time.Minute})
 			w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
 			all.Go(func() {
 				var done []db.Finish

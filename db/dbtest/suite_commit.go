@@ -30,7 +30,7 @@ func (s *store) hold() (release func()) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if _, err := conn.ExecContext(s.Context(), "BEGIN IMMEDIATE"); err != nil {
+	if _, err := conn.ExecContext(s.Context(), s.text("BEGIN IMMEDIATE")); err != nil {
 		s.Fatal(err)
 	}
 	return func() {
@@ -179,7 +179,7 @@ var commits = group{
 		}
 	},
 	"after Close every write is refused": func(s *store) {
-		d := OpenAt(s.T, s.Path(), db.Options{})
+		d := s.open(db.Options{})
 		w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: "f"}}))(s)
 		for range 2 {
 			if err := d.Close(); err != nil {
@@ -206,7 +206,7 @@ var commits = group{
 		}
 	},
 	"Close waits for the writes under way, and each of them hears the truth": func(s *store) {
-		d := OpenAt(s.T, s.Path(), db.Options{Normal: true})
+		d := s.open(db.Options{Normal: true})
 		began := make(chan struct{}, 64)
 		done := make(chan []error)
 		go func() {
@@ -233,7 +233,7 @@ var commits = group{
 		}
 	},
 	"a lock that others hold for too long is ErrBusy, and nothing is written": func(s *store) {
-		d := OpenAt(s.T, s.Path(), db.Options{BusyTimeout: 20 * time.Millisecond})
+		d := s.open(db.Options{BusyTimeout: 20 * time.Millisecond})
 		release := s.hold()
 		for _, err := range crowd(3, func(int) error { return second(d.Insert(s.Context(), []jobs.Spec{task()}, s.now)) }) {
 			if !errors.Is(err, jobs.ErrBusy) {
@@ -247,7 +247,7 @@ var commits = group{
 		must(d.Insert(s.Context(), []jobs.Spec{task()}, s.now))(s)
 	},
 	"Work goes on while others write: no error but waiting": func(s *store) {
-		other := OpenAt(s.T, s.Path(), db.Options{Normal: true})
+		other := s.open(db.Options{Normal: true})
 		errs := crowd(4, func(i int) error {
 			d := s.DB
 			if i%2 == 0 {

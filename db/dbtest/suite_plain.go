@@ -39,7 +39,7 @@ var plains = group{
 	"the id comes back, and nothing of an INSERT that was rolled back": func(s *store) {
 		tx := must(s.raw.BeginTx(s.Context(), nil))(s)
 		var id int64
-		if err := tx.QueryRowContext(s.Context(), s.Text(`INSERT INTO tasks (job, input) VALUES ('command', 'x') RETURNING id`)).Scan(&id); err != nil || id != 1 {
+		if err := tx.QueryRowContext(s.Context(), s.text(`INSERT INTO tasks (job, input) VALUES ('command', 'x') RETURNING id`)).Scan(&id); err != nil || id != 1 {
 			s.Error(id, err)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -52,7 +52,7 @@ var plains = group{
 	"a unique key that is taken adds nothing, and says so": func(s *store) {
 		const add = `INSERT INTO tasks (args, unique_key) VALUES (json_array('true'), 'k')`
 		s.exec(add)
-		if _, err := s.raw.ExecContext(s.Context(), s.Text(add)); err == nil {
+		if _, err := s.raw.ExecContext(s.Context(), s.text(add)); err == nil {
 			s.Error("two unfinished tasks have one key")
 		}
 		s.exec(add + ` ON CONFLICT DO NOTHING`)
@@ -95,7 +95,7 @@ var plains = group{
 			INSERT INTO tasks (job, args, unique_key) VALUES ('email.send', json_object('to', NEW.email), 'welcome:' || NEW.email); END`)
 		s.exec(`INSERT INTO users VALUES ('ann@example.com')`)
 		s.now = time.Now()
-		if got := s.one(s.worker("email.send")); string(got.Args) != `{"to":"ann@example.com"}` {
+		if got := s.one(s.worker("email.send")); strings.ReplaceAll(string(got.Args), " ", "") != `{"to":"ann@example.com"}` {
 			s.Errorf("%s", got.Args)
 		}
 	},
@@ -116,7 +116,7 @@ var plains = group{
 	"numbers at the ends of their range stop nobody": func(s *store) {
 		// With a generation of their own, as no program should: such rows get past the trigger.
 		s.exec(`INSERT INTO tasks (generation_id, run_at, timeout, kill_after, backoff_delay, backoff_max, output_limit, max_attempts, max_losses, priority,
-			expires_at) VALUES (1, 1, ?1, ?1, ?1, ?1, ?1, 2147483648, ?1 - 1, 2147483647, ?1)`, int64(math.MaxInt64))
+			expires_at) VALUES (1, 1, ?1, ?1, ?1, ?1, ?1, 2147483648, ?2, 2147483647, ?1)`, int64(math.MaxInt64), int64(math.MaxInt64-1))
 		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, ?)`, int64(math.MaxInt64))
 		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, ?)`, int64(math.MinInt64))
 		good := s.insert(task())[0]
@@ -150,13 +150,16 @@ var plains = group{
 		}
 	},
 	"wrong types, ranges and lengths are refused": func(s *store) {
+		if s.Server() == nil { // a server rounds a fraction; what is nested too deeply fails as a task
+			s.refused(`(run_at) VALUES (1.5)`, "")
+			s.refused(`(args) VALUES ('`+strings.Repeat("[", jobs.MaxDepth+1)+strings.Repeat("]", jobs.MaxDepth+1)+`')`, "")
+		}
 		for _, row := range []string{
-			`(priority) VALUES ('high')`, `(priority) VALUES (2147483648)`, `(run_at) VALUES ('now')`, `(run_at) VALUES (1.5)`, `(run_at) VALUES (NULL)`,
+			`(priority) VALUES ('high')`, `(priority) VALUES (2147483648)`, `(run_at) VALUES ('now')`, `(run_at) VALUES (NULL)`,
 			`(args) VALUES ('{')`, `(args) VALUES ('')`, `(args) VALUES (x'5b5d')`, `(job) VALUES ('')`, `(job) VALUES (NULL)`, `(queue) VALUES ('')`,
 			`(timeout) VALUES (0)`, `(kill_after) VALUES (-1)`, `(backoff) VALUES ('quadratic')`, `(backoff_delay) VALUES (-1)`, `(output_limit) VALUES (-1)`,
 			`(env) VALUES ('x')`, `(max_losses) VALUES (-1)`, `(generation_id) VALUES (-1)`,
 			`(label) VALUES ('` + strings.Repeat("é", 101) + `')`, `(queue) VALUES ('` + strings.Repeat("q", 101) + `')`,
-			`(args) VALUES ('` + strings.Repeat("[", jobs.MaxDepth+1) + strings.Repeat("]", jobs.MaxDepth+1) + `')`,
 			`(args) VALUES ('"` + strings.Repeat("x", jobs.MaxArgs-1) + `"')`,
 		} {
 			s.refused(row, "")
@@ -207,7 +210,7 @@ var plains = group{
 		s.exec(`INSERT INTO tasks (job, run_at, after_any) VALUES ('test', 0, json_array(?))`, first)
 		s.exec(`INSERT INTO tasks (job, run_at, after, after_any) VALUES ('test', 0, '[1]', '[2]')`)
 		for _, bad := range []string{`[99]`, `7`, `["1"]`, `[6]`, `[1.5]`, `[[1]]`, `x`, `{}`, `[null]`, `[0]`, `[-1]`} {
-			if _, err := s.raw.ExecContext(s.Context(), `INSERT INTO tasks (after) VALUES (?)`, bad); err == nil {
+			if _, err := s.raw.ExecContext(s.Context(), s.text(`INSERT INTO tasks (after) VALUES (?)`), bad); err == nil {
 				s.Errorf("%s was taken", bad)
 			}
 		}
@@ -237,8 +240,10 @@ var plains = group{
 // refused inserts a row, which must not be taken; the error says why.
 func (s *store) refused(row, why string) {
 	s.Helper()
-	if _, err := s.raw.ExecContext(s.Context(), s.Text(`INSERT INTO tasks `+row)); err == nil {
+	if _, err := s.raw.ExecContext(s.Context(), s.text(`INSERT INTO tasks `+row)); err == nil {
 		s.Errorf("taken: %.80s", row)
+	} else if s.Server() != nil && (strings.Contains(row, "char(0)") || strings.Contains(row, `\u0000`) || strings.HasPrefix(row, "(input)")) {
+		return // the server itself refuses a NUL, and what is no bytes
 	} else if !strings.Contains(err.Error(), why) {
 		s.Errorf("%.80s: %v, want %q", row, err, why)
 	}

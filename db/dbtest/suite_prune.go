@@ -175,6 +175,9 @@ var prunes = group{
 		}
 	},
 	"the file reaches a plateau, and shrinks when nothing runs": func(s *store) {
+		if s.Server() != nil {
+			return // autovacuum is the server's own
+		}
 		w := s.worker()
 		var sizes []int64
 		for range 8 {

@@ -1,0 +1,68 @@
+//go:build unix
+
+package dbtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"example.com/runner/db"
+	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/pgserver"
+)
+
+// server is the one of this test program.
+var server = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
+
+// free are the schemas that tests have left, emptied: making one takes longer than most tests.
+var free = struct {
+	sync.Mutex
+	names []string
+	made  int
+}{}
+
+// openOnServer opens a fresh database on the server of this test program.
+func openOnServer(t testing.TB) *db.DB {
+	t.Helper()
+	return dbtest.OpenServer(t, freshAddress(t))
+}
+
+func freshAddress(t testing.TB) string {
+	t.Helper()
+	s, err := server()
+	if errors.Is(err, pgserver.ErrNone) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Lock()
+	defer free.Unlock()
+	var name string
+	if n := len(free.names); n > 0 {
+		name, free.names = free.names[n-1], free.names[:n-1]
+	} else {
+		free.made++
+		name = fmt.Sprintf("test%d", free.made)
+	}
+	address := s.Address("postgres", "search_path="+name)
+	t.Cleanup(func() { // after the store was closed
+		if dbtest.Empty(t, address) {
+			free.Lock()
+			defer free.Unlock()
+			free.names = append(free.names, name)
+		}
+	})
+	return address
+}
+
+func closeServer() {
+	if s, err := server(); err == nil {
+		_ = s.Close()
+	}
+}
+
+func TestStoreOnPostgreSQL(t *testing.T) { dbtest.Run(t, openOnServer) }

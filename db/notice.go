@@ -1,0 +1,97 @@
+package db
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+)
+
+// Who waits for something on a server is told by NOTIFY. It is not part of the transactions that are worth telling: a commit that
+// notifies takes a lock of the whole server. So a goroutine sends it after them, one for all that were committed while it sent the last.
+// A message that is lost, with the process or the connection, is found by the timer of whoever waits.
+
+// notify tells all that listen on channel [1] that process [2] has committed something.
+const notify = `SELECT pg_notify(?, ?)`
+
+const noticePatience = 2 * time.Second
+
+type noticer struct {
+	self string // of this process's own messages
+	mu   sync.Mutex
+	due  bool
+	busy bool
+	idle sync.Cond
+}
+
+func (n *noticer) start() {
+	n.self = rand.Text()
+	n.idle.L = &n.mu
+}
+
+// Channel is where commits are told.
+func (s *server) channel() string { return "runner_" + s.Schema }
+
+// tell says that something was committed. It does not wait.
+func (d *DB) tell() {
+	n := &d.server.noticer
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.due = true
+	if n.busy {
+		return
+	}
+	n.busy = true
+	go func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for n.due {
+			n.due = false
+			n.mu.Unlock()
+			ctx, cancel := context.WithTimeout(context.Background(), noticePatience)
+			_, _ = d.read.ExecContext(ctx, notify, d.server.channel(), n.self) // whoever waits looks now and then
+			cancel()
+			n.mu.Lock()
+		}
+		n.busy = false
+		n.idle.Broadcast()
+	}()
+}
+
+// stop waits until all was told.
+func (n *noticer) stop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for n.busy {
+		n.idle.Wait()
+	}
+}
+
+// listenPause is how long to wait before listening again after the connection broke; meanwhile each such pause ends with a notice.
+const listenPause = time.Second
+
+// listen calls told when another process, or a program with plain SQL, has committed something, or may have.
+func (d *DB) listen(ctx context.Context, told func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	d.watches.Go(func() {
+		defer cancel()
+		select {
+		case <-ctx.Done():
+		case <-d.quit:
+		}
+	})
+	d.watches.Go(func() {
+		for ctx.Err() == nil {
+			_ = d.server.Listen(ctx, d.server.channel(), func(message string) {
+				if message != d.server.noticer.self {
+					told()
+				}
+			})
+			select {
+			case <-ctx.Done():
+			case <-time.After(listenPause):
+				told()
+			}
+		}
+	})
+}

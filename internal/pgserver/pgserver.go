@@ -1,0 +1,200 @@
+//go:build unix
+
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrNone says that no server is installed.
+var ErrNone = errors.New("PostgreSQL is not installed: no initdb in PATH or /usr/lib/postgresql/*/bin")
+
+// Server is a running server. Its user is postgres, without a password.
+type Server struct {
+	Dir string // holds data, and the socket
+
+	bin      string
+	settings []string
+	process  *exec.Cmd
+	ended    chan struct{}
+}
+
+const (
+	startFor = time.Minute
+	stopFor  = 30 * time.Second
+)
+
+// Start makes a server of its own and starts it. settings are added to its configuration, as in "fsync=on"; without any it takes no care to
+// survive a power cut.
+func Start(ctx context.Context, settings ...string) (*Server, error) {
+	bin, err := find()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("/tmp", "pg") // short: the path of a socket is limited to 107 bytes
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Dir: dir, bin: bin, settings: settings}
+	if err := s.make(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := s.Run(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+func find() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return "", ErrNone
+	}
+	slices.SortFunc(found, func(a, b string) int { return version(a) - version(b) })
+	return filepath.Dir(found[len(found)-1]), nil
+}
+
+func version(path string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // another name is older than all
+	return n
+}
+
+// command prepares a program of the server's. As root it cannot run; then it is nobody's.
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.Dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGDATA="+s.data())
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	return cmd
+}
+
+const nobody = 65534
+
+func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
+
+func (s *Server) make(ctx context.Context) error {
+	if os.Geteuid() == 0 {
+		if err := os.Chown(s.Dir, nobody, nobody); err != nil {
+			return err
+		}
+	}
+	cmd := s.command("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", "--no-instructions")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, text)
+	}
+	return ctx.Err()
+}
+
+// Run starts the server, again after Kill or Stop, and returns when it answers.
+func (s *Server) Run(ctx context.Context) error {
+	args := []string{"-k", s.Dir, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
+	settings := s.settings
+	if len(settings) == 0 {
+		settings = []string{"fsync=off", "full_page_writes=off"}
+	}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.process = s.command("postgres", args...)
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	process, ended := s.process, make(chan struct{})
+	s.ended = ended
+	// When this process dies, however it does, the pipe is closed and the server ends.
+	guard := s.command("sh", "-c", "read end; kill -QUIT $0", strconv.Itoa(process.Process.Pid))
+	guard.Path = "/bin/sh"
+	pipe, err := guard.StdinPipe()
+	if err == nil {
+		err = guard.Start()
+	}
+	if err != nil {
+		return errors.Join(err, process.Process.Kill(), process.Wait())
+	}
+	go func() {
+		_ = process.Wait()
+		_ = guard.Process.Kill() // before the number is another's
+		_ = guard.Wait()
+		pipe.Close()
+		close(ended)
+	}()
+	for began := time.Now(); time.Since(began) < startFor; time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-ended:
+			return fmt.Errorf("the server has ended: %s", s.Log())
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), s.Kill())
+		default:
+		}
+		if text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid")); err == nil && strings.HasSuffix(strings.TrimSpace(string(text)), "ready") &&
+			strings.HasPrefix(string(text), strconv.Itoa(process.Process.Pid)+"\n") {
+			return nil
+		}
+	}
+	return errors.Join(fmt.Errorf("the server does not answer: %s", s.Log()), s.Kill())
+}
+
+// Log returns the end of what the server has said.
+func (s *Server) Log() string {
+	text, _ := os.ReadFile(filepath.Join(s.Dir, "log")) // there may be none yet
+	return string(text[max(len(text)-2000, 0):])
+}
+
+// Address returns the address of a database of the server; options are parameters of the address.
+func (s *Server) Address(database string, options ...string) string {
+	query := url.Values{"host": {s.Dir}}
+	for _, option := range options {
+		key, value, _ := strings.Cut(option, "=")
+		query.Set(key, value)
+	}
+	return "postgres://postgres@/" + database + "?" + query.Encode()
+}
+
+// Kill ends the server at once, as a power cut of the process does: what was committed has been handed to the system.
+func (s *Server) Kill() error { return s.end(syscall.SIGQUIT) }
+
+// Crash ends the server's first process by KILL; its others follow it.
+func (s *Server) Crash() error { return s.end(syscall.SIGKILL) }
+
+// Close ends the server and removes it.
+func (s *Server) Close() error { return errors.Join(s.end(syscall.SIGINT), os.RemoveAll(s.Dir)) }
+
+func (s *Server) end(signal syscall.Signal) error {
+	select {
+	case <-s.ended:
+		return nil
+	default:
+	}
+	if err := s.process.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-s.ended:
+		return nil
+	case <-time.After(stopFor):
+		return errors.New("the server does not end")
+	}
+}
