@@ -23,6 +23,8 @@ import (
 const (
 	lineLongest = 32 << 20 // a task of the largest size as JSON
 	batchPart   = 1000     // lines that --keep-going commits at a time
+	batchAhead  = 256      // tasks that are made of lines while others are being added; three times as many are in memory
+	batchBytes  = 1 << 20  // or fewer, if they are large
 )
 
 // runBatch adds the tasks of --batch.
@@ -142,12 +144,59 @@ func (b *batch) check() (int, error) {
 func (b *batch) specs() iter.Seq[jobs.Spec] {
 	return func(yield func(jobs.Spec) bool) {
 		n := 0
+		for part := range ahead(b.checked()) {
+			for _, spec := range part {
+				n++
+				if b.bar.step(n); !yield(spec) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// checked yields the tasks of the second reading, some at a time.
+func (b *batch) checked() iter.Seq[[]jobs.Spec] {
+	return func(yield func([]jobs.Spec) bool) {
+		part, size := make([]jobs.Spec, 0, batchAhead), 0
 		for spec, bad := range b.read(b.kept, false) {
 			if bad != nil {
 				spec.Err = bad
 			}
-			n++
-			if b.bar.step(n); !yield(spec) {
+			size += len(spec.Args) + len(spec.Input)
+			if part = append(part, spec); len(part) < cap(part) && size < batchBytes {
+				continue
+			}
+			if !yield(part) {
+				return
+			}
+			part, size = make([]jobs.Spec, 0, batchAhead), 0
+		}
+		yield(part)
+	}
+}
+
+// ahead reads two values ahead of the one who uses them, beside him.
+func ahead[T any](seq iter.Seq[T]) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		values, over := make(chan T, 1), make(chan struct{})
+		go func() {
+			defer close(values)
+			for v := range seq {
+				select {
+				case values <- v:
+				case <-over:
+					return
+				}
+			}
+		}()
+		defer func() { // what seq reads may be closed after this
+			close(over)
+			for range values {
+			}
+		}()
+		for v := range values {
+			if !yield(v) {
 				return
 			}
 		}

@@ -47,15 +47,16 @@ type Inserted struct {
 
 // Insert adds tasks at now, all or none, and returns when they are on the disk. The specs must be valid.
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
-	added := make([]Inserted, len(specs))
+	var added []Inserted
 	err := d.update(ctx, full, func(t *tx) error {
+		in := inserter{t: t, now: now, added: make([]Inserted, 0, len(specs)), waits: make([]any, 0, insertedValues*min(len(specs), insertTogether))}
 		for i := range specs {
-			var err error
-			if added[i], err = t.insertSpec(&specs[i], added[:i], now); err != nil {
+			if err := in.add(&specs[i]); err != nil {
 				return err
 			}
 		}
-		return nil
+		added = in.added
+		return in.flush()
 	})
 	if err != nil {
 		return nil, err
@@ -68,6 +69,7 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]Inserted, error) {
 	var added []Inserted
 	err := d.updateAlone(ctx, full, func(t *tx) error {
+		in := inserter{t: t, now: now}
 		for spec, err := range specs {
 			if err == nil {
 				err = ctx.Err() // asked between rows: no statement is ever interrupted
@@ -75,12 +77,14 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 			if err != nil {
 				return err
 			}
-			one, err := t.insertSpec(&spec, added, now)
-			if err != nil {
+			if err := in.add(&spec); err != nil {
 				return err
 			}
-			added = append(added, one)
 		}
+		if err := in.flush(); err != nil {
+			return err
+		}
+		added = in.added
 		return nil
 	})
 	if err != nil {
@@ -95,19 +99,10 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		return Inserted{}, err
 	}
 	task := spec.Task(now)
-	var env any
-	if len(task.Env) > 0 {
-		object, err := jobs.MarshalArgs(task.Env) // as Validate measures it
-		if err != nil {
-			return Inserted{}, err
-		}
-		env = string(object)
+	settings, err := appendSettings(make([]any, 0, insertedValues+7), &task) // with what insertOrdered has besides
+	if err != nil {
+		return Inserted{}, err
 	}
-	settings := []any{task.Job, nullText(task.Args), nullText(task.Label), task.Queue, string(task.State), int64(task.Priority),
-		nullText(task.UniqueKey), task.RunAt.UnixMilli(), nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses),
-		nullNumber(millis(task.Timeout)), millis(task.KillAfter), string(task.Backoff.Strategy), millis(task.Backoff.Delay),
-		millis(task.Backoff.Max), nullText(task.RetryOn), task.OutputLimit, nullText(task.Path), nullText(task.Cwd), env,
-		nullText(task.EnvFile), task.InputBytes}
 	if task.UniqueKey != "" {
 		var id int64
 		switch err := t.scan(selectUnique, []any{task.UniqueKey}, &id); {
@@ -128,7 +123,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		return Inserted{}, err
 	}
 	var id int64 // the write lock is held: nobody can have taken the key since
-	values := append(settings, task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), task.UpdatedAt.UnixMilli(), nullText(task.Schedule), nullTime(task.Tick))
+	values := appendOrigin(settings, &task)
 	if o.used {
 		id, err = t.insertOrdered(&task, values, o, now)
 	} else {
@@ -138,6 +133,28 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		_, err = t.exec(insertInput, id, spec.Input)
 	}
 	return Inserted{ID: id}, err
+}
+
+// appendSettings adds what a task was asked to be: the first columns of insertColumns, but for the generation.
+func appendSettings(values []any, task *jobs.Task) ([]any, error) {
+	var env any
+	if len(task.Env) > 0 {
+		object, err := jobs.MarshalArgs(task.Env) // as Validate measures it
+		if err != nil {
+			return nil, err
+		}
+		env = string(object)
+	}
+	return append(values, task.Job, nullText(task.Args), nullText(task.Label), task.Queue, string(task.State), int64(task.Priority),
+		nullText(task.UniqueKey), task.RunAt.UnixMilli(), nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses),
+		nullNumber(millis(task.Timeout)), millis(task.KillAfter), string(task.Backoff.Strategy), millis(task.Backoff.Delay),
+		millis(task.Backoff.Max), nullText(task.RetryOn), task.OutputLimit, nullText(task.Path), nullText(task.Cwd), env,
+		nullText(task.EnvFile), task.InputBytes), nil
+}
+
+// appendOrigin adds where a task comes from: the rest of insertColumns.
+func appendOrigin(values []any, task *jobs.Task) []any {
+	return append(values, task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), task.UpdatedAt.UnixMilli(), nullText(task.Schedule), nullTime(task.Tick))
 }
 
 // stateValue is where the state stands among the settings.

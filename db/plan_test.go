@@ -51,6 +51,7 @@ const (
 // plans are the statements of this package, by the names of their consts.
 var plans = map[string]plan{
 	"insertTask":       {text: insertTask},
+	"insertTasks":      {insertTasks, nil, []string{"SCAN 16-ROW VALUES CLAUSE"}},
 	"insertOrdered":    {text: insertOrdered},
 	"insertInput":      {text: insertInput},
 	"replaceTask":      {text: replaceTask, by: []string{byID}},
