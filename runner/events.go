@@ -22,8 +22,7 @@ const (
 type Event struct {
 	Kind EventKind
 	At   time.Time
-	// Task is as it was claimed; once ended, with the State, Reason, Error, Result and RunAt that followed. A result that FinishTx
-	// has written is in the file only.
+	// Task is as it was claimed; once ended, with the State, Reason, Error, Result and RunAt that followed.
 	Task jobs.Task
 	// Dropped is how many events came between the one before and this one, and were lost because nobody took them in time.
 	Dropped int

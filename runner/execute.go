@@ -29,10 +29,11 @@ type attempt struct {
 	killOnce sync.Once
 	fenced   atomic.Bool // the task is no longer ours: nothing of it is written
 
-	report   atomic.Pointer[jobs.Progress] // the last one; nil: none
-	toReport atomic.Bool                   // somebody is about to store it
-	steps    atomic.Pointer[steps]         // nil: it has come to none
-	inTx     atomic.Int64                  // when it tried to finish its task in a transaction of its own, in ms; 0: never
+	report   atomic.Pointer[jobs.Progress]   // the last one; nil: none
+	toReport atomic.Bool                     // somebody is about to store it
+	steps    atomic.Pointer[steps]           // nil: it has come to none
+	inTx     atomic.Int64                    // when it tried to finish its task in a transaction of its own, in ms; 0: never
+	txResult atomic.Pointer[json.RawMessage] // that of FinishTx; nil: none
 
 	// Set before the attempt is sent on engine.ended, or by abandon.
 	over    atomic.Bool

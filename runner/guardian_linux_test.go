@@ -219,6 +219,26 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 	}
 }
 
+// A process that was stopped, as all are by ^Z or in a container that is frozen, goes on with what it ran when nobody has taken it over.
+func TestALoneWorkerThatWasStoppedGoesOn(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{})
+	task := enqueue(t, r, hang.With(nil))
+	worker := startWorker(t, r, 2, runner.MinLease)
+	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Running })
+	halt(t, r, worker.Pid)
+	before := get(t, r, task.ID)
+	due := enqueue(t, r, quick.With(nil))
+	soon(t, time.Minute, "the end of the lease", func() bool { return time.Now().After(before.LeaseExpiresAt) })
+	signal(t, worker.Pid, syscall.SIGCONT)
+	until(t, r, func() bool {
+		return get(t, r, due.ID).State == jobs.Completed && get(t, r, task.ID).LeaseExpiresAt.After(before.LeaseExpiresAt)
+	})
+	if got := get(t, r, task.ID); got.GenerationID != before.GenerationID || got.State != jobs.Running || got.Losses != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestBothStoppedAreSweptWhenTheLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Grace: -1})

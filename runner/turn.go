@@ -172,6 +172,9 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 		if done.InTx && a.outcome.Error != "" && a.outcome.Error != errNotCommitted.Error() {
 			e.log.Warn("its function returned an error after it had finished its task", "task", a.task.ID, "err", cut(a.outcome.Error, 200))
 		}
+		if result := a.txResult.Load(); done.InTx && result != nil {
+			done.Change.Result = *result
+		}
 		e.logEnd(a, done.Change)
 		e.tellEnd(a, done.Change)
 		if done.Change.State.Finished() {

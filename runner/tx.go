@@ -59,5 +59,6 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		f.Output.Cut = db.Cut{} // it is cut once, by the write that ends the attempt in this process
 		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.sizes()
 	}
+	a.txResult.Store(&f.Outcome.Result)
 	return a.e.worker.FinishTx(ctx, tx, f, at)
 }

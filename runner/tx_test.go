@@ -276,6 +276,33 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 	}
 }
 
+// Whoever is told of the end is told of the result, wherever the task was finished.
+func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
+	r := open(t, runner.Options{})
+	handle := app(t, r)
+	r.Register(double.Handler(func(ctx context.Context, n int) (int, error) {
+		tx, err := handle.BeginTx(ctx, nil)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = tx.Rollback() }()
+		if err := runner.FinishTx(ctx, tx, 2*n); err != nil {
+			return 0, err
+		}
+		return 0, tx.Commit() // what it returns is not looked at
+	}))
+	task := enqueue(t, r, double.With(4))
+	events := r.Events(t.Context(), 10)
+	drain(t, r)
+	<-events // started
+	if event := <-events; event.Kind != runner.EventEnded || event.Task.State != jobs.Completed || string(event.Task.Result) != "8" {
+		t.Errorf("%+v", event)
+	}
+	if result := get(t, r, task.ID).Result; string(result) != "8" {
+		t.Errorf("%s", result)
+	}
+}
+
 // shopVariable makes the test program a worker of a shop: set to the path of a database and a point at which it kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
