@@ -3,13 +3,13 @@ package runner
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/process"
 	"example.com/runner/jobs"
 )
 
@@ -22,7 +22,7 @@ const (
 	flushEvery  = 100 * time.Millisecond
 	floodEvery  = 500 * time.Millisecond // when more comes than is kept
 	waitingMost = 2 << 20                // not yet stored; beyond it the pipe waits, which limits below 1 MiB never reach
-	lingerAfter = 100 * time.Millisecond // for what is still in the pipes when the command has ended
+	lingerAfter = 100 * time.Millisecond // for whoever still holds a pipe when the command has ended
 )
 
 // capture collects the output of one attempt.
@@ -84,28 +84,21 @@ func (c *capture) pipe(stream string) (*os.File, error) {
 		if c.tee != nil {
 			defer c.tee(c.a.task, stream, nil)
 		}
-		buffer := make([]byte, pieceMost)
-		for {
-			n, err := r.Read(buffer)
-			if n > 0 {
-				if c.tee != nil {
-					c.tee(c.a.task, stream, buffer[:n])
-				}
-				c.write(stream, buffer[:n])
+		err := process.ReadPipe(r, make([]byte, pieceMost), func(data []byte) {
+			if c.tee != nil {
+				c.tee(c.a.task, stream, data)
 			}
-			if err != nil {
-				if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
-					c.a.e.log.Warn("cannot read output", "task", c.a.task.ID, "err", err)
-				}
-				return
-			}
+			c.write(stream, data)
+		})
+		if err != nil {
+			c.a.e.log.Warn("cannot read output", "task", c.a.task.ID, "err", err)
 		}
 	})
 	return w, nil
 }
 
-// drain returns when what a command has printed is captured. It is called when the command has ended; a process that escaped and
-// still holds a pipe is not waited for.
+// drain returns when what a command has printed is captured, however late this process reads it. It is called when the command has
+// ended; a process that escaped and still holds a pipe is not waited for.
 func (c *capture) drain() {
 	for _, pipe := range c.pipes {
 		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // pipes of this system that know no deadline are read to their end

@@ -3,7 +3,6 @@ package runner
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -123,8 +122,9 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
-		said, _ = io.ReadAll(io.LimitReader(out, hookSaid))
-		_, _ = io.Copy(io.Discard, out)
+		_ = process.ReadPipe(out, make([]byte, hookSaid), func(data []byte) {
+			said = append(said, data[:min(len(data), hookSaid-len(said))]...)
+		})
 	}()
 	over := make(chan struct{})
 	go func() {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,4 +59,34 @@ func sealListed() {
 			unix.CloseOnExec(fd)
 		}
 	}
+}
+
+// readRest reads what is in a pipe now, and does not wait.
+func readRest(r *os.File, buffer []byte, take func([]byte)) error {
+	if err := r.SetReadDeadline(time.Time{}); err != nil { // or nothing is read at all
+		return err
+	}
+	raw, err := r.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		for rest := pipeMost; rest > 0; {
+			n, err := unix.Read(int(fd), buffer)
+			switch {
+			case err == unix.EINTR:
+				continue
+			case err != nil && err != unix.EAGAIN:
+				failed = err
+			}
+			if n <= 0 {
+				break
+			}
+			take(buffer[:n])
+			rest -= n
+		}
+		return true // do not wait for more
+	})
+	return errors.Join(err, failed)
 }

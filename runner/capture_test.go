@@ -1,0 +1,50 @@
+package runner
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// What a command has printed before it ended is in the pipe, however late this process comes to read it.
+func TestOutputThatIsReadLateIsKept(t *testing.T) {
+	c := newCapture(&attempt{task: jobs.Task{OutputLimit: jobs.DefaultOutputLimit}})
+	c.closed = true // nothing is stored
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	first := true
+	c.tee = func(jobs.Task, string, []byte) {
+		if first {
+			first = false
+			close(reading)
+			<-goOn
+		}
+	}
+	w, err := c.pipe("stdout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString("begins\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-reading
+	rest := bytes.Repeat([]byte("x"), 48<<10) // more than one piece
+	if _, err := w.Write(rest); err != nil {
+		t.Fatal(err)
+	}
+	escaped, err := c.pipe("stderr") // held by a process that nobody waits for
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer escaped.Close()
+	w.Close()
+	go func() {
+		time.Sleep(3 * lingerAfter)
+		close(goOn)
+	}()
+	c.drain()
+	if total, _ := c.sizes(); total != int64(len("begins\n")+len(rest)) {
+		t.Errorf("%d bytes are kept", total)
+	}
+}
