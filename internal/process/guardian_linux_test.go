@@ -24,7 +24,7 @@ func guarded(t testing.TB) (*Guardian, *Lock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: "w", Lock: lock})
+	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +34,9 @@ func guarded(t testing.TB) (*Guardian, *Lock) {
 	})
 	return g, lock
 }
+
+// worker is whose the commands are: nobody else's on this machine, where the same tests may run at the same time.
+var worker = fmt.Sprint("test-", os.Getpid())
 
 var generation atomic.Int64
 
@@ -46,7 +49,7 @@ func bear(t testing.TB, g *Guardian, script string, deadline time.Duration) (*Ch
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	c := tagged(script, "w", "7", strconv.FormatInt(key.Generation, 10))
+	c := tagged(script, worker, "7", strconv.FormatInt(key.Generation, 10))
 	c.Stdout = w
 	child, err := g.Start(t.Context(), c, key, time.Now().Add(deadline))
 	w.Close()
@@ -326,7 +329,7 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	g := &Guardian{options: GuardianOptions{Version: "test", Worker: "w", Lock: lock}} // nobody receives
+	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: lock}} // nobody receives
 	if err := errors.Join(g.launch(), g.hello()); err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +348,7 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		c := tagged(script, "w", strconv.FormatInt(key.ID, 10), strconv.FormatInt(key.Generation, 10))
+		c := tagged(script, worker, strconv.FormatInt(key.ID, 10), strconv.FormatInt(key.Generation, 10))
 		c.Stdout = w
 		files, done, err := c.files()
 		if err != nil {

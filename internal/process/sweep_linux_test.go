@@ -12,19 +12,19 @@ func tagged(script, worker, id, generation string) Command {
 }
 
 func TestSweepFindsByEnvironmentAndBySession(t *testing.T) {
-	mine, r := startPiped(t, tagged("setsid sleep 60 & echo $!; exec sleep 60", "w", "7", "3"))
+	mine, r := startPiped(t, tagged("setsid sleep 60 & echo $!; exec sleep 60", worker, "7", "3"))
 	child := number(t, r)
 	bare, r := startPiped(t, shell("sleep 60 & echo $!; exec sleep 60")) // nothing but its session tells whose it is
 	bareChild := number(t, r)
-	other, _ := startPiped(t, tagged("exec sleep 60", "w", "8", "3"))
-	stranger, _ := startPiped(t, tagged("exec sleep 60", "v", "7", "3"))
+	other, _ := startPiped(t, tagged("exec sleep 60", worker, "8", "3"))
+	stranger, _ := startPiped(t, tagged("exec sleep 60", "not-"+worker, "7", "3"))
 	ended := func(p *Process) bool { return !running(p.Pid()) }
 	records := []Record{{Key{7, 3}, bare.Pid(), started(bare.Pid())}, {Key{7, 3}, stranger.Pid(), started(stranger.Pid()) - 1}}
 
-	if !Sweep("w", []Key{{7, 2}}, records) || ended(mine) || ended(bare) {
+	if !Sweep(worker, []Key{{7, 2}}, records) || ended(mine) || ended(bare) {
 		t.Error("an older generation was swept")
 	}
-	if !Sweep("w", []Key{{7, 3}}, records) {
+	if !Sweep(worker, []Key{{7, 3}}, records) {
 		t.Error("not clean")
 	}
 	if !ended(mine) || !ended(bare) || running(child) || running(bareChild) {
@@ -33,7 +33,7 @@ func TestSweepFindsByEnvironmentAndBySession(t *testing.T) {
 	if ended(other) || ended(stranger) {
 		t.Error("a stranger was killed")
 	}
-	if !Sweep("w", nil, nil) || !ended(other) || ended(stranger) {
+	if !Sweep(worker, nil, nil) || !ended(other) || ended(stranger) {
 		t.Error("not all of the worker")
 	}
 	stranger.Kill()
