@@ -63,21 +63,22 @@ type guardian struct {
 	over   chan struct{} // closed when no child is left after the end of the worker
 	once   sync.Once
 
-	mu       sync.Mutex
-	change   sync.Cond      // a birth, something to bear, or the end
-	queue    []*ward        // to be born
-	birth    chan struct{}  // closed when the birth under way is over; nil: there is none
-	births   int            // so far
-	early    map[int]*death // of children that ended unrecognised during the birth under way
-	wards    map[Key]*ward  // asked for, and not yet reported to have ended
-	leaders  map[int]*ward  // alive, or not yet waited for
-	sessions map[int]*ward  // by their leader, until the attempt is over
-	ending   map[*ward]bool // their leaders have ended
-	orphans  map[int]*ward  // killed, and not yet waited for
-	slots    []bool         // of records in the lock file
-	stopping bool           // the worker is gone
-	dirty    bool           // the mark is
-	forker   int            // its thread
+	mu        sync.Mutex
+	change    sync.Cond      // a birth, something to bear, or the end
+	queue     []*ward        // to be born
+	birth     chan struct{}  // closed when the birth under way is over; nil: there is none
+	births    int            // so far
+	early     map[int]*death // of children that ended unrecognised during the birth under way
+	wards     map[Key]*ward  // asked for, and not yet reported to have ended
+	leaders   map[int]*ward  // alive, or not yet waited for
+	sessions  map[int]*ward  // by their leader, until the attempt is over
+	ending    map[*ward]bool // their leaders have ended
+	orphans   map[int]*ward  // killed, and not yet waited for
+	strangers map[int]bool   // of other users, and told of
+	slots     []bool         // of records in the lock file
+	stopping  bool           // the worker is gone
+	dirty     bool           // the mark is
+	forker    int            // its thread
 }
 
 // ward is one command.
@@ -103,7 +104,7 @@ type death struct {
 
 func newGuardian(worker string, lock *Lock) *guardian {
 	g := &guardian{worker: worker, lock: lock, over: make(chan struct{}), early: map[int]*death{}, wards: map[Key]*ward{},
-		leaders: map[int]*ward{}, sessions: map[int]*ward{}, ending: map[*ward]bool{}, orphans: map[int]*ward{}}
+		leaders: map[int]*ward{}, sessions: map[int]*ward{}, ending: map[*ward]bool{}, orphans: map[int]*ward{}, strangers: map[int]bool{}}
 	g.change.L = &g.mu
 	g.out.filled.L = &g.out.mu
 	return g
@@ -135,28 +136,24 @@ func offMain(f func()) {
 func (g *guardian) read(socket *net.UnixConn) error {
 	oob := make([]byte, unix.CmsgSpace(3*4))
 	for {
-		var header [4]byte
-		n, nOOB, _, _, err := socket.ReadMsgUnix(header[:], oob)
-		files := descriptors(oob[:nOOB])
-		switch {
-		case err != nil:
-			return err
-		case n == 0:
-			return io.EOF
-		case n < len(header):
-			if _, err := io.ReadFull(socket, header[n:]); err != nil {
-				return err
-			}
-		}
 		var r request
-		if err := readBody(socket, header, &r); err != nil {
+		files, whole, err := receive(socket, oob, &r)
+		if err != nil {
+			closeAll(files)
 			return err
 		}
+		switch {
+		case r.Op == opStart && !whole: // this process may open no more; later there may be room
+			closeAll(files)
+			g.send(reply{Op: opRefused, Key: r.Key, Why: whyExec, Errno: int(unix.EMFILE)})
+			continue
+		case r.Op == opStart && len(files) == 3 && g.take(r, files):
+			continue
+		}
+		closeAll(files)
 		switch r.Op {
 		case opStart:
-			if len(files) != 3 || !g.take(r, files) {
-				return errors.New("bad start")
-			}
+			return errors.New("bad start")
 		case opRenew:
 			g.renew(r.Keys, r.Deadline)
 		case opKill:
@@ -169,6 +166,24 @@ func (g *guardian) read(socket *net.UnixConn) error {
 	}
 }
 
+// receive reads a request and the descriptors that came with its first byte; whole: none of them was lost.
+func receive(socket *net.UnixConn, oob []byte, r *request) (files []int, whole bool, err error) {
+	var header [4]byte
+	n, nOOB, flags, _, err := socket.ReadMsgUnix(header[:], oob)
+	files, whole = descriptors(oob[:nOOB]), flags&unix.MSG_CTRUNC == 0
+	switch {
+	case err != nil:
+		return files, whole, err
+	case n == 0:
+		return files, whole, io.EOF
+	case n < len(header):
+		if _, err := io.ReadFull(socket, header[n:]); err != nil {
+			return files, whole, err
+		}
+	}
+	return files, whole, readBody(socket, header, r)
+}
+
 // descriptors returns those that came with a message. They close on exec.
 func descriptors(oob []byte) []int {
 	messages, err := unix.ParseSocketControlMessage(oob)
@@ -177,6 +192,12 @@ func descriptors(oob []byte) []int {
 	}
 	files, _ := unix.ParseUnixRights(&messages[0])
 	return files
+}
+
+func closeAll(files []int) {
+	for _, fd := range files {
+		unix.Close(fd)
+	}
 }
 
 // take queues a command to be started; false if there is one with its key.
@@ -206,9 +227,7 @@ func (g *guardian) fork() {
 		w := g.queue[0]
 		g.queue = g.queue[1:]
 		g.bear(w)
-		for _, fd := range w.files {
-			unix.Close(fd)
-		}
+		closeAll(w.files)
 		w.start, w.files = request{}, nil
 	}
 }

@@ -125,10 +125,9 @@ func (g *Guardian) next(r *reply) error {
 func (g *Guardian) receive() {
 	for {
 		var r reply
-		if g.next(&r) != nil {
+		if g.next(&r) != nil || !g.handle(r) {
 			break
 		}
-		g.handle(r)
 	}
 	_ = g.process.Kill() // it may be dead; what no longer talks must not start anything
 	_, _ = g.process.Wait()
@@ -146,7 +145,7 @@ func (g *Guardian) receive() {
 	for _, c := range g.children {
 		c.err = ErrLost
 		close(c.ended)
-		c.born <- reply{Op: opExited}
+		c.tell(reply{Op: opExited}) // unless it was started
 	}
 	clear(g.children)
 	close(g.done)
@@ -169,7 +168,8 @@ func (g *Guardian) clear() {
 	}
 }
 
-func (g *Guardian) handle(r reply) {
+// handle hands a reply on. It returns false for one that no guardian sends.
+func (g *Guardian) handle(r reply) bool {
 	switch r.Op {
 	case opPong:
 		g.answered.Store(r.N)
@@ -178,20 +178,36 @@ func (g *Guardian) handle(r reply) {
 		c := g.children[r.Key]
 		g.mu.Unlock()
 		if c != nil {
-			c.born <- r
+			return c.tell(r)
 		}
 	case opRefused:
 		if c := g.drop(r.Key); c != nil {
-			c.born <- r
+			return c.tell(r)
 		}
 	case opExited:
-		if c := g.drop(r.Key); c != nil && r.Exit != nil {
+		if r.Exit == nil {
+			return false
+		}
+		if c := g.drop(r.Key); c != nil {
 			c.exit = *r.Exit
 			if r.By == byDeadline {
 				c.err = ErrDeadline
 			}
 			close(c.ended)
 		}
+	default:
+		return false
+	}
+	return true
+}
+
+// tell answers whoever waits for the birth; false: that was done before.
+func (c *Child) tell(r reply) bool {
+	select {
+	case c.born <- r:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -39,6 +39,12 @@ func TestMain(m *testing.M) {
 		}
 	case "storm":
 		storm(os.Args[1], os.Args[2])
+	case "lesser worker":
+		lesserWorker(os.Args[1])
+	case "another user":
+		anotherUser(os.Args[1:])
+	case "sweeper":
+		sweeper(os.Args[1])
 	case "no descriptors":
 		none := unix.Rlimit{Cur: 3, Max: 3}
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -65,8 +66,11 @@ func sleepers(worker string) (pids []int) {
 	return pids
 }
 
+// rounds is how often what depends on chance is tried; make storm does it 200 times.
+var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
+
 func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
-	rounds := 10
+	rounds := *rounds
 	if testing.Short() {
 		rounds = 2
 	}

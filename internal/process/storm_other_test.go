@@ -2,4 +2,8 @@
 
 package process
 
-func storm(string, string) {} // there is no guardian that could be tested by one
+// There is no guardian that could be tested by these.
+func storm(string, string) {}
+func lesserWorker(string)  {}
+func anotherUser([]string) {}
+func sweeper(string)       {}

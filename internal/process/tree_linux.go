@@ -96,6 +96,7 @@ func (g *guardian) bury(pid int) {
 	}
 	orphan := g.orphans[pid]
 	delete(g.orphans, pid)
+	delete(g.strangers, pid)
 	if w == nil && d.status.Signaled() && d.status.Signal() == unix.SIGKILL {
 		if orphan == nil && g.ending[g.sessions[session]] {
 			orphan = g.sessions[session] // fell with its group
@@ -133,7 +134,13 @@ func (g *guardian) settle() {
 			continue
 		}
 		w, known := g.whose(kid)
-		if known && (w == nil || g.ending[w]) && unix.Kill(kid, unix.SIGKILL) == nil && w != nil { // EPERM: of another user, not waited for
+		if !known || w != nil && !g.ending[w] {
+			continue
+		}
+		switch err := unix.Kill(kid, unix.SIGKILL); {
+		case err == unix.EPERM: // of another user: not waited for
+			g.foreign(kid)
+		case err == nil && w != nil:
 			g.orphans[kid] = w
 			left[w] = true
 		}
@@ -147,6 +154,14 @@ func (g *guardian) settle() {
 		for _, kid := range kids {
 			_ = unix.Kill(kid, unix.SIGKILL)
 		}
+	}
+}
+
+// foreign tells once of a process that is left running because it belongs to another user.
+func (g *guardian) foreign(pid int) {
+	if !g.strangers[pid] {
+		g.strangers[pid] = true
+		_, _ = os.Stderr.WriteString("guardian: process " + strconv.Itoa(pid) + " of another user has outlived its command\n")
 	}
 }
 

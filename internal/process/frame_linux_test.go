@@ -1,0 +1,98 @@
+package process
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// messages are what fuzzing starts from.
+func messages(f *testing.F) {
+	f.Helper()
+	long := bytes.Repeat([]byte("x"), 1<<16)
+	for _, m := range []any{
+		request{Op: opStart, Key: Key{1, 2}, Path: []byte("/bin/true"), Argv: [][]byte{[]byte("\xff"), {}}, Env: [][]byte{long}, Deadline: 1 << 60},
+		request{Op: opRenew, Keys: []Key{{1, 2}, {3, 4}}, Deadline: -1}, request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1}, request{Op: opPing, N: -1},
+		request{Op: opBye}, request{Op: "none"},
+		reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7}, reply{Op: opStarted, Key: Key{1, 2}, Pid: 7}, reply{Op: opRefused, Key: Key{1, 2}, Why: whyExec, Errno: 2},
+		reply{Op: opExited, Key: Key{1, 2}, By: byDeadline, Exit: &Exit{Signal: 9}}, reply{Op: opExited, Key: Key{1, 2}}, reply{Op: opPong, N: 1 << 62},
+	} {
+		text, err := frame(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+		f.Add(append(text, text...))
+		f.Add(append(bytes.Clone(text), text[:len(text)/2]...))
+	}
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
+	f.Add([]byte("\x00\x00\x00\x04null\x00\x00\x00\x00"))
+	f.Add(bytes.Repeat([]byte("\x00\x00\x00\x02{}"), 3))
+}
+
+// Whatever comes through the socket, a guardian reads to its end or to what it does not understand, and ends then.
+func FuzzRequests(f *testing.F) {
+	messages(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ends [2]*net.UnixConn
+		for i, fd := range pair {
+			file := os.NewFile(uintptr(fd), "socket")
+			conn, err := net.FileConn(file)
+			file.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends[i] = conn.(*net.UnixConn)
+			defer conn.Close()
+		}
+		lock, err := NewLock(filepath.Join(t.TempDir(), "x.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+		go func() { // the descriptors of a start are with its first byte
+			_, _, _ = ends[0].WriteMsgUnix(data[:min(1, len(data))], unix.UnixRights(0, 0, 0), nil) // it may have read enough
+			_, _ = ends[0].Write(data[min(1, len(data)):])
+			ends[0].Close()
+		}()
+		g := newGuardian("w", lock) // nothing is forked: that loop does not run
+		read := make(chan error, 1)
+		go func() { read <- g.read(ends[1]) }()
+		select {
+		case <-read:
+		case <-time.After(limit):
+			t.Fatal("it reads on")
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, w := range g.wards {
+			w.timer.Stop()
+			closeAll(w.files)
+		}
+	})
+}
+
+// Whatever a guardian says, its worker hands on what it understands, once, or takes the guardian for broken.
+func FuzzReplies(f *testing.F) {
+	messages(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := &Child{key: Key{1, 2}, born: make(chan reply, 2), ended: make(chan struct{})}
+		g := &Guardian{children: map[Key]*Child{c.key: c}}
+		for r := bytes.NewReader(data); ; {
+			var header [4]byte
+			var message reply
+			if n, _ := r.Read(header[:]); n < len(header) || readBody(r, header, &message) != nil || !g.handle(message) {
+				break
+			}
+		}
+	})
+}
