@@ -1,4 +1,4 @@
-//go:build mutants
+//go:build mutants && linux
 
 package torture
 
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -22,6 +23,7 @@ const (
 
 // TestMutants builds each mutant and hunts it. One that survives is a bug of the harness.
 func TestMutants(t *testing.T) {
+	adopt(t)
 	for _, m := range mutants(t) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
@@ -42,6 +44,25 @@ func TestMutants(t *testing.T) {
 			}
 		})
 	}
+}
+
+// adopt makes this process the parent of guardians whose worker is dead, and kills them at the end: some mutants are ones that do not end
+// by themselves when a test is cut off.
+func adopt(t *testing.T) {
+	t.Helper()
+	const setChildSubreaper = 36
+	if _, _, errno := syscall.Syscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	t.Cleanup(func() {
+		for _, pid := range processes() {
+			if parent, name := parentOf(pid); parent == os.Getpid() && name == "guardian" {
+				t.Log("a guardian was left by a mutant:", pid)
+				_ = kill(pid)
+				_, _ = syscall.Wait4(pid, nil, 0, nil)
+			}
+		}
+	})
 }
 
 // overlay writes the mutated files and what tells go build of them.
