@@ -21,8 +21,11 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates hold a definition for each page, "main" of which stands in the layout.
-var templates = template.Must(template.New("").Option("missingkey=error").ParseFS(templateFiles, "templates/*.html"))
+// templates hold a definition for each page, "main" of which stands in the layout. They are read when the first page is made: whoever
+// links this package, as every command of runner, would pay a millisecond for that at each start.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Option("missingkey=error").ParseFS(templateFiles, "templates/*.html"))
+})
 
 // page is what all pages have. Its methods are the words of the templates.
 type page struct {
@@ -227,7 +230,7 @@ func (h *handler) render(req *http.Request, find look) (rendered, error) {
 		return rendered{}, err
 	}
 	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, name, v); err != nil {
+	if err := templates().ExecuteTemplate(&b, name, v); err != nil {
 		return rendered{}, err
 	}
 	return rendered{title: v.common().Title, main: b.Bytes(), at: at}, nil
@@ -244,7 +247,7 @@ type layout struct {
 // write answers with a page that is not made from the database.
 func (h *handler) write(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
 	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, name, v); err != nil {
+	if err := templates().ExecuteTemplate(&b, name, v); err != nil {
 		h.logger.Error("page", "name", name, "err", err)
 		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
 		return
@@ -254,7 +257,7 @@ func (h *handler) write(w http.ResponseWriter, req *http.Request, status int, na
 
 func (h *handler) send(w http.ResponseWriter, status int, name string, l layout) {
 	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, name, l); err != nil {
+	if err := templates().ExecuteTemplate(&b, name, l); err != nil {
 		h.logger.Error("page", "name", name, "err", err)
 		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
 		return
