@@ -1,0 +1,71 @@
+package web_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// TestOpenPagesDoNotHoldTheLog writes many times what the write-ahead log may hold while pages and a log are open. SQLite begins it anew
+// only when nobody reads what is in it: a reader that kept its snapshot would make it as long as all that was written.
+func TestOpenPagesDoNotHoldTheLog(t *testing.T) {
+	r := open(t)
+	dir := t.TempDir()
+	id := shell(t, r, "i=0; while [ ! -e "+dir+"/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done")
+	stop := working(t, r)
+	defer stop()
+	defer touch(t, dir+"/go")
+	within(t, "it talks", func() bool { return state(t, r, id) == jobs.Running })
+	s := serve(t, r, webOptions)
+	for range 10 { // tabs
+		res, err := s.client.Do(s.request("GET", "/events", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		go io.Copy(io.Discard, res.Body)
+	}
+	res, err := s.client.Do(s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1", id), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var lines atomic.Int64
+	go func() {
+		for s := bufio.NewScanner(res.Body); s.Scan(); {
+			lines.Add(1)
+		}
+	}()
+	more := func() { // it is followed still
+		n := lines.Load()
+		within(t, "another line", func() bool { return lines.Load() > n })
+	}
+
+	const each, rounds = 500_000, 60
+	large := jobs.Shell(": " + strings.Repeat("x", each)).With(jobs.In(time.Hour))
+	most := int64(0)
+	for n := range rounds {
+		if _, err := r.Enqueue(t.Context(), large); err != nil {
+			t.Fatal(err)
+		}
+		_, wal := r.Size()
+		most = max(most, wal)
+		if n%10 == 0 {
+			more()
+			for _, path := range []string{"/", "/tasks", fmt.Sprintf("/tasks/%d", id)} {
+				s.page(path)
+			}
+		}
+	}
+	more()
+	t.Logf("the log had up to %d bytes while %d were written", most, each*rounds)
+	if most > each*rounds/2 {
+		t.Errorf("the log grew to %d bytes while %d were written", most, each*rounds)
+	}
+}
