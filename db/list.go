@@ -22,6 +22,10 @@ const (
 	countTasks = `SELECT count(*) FROM tasks`
 )
 
+// selectSorted reads the same rows, too, when they are found by an index and have to be sorted by id: ids are what is sorted, and only what is
+// wanted is read whole. A WHERE and an ORDER BY with a LIMIT stand in the places of %s, and an ORDER BY follows.
+const selectSorted = selectTasks + ` WHERE tasks.id IN (` + selectIDs + `%s%s)`
+
 // countSome counts the same rows, with a WHERE in the place of %s, but not more than its last argument says.
 const countSome = `SELECT count(*) FROM (SELECT 1 FROM tasks%s LIMIT 0 + ?) AS part`
 
@@ -189,6 +193,18 @@ func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error
 	return order, nil
 }
 
+// listText is the statement of List.
+func listText(c *condition, order string, page Page) string {
+	if page.Limit == 0 || !strings.Contains(order, "+tasks.id") {
+		return selectTasks + c.String() + order
+	}
+	text := fmt.Sprintf(selectSorted, c, order) + " ORDER BY tasks.id"
+	if !page.Oldest {
+		text += " DESC"
+	}
+	return text
+}
+
 // List returns the tasks that a filter selects, newest first unless the page says otherwise.
 func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, error) {
 	c := where(f)
@@ -197,7 +213,7 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 		return nil, err
 	}
 	var rows []row
-	if err := d.read.SelectContext(ctx, &rows, selectTasks+c.String()+order, c.args...); err != nil {
+	if err := d.read.SelectContext(ctx, &rows, listText(c, order, page), c.args...); err != nil {
 		return nil, explain(err, d.path)
 	}
 	tasks := make([]jobs.Task, len(rows))

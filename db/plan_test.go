@@ -199,6 +199,7 @@ var plans = map[string]plan{
 
 	"selectTasks":         {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
 	"selectIDs":           {selectIDs, nil, []string{"SCAN tasks"}},
+	"selectSorted":        {fmt.Sprintf(selectSorted, "", ""), []string{byID}, []string{"SCAN tasks"}}, // with each filter: see below
 	"countTasks":          {countTasks, nil, []string{"SCAN tasks"}},
 	"countSome":           {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN part"}}, // with states: see below
 	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN attempts", "USE TEMP B-TREE FOR ORDER BY"}},
@@ -368,8 +369,12 @@ func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
 		"a schedule":      {jobs.Filter{Schedule: "s"}, sorted, plan{by: []string{"INDEX tasks_tick (schedule=?)"}, allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
 		"what came since": {jobs.Filter{After: 9}, newest, plan{by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}}},
 	} {
-		for _, text := range []string{selectTasks, selectIDs} {
-			lines := explained(t, d, text+where(c.filter).String()+c.order)
+		w := where(c.filter)
+		for _, text := range []string{listText(w, c.order, Page{Limit: 50}), selectIDs + w.String() + c.order} {
+			lines := explained(t, d, text)
+			if strings.Contains(text, "IN (SELECT tasks.id") && !slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, byID) }) {
+				t.Errorf("%s reads whole rows to sort them: %v", name, lines)
+			}
 			c.plan.check(t, name, lines)
 			if c.order == newest && slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "INDEX tasks_") }) {
 				t.Errorf("%s: an index instead of the table's end: %v", name, lines)

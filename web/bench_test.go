@@ -38,7 +38,7 @@ func BenchmarkPages(b *testing.B) {
 		b.Fatal(err)
 	}
 	s := serve(b, r, web.ServerOptions{})
-	for _, path := range []string{"/", "/?range=7d", "/tasks", "/tasks?q=state:failed", "/tasks?q=queue:media", "/tasks?q=state:completed%20since:1d", "/tasks/5", "/schedules", "/metrics"} {
+	for _, path := range []string{"/", "/?range=7d", "/tasks", "/tasks?q=state:failed", "/tasks?q=queue:media", "/tasks?q=state:completed%20since:1d", "/tasks?q=state:failed%20since:1d", "/tasks/5", "/tasks/900000", "/schedules", "/metrics"} {
 		b.Run(path, func(b *testing.B) {
 			for b.Loop() {
 				s.page(path)
