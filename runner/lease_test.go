@@ -203,7 +203,7 @@ func TestAShortLockOnlyDelays(t *testing.T) {
 }
 
 func TestDrainWaitsForGraceThenGivesBack(t *testing.T) {
-	fake(t, Options{Grace: time.Minute}, func(ctx context.Context, b *bubble, in string) (string, error) {
+	fake(t, Options{Grace: time.Minute, Concurrency: 2}, func(ctx context.Context, b *bubble, in string) (string, error) {
 		d, _ := time.ParseDuration(in)
 		select {
 		case <-time.After(d):
