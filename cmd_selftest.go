@@ -24,7 +24,8 @@ func selftestCommand(a *app) *cli.Command {
 this kernel. Six workers run a hurtful workload in a new database, below --dir,
 while they are killed, stopped and starved, several times a second. Then what
 happened is replayed, step by step, and held against every rule. Databases of
-yours are not touched; both processors are busy meanwhile.
+yours are not touched; both processors are busy meanwhile. A filesystem of less
+than a gigabyte is filled up for moments, too; a larger one is not.
 
 Nothing is left behind unless a rule was broken: then the database, the logs
 and both histories are kept for a report. --seed makes the same choices again,

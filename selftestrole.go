@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"example.com/runner/internal/torture"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/web"
 )
 
 // selftestRoleCommand plays a part in a selftest: it is what runner selftest starts, and kills.
@@ -38,6 +40,8 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 		return torture.Child(dir, words[0] == "again")
 	case "worker":
 		return selftestWorker(ctx, a, dir, words[0], words[1] == "functions")
+	case "browse":
+		return selftestBrowser(ctx, dir)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -64,6 +68,17 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 		return err
 	}
 	return torture.Enqueue(ctx, selftestClient(r), dir, self, words[0], seed, every)
+}
+
+func selftestBrowser(ctx context.Context, dir string) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{MustExist: true})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return torture.Browse(ctx, dir, web.Handler(r, web.Options{Authorize: func(*http.Request) error { return nil }}))
 }
 
 func selftestClient(r *runner.Runner) torture.Client {

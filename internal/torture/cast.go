@@ -43,6 +43,7 @@ const (
 	working role = iota
 	enqueuing
 	looking
+	browsing
 )
 
 // part is a place in the cast, and who plays it.
@@ -146,8 +147,14 @@ func (a *actor) verdict() string {
 	if failed && bytes.Contains(text, []byte("the guardian died 3 times")) {
 		return ""
 	}
-	last := bytes.TrimSpace(text[max(0, len(text)-300):])
+	last := a.c.tail(strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"))
 	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"), a.pid, a.err, last)
+}
+
+// tail is the end of what somebody has said.
+func (c *cast) tail(name string) []byte {
+	text, _ := os.ReadFile(c.log(name))
+	return bytes.TrimSpace(text[max(0, len(text)-300):])
 }
 
 func (a *actor) kill()       { _ = kill(a.pid) }
@@ -173,10 +180,11 @@ func (c *cast) raise(seed uint64) {
 	for i := range enqueuers {
 		name := fmt.Sprintf("enqueuer%d", i+1)
 		c.play(&part{role: enqueuing, name: name, start: func() (*actor, error) {
-			return c.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "16")
+			return c.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "8")
 		}})
 	}
-	c.play(&part{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "40") }})
+	c.play(&part{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
+	c.play(&part{role: browsing, name: "browser", start: func() (*actor, error) { return c.start("browser", "browse") }})
 	c.play(&part{role: looking, name: "reader"})
 }
 
@@ -215,12 +223,15 @@ func (c *cast) play(p *part) {
 	})
 }
 
-const copyEvery = 10 * time.Second
+const (
+	copyEvery = 10 * time.Second
+	forgetAge = "10s" // of finished tasks that are deleted
+)
 
 // look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
 func (c *cast) look(p *part) {
 	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a", "--since", "2s"},
-		{"list", "-s", "failed", "-n", "20"}}
+		{"list", "-s", "failed", "-n", "20"}, {"delete", "--all", "--older-than", forgetAge, "--yes"}}
 	copied := time.Now()
 	for i := 0; ; i++ {
 		line := lines[i%len(lines)]
@@ -241,7 +252,8 @@ func (c *cast) look(p *part) {
 			}
 			log.Close()
 		}
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 75 {
+		// A full disk ends with 75, too.
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 75 && bytes.Contains(c.tail(p.name), []byte("database is busy")) {
 			c.notes.add(opBusy, 0, 0, cmd.Args[1])
 		}
 		time.Sleep(300 * time.Millisecond)
@@ -295,7 +307,7 @@ func (c *cast) dismiss(of role) {
 
 // end dismisses everybody and waits. Who does not end in time is killed, and remembered.
 func (c *cast) end(within time.Duration) {
-	for _, r := range []role{working, enqueuing, looking} {
+	for _, r := range []role{working, enqueuing, browsing, looking} {
 		c.dismiss(r)
 	}
 	over := make(chan struct{})

@@ -40,11 +40,16 @@ func install(ctx context.Context, s stage) (*history, error) {
 
 func (h *history) close() { _ = h.db.Close() }
 
-// isBusy says whether SQLite found the database locked for too long.
-func isBusy(err error) bool {
-	const busy = 5 // SQLITE_BUSY
-	failure, ok := errors.AsType[*sqlite.Error](err)
-	return ok && failure.Code()&0xff == busy
+// isBusy says whether SQLite found the database locked for too long, isFull the disk full, and isConstraint the row wrong.
+func isBusy(err error) bool       { return code(err) == 5 }
+func isFull(err error) bool       { return code(err) == 13 }
+func isConstraint(err error) bool { return code(err) == 19 }
+
+func code(err error) int {
+	if failure, ok := errors.AsType[*sqlite.Error](err); ok {
+		return failure.Code() & 0xff
+	}
+	return 0
 }
 
 // left counts the tasks that have not ended, and the workers that nobody has buried although they are none of pids.

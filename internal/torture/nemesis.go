@@ -2,6 +2,7 @@ package torture
 
 import (
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"strconv"
 	"sync"
@@ -40,7 +41,8 @@ var acts = []struct {
 	{"hold_lock", 2, (*nemesis).holdLock},
 	{"long_reader", 3, (*nemesis).readLong},
 	{"checkpoint", 2, (*nemesis).checkpoint},
-	{"burn", 2, (*nemesis).burn},
+	{"burn", 1, (*nemesis).burn},
+	{"fill_disk", 1, (*nemesis).fillDisk},
 }
 
 func newNemesis(s stage, c *cast, h *history, n *notebook, random *rand.Rand) *nemesis {
@@ -252,6 +254,31 @@ func (n *nemesis) burn() bool {
 			}
 		})
 	}
+	return true
+}
+
+const (
+	fullMost  = time.Second // that the disk stays full
+	smallDisk = 1 << 30     // only such a one is filled: a larger one is somebody's own
+	leaveFree = 2 << 20     // bytes, for the histories: less than what the product keeps free, so that it takes nothing on
+)
+
+// fillDisk takes the room of a small disk for a while. What runs can still end; nothing is enqueued or claimed.
+func (n *nemesis) fillDisk() bool {
+	free, total := diskSpace(n.dir)
+	if total == 0 || total > smallDisk || free <= leaveFree {
+		return false
+	}
+	filler := n.dir + "/filler"
+	if err := os.WriteFile(filler, make([]byte, free-leaveFree), 0o600); err != nil {
+		_ = os.Remove(filler) // others were quicker with the rest
+		return false
+	}
+	d := fullMost/4 + time.Duration(n.random.Int64N(int64(fullMost*3/4)))
+	n.beside.Go(func() {
+		n.sleep(d)
+		_ = os.Remove(filler)
+	})
 	return true
 }
 

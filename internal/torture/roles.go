@@ -21,6 +21,7 @@ import (
 //	worker DIR NAME KIND       KIND is commands or functions; the latter has no guardian
 //	enqueue DIR NAME SEED MS   through the library, until killed; a task about each MS
 //	sql DIR NAME SEED MS       by plain SQL, until killed
+//	browse DIR                 looks at the pages, until killed
 //	task DIR KIND MS           a command of the workload
 //	child DIR [again]          what a command leaves behind
 const RoleCommand = "__selftest"
@@ -106,17 +107,20 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
+		light := false
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
-			var waiting int
-			if err := e.db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT ?)`, backlog).Scan(&waiting); err != nil && ctx.Err() == nil {
+			var commands, functions int
+			if err := e.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE job = 'command'), count(*) FILTER (WHERE job <> 'command')
+				FROM tasks WHERE state = 'pending'`).Scan(&commands, &functions); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("look at the backlog: %w", err)
 			}
-			if waiting >= backlog {
+			if functions >= backlog {
 				continue
 			}
+			light = commands >= backlog // starting them is what takes the processor
 		}
-		d := e.draw()
+		d := e.draw(light)
 		e.notes.add(opTry, 0, 0, d.token)
 		id, err := enqueue(d)
 		switch {
@@ -124,6 +128,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			return nil
 		case errors.Is(err, jobs.ErrBusy), isBusy(err):
 			e.notes.add(opBusy, 0, 0, err.Error())
+		case errors.Is(err, jobs.ErrFull), isFull(err), errors.Is(err, jobs.ErrNotFound), isConstraint(err): // no room now; or whom it was to wait for is deleted
 		case err != nil:
 			return fmt.Errorf("enqueue: %w", err)
 		case id != 0:

@@ -72,6 +72,15 @@ var shapes = []func(*exec.Cmd){
 // twice makes the child start another and end.
 func twice(c *exec.Cmd) { c.Args = append(c.Args, "again") }
 
+// diskSpace returns the bytes of a disk that are free, and all.
+func diskSpace(dir string) (free, total int64) {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) != nil {
+		return 0, 0
+	}
+	return int64(fs.Bavail) * fs.Bsize, int64(fs.Blocks) * fs.Bsize
+}
+
 // spawner starts processes that die with this one: on one thread, since the kernel counts by the thread that forked.
 type spawner struct{ jobs chan func() }
 
