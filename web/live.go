@@ -121,7 +121,7 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// events is the stream of notices of a tab: an event rev for each change.
+// events is the stream of notices of a tab: an event rev for each change, and one to begin with.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	tab, err := h.live.join()
 	if err != nil {
@@ -135,6 +135,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	}
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
+	first := time.After(freshWithin) // for what has changed since the page was read, and before this
 	for n := 1; ; n++ {
 		text := fmt.Appendf(nil, "event: rev\ndata: %d\n\n", n)
 		select {
@@ -144,6 +145,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 			if !ok {
 				return
 			}
+		case <-first:
 		case <-alive.C:
 			text = []byte(": alive\n\n")
 		}

@@ -34,18 +34,23 @@ func TestAnOpenPageIsToldOfChanges(t *testing.T) {
 		}
 		tabs = append(tabs, tab)
 	}
+	told := func() {
+		t.Helper()
+		for _, tab := range tabs {
+			for line := ""; line != "event: rev\n"; {
+				var err error
+				if line, err = tab.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	told() // of what has changed since the page was read
 	began := time.Now()
 	for range 5 { // each commit is a notice; at most one in a second is passed on
 		shell(t, r, "true")
 	}
-	for _, tab := range tabs {
-		for line := ""; line != "event: rev\n"; {
-			var err error
-			if line, err = tab.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	told()
 	t.Logf("told after %v", time.Since(began))
 }
 

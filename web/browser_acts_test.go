@@ -1,0 +1,163 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+func TestEverythingIsDoneWithoutJavaScript(t *testing.T) {
+	r := open(t)
+	for range 60 {
+		shell(t, r, "exit 1", jobs.Queue("media"))
+	}
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	press := func(selector string, shown ...string) {
+		t.Helper()
+		b.run(chromedp.Click(selector), chromedp.WaitVisible(".flash"))
+		for _, text := range shown {
+			b.until(text, fmt.Sprintf("document.querySelector('.flash').textContent.includes(%q)", text))
+		}
+	}
+	confirm := func(selector string, question string, shown ...string) {
+		t.Helper()
+		b.run(chromedp.Click(selector), chromedp.WaitVisible(".ask"))
+		b.until(question, fmt.Sprintf("document.querySelector('.ask').textContent.includes(%q)", question))
+		press(".ask button.primary", shown...)
+	}
+	b.open("/")
+	press("button[aria-label='Pause media']", "media paused", "runner pause media")
+	press("button[aria-label='Resume media']", "media resumed")
+	b.run(chromedp.SendKeys("#q", "state:failed queue:media"), chromedp.KeyEvent("\r"), chromedp.WaitVisible("a[rel=next]"), chromedp.Click("a[rel=next]"), chromedp.WaitVisible("#t1"))
+	if rows := eval[int](b, "document.querySelectorAll('tbody tr').length"); rows != 10 {
+		t.Errorf("%d rows on the second page", rows)
+	}
+	b.run(chromedp.Click("#t1 input"), chromedp.Click("#t2 input"))
+	press("#selection button:nth-of-type(1)", "2 tasks retried", "runner retry 2 1")
+	b.open("/tasks/1")
+	press("#head button[formaction$=cancel]", "1 task cancelled", "runner cancel 1")
+	confirm("#head form[action$=delete] button", "Delete task 1?", "1 task deleted")
+	b.open("/schedules")
+	press("button[aria-label='Run nightly now']", "of schedule nightly enqueued", "runner schedule run nightly")
+	press("button[aria-label='Pause nightly']", "schedule nightly paused")
+	if state(t, r, 1) != "gone" || state(t, r, 2) != jobs.Pending || state(t, r, 61) != jobs.Pending {
+		t.Error(state(t, r, 1), state(t, r, 2), state(t, r, 61))
+	}
+}
+
+func TestHostileTextIsInertInABrowser(t *testing.T) {
+	const script, image = "<script>document.title='owned'</script>", "<img src=/healthz?x onerror=\"document.title='owned'\">"
+	r := open(t)
+	shell(t, r, "printf '"+script+"\\033]0;owned\\007\\033[2J\u202eRTL\\n'; exit 1", jobs.Label(script+image), jobs.Lane("'\">"+image))
+	boom := jobs.DefineResult[string, string]("boom", jobs.MaxAttempts(1))
+	r.Register(boom.Handler(func(_ context.Context, in string) (string, error) {
+		if strings.HasPrefix(in, "result") {
+			return in, nil
+		}
+		return "", fmt.Errorf("%s", in)
+	}))
+	for _, in := range []string{script + image, "result" + script + image} {
+		if _, err := r.Enqueue(t.Context(), boom.With(in)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell(script).With(jobs.Label(image))}); err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	running := shell(t, r, "echo '"+script+image+"'; exec sleep 60", jobs.Label(image))
+	stop := working(t, r)
+	defer stop()
+	defer func() { r.Cancel(t.Context(), []int64{running}, runner.CancelOptions{}) }()
+	within(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
+	b := browse(t, serve(t, r, webOptions)) // at its end no console message, which a refusal by the policy would be
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks?q=" + "%3Cscript%3Edocument", fmt.Sprintf("/tasks/%d", running)} {
+		b.open(path)
+		if strings.HasSuffix(path, fmt.Sprint(running)) {
+			b.until("output is followed", "document.querySelector('.out').textContent.includes('<img')")
+		}
+		if bad := eval[string](b, `document.title === 'owned' ? 'owned' : [...document.querySelectorAll('main img, main script, main [onerror]')].map(e => e.outerHTML).join()`); bad != "" {
+			t.Errorf("%s: %s", path, bad)
+		}
+		if !eval[bool](b, `document.body.textContent.includes("document.title='owned'")`) && path != "/" {
+			t.Errorf("%s does not show it", path)
+		}
+	}
+	for _, url := range b.seen() {
+		if strings.Contains(url, "healthz") {
+			t.Error("it has fetched", url)
+		}
+	}
+}
+
+func TestWhatAPersonHoldsIsNotSwapped(t *testing.T) {
+	r := open(t)
+	shell(t, r, "exit 1")
+	work(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	stop := working(t, r)
+	defer stop()
+	seen := func(id int64) { // by the page, of which one region at least is free
+		t.Helper()
+		b.until("a newer task is known", fmt.Sprintf("document.querySelector('#tabs').textContent.includes('all %d')", id))
+	}
+	b.open("/tasks")
+	b.run(chromedp.WaitVisible(".tools"))
+	eval[bool](b, "document.querySelector('#t1 input').checked = true")
+	seen(shell(t, r, "true"))
+	if !eval[bool](b, "document.querySelector('#t1 input').checked && !document.querySelector('#t2')") {
+		t.Error("a selected row was swapped")
+	}
+	b.run(chromedp.Click("#t1 input")) // it lets go, but has the focus
+	seen(shell(t, r, "true"))
+	if !eval[bool](b, "document.activeElement === document.querySelector('#t1 input') && !document.querySelector('#t3')") {
+		t.Error("what has the focus was swapped")
+	}
+	b.run(chromedp.Click("#pager")) // nothing has it
+	id := shell(t, r, "true")
+	b.until("the rows are swapped", fmt.Sprintf("document.querySelector('#t%d')", id))
+
+	b.open("/tasks/1")
+	b.run(chromedp.Click("#head form[action$=delete] button"), chromedp.WaitVisible("#ask[open]"))
+	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the page goes on behind the question", "document.querySelector('#attempts') || document.querySelector('#state').textContent.includes('run 2')")
+	if !eval[bool](b, "document.querySelector('#ask').open") {
+		t.Error("the question was closed")
+	}
+}
+
+func TestAHiddenTabHoldsNoConnection(t *testing.T) {
+	r := open(t)
+	b := browse(t, serve(t, r, webOptions))
+	b.until("it is connected", "stream && stream.readyState === 1")
+	show := func(hidden bool) { // as the browser does when another tab is chosen
+		eval[bool](b, fmt.Sprintf("Object.defineProperty(document, 'hidden', {configurable: true, value: %v}) && document.dispatchEvent(new Event('visibilitychange'))", hidden))
+	}
+	show(true)
+	if !eval[bool](b, "stream === undefined") {
+		t.Error("a hidden tab holds its stream")
+	}
+	before := len(b.seen())
+	done := shell(t, r, "true")
+	if n := len(b.seen()); n != before {
+		t.Errorf("requests while it is hidden: %v", b.seen()[before:])
+	}
+	show(false)
+	b.until("it is up to date when it is looked at", "document.querySelector('#queues').textContent.includes('default')")
+	if state(t, r, done) != jobs.Pending {
+		t.Error(state(t, r, done))
+	}
+}

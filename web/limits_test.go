@@ -1,0 +1,70 @@
+package web_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// dialled is a bare connection to a site.
+func dialled(t *testing.T, s *site) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestRequestsAreLimited(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, webOptions)
+	req := s.request("GET", "/tasks", nil)
+	req.Header.Set("X-Long", strings.Repeat("x", 40<<10))
+	if status, _, _ := s.do(req); status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("40 KiB of headers: %d", status)
+	}
+	if status, body := s.post("/actions/retry", map[string][]string{"id": {"1"}, "back": {strings.Repeat("x", 2<<20)}}); status != http.StatusBadRequest || !strings.Contains(body, "too large") {
+		t.Errorf("a body of 2 MiB: %d", status)
+	}
+
+	slow := dialled(t, s)
+	fmt.Fprint(slow, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n") // and no more
+	if text, err := io.ReadAll(slow); err != nil || strings.Contains(string(text), "200 OK") {
+		t.Errorf("headers without an end: %q %v", text, err)
+	}
+}
+
+func TestStreamsAreCounted(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, webOptions)
+	const most = 500
+	ask := func() int {
+		t.Helper()
+		conn := dialled(t, s)
+		fmt.Fprintf(conn, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", strings.TrimPrefix(s.url, "http://"), s.token)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode
+	}
+	for range most {
+		if status := ask(); status != http.StatusOK {
+			t.Fatal(status)
+		}
+	}
+	if status := ask(); status != http.StatusServiceUnavailable {
+		t.Errorf("one more than %d: %d", most, status)
+	}
+	s.page("/") // pages are shown all the same
+}
