@@ -211,6 +211,7 @@ func (h *handler) page(find look) http.HandlerFunc {
 		l := layout{page: h.newPage(req, m.page.title, ""), Main: template.HTML(m.page.main), Stale: stale}
 		l.Search = words.Safe(req.URL.Query().Get("q"))
 		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+		l.Nav = cmp.Or(l.Nav, "overview")
 		l.Listing = req.URL.Path == "/tasks"
 		if partly {
 			h.send(w, http.StatusOK, "fragment", l)
@@ -242,6 +243,7 @@ type layout struct {
 	Main         template.HTML
 	Flash, Stale string
 	Listing      bool // the page has a search of its own
+	Bare         bool // there is nowhere to go to
 }
 
 // write answers with a page that is not made from the database.
@@ -252,7 +254,7 @@ func (h *handler) write(w http.ResponseWriter, req *http.Request, status int, na
 		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
 		return
 	}
-	h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(b.Bytes())})
+	h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(b.Bytes()), Bare: name == "login"})
 }
 
 func (h *handler) send(w http.ResponseWriter, status int, name string, l layout) {
