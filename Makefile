@@ -26,8 +26,8 @@ lint:
 	$(GO) vet ./...
 	golangci-lint run ./...
 
-bench: ## runner beside its peers, about half an hour; rewrites docs/performance/, which docs/performance.md shows
-	bench/run -out ../docs/performance
+bench: ## runner beside its peers, about 25 minutes; rewrites the figures of docs/performance.md and its plots
+	bench/run -out ../docs/performance -page ../docs/performance.md
 
 benchmarks: ## figures of each package; ratios to a bare loop in the same run say more than the figures themselves
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...

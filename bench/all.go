@@ -21,16 +21,21 @@ var (
 	batches     = &workload{name: "batch", title: "Enqueue in transactions of 1000", unit: "/s"}
 	both        = &workload{name: "both", title: "Enqueue and work at once, 10 callers, concurrency 10", unit: "/s"}
 	latencies   = &workload{name: "latency", title: "From enqueue to start, idle, the same process", unit: "ms", low: true}
+	loadeds     = &workload{name: "latency-loaded", title: "From enqueue to start, while 4 callers enqueue each 4 ms, concurrency 10", unit: "ms", low: true}
 	across      = &workload{name: "latency-across", title: "From enqueue to start, idle, another process", unit: "ms", low: true}
 	besides     = &workload{name: "beside", title: "Enqueue beside another process that drains at full speed", unit: "ms", low: true}
+	keeps       = &workload{name: "beside-kept", title: "What a drain at full speed keeps beside such enqueues", unit: "%"}
 	idles       = &workload{name: "idle", title: "An idle worker", unit: "% of a core", low: true}
 	many        = &workload{name: "processes", title: "Workers of 10 on one file", unit: "/s"}
+	starves     = &workload{name: "processes-wait", title: "The same: the longest that one of them waited for its next task", unit: "ms", low: true}
 	commands    = &workload{name: "commands", title: "500 × true, two at a time", unit: "/s"}
 	starts      = &workload{name: "start", title: "One process that enqueues one command, beside a worker", unit: "ms", low: true}
+	startSize   = &workload{name: "start-memory", title: "The same: memory at most", unit: "MB", low: true}
 	cli         = &workload{name: "cli-batch", title: "runner enqueue --batch, 1 M lines", unit: "/s"}
 	cliMemory   = &workload{name: "cli-memory", title: "The same: memory at most", unit: "MB", low: true}
 	growth      = &workload{name: "growth", title: "Claim and finish, ten at a time, beside other rows", unit: "µs each", low: true}
-	costs       = &workload{name: "cost", title: "The life of a task in the bare loop, without a part of the schema", unit: "µs", low: true}
+	costs       = &workload{name: "cost", title: "The life of a task in the bare loop, without a part of the schema: processor time", unit: "µs", low: true}
+	inUse       = &workload{name: "feature", title: "The life of a task through the library, with a feature: processor time", unit: "µs", low: true}
 )
 
 const (
@@ -42,6 +47,7 @@ const (
 	liteOne    = "backlite, README"
 	liteTuned  = "backlite, one connection"
 	plain      = "plainjob"
+	plainOne   = plain + " (one worker: it has no more)"
 )
 
 // all lists the measurements that can be made here, in the order of the report.
@@ -55,21 +61,24 @@ func all(e *env) ([]*measurement, error) {
 	river1, river2 := riverSystem(riverOne, normal, 0), riverSystem(riverTuned, normal, time.Millisecond)
 	lite1, lite2 := backliteSystem(liteOne, normal, 0), backliteSystem(liteTuned, normal, 1)
 	for _, c := range []int{1, 10, 100} {
-		const n = 20_000
+		n := 20_000
+		if c == 1 {
+			n = 5000
+		}
 		add(drains[c], own, mine.drain(n, c))
 		add(drains[c], limit, bareDrain(normal, n, c))
 		add(drains[c], ownDurable, durable.drain(n, c))
-		slow := n / 10 // those that sleep between fetches take minutes else; a rate is a rate
+		slow := 2000 // those that sleep between fetches take minutes else; a rate is a rate
 		if c > 1 {
 			add(drains[c], riverOne, river1.drain(slow, c))
 		}
-		add(drains[c], riverTuned, river2.drain(n/2, c))
+		add(drains[c], riverTuned, river2.drain(max(n/2, 5000), c))
 		if c > 1 {
 			add(drains[c], liteOne, lite1.drain(slow, c))
 		}
-		add(drains[c], liteTuned, lite2.drain(slow*c/10+slow/10, c))
+		add(drains[c], liteTuned, lite2.drain(slow*c/10+slow/20, c))
 		if havePlainjob() && c == 100 {
-			add(drains[c], plain+" (one worker: it has no more)", plainjob("drain", n))
+			add(drains[c], plainOne, plainjob("drain", n))
 		}
 	}
 	add(enqueueOne, own, mine.enqueue(20_000, 1))
@@ -106,13 +115,20 @@ func all(e *env) ([]*measurement, error) {
 		if havePlainjob() {
 			add(latencies, plain+" polling each ms, "+p.name, plainjob("latency", 300, map[float64]string{0.5: "0.5", 0.99: "0.99"}[p.p], "1"))
 		}
+		add(loadeds, own+", "+p.name, mine.loaded(2000, p.p))
+		add(loadeds, ownDurable+", "+p.name, durable.loaded(2000, p.p))
+		add(loadeds, riverTuned+", "+p.name, river2.loaded(2000, p.p))
+		add(loadeds, liteTuned+", "+p.name, lite2.loaded(200, p.p))
 		add(across, own+", "+p.name, latencyAcross(300, p.p))
 		add(besides, own+", concurrency 10, "+p.name, beside(10, p.p))
 		add(besides, own+", concurrency 100, "+p.name, beside(100, p.p))
 	}
+	add(keeps, own+", concurrency 10", kept(10))
+	add(keeps, own+", concurrency 100", kept(100))
 	add(idles, own, idle)
-	add(many, "1 process", manyProcesses(20_000, 1))
-	add(many, "8 processes", manyProcesses(20_000, 8))
+	add(many, "1 process", manyProcesses(40_000, 1, false))
+	add(many, "8 processes", manyProcesses(40_000, 8, false))
+	add(starves, "8 processes", manyProcesses(40_000, 8, true))
 	if e.binary != "" {
 		add(commands, own, ourCommands)
 		systems := commandSystems()
@@ -122,6 +138,7 @@ func all(e *env) ([]*measurement, error) {
 			}
 		}
 		add(starts, "runner enqueue -- true", start(func(e *env) []string { return []string{e.binary, "enqueue", "--", "true"} }, 40))
+		add(startSize, "runner enqueue -- true", startMemory(func(e *env) []string { return []string{e.binary, "enqueue", "--", "true"} }, 20))
 		if have("sqlite3") {
 			add(starts, "sqlite3, one INSERT", start(func(e *env) []string {
 				return []string{"sqlite3", "-cmd", ".timeout 5000", e.path("runner.db"), `INSERT INTO tasks (job, args, queue) VALUES ('command', '["true"]', 'other')`}
@@ -135,10 +152,14 @@ func all(e *env) ([]*measurement, error) {
 		rows int
 	}{{"1 k", 1000}, {"100 k", 100_000}, {"1 M", 1_000_000}, {"10 M (5 M pending, 5 M finished)", 10_000_000}} {
 		add(growth, g.name, grown(g.rows))
+		list[len(list)-1].once = g.rows > 1_000_000
 	}
 	names, err := costNames()
 	for _, name := range names {
-		add(costs, name, life(name, 20_000))
+		add(costs, name, life(name, 10_000))
+	}
+	for _, f := range features() {
+		add(inUse, f.name, f.life(10_000))
 	}
 	return list, err
 }

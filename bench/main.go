@@ -1,9 +1,10 @@
 // Command bench measures runner beside its peers: the same machine, the same file system, the same durability, in turns. Each run
 // also checks that every task ran exactly once; a run that did not is a failed run, however quick it was.
 //
-//	./run            everything, three rounds, about half an hour; rewrites docs/performance.md, its plots and bench/results.json
-//	./run -short     small, one round, prints only: what CI does
+//	./run                 everything, three rounds, about 25 minutes
+//	./run -short          small, one round: what CI does
 //	./run -only drain
+//	./run -out ../docs/performance -page ../docs/performance.md    what make bench does
 package main
 
 import (
@@ -25,11 +26,19 @@ func main() {
 	short := flag.Bool("short", false, "small sizes, one round")
 	rounds := flag.Int("rounds", 0, "how often each measurement is repeated, all of them in turns (default 3; 1 with -short)")
 	only := flag.String("only", "", "regular expression: measurements whose `workload/system` it matches")
-	out := flag.String("out", "", "write results.json, performance.md and plots into this `directory`")
+	out := flag.String("out", "", "write results.json and plots into this `directory`")
+	page := flag.String("page", "", "write the tables into this `file`, between the lines \"<!-- measured -->\" and \"<!-- end -->\"")
 	dir := flag.String("dir", "", "where the databases are made (default a temporary directory)")
 	binary := flag.String("runner", "", "the runner binary, for what starts processes")
-	flag.Parse()
 	log.SetFlags(0)
+	if os.Getenv(memoryVariable) != "" {
+		os.Unsetenv(memoryVariable)
+		if err := tellMemory(os.Args[1:]); err != nil {
+			log.Fatal("bench: ", err)
+		}
+		return
+	}
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if text := os.Getenv(childVariable); text != "" {
@@ -44,7 +53,7 @@ func main() {
 			*rounds = 1
 		}
 	}
-	if err := run(ctx, e, *rounds, *only, *dir, *out); err != nil {
+	if err := run(ctx, e, *rounds, *only, *dir, target{*out, *page}); err != nil {
 		log.Fatal("bench: ", err)
 	}
 }
@@ -73,6 +82,7 @@ type measurement struct {
 	system   string
 	run      func(context.Context, *env) (float64, error)
 	values   []float64
+	once     bool // in the first round only: it takes minutes
 }
 
 // workload is a table.
@@ -83,7 +93,7 @@ type workload struct {
 	low   bool // less is better
 }
 
-func run(ctx context.Context, e *env, rounds int, only, dir, out string) error {
+func run(ctx context.Context, e *env, rounds int, only, dir string, to target) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -109,6 +119,9 @@ func run(ctx context.Context, e *env, rounds int, only, dir, out string) error {
 	began := time.Now()
 	for round := range rounds {
 		for i, m := range list {
+			if m.once && round > 0 {
+				continue
+			}
 			e.dir = filepath.Join(root, fmt.Sprintf("%d-%d", round, i))
 			if err := os.Mkdir(e.dir, 0o700); err != nil {
 				return err
@@ -124,22 +137,39 @@ func run(ctx context.Context, e *env, rounds int, only, dir, out string) error {
 			}
 		}
 	}
-	return finish(os.Stdout, list, out)
+	return finish(os.Stdout, list, to)
 }
 
-func finish(w io.Writer, list []*measurement, out string) error {
+// target is where the results go, beside the standard output.
+type target struct {
+	dir  string // empty: nowhere
+	page string // empty: nowhere
+}
+
+func finish(w io.Writer, list []*measurement, to target) error {
 	r := newReport(list)
-	if err := r.markdown(w); err != nil || out == "" {
+	if err := r.markdown(w); err != nil {
+		return err
+	}
+	if to.page != "" {
+		if err := r.rewrite(to.page, to.dir); err != nil {
+			return err
+		}
+	}
+	if to.dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(to.dir, 0o755); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, "results.json"), append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(to.dir, "results.json"), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	return r.plots(out)
+	return r.plots(to.dir)
 }
 
 // median is the middle one of some figures.

@@ -12,7 +12,7 @@ import (
 // plots writes a bar plot of each table that compares systems.
 func (r *report) plots(dir string) error {
 	for _, t := range r.Tables {
-		if len(t.Rows) < 2 {
+		if !t.plotted() {
 			continue
 		}
 		if err := os.WriteFile(filepath.Join(dir, t.Name+".svg"), []byte(t.svg()), 0o644); err != nil {
@@ -21,6 +21,9 @@ func (r *report) plots(dir string) error {
 	}
 	return nil
 }
+
+// plotted says whether a table has a plot: one that compares, and can be taken in at a glance.
+func (t *table) plotted() bool { return len(t.Rows) > 1 && len(t.Rows) <= 16 }
 
 const (
 	plotWidth = 720
@@ -45,7 +48,7 @@ func (t *table) svg() string {
 	}
 	b.WriteString(`<style>text{fill:#57606a}.bar{fill:#8c959f}.own{fill:#0969da}@media (prefers-color-scheme:dark){text{fill:#adbac7}.own{fill:#539bf5}}</style>` + "\n")
 	fmt.Fprintf(&b, `<text x="8" y="20" font-weight="600">%s</text><text x="%d" y="20" text-anchor="end" font-size="12">%s; %s</text>`+"\n",
-		html.EscapeString(t.Title), plotWidth-8, html.EscapeString(strings.TrimPrefix(t.Unit, "/")), direction)
+		html.EscapeString(t.Title), plotWidth-8, html.EscapeString(t.unit()), direction)
 	for i, row := range t.Rows {
 		y := 36 + lineHigh*i
 		class := "bar"

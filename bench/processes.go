@@ -26,6 +26,7 @@ type child struct {
 	Path        string
 	Concurrency int
 	UntilEmpty  bool
+	Held        bool // it begins when it is let go
 }
 
 // childReport is what it says when it ends.
@@ -38,14 +39,19 @@ type childReport struct {
 func beChild(ctx context.Context, text string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
 	var c child
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
+	let := make(chan struct{})
+	go func() {
+		if c.Held {
+			_, _ = os.Stdin.Read(make([]byte, 1))
+		}
+		close(let)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
 	r, err := runner.Open(ctx, c.Path, runner.Options{Sync: runner.Normal, Concurrency: c.Concurrency})
 	if err != nil {
 		return err
@@ -54,11 +60,12 @@ func beChild(ctx context.Context, text string) error {
 	var report childReport
 	starts := make(chan time.Time, 1000)
 	counted := make(chan struct{})
-	last := time.Now()
 	go func() {
+		last := time.Time{}
 		for at := range starts {
-			report.Ran++
-			report.Longest = max(report.Longest, at.Sub(last))
+			if report.Ran++; !last.IsZero() {
+				report.Longest = max(report.Longest, at.Sub(last))
+			}
 			last = at
 		}
 		close(counted)
@@ -68,6 +75,7 @@ func beChild(ctx context.Context, text string) error {
 		return time.Since(time.Unix(0, began)), nil
 	}))
 	fmt.Println("ready")
+	<-let
 	work := r.Work
 	if c.UntilEmpty {
 		work = r.WorkUntilEmpty
@@ -86,7 +94,14 @@ var probe = jobs.DefineResult[int64, time.Duration]("probe")
 // worker is a child that runs.
 type worker struct {
 	cmd *exec.Cmd
+	in  io.Writer // open for as long as this process lives
 	out *bufio.Scanner
+}
+
+// let lets a worker that is held begin.
+func (w *worker) let() error {
+	_, err := w.in.Write([]byte{'\n'})
+	return err
 }
 
 func startWorker(ctx context.Context, c child) (*worker, error) {
@@ -101,7 +116,8 @@ func startWorker(ctx context.Context, c child) (*worker, error) {
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil { // open for as long as this process lives
+	in, err := cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
 	out, err := cmd.StdoutPipe()
@@ -111,7 +127,7 @@ func startWorker(ctx context.Context, c child) (*worker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	w := &worker{cmd, bufio.NewScanner(out)}
+	w := &worker{cmd, in, bufio.NewScanner(out)}
 	if !w.out.Scan() {
 		return nil, fmt.Errorf("the worker did not start: %w", cmd.Wait())
 	}
@@ -151,8 +167,9 @@ func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	return r, err
 }
 
-// manyProcesses drains one file with so many processes of ten slots, and returns tasks a second.
-func manyProcesses(n, processes int) func(context.Context, *env) (float64, error) {
+// manyProcesses drains one file with so many processes of ten slots, and returns tasks a second; or the longest that one of them that had
+// begun had nothing to do, in milliseconds.
+func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
 		r, err := filled(ctx, e, n)
@@ -160,25 +177,28 @@ func manyProcesses(n, processes int) func(context.Context, *env) (float64, error
 			return 0, err
 		}
 		defer r.Close()
-		began := time.Now()
 		var workers []*worker
 		for range processes {
-			w, err := startWorker(ctx, child{r.Path(), 10, true})
+			w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10, UntilEmpty: true, Held: true})
 			if err != nil {
 				return 0, err
 			}
 			workers = append(workers, w)
 		}
-		ran := 0
+		began := time.Now() // all of them are there: a worker stays for long
+		for _, w := range workers {
+			if err := w.let(); err != nil {
+				return 0, err
+			}
+		}
+		ran, longest := 0, time.Duration(0)
 		for _, w := range workers {
 			report, err := w.end(false)
 			if err != nil {
 				return 0, err
 			}
 			ran += report.Ran
-			if report.Ran > 0 && report.Longest > time.Second {
-				return 0, fmt.Errorf("a process had nothing to do for %v", report.Longest)
-			}
+			longest = max(longest, report.Longest)
 		}
 		took := time.Since(began)
 		if ran != n {
@@ -188,7 +208,62 @@ func manyProcesses(n, processes int) func(context.Context, *env) (float64, error
 		if err == nil && completed != n {
 			err = fmt.Errorf("%d of %d tasks are completed in the file", completed, n)
 		}
+		if starved {
+			return ms(longest), err
+		}
 		return perSecond(n, took), err
+	}
+}
+
+// kept is how much of its speed, in percent, a drain at full speed keeps while this process enqueues a task each 5 ms. Stretches with
+// and without that take turns in the same drain.
+func kept(concurrency int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		r, err := filled(ctx, e, e.size(200_000))
+		if err != nil {
+			return 0, err
+		}
+		defer r.Close()
+		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: concurrency})
+		if err != nil {
+			return 0, err
+		}
+		stretch := time.Duration(e.size(600)) * time.Millisecond
+		var rates [2]float64
+		_, done, err := ourCounts(ctx, r)
+		if err != nil {
+			return 0, err
+		}
+		for i := range 6 {
+			began := time.Now()
+			for time.Since(began) < stretch {
+				if i%2 == 1 {
+					if _, err := r.Enqueue(ctx, noop.With(newPayload(i), jobs.Queue("other"), jobs.In(time.Hour))); err != nil {
+						return 0, err
+					}
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			took := time.Since(began)
+			waiting, now, err := ourCounts(ctx, r)
+			if err != nil {
+				return 0, err
+			}
+			if waiting == 0 && !e.short {
+				return 0, fmt.Errorf("the drain was over before the enqueueing")
+			}
+			rates[i%2] += perSecond(now-done, took)
+			if _, done, err = ourCounts(ctx, r); err != nil { // counting takes a while
+				return 0, err
+			}
+		}
+		if _, err := w.end(true); err != nil {
+			return 0, err
+		}
+		if rates[0] == 0 {
+			return 0, fmt.Errorf("nothing was drained")
+		}
+		return 100 * rates[1] / rates[0], nil
 	}
 }
 
@@ -200,7 +275,7 @@ func beside(concurrency int, p float64) func(context.Context, *env) (float64, er
 			return 0, err
 		}
 		defer r.Close()
-		w, err := startWorker(ctx, child{r.Path(), concurrency, false})
+		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: concurrency})
 		if err != nil {
 			return 0, err
 		}
@@ -335,15 +410,18 @@ func batchLines(n int, memory bool) func(context.Context, *env) (float64, error)
 		if err := os.WriteFile(e.path("lines"), []byte(text.String()), 0o600); err != nil {
 			return 0, err
 		}
+		if memory {
+			most, err := e.memory(ctx, e.binary, "enqueue", "--batch", e.path("lines"))
+			if err != nil {
+				return 0, err
+			}
+			return float64(most) / 1e6, e.holds(ctx, n, 0)
+		}
 		p, err := e.runner(ctx, "", "enqueue", "--batch", e.path("lines"))
 		if err != nil {
 			return 0, err
 		}
-		err = e.holds(ctx, n, 0)
-		if memory {
-			return float64(p.memory) / 1e6, err
-		}
-		return perSecond(n, p.took), err
+		return perSecond(n, p.took), e.holds(ctx, n, 0)
 	}
 }
 

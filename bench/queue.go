@@ -129,6 +129,43 @@ func (s system) both(n, concurrency int) func(context.Context, *env) (float64, e
 	}
 }
 
+// loaded is the time from the call that enqueues to the start of the task while four callers enqueue some hundred tasks a second each, so
+// that the queue is never idle and never grows: percentile p of n, in milliseconds.
+func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		const callers = 4
+		n := e.size(n) / callers * callers
+		took, began := make([]time.Duration, n), make([]time.Time, n)
+		l := newLedger(n)
+		q, err := s.open(ctx, e, 10, func(p payload) { took[p.N] = time.Since(began[p.N]); l.note(p.N) })
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		if err := q.start(ctx); err != nil {
+			return 0, err
+		}
+		if err := callersDo(n, callers, func(i int) error {
+			time.Sleep(4 * time.Millisecond)
+			began[i] = time.Now()
+			return q.add(ctx, newPayload(i))
+		}); err != nil {
+			return 0, err
+		}
+		if err := l.wait(ctx); err != nil {
+			return 0, err
+		}
+		if err := q.stop(ctx); err != nil {
+			return 0, err
+		}
+		if err := l.check(); err != nil {
+			return 0, err
+		}
+		slices.Sort(took)
+		return ms(percentile(took, p)), q.holds(ctx, 0, n)
+	}
+}
+
 // latency is the time from the call that enqueues to the start of the task, on an idle queue: percentile p of n, in milliseconds.
 func (s system) latency(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {

@@ -2,13 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -63,9 +67,48 @@ func newReport(list []*measurement) *report {
 // markdown prints the tables.
 func (r *report) markdown(to io.Writer) error {
 	w := bufio.NewWriter(to)
-	fmt.Fprintf(w, "%s\n\n", r.Machine)
+	fmt.Fprintf(w, "%s. %s.\n\n", r.Machine, r.At.Format("2 January 2006"))
+	r.aims(w)
+	r.tables(w, "")
+	return w.Flush()
+}
+
+// rewrite puts the tables into a page, in the place of those that are there. The plots are in dir.
+func (r *report) rewrite(page, dir string) error {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	const begin, end = "<!-- measured -->\n", "<!-- end -->"
+	before, rest, found := strings.Cut(string(old), begin)
+	_, after, also := strings.Cut(rest, end)
+	if !found || !also {
+		return fmt.Errorf("%s lacks a line %q or %q", page, strings.TrimSpace(begin), end)
+	}
+	var text bytes.Buffer
+	w := bufio.NewWriter(&text)
+	fmt.Fprintf(w, "%s%s\n%s, %s. ", before, begin, r.Machine, r.At.Format("2 January 2006"))
+	names := slices.Sorted(maps.Keys(r.Versions))
+	for i, name := range names {
+		fmt.Fprintf(w, "%s %s%s", name, r.Versions[name], map[bool]string{true: ".\n\n", false: ", "}[i == len(names)-1])
+	}
+	r.aims(w)
+	r.tables(w, filepath.Base(dir))
+	fmt.Fprint(w, end, after)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return os.WriteFile(page, text.Bytes(), 0o644)
+}
+
+// tables prints the tables; with the name of a directory also their plots, which are there.
+func (r *report) tables(w io.Writer, dir string) {
 	for _, t := range r.Tables {
-		fmt.Fprintf(w, "### %s\n\n| | %s | the first is |\n|---|--:|--:|\n", t.Title, strings.TrimPrefix(t.Unit, "/"))
+		fmt.Fprintf(w, "### %s\n\n", t.Title)
+		if dir != "" && t.plotted() {
+			fmt.Fprintf(w, "![%s](%s/%s.svg)\n\n", t.Title, dir, t.Name)
+		}
+		fmt.Fprintf(w, "| | %s | the first is |\n|---|--:|--:|\n", t.unit())
 		for i, row := range t.Rows {
 			ratio := ""
 			if i > 0 && !math.IsInf(row.Ratio, 0) && !math.IsNaN(row.Ratio) {
@@ -75,7 +118,14 @@ func (r *report) markdown(to io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	return w.Flush()
+}
+
+// unit says what the figures of a table are.
+func (t *table) unit() string {
+	if t.Unit == "/s" {
+		return "a second"
+	}
+	return t.Unit
 }
 
 func figure(value float64, unit string) string {
@@ -88,7 +138,7 @@ func figure(value float64, unit string) string {
 // number keeps three digits, and groups thousands.
 func number(value float64) string {
 	switch {
-	case value >= 1000:
+	case value >= 999.5:
 		text := fmt.Sprintf("%.0f", value)
 		return text[:len(text)-3] + "," + text[len(text)-3:]
 	case value >= 100:
@@ -109,8 +159,9 @@ func machine() string {
 			}
 		}
 	}
-	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return fmt.Sprintf("%d × %s, %s %s, %s", runtime.NumCPU(), model, runtime.GOOS, strings.TrimSpace(string(kernel)), runtime.Version())
+	text, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	kernel, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
+	return fmt.Sprintf("%d × %s, %s %s, %s", runtime.NumCPU(), model, runtime.GOOS, kernel, runtime.Version())
 }
 
 func versions() map[string]string {
