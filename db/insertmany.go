@@ -53,9 +53,10 @@ func (in *inserter) flush() error {
 	waiting := in.added[len(in.added)-len(in.waits)/insertedValues:]
 	defer func() { in.waits = in.waits[:0] }()
 	if len(waiting) == insertTogether {
-		last, err := in.t.insert(insertTasks, in.waits...) // the rows of one statement are numbered in a row: nobody else can write
+		var ids [insertTogether]int64
+		err := in.t.insertRows(insertTasks, ids[:], in.waits...)
 		for i := range waiting {
-			waiting[i].ID = last - int64(insertTogether-1-i)
+			waiting[i].ID = ids[i]
 		}
 		return err
 	}

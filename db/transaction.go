@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 
@@ -194,6 +195,28 @@ func (t *tx) insert(text string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return result.LastInsertId()
+}
+
+// insertRows runs an INSERT of as many rows as there are ids, and sets these, in the order of the rows.
+func (t *tx) insertRows(text string, ids []int64, args ...any) error {
+	if t.db.server != nil { // others take numbers in between, but they rise
+		got := make([]int64, 0, len(ids))
+		err := t.list(&got, text+" RETURNING id", args...)
+		slices.Sort(got)
+		if copy(ids, got) != len(ids) && err == nil {
+			err = fmt.Errorf("%d rows inserted, not %d", len(got), len(ids))
+		}
+		return err
+	}
+	result, err := t.do(text, args)
+	if err != nil {
+		return err
+	}
+	last, err := result.LastInsertId() // nobody else writes: they are numbered in a row
+	for i := range ids {
+		ids[i] = last - int64(len(ids)-1-i)
+	}
+	return err
 }
 
 // scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.

@@ -48,6 +48,24 @@ var inserts = group{
 			s.Errorf("input of nothing: %q, %v", input, err)
 		}
 	},
+	"each of many tasks has the id that was told, with some between them that stand alone": func(s *store) {
+		var specs []jobs.Spec
+		for i := range 75 { // several statements of many, one of fewer, and whatever came in between
+			options := []jobs.Option{jobs.Label(fmt.Sprint("number ", i))}
+			if i%31 == 30 {
+				options = append(options, jobs.Unique(fmt.Sprint("key ", i)))
+			}
+			specs = append(specs, jobs.Define[int]("f").With(i, options...))
+		}
+		one := must(s.Insert(s.Context(), specs[:40], s.now))(s)
+		for i, added := range append(one, must(s.InsertSeq(s.Context(), each(specs[40:], nil), s.now))(s)...) {
+			want := specs[i].Task(s.now)
+			want.ID = added.ID
+			if got := s.get(added.ID); added.Kept || !reflect.DeepEqual(got, want) {
+				s.Errorf("task %d of the list: got  %+v\nwant %+v", i, got, want)
+			}
+		}
+	},
 	"the least that a task can say comes back": func(s *store) {
 		spec := jobs.Define[json.RawMessage]("f").With(nil)
 		spec.Args = nil
