@@ -165,11 +165,20 @@ type enqueueOptions struct {
 	stdin     io.Reader
 }
 
+// noResolve says whether the command is looked up by the worker only. On a server that is what is wanted: it may be any host.
+func noResolve(c *cli.Context, a *app) bool {
+	if c.IsSet("no-resolve") {
+		return get[bool](c, "no-resolve")
+	}
+	d, err := a.findDatabase(get[string](c, "db"))
+	return err == nil && runner.OnServer(d.path)
+}
+
 // readEnqueueOptions reads them for enqueue and for schedule add, whose words of a command come after a name.
 func readEnqueueOptions(c *cli.Context, a *app, words []string) (enqueueOptions, error) {
 	o := enqueueOptions{words: words, wait: get[bool](c, "wait"), waitTimeout: get[time.Duration](c, "wait-timeout"),
 		result: get[bool](c, "result"), batch: get[string](c, "batch"), keepGoing: get[bool](c, "keep-going"),
-		noResolve: get[bool](c, "no-resolve"), stdin: a.stdin}
+		noResolve: noResolve(c, a), stdin: a.stdin}
 	if err := o.agree(c); err != nil {
 		return o, err
 	}

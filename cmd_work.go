@@ -146,7 +146,7 @@ func forEver(keep time.Duration) time.Duration {
 // secure refuses a database that others may write before it is opened, or made.
 func (a *app) secure(c *cli.Context, o workOptions) error {
 	d, err := a.findDatabase(get[string](c, "db"))
-	if err != nil || o.engine.InsecurePerms {
+	if err != nil || o.engine.InsecurePerms || runner.OnServer(d.path) {
 		return err
 	}
 	return runner.Insecure(d.path)

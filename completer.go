@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
 )
 
 // suggestion is a word that may stand where the cursor is, and what it is.
@@ -171,7 +172,7 @@ func (a *app) recall(ctx context.Context, line commandLine, ask func(context.Con
 	defer cancel()
 	answer := make(chan []suggestion, 1)
 	go func() {
-		r, err := runner.Open(ctx, d.path, runner.Options{ReadOnly: true, BusyTimeout: recallWithin})
+		r, err := runner.Open(ctx, d.path, runner.Options{ReadOnly: true, BusyTimeout: recallWithin, Engine: postgres.Engine()})
 		if err != nil {
 			answer <- nil
 			return

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -12,11 +13,12 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
 )
 
 // database says which file a command works on, and how it is opened.
 type database struct {
-	path        string // absolute
+	path        string // absolute; or the address of a server
 	from        string // what named it: "--db", "$RUNNER_DB", "$STATE_DIRECTORY"; empty: nothing, it is the standard one
 	standard    bool   // its directory is ours to create; that of a path somebody named is not
 	busyTimeout time.Duration
@@ -41,7 +43,7 @@ func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Ru
 	if err != nil {
 		return nil, err
 	}
-	more.MustExist, more.BusyTimeout, more.UnsafeFS = !create, d.busyTimeout, d.unsafeFS
+	more.MustExist, more.BusyTimeout, more.UnsafeFS, more.Engine = !create, d.busyTimeout, d.unsafeFS, postgres.Engine()
 	if create && d.standard {
 		if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
 			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.path), Err: err}
@@ -57,15 +59,15 @@ func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Ru
 // describe is the path and, unless it is the standard one, who named it.
 func (d database) describe() string {
 	if d.from == "" {
-		return d.path
+		return d.shown()
 	}
-	return d.path + "   (from " + d.from + ")"
+	return d.shown() + "   (from " + d.from + ")"
 }
 
 // findDatabase is locateDatabase on this machine.
 func (a *app) findDatabase(flag string) (database, error) {
 	d, err := locateDatabase(flag, a.getenv, os.Getuid(), runtime.GOOS, directoryOwner)
-	if err != nil || filepath.IsAbs(d.path) {
+	if err != nil || filepath.IsAbs(d.path) || runner.OnServer(d.path) {
 		return d, err
 	}
 	path, err := filepath.Abs(d.path)
@@ -112,10 +114,30 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	default:
 		return d, homeless("HOME")
 	}
-	if strings.HasPrefix(d.path, "postgres://") || strings.HasPrefix(d.path, "postgresql://") {
-		return d, usage("PostgreSQL is not supported yet").because(d.from + " names a PostgreSQL server").hint("--db FILE")
+	if flag != "" && runner.OnServer(flag) && hasPassword(flag) {
+		return d, usage("the address of the server holds a password").because("everyone on this machine can read the command lines of others").
+			hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
 	}
 	return d, nil
+}
+
+// password matches what stands before and behind the password of an address.
+var password = regexp.MustCompile(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
+
+func hasPassword(address string) bool { return password.MatchString(address) }
+
+// shown is the database for people: nobody is shown a password.
+func (d database) shown() string {
+	if !runner.OnServer(d.path) {
+		return d.path
+	}
+	return password.ReplaceAllStringFunc(d.path, func(part string) string {
+		m := password.FindStringSubmatch(part)
+		if m[2] != "" {
+			return m[2] + "xxxxx"
+		}
+		return m[1] + "@"
+	})
 }
 
 // mayUse says whether the machine's own directory is this user's database: it exists, and they are root or own it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -51,9 +52,28 @@ func TestLocateDatabase(t *testing.T) {
 	if exitCode(err) != 1 || !strings.Contains(explain(err).what+explain(err).try, "RUNNER_DB") {
 		t.Errorf("no HOME: %v", err)
 	}
-	_, err = locateDatabase("postgres://h/d", none, 8, "linux", owner(-1))
-	if exitCode(err) != 2 || !strings.Contains(err.Error(), "not supported yet") {
-		t.Errorf("postgres: %v", err)
+}
+
+func TestNobodyIsShownAPassword(t *testing.T) {
+	none := func(string) string { return "" }
+	owner := func(string) (int, bool) { return -1, false }
+	for address, want := range map[string]string{
+		"postgres://h/d": "", "postgres://u@h:5432/d?sslmode=disable": "", "postgresql://h/d?search_path=jobs": "", "postgres://u@/d?host=/tmp/a:b@c": "",
+		"postgres://u:s3cret@h/d":                 "postgres://u@h/d",
+		"postgres://u:s3:c@ret@h:1,i:2/d":         "postgres://u@h:1,i:2/d",
+		"postgresql://h/d?password=s3cret&user=u": "postgresql://h/d?password=xxxxx&user=u",
+		"postgres://h/d?sslpassword=s3cret":       "postgres://h/d?sslpassword=xxxxx",
+	} {
+		d := database{path: address}
+		if got := d.shown(); got != cmp.Or(want, address) || strings.Contains(got, "s3") {
+			t.Errorf("%s is shown as %s, want %s", address, got, cmp.Or(want, address))
+		}
+		if _, err := locateDatabase(address, none, 8, "linux", owner); (err != nil) != (want != "") || err != nil && (exitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
+			t.Errorf("--db %s: %v", address, err)
+		}
+		if _, err := locateDatabase("", func(string) string { return address }, 8, "linux", owner); err != nil {
+			t.Errorf("RUNNER_DB=%s: %v", address, err)
+		}
 	}
 }
 

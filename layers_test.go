@@ -27,7 +27,9 @@ var layers = []layer{
 	{path: "db", ours: []string{"jobs"}, // it returns errors and logs nothing
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
-	{path: "db/dbtest", ours: []string{"db", "jobs"}},
+	{path: "runner/postgres", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // nobody else links the driver
+	{path: "internal/pgserver"}, // tests only
+	{path: "db/dbtest", ours: []string{"db", "jobs", "runner/postgres"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
 	{path: "internal/words"},
 	{path: "runner", ours: []string{"db", "jobs", "internal/process", "internal/words"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
@@ -38,7 +40,7 @@ var layers = []layer{
 	{path: "web", ours: []string{"runner", "internal/words", "jobs"}, // not db
 		others: []string{"al.essio.dev/pkg/shellescape", "github.com/prometheus/common/expfmt", "github.com/prometheus/client_model"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
-	{path: "", ours: []string{"web", "runner", "internal/words", "jobs", "internal/torture"}, // not db: the command line is the library's first user
+	{path: "", ours: []string{"web", "runner", "runner/postgres", "internal/words", "jobs", "internal/torture"}, // not db: the command line is the library's first user
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
 			"al.essio.dev/pkg/shellescape", "github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},

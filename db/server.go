@@ -36,6 +36,7 @@ const (
 	serverVersion = `SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL`
 	selectOurs    = `SELECT version, id FROM runner_schema`
 	setVersion    = `UPDATE runner_schema SET version = ?`
+	hasSchema     = `SELECT to_regnamespace(?) IS NOT NULL`
 )
 
 // leastServer is the oldest version of PostgreSQL that is supported.
@@ -149,7 +150,7 @@ func (d *DB) migrateServer(ctx context.Context) (err error) {
 	schema := d.server.Schema
 	if have == 0 {
 		var some bool
-		if err := d.conn.QueryRowxContext(ctx, `SELECT to_regnamespace(?) IS NOT NULL`, schema).Scan(&some); err != nil {
+		if err := d.conn.QueryRowxContext(ctx, hasSchema, schema).Scan(&some); err != nil {
 			return err
 		}
 		if !some { // one that was made for us need not be made by us
@@ -207,8 +208,9 @@ func stateDir(dir, id string) (string, error) {
 
 // ServerInfo tells of the server that a database is on.
 type ServerInfo struct {
-	Version int64 // of PostgreSQL, as 150004
-	Schema  string
+	Version int64  // of PostgreSQL, as 150004
+	Schema  string // with our tables
+	Tables  int    // the version of these
 }
 
 // Server tells of the server; nil: the database is a file.
@@ -216,7 +218,7 @@ func (d *DB) Server() *ServerInfo {
 	if d.server == nil {
 		return nil
 	}
-	return &ServerInfo{Version: d.server.version, Schema: d.server.Schema}
+	return &ServerInfo{Version: d.server.version, Schema: d.server.Schema, Tables: ServerSchemaVersion()}
 }
 
 var errNoServer = errors.New("no connection to the server")

@@ -24,8 +24,8 @@ func DiskOf(path string) Disk { return db.DiskOf(path) }
 func Insecure(path string) error { return db.Insecure(path) }
 
 func (r *Runner) insecure() error {
-	if _, commands := r.handlers[jobs.CommandJob]; !commands || r.options.InsecurePerms {
-		return nil
+	if _, commands := r.handlers[jobs.CommandJob]; !commands || r.options.InsecurePerms || r.Server() != nil {
+		return nil // on a server its rights are the server's affair
 	}
 	return Insecure(r.Path())
 }
@@ -59,10 +59,22 @@ func (r *Runner) Latest(ctx context.Context) (time.Time, error) { return r.store
 // Seen returns when a worker gave a sign of life for the last time; zero: never.
 func (r *Runner) Seen(ctx context.Context) (time.Time, error) { return r.store.Seen(ctx) }
 
+// ServerInfo tells of the server that a database is on.
+type ServerInfo = db.ServerInfo
+
+// Server tells of the server that the database is on; nil: it is a file.
+func (r *Runner) Server() *ServerInfo { return r.store.Server() }
+
+// OnServer says whether address names a database on a server, and not a file.
+func OnServer(address string) bool { return db.OnServer(address) }
+
 // Writable returns why the next write would probably fail, without trying: jobs.ErrReplaced, jobs.ErrFull or nil.
 func (r *Runner) Writable() error {
 	if err := r.store.Replaced(); err != nil {
 		return err
+	}
+	if r.Server() != nil {
+		return nil
 	}
 	if disk := db.DiskOf(r.Path()); disk.Total > 0 && disk.Free < disk.Reserve {
 		return fmt.Errorf("%w: %d bytes are left", jobs.ErrFull, disk.Free)

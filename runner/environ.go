@@ -50,7 +50,7 @@ func (c *command) environ() ([]string, error) {
 		due = c.task.Tick
 	}
 	environ = append(environ,
-		"RUNNER_DB="+c.e.r.Path(),
+		"RUNNER_DB="+c.e.r.store.Address(),
 		"RUNNER_TASK_ID="+strconv.FormatInt(c.task.ID, 10),
 		"RUNNER_TASK_ATTEMPT="+strconv.Itoa(c.task.Attempt),
 		"RUNNER_TASK_GENERATION="+strconv.FormatInt(c.task.GenerationID, 10),

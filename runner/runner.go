@@ -90,6 +90,12 @@ type Options struct {
 	// Inline makes Enqueue, Add and EnqueueAll run what is due before they return, unless Work runs it: for tests. EnqueueTx cannot, before
 	// its commit. Defaults to false.
 	Inline bool
+	// Engine lets Open take the address of a PostgreSQL server, as in postgres://user@host/app: see package runner/postgres. What is said of
+	// the file here does not hold there; docs/postgres.md says what does. Defaults to none.
+	Engine *db.Engine
+	// Dir is where this host keeps what belongs to a database on a server: results on their way, locks by which the workers of one host know
+	// each other alive. Each database has a directory of its own in it. Defaults to the user's state directory.
+	Dir string
 	// Driver is the name of a database/sql driver for the connection that writes; it must wrap the one of modernc.org/sqlite. Defaults to that.
 	Driver string
 }
@@ -150,7 +156,7 @@ type Runner struct {
 	fenced atomic.Int64
 }
 
-// Open opens the database file at path, creating it unless the options say otherwise, and brings its schema up to date. The
+// Open opens the database file at path (or, with Options.Engine, the database on a server that path is the address of), creating it unless the options say otherwise, and brings its schema up to date. The
 // directory must exist. Errors are *jobs.Problem of kind jobs.ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or
 // ErrInvalid; then nothing was changed.
 func Open(ctx context.Context, path string, options Options) (*Runner, error) {
@@ -186,7 +192,8 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Try: "at least 5s"}
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal,
-		Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout, Driver: options.Driver})
+		Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout, Driver: options.Driver,
+		Engine: options.Engine, Dir: options.Dir})
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +214,7 @@ func (r *Runner) Close() error {
 	return r.store.Close()
 }
 
-// Path returns the absolute path of the database file, symlinks resolved.
+// Path returns the absolute path of the database file, symlinks resolved; of one on a server its address without the password.
 func (r *Runner) Path() string { return r.store.Path() }
 
 // Created says whether Open made the file.
