@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,11 +11,15 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"example.com/runner/internal/pgserver"
 )
 
 // The test binary is the programs of the scripts, too: "runner" in a script is this main, in a process of its own, and
@@ -51,17 +56,36 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
 			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed,
-			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "remount": remount, "block": writeBlock},
+			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "onserver": useServer, "remount": remount, "block": writeBlock},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "mount":
 				return mayMount(), nil
+			case "postgresql":
+				_, err := server()
+				return !errors.Is(err, pgserver.ErrNone), nil
 			case "node-sqlite":
 				return exec.Command("node", "-e", "require('better-sqlite3')").Run() == nil, nil
 			}
 			return false, fmt.Errorf("no condition %q", cond)
 		},
 	})
+}
+
+// server is the PostgreSQL server of the scripts: one for all of them, with a database for each.
+var server = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
+
+var serverDatabases atomic.Int64
+
+// useServer is the script command "onserver": from now on RUNNER_DB is a fresh schema on a PostgreSQL server.
+func useServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: onserver")
+	}
+	s, err := server()
+	ts.Check(err)
+	ts.Setenv("RUNNER_DB", s.Address("postgres", fmt.Sprintf("search_path=script%d", serverDatabases.Add(1))))
+	ts.Setenv("SERVER", s.Dir)
 }
 
 // expectStatus is the script command "status N program [args...]": it runs the program and checks its exit status.

@@ -21,7 +21,7 @@ type Options struct {
 	Beside      bool          // the file may be of another program: our tables are beside its own, with a prefix
 	Prefix      string        // with Beside: that prefix. Defaults to the one in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for other processes' locks. Defaults to 5 s
-	Engine      *Engine       // for a database on a server: how to reach it
+	Engine      *Engine       `json:"-"` // for a database on a server: how to reach it
 	Dir         string        // for a database on a server: where this host keeps what belongs to it. Defaults to the user's state directory
 	Driver      string        // of database/sql, for the connection that writes: it wraps the one of modernc.org/sqlite. Defaults to that
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 package pgserver
 
 import (
@@ -73,15 +71,12 @@ func version(path string) int {
 	return n
 }
 
-// command prepares a program of the server's. As root it cannot run; then it is nobody's.
+// command prepares a program of the server.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.Dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGDATA="+s.data())
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	if os.Geteuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
-	}
+	asNobody(cmd)
 	return cmd
 }
 
@@ -124,8 +119,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	process, ended := s.process, make(chan struct{})
 	s.ended = ended
-	// When this process dies, however it does, the pipe is closed and the server ends.
-	guard := s.command("sh", "-c", "read end; kill -QUIT $0", strconv.Itoa(process.Process.Pid))
+	// When this process dies, however it does, the pipe is closed: the server ends and is removed.
+	guard := s.command("sh", "-c", `cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`, strconv.Itoa(process.Process.Pid), s.Dir)
 	guard.Path = "/bin/sh"
 	pipe, err := guard.StdinPipe()
 	if err == nil {
