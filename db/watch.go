@@ -54,9 +54,13 @@ type watch struct {
 }
 
 // again are the pauses before the looks after an event: it comes when the log is written, and its commit is visible a little later,
-// or with an fsync a good deal: on a busy disk that takes tens of milliseconds.
+// or with an fsync a good deal: on a busy disk that takes tens of milliseconds, or hundreds.
 var again = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
-	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond}
+	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
+	160 * time.Millisecond, 320 * time.Millisecond}
+
+// seen is where the looks go on once a commit was seen.
+const seen = 4
 
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
 	ticker := time.NewTicker(sweep)
@@ -71,30 +75,34 @@ func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan str
 		case <-ticker.C:
 			w.changed()
 		case <-events:
-			w.await(ctx, quit)
+			if !w.await(ctx, events, quit) {
+				return
+			}
 		}
 	}
 }
 
-// await looks until it sees the commit that an event has told of, or there was none: events come of checkpoints and rollbacks, too.
-func (w *watch) await(ctx context.Context, quit <-chan struct{}) {
-	for _, pause := range again {
-		switch {
-		case pause >= 10*time.Millisecond: // long enough for Close to wait for
+// await looks for the commit that an event has told of. There may be none, since events come of checkpoints and rollbacks, too; and the
+// first one that is seen may be an earlier one, so that it looks on, only less often. A new event begins anew. It returns false when the
+// watching is to end.
+func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
+	for i := 0; i < len(again); i++ {
+		if again[i] > 0 {
 			select {
-			case <-time.After(pause):
+			case <-time.After(again[i]):
+			case <-events:
+				i = 0
 			case <-ctx.Done():
-				return
+				return false
 			case <-quit:
-				return
+				return false
 			}
-		case pause > 0:
-			time.Sleep(pause)
 		}
 		if w.changed() {
-			return
+			i = max(i, seen-1)
 		}
 	}
+	return true
 }
 
 // changed looks once, and sends a notice if there was a commit since the last look.
