@@ -44,8 +44,12 @@ func (c *clockwork) open() {
 		c.r.mu.Lock()
 		c.ran[task.Schedule] = append(c.ran[task.Schedule], task.Tick)
 		c.r.mu.Unlock()
+		hold := time.Duration(c.hold.Load())
+		if hold == 0 { // two goroutines that meet expired timers of one bubble at the same moment crash the race detector (Go 1.26)
+			return nil, nil
+		}
 		select {
-		case <-time.After(time.Duration(c.hold.Load())):
+		case <-time.After(hold):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
