@@ -42,6 +42,9 @@ torture: build ## half an hour of it; TORTURE=8h for a release
 failures: ## whatever SQLite does with a file fails once: every operation of a task's life and of an upgrade, where go test takes every fifth
 	$(GO) test -count=1 -run Survives ./db -stride 1
 
+storm: ## 200 times what depends on chance: a worker killed in a storm of starts, one stopped at any moment
+	$(GO) test -run 'Storm|AnyMoment' -timeout 60m -v ./internal/process ./runner -rounds 200
+
 mutants: ## each known bug is put in, and must be found
 	$(GO) test -tags mutants -run 'TestMutants$$' -parallel 2 -timeout 60m -v ./internal/torture | grep -E '^(found|FAIL|ok|---|    )'
 

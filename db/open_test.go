@@ -153,27 +153,6 @@ func TestAnEmptyFileIsNoDatabaseUnlessOneMayBeMade(t *testing.T) {
 	create(t, path)
 }
 
-func TestOddPathsOpenExactlyThatFile(t *testing.T) {
-	for _, name := range []string{"a b", "a?b", "a#b", "a%20b", "%00", "a\nb", "x.db?mode=memory", "x.db?_pragma=user_version(7)", "é", "a&b=c;d", "..x", "-", ":memory:",
-		"file:x", `a\b`, "'", `"`, "~", "*", strings.Repeat("n", 200)} {
-		dir := t.TempDir()
-		path := filepath.Join(dir, name)
-		create(t, path)
-		if names := listing(t, dir); names != name+" "+name+".d" {
-			t.Errorf("%q made %q", name, names)
-		}
-		d, err := Open(t.Context(), path, Options{})
-		if err != nil {
-			t.Errorf("%q: %v", name, err)
-			continue
-		}
-		if d.Created() || d.Path() != path {
-			t.Errorf("%q: created %v, path %q", name, d.Created(), d.Path())
-		}
-		d.Close()
-	}
-}
-
 func TestASymlinkOpensTheFileItLeadsTo(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "real.db"), filepath.Join(dir, "link.db")

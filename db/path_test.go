@@ -1,0 +1,59 @@
+package db
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzPath opens a database by any name that a file can have: that file is made, and no other.
+func FuzzPath(f *testing.F) {
+	for _, name := range []string{"x.db", "a b", "?", "#", "%", "%41", "%00", "x.db?_pragma=journal_mode(delete)", "x?mode=memory", "x#y", "&", "=", ";", "file:x", "file::memory:",
+		":memory:x", "\n", "\t", "'", `"`, "`", "$HOME", "~", "é", "\u202e", "\x01", "-wal", "-", "--", "x-journal", " x ", "x.", "..x", "x.db?mode=memory", "a&b=c;d", `a\b`, "*", strings.Repeat("y", 200)} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if name == "" || name == "." || name == ".." || len(name) > 200 || strings.ContainsAny(name, "/\x00") || !utf8.ValidString(name) || runtime.GOOS == "windows" {
+			return // no name of a file, or not one of a database
+		}
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		d, err := Open(t.Context(), path, Options{Create: true, Normal: true})
+		if err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || d.Path() != real {
+			t.Errorf("%q: opened %q, %v", name, d.Path(), err)
+		}
+		if _, err := d.Latest(t.Context()); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if d, err = Open(t.Context(), path, Options{}); err != nil || d.Created() {
+			t.Fatalf("%q: %v", name, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		want := []string{name, name + ".d"}
+		slices.Sort(want)
+		if !slices.Equal(names, want) {
+			t.Errorf("%q: made %q", name, names)
+		}
+	})
+}

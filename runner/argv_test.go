@@ -1,0 +1,49 @@
+//go:build unix
+
+package runner_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// hardWords are what shells, templates, formats, JSON and SQL would read something into.
+var hardWords = []string{"", " ", "a b", "\t", "\n", "\r\n", "'", `"`, "`id`", "$(id)", "$HOME", "${HOME}", "~", "*", "?", "[a-z]", "{a,b}", "!", "!!", "#", ";", "&&", "|",
+	"> x", "<", "\\", `\\`, `\n`, `\0`, "%s", "%d%n", "{{.id}}", "{{", "}}", "<script>", "&amp;", "--", "-", "-rf", "--help", "=", "a=b", "é", "ё", "漢字", "🙂", "a\u0301", "\u202e",
+	"\u2028", "\ufeff", "\x01", "\x1b[31m", "\x7f", "\u0085", "null", "true", "[]", "{}", `{"a":1}`, "'; DROP TABLE tasks; --", "?1", ":a", "@b", "0x10", "1e9", "%00",
+	strings.Repeat("x", 4096), strings.Repeat("'\"\\", 500)}
+
+func TestAnArgvArrivesByteForByte(t *testing.T) {
+	r := open(t, runner.Options{Sync: runner.Normal})
+	handlers(r)
+	words := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(hardWords), rapid.String()), 0, 30)
+	for seed := range 20 {
+		list := hardWords
+		if seed > 0 {
+			list = words.Example(seed)
+		}
+		list = slices.Clone(list)
+		for i, word := range list {
+			list[i] = strings.ReplaceAll(word, "\x00", "") // no command can have that
+		}
+		argv := append([]string{"sh", "-c", `for word; do printf '%s\0' "$word"; done`, "sh"}, list...)
+		task := enqueue(t, r, jobs.Command{Argv: argv}.With())
+		drain(t, r)
+		want := strings.Join(list, "\x00")
+		if len(list) > 0 {
+			want += "\x00"
+			if got := output(t, r, task.ID); got != want {
+				t.Errorf("%q\nwant %q", got, want)
+			}
+		}
+		if kept, err := jobs.Argv(get(t, r, task.ID).Args); err != nil || !slices.Equal(kept, argv) {
+			t.Errorf("%q, %v", kept, err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// rounds is how often what depends on chance is tried; make storm does it 200 times.
+var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
+
+// Whenever a worker is told to stop, and however short its patience, nothing of its commands is left, and each task has ended or waits as
+// if it had never been started; but for those that may not be started twice.
+func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
+	handlers(r)
+	var ids []int64
+	for round := range *rounds {
+		for i := range 6 {
+			options := []jobs.Option{jobs.KillAfter(0)}
+			if i == 0 {
+				options = append(options, jobs.AtMostOnce())
+			}
+			spec := jobs.Command{Argv: []string{"sh", "-c", `setsid -f sleep 300; sleep 0.0$0`, string(rune('0' + rand.IntN(10)))}}.With(options...)
+			ids = append(ids, enqueue(t, r, spec).ID)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))
+		err := r.Work(ctx)
+		stop()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // that: it had not begun
+			t.Fatal(err)
+		}
+		for _, id := range ids[6*round:] {
+			task := get(t, r, id)
+			if task.WorkerID != "" {
+				if left := commandsOf(task.WorkerID); len(left) > 0 {
+					t.Errorf("round %d: processes %v are left", round, left)
+				}
+			}
+			once := task.MaxLosses == 0
+			switch {
+			case task.State == jobs.Completed && task.Attempt == 1:
+			case task.State == jobs.Pending && task.Attempt == 0 && task.Losses == 0:
+			case once && task.State == jobs.Failed && task.Reason == jobs.ReasonShutdown:
+			default:
+				t.Errorf("round %d: %+v", round, task)
+			}
+		}
+	}
+	drain(t, r)
+	for _, id := range ids {
+		if task := get(t, r, id); task.State != jobs.Completed && task.MaxLosses != 0 {
+			t.Errorf("%+v", task)
+		}
+	}
+}
+
+// A machine that has no descriptor to give is no fault of a task: it is given back uncounted, again and again but not in a hurry, until it
+// can be started.
+func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})
+	handlers(r)
+	file := filepath.Join(t.TempDir(), "guardian")
+	first := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"; exec sleep 300`, file}}.With(jobs.KillAfter(0)))
+	work(t, r)
+	soon(t, 20*time.Second, "the guardian", func() bool { return len(familyOf(file)) == 1 })
+	guardian := familyOf(file)[0]
+	var most unix.Rlimit
+	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, nil, &most); err != nil {
+		t.Fatal(err)
+	}
+	few := unix.Rlimit{Cur: 6, Max: most.Max}
+	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, &few, nil); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	until(t, r, func() bool { return get(t, r, task.ID).GenerationID >= 7 }) // claimed and given back three times
+	if took := time.Since(began); took < 400*time.Millisecond {
+		t.Errorf("three times in %v", took)
+	}
+	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, &most, nil); err != nil {
+		t.Fatal(err)
+	}
+	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Completed })
+	if got := get(t, r, task.ID); got.Attempt != 1 || got.Losses != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := get(t, r, first.ID); got.State != jobs.Running || got.Losses != 0 {
+		t.Errorf("its neighbour: %+v", got)
+	}
+	if _, err := r.Cancel(t.Context(), []int64{first.ID}, runner.CancelOptions{Now: true}); err != nil {
+		t.Error(err)
+	}
+}
