@@ -11,7 +11,7 @@ RACE      ?= -gcflags=modernc.org/sqlite/lib=-race=false
 BUILD     := -tags urfave_cli_no_docs -trimpath -ldflags "-s -w"
 TARGETS   := linux/amd64 linux/arm64 linux/arm darwin/arm64 windows/amd64 freebsd/amd64
 
-.PHONY: build test race lint bench benchmarks fuzz torture failures mutants soak cross docs ci clean
+.PHONY: build test race lint bench benchmarks fuzz torture storm failures mutants soak cross docs ci clean
 
 build: ## bin/runner, small
 	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/runner .
