@@ -1,9 +1,12 @@
 package web_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -219,10 +222,18 @@ func TestSecretsStayHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	work(t, r)
-	s := serve(t, r, web.ServerOptions{})
-	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log"} {
+	var log bytes.Buffer // written to by this test's requests, one after the other
+	s := embed(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log", "/tasks/1/args"} {
 		hasNot(t, s.page(path), "marker-env", "marker-input")
 	}
+	for path, form := range map[string]url.Values{"/actions/retry": {"id": {"1"}}, "/actions/schedule-run": {"name": {"s"}}} {
+		if status, body := s.post(path, form); status != http.StatusOK || strings.Contains(body, "marker-") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	hasNot(t, log.String(), "marker-env", "marker-input")
+	has(t, log.String(), "1 task retried") // or the log would prove nothing
 	has(t, s.page("/tasks/1"), "env TOKEN=•••", "input 12 B")
 }
 
@@ -290,6 +301,11 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 				}
 			}
 		}
+		res, err := s.client.Do(s.request("GET", "/events", nil))
+		if err != nil || res.Header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("%s: /events: %v", name, err)
+		}
+		res.Body.Close()
 		if len(seen) < 12 {
 			t.Errorf("%s: %v", name, seen)
 		}
