@@ -107,16 +107,21 @@ func parts(schema []string) []part {
 		checks("CHECK of "+first, func(t string) string { return withoutChecks(t, i, 1) })
 	}
 	checks("all CHECKs", func(t string) string { return withoutChecks(t, 0, n) })
-	return append(list, part{unused, func(s []string) []string {
-		var rest []string
-		for _, t := range s {
-			if m := indexName.FindStringSubmatch(t); m != nil && !slices.Contains(plainIndexes, m[1]) || triggerName.MatchString(t) {
-				continue
-			}
-			rest = append(rest, t)
-		}
-		return rest
-	}})
+	index := func(t string) bool {
+		m := indexName.FindStringSubmatch(t)
+		return m != nil && !slices.Contains(plainIndexes, m[1])
+	}
+	for _, p := range []struct {
+		name string
+		cut  func(text string) bool
+	}{
+		{"all triggers", triggerName.MatchString},
+		{"all indexes that a plain task does not need", index},
+		{unused, func(t string) bool { return index(t) || triggerName.MatchString(t) }},
+	} {
+		list = append(list, part{p.name, func(s []string) []string { return slices.DeleteFunc(slices.Clone(s), p.cut) }})
+	}
+	return list
 }
 
 const (
