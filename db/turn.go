@@ -33,7 +33,7 @@ type Turned struct {
 // a finish that was accepted stays accepted, and tasks claimed by a turn whose answer was lost show up in Beat as ghosts.
 func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 	to := normal
-	if len(turn.Finish) > 0 {
+	if len(turn.Finish) > 0 || w.db.server != nil && turn.Claim.Free > 0 { // a server may forget a claim whose worker lives on
 		to = full
 	}
 	var done Turned

@@ -97,8 +97,19 @@ func (s *Server) make(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Run starts the server, again after Kill or Stop, and returns when it answers.
+// Run starts the server, again after Kill or Crash, and returns when it answers. After a Crash it waits for what is left of the one before.
 func (s *Server) Run(ctx context.Context) error {
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := s.run(ctx)
+		if !errors.Is(err, errEnded) || time.Since(began) > stopFor {
+			return err
+		}
+	}
+}
+
+var errEnded = errors.New("the server has ended")
+
+func (s *Server) run(ctx context.Context) error {
 	args := []string{"-k", s.Dir, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
 	settings := s.settings
 	if len(settings) == 0 {
@@ -139,7 +150,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for began := time.Now(); time.Since(began) < startFor; time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-ended:
-			return fmt.Errorf("the server has ended: %s", s.Log())
+			return fmt.Errorf("%w: %s", errEnded, s.Log())
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), s.Kill())
 		default:

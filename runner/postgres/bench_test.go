@@ -1,0 +1,96 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/pgserver"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
+)
+
+// durable is a server that survives a power cut, and a database on it.
+func durable(b *testing.B) string {
+	b.Helper()
+	s, err := pgserver.Start(b.Context(), "fsync=on", "shared_buffers=256MB")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	return s.Address("postgres")
+}
+
+func runnerOn(b *testing.B, at string, concurrency int) *runner.Runner {
+	b.Helper()
+	r, err := runner.Open(b.Context(), at, runner.Options{Engine: postgres.Engine(), Dir: b.TempDir(), Concurrency: concurrency})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// BenchmarkDrain runs functions that do nothing, 100 at once.
+func BenchmarkDrain(b *testing.B) {
+	r := runnerOn(b, durable(b), 100)
+	r.Register(count.Handler(func(context.Context, int) error { return nil }))
+	specs := make([]jobs.Spec, b.N)
+	for i := range specs {
+		specs[i] = count.With(i)
+	}
+	if _, err := r.EnqueueAll(b.Context(), slices.Values(specs)); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	if err := r.WorkUntilEmpty(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+}
+
+// BenchmarkEnqueue adds tasks one by one, 50 callers at once.
+func BenchmarkEnqueue(b *testing.B) {
+	r := runnerOn(b, durable(b), 1)
+	b.SetParallelism(25)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := r.Enqueue(b.Context(), count.With(1)); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+}
+
+// BenchmarkLatency is the time from an enqueue by one handle until the function runs by another.
+func BenchmarkLatency(b *testing.B) {
+	at := durable(b)
+	worker, client := runnerOn(b, at, 10), runnerOn(b, at, 1)
+	var began atomic.Int64
+	ran := make(chan time.Duration)
+	worker.Register(count.Handler(func(context.Context, int) error {
+		ran <- time.Duration(time.Now().UnixNano() - began.Load())
+		return nil
+	}))
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- worker.Work(ctx) }()
+	times := make([]time.Duration, 0, b.N)
+	for range b.N {
+		began.Store(time.Now().UnixNano())
+		if _, err := client.Enqueue(b.Context(), count.With(1)); err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, <-ran)
+	}
+	cancel()
+	<-done
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(times[len(times)*99/100].Microseconds())/1000, "p99-ms")
+}

@@ -1,0 +1,418 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/pgserver"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
+)
+
+var (
+	common  = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
+	schemas atomic.Int64
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if s, err := common(); err == nil {
+		_ = s.Close()
+	}
+	os.Exit(code)
+}
+
+// start starts a server for one test.
+func start(t *testing.T, settings ...string) *pgserver.Server {
+	t.Helper()
+	s, err := pgserver.Start(t.Context(), settings...)
+	if errors.Is(err, pgserver.ErrNone) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// address returns a fresh database on the server of all tests.
+func address(t *testing.T) string {
+	t.Helper()
+	s, err := common()
+	if errors.Is(err, pgserver.ErrNone) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Address("postgres", fmt.Sprintf("search_path=test%d", schemas.Add(1)))
+}
+
+func open(t *testing.T, address string, options runner.Options) *runner.Runner {
+	t.Helper()
+	options.Engine = postgres.Engine()
+	if options.Dir == "" {
+		options.Dir = t.TempDir()
+	}
+	r, err := runner.Open(t.Context(), address, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// work runs the jobs of r until the returned function is called.
+func work(t *testing.T, r *runner.Runner) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Work(ctx) }()
+	go func() {
+		select {
+		case err := <-done:
+			t.Errorf("work has ended: %v", err)
+			done <- nil
+		case <-ctx.Done():
+		}
+	}()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("work: %v", err)
+		}
+	})
+}
+
+const patience = 2 * time.Minute
+
+// eventually waits until is returns true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for began := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("not in %v: %s", patience, what)
+		}
+	}
+}
+
+var count = jobs.Define[int]("count")
+
+// runs counts how often each task runs, and how many of its attempts run at the same time.
+type runs struct {
+	mu        sync.Mutex
+	running   map[int]int
+	finished  map[int]int
+	overlaps  int
+	completed atomic.Int64
+}
+
+func (s *runs) handle(_ context.Context, n int) error {
+	s.mu.Lock()
+	if s.running == nil {
+		s.running, s.finished = map[int]int{}, map[int]int{}
+	}
+	if s.running[n]++; s.running[n] > 1 {
+		s.overlaps++
+	}
+	s.mu.Unlock()
+	time.Sleep(time.Millisecond) // the work
+	s.mu.Lock()
+	s.running[n]--
+	s.finished[n]++
+	s.mu.Unlock()
+	s.completed.Add(1)
+	return nil
+}
+
+// A server that is killed under load, twice: every enqueue that was answered is there, every task completes once and never runs twice at
+// once, and the work goes on by itself.
+func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
+	for name, end := range map[string]func(*pgserver.Server) error{"killed": (*pgserver.Server).Kill, "crashed": (*pgserver.Server).Crash} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, "fsync=off")
+			at, dir := s.Address("postgres"), t.TempDir()
+			var seen runs
+			stops := make([]func(), 2)
+			for i := range stops { // as on two hosts
+				r := open(t, at, runner.Options{Concurrency: 5, Dir: filepath.Join(dir, fmt.Sprint(i))})
+				r.Register(count.Handler(seen.handle))
+				stops[i] = work(t, r)
+			}
+			client := open(t, at, runner.Options{})
+			var answered []int64
+			next := 0
+			enqueue := func(n int) {
+				for range n {
+					next++
+					task, err := client.Enqueue(t.Context(), count.With(next, jobs.MaxAttempts(1), jobs.Unique(fmt.Sprint(next))))
+					switch {
+					case err == nil:
+						answered = append(answered, task.ID)
+					case !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, jobs.ErrUnknown):
+						t.Errorf("enqueue: %v", err)
+					}
+				}
+			}
+			for range 2 {
+				enqueue(100)
+				if err := end(s); err != nil {
+					t.Fatal(err)
+				}
+				enqueue(2) // refused
+				if err := s.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the client is connected again", func() bool { n := len(answered); enqueue(1); return len(answered) > n })
+				enqueue(50)
+			}
+			eventually(t, "every task has ended", func() bool {
+				n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
+				return err == nil && n == 0
+			})
+			for _, stop := range stops {
+				stop()
+			}
+			for _, id := range answered {
+				task, err := client.Get(t.Context(), id)
+				if err != nil || task.State != jobs.Completed {
+					t.Errorf("task %d is %s (%s %s): %v", id, task.State, task.Reason, task.Error, err)
+				}
+			}
+			if seen.overlaps != 0 {
+				t.Errorf("%d times two attempts of a task ran at once", seen.overlaps)
+			}
+			for n, times := range seen.finished {
+				if times > 1 {
+					t.Errorf("task %d ran %d times", n, times)
+				}
+			}
+		})
+	}
+}
+
+// proxy stands between programs and a server, and cuts their connections in the middle of whatever is said.
+type proxy struct {
+	net.Listener
+	to string // the server's socket
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, to: to}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := p.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("unix", p.to)
+			if err != nil {
+				conn.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, conn, server)
+			p.mu.Unlock()
+			for _, pair := range [][2]net.Conn{{conn, server}, {server, conn}} {
+				all.Go(func() {
+					_, _ = io.Copy(pair[0], pair[1]) // until it is cut
+					pair[0].Close()
+				})
+			}
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		p.cut()
+		all.Wait()
+	})
+	return p
+}
+
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		conn.Close()
+	}
+	p.conns = nil
+}
+
+// Connections that are cut again and again, now and then in the middle of a commit: what was answered is there once, and ends once.
+func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
+	at := address(t)
+	s, _ := common()
+	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
+	through := fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load())
+	sure := open(t, at, runner.Options{}) // whose connection holds
+	worker, client := open(t, through, runner.Options{Concurrency: 5}), open(t, through, runner.Options{})
+	var seen runs
+	worker.Register(count.Handler(seen.handle))
+	stop := work(t, worker)
+	unknown := 0
+	var answered []int64
+	if _, err := sure.Enqueue(t.Context(), count.With(-1)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the worker works", func() bool { return seen.completed.Load() == 1 }) // what cannot be reached at the start is an error
+	done := make(chan struct{})
+	var cutter sync.WaitGroup
+	cutter.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(rand.N(30 * time.Millisecond)):
+				p.cut()
+			}
+		}
+	})
+	for n := range 200 {
+		for { // again until it is answered: the key makes that safe
+			task, err := client.Enqueue(t.Context(), count.With(n, jobs.MaxAttempts(1), jobs.Unique(fmt.Sprint(n))))
+			if err == nil {
+				answered = append(answered, task.ID)
+				break
+			}
+			if errors.Is(err, jobs.ErrUnknown) {
+				unknown++
+			} else if !errors.Is(err, jobs.ErrBusy) {
+				t.Fatalf("enqueue: %v", err)
+			}
+		}
+	}
+	close(done)
+	cutter.Wait()
+	eventually(t, "every task has ended", func() bool {
+		n, err := sure.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
+		return err == nil && n == 0
+	})
+	stop()
+	for _, id := range answered {
+		if task, err := sure.Get(t.Context(), id); err != nil || task.State != jobs.Completed {
+			t.Errorf("task %d is %s (%s %s): %v", id, task.State, task.Reason, task.Error, err)
+		}
+	}
+	if seen.overlaps != 0 {
+		t.Errorf("%d times two attempts of a task ran at once", seen.overlaps)
+	}
+	t.Logf("the answers of %d commits were lost", unknown)
+}
+
+func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
+	at := address(t)
+	r := open(t, at, runner.Options{})
+	app, err := sql.Open("pgx", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer app.Close()
+	if _, err := app.Exec(`CREATE SCHEMA IF NOT EXISTS app; CREATE TABLE IF NOT EXISTS app.orders (id BIGINT)`); err != nil {
+		t.Fatal(err)
+	}
+	within := func(commit bool, do func(*sql.Tx) error) {
+		t.Helper()
+		tx, err := app.BeginTx(t.Context(), nil)
+		if err == nil {
+			if err = do(tx); err == nil && commit {
+				err = tx.Commit()
+			} else {
+				err = errors.Join(err, tx.Rollback())
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := func(tx *sql.Tx) error {
+		_, err := r.EnqueueTx(t.Context(), tx, count.With(1))
+		return err
+	}
+	within(false, add)
+	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	within(true, add)
+	within(true, func(tx *sql.Tx) error { // with a lane, which reads more
+		_, err := r.EnqueueTx(t.Context(), tx, count.With(2, jobs.Lane("l")))
+		return err
+	})
+	r.Register(count.Handler(func(ctx context.Context, n int) error {
+		tx, err := app.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, `INSERT INTO app.orders VALUES ($1)`, n); err != nil {
+			return err
+		}
+		if err := runner.FinishTx(ctx, tx, nil); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}))
+	defer work(t, r)()
+	eventually(t, "both have completed", func() bool {
+		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+		return err == nil && n == 2
+	})
+	var orders int
+	if err := app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders); err != nil || orders != 2 {
+		t.Errorf("%d orders: %v", orders, err)
+	}
+	elsewhere := open(t, address(t), runner.Options{})
+	within(false, func(tx *sql.Tx) error { // the tables are found by the schema, not by the handle
+		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
+		return err
+	})
+}
+
+// What a program with plain SQL commits is found at once, and so is what another process enqueues.
+func TestWorkIsWoken(t *testing.T) {
+	at := address(t)
+	r, client := open(t, at, runner.Options{}), open(t, at, runner.Options{})
+	var seen runs
+	r.Register(count.Handler(seen.handle))
+	defer work(t, r)()
+	for i := range 20 {
+		began := time.Now()
+		task, err := client.Enqueue(t.Context(), count.With(i))
+		if err == nil {
+			_, err = client.Await(t.Context(), task.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(time.Since(began))
+	}
+}
