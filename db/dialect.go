@@ -1,6 +1,7 @@
 package db
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,20 +29,29 @@ var words = strings.NewReplacer(
 	" LIKE ?", " ILIKE ?", // SQLite's knows no case
 )
 
+// serverUses is selectUses where a flag is no number.
+const serverUses = `SELECT CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE open = 1) THEN 1 ELSE 0 END +
+	CASE WHEN EXISTS (SELECT 1 FROM limits) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM pauses) THEN 4 ELSE 0 END`
+
+// serverSamples is selectSamples where each stretch is a seek: a list of ids would be looked up for each of all tasks.
+const serverSamples = `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
+	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
+SELECT step, ended.started_at - ended.run_at AS wait, ended.duration AS duration FROM stretches, LATERAL (SELECT * FROM tasks
+	WHERE finished_at >= stretches.at AND finished_at < stretches.at + CAST(?2 AS bigint) LIMIT ?4) AS ended WHERE ended.started_at IS NOT NULL`
+
+// serverArm is an arm of a claim: the first tasks of one job, up to the number of parameter %[2]s, without those that another transaction
+// has locked.
+const serverArm = `SELECT * FROM (%[1]s ORDER BY priority DESC, id LIMIT %[2]s FOR UPDATE SKIP LOCKED) AS arm%[3]d`
+
 // differing are the statements that PostgreSQL says otherwise.
 var differing = map[string]string{
-	selectUses: `SELECT CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE open = 1) THEN 1 ELSE 0 END +
-	CASE WHEN EXISTS (SELECT 1 FROM limits) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM pauses) THEN 4 ELSE 0 END`,
+	selectUses:      serverUses,
 	askCancel:       strings.Replace(askCancel, "max(", "greatest(", 1),
 	renewLeases:     strings.Replace(renewLeases, "max(", "greatest(", 1),
 	selectLatest:    strings.Replace(selectLatest, "max(coalesce", "greatest(coalesce", 1),
 	selectOld:       strings.NewReplacer("min(", "least(", "max(", "greatest(").Replace(selectOld),
 	selectOldFailed: strings.NewReplacer("min(", "least(", "max(", "greatest(").Replace(selectOldFailed),
-	// Each stretch is a seek: a list of ids would be looked up for each of all tasks.
-	selectSamples: `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
-	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
-SELECT step, ended.started_at - ended.run_at AS wait, ended.duration AS duration FROM stretches, LATERAL (SELECT * FROM tasks
-	WHERE finished_at >= stretches.at AND finished_at < stretches.at + CAST(?2 AS bigint) LIMIT ?4) AS ended WHERE ended.started_at IS NOT NULL`,
+	selectSamples:   serverSamples,
 }
 
 // in returns a statement as PostgreSQL is to get it.
@@ -72,7 +82,7 @@ func (d *dialect) claimText(statement, arm string, jobs int) string {
 	var arms []string
 	for i := range jobs {
 		n := 0
-		arms = append(arms, "SELECT * FROM ("+d.typed(numberedFrom(arm, '?', 3*i, &n))+" ORDER BY priority DESC, id LIMIT "+limit+" FOR UPDATE SKIP LOCKED) AS arm"+strconv.Itoa(i))
+		arms = append(arms, fmt.Sprintf(serverArm, d.typed(numberedFrom(arm, '?', 3*i, &n)), limit, i))
 	}
 	whole := strings.Replace(statement, "%s", strings.Join(arms, " UNION ALL "), 1)
 	head, tail, _ := strings.Cut(whole, "LIMIT 0 + ?")

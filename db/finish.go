@@ -69,7 +69,19 @@ func (t *tx) finish(worker string, list []Finish, now time.Time) ([]Finished, er
 	}
 	done := make([]Finished, len(list))
 	ends := make([]end, 0, len(list))
+	var completed map[int]bool
+	if t.db.server != nil && len(list) > 1 {
+		var err error
+		if completed, err = t.completeMany(worker, list, done, now); err != nil {
+			return nil, err
+		}
+	}
 	for i := range list {
+		if completed[i] {
+			task := &list[i].Task
+			ends = append(ends, end{id: task.ID, queue: task.Queue, lane: task.Lane, state: jobs.Completed})
+			continue
+		}
 		var err error
 		if done[i], ends, err = t.finishOne(worker, &list[i], ends, now); err != nil {
 			return nil, err

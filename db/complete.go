@@ -1,0 +1,73 @@
+package db
+
+import (
+	"encoding/json"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// completeTasks is completeTask for many tasks at once, of worker [3] at [1]: [2] is a JSON array of objects with the columns of d. It is
+// for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has completed.
+const completeTasks = `UPDATE tasks SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', result = d.result,
+	exit_code = d.exit_code, duration = d.duration, output_bytes = d.output_bytes, output_truncated = d.output_truncated,
+	finished_at = d.finished_at, updated_at = ?
+FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, result text, exit_code bigint, duration bigint, output_bytes bigint,
+	output_truncated bigint, finished_at bigint)
+WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker_id = ? AND tasks.state = 'running' RETURNING tasks.id`
+
+// completion is a row of completeTasks.
+type completion struct {
+	ID           int64   `json:"id"`
+	GenerationID int64   `json:"generation_id"`
+	Result       *string `json:"result"` // JSON, as a text
+	ExitCode     *int    `json:"exit_code"`
+	Duration     int64   `json:"duration"`
+	OutputBytes  int64   `json:"output_bytes"`
+	Truncated    int     `json:"output_truncated"`
+	FinishedAt   int64   `json:"finished_at"`
+}
+
+// completeMany ends those attempts of list that complete their task and have nothing else to store, and says which: they are answered in
+// done. The others, and those that were refused, are for finishOne.
+func (t *tx) completeMany(worker string, list []Finish, done []Finished, now time.Time) (map[int]bool, error) {
+	var rows []completion
+	at := map[int64]int{} // of ids in list
+	for i := range list {
+		f := &list[i]
+		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) || f.Output.Cut != (Cut{}) {
+			continue
+		}
+		c := jobs.Next(f.Task, f.Outcome, now)
+		if _, twice := at[f.Task.ID]; twice || c.State != jobs.Completed {
+			continue
+		}
+		o := f.Outcome
+		row := completion{ID: f.Task.ID, GenerationID: f.Task.GenerationID, ExitCode: o.ExitCode, Duration: o.Duration.Milliseconds(),
+			OutputBytes: o.OutputBytes, FinishedAt: o.Finished.UnixMilli()}
+		if len(c.Result) > 0 {
+			row.Result = new(string(c.Result))
+		}
+		if o.OutputTruncated {
+			row.Truncated = 1
+		}
+		at[f.Task.ID], done[i].Change = i, c
+		rows = append(rows, row)
+	}
+	if len(rows) < 2 {
+		return nil, nil
+	}
+	text, err := json.Marshal(rows)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	if err := t.list(&ids, completeTasks, now.UnixMilli(), string(text), worker); err != nil {
+		return nil, err
+	}
+	completed := make(map[int]bool, len(ids))
+	for _, id := range ids {
+		completed[at[id]] = true
+	}
+	return completed, nil
+}

@@ -1,0 +1,91 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/internal/pgserver"
+)
+
+// onFiles are statements about the file itself, which no server is sent.
+var onFiles = []string{"readVersion", "selectSchema", "selectMain", "selectMarks", "insertMark", "selectTaken", "hasMarks", "selectPages"}
+
+// A server prepares every statement that this package has: it knows each word, name and type in it.
+func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
+	s, err := pgserver.Start(t.Context())
+	if errors.Is(err, pgserver.ErrNone) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := pgx.Connect(t.Context(), s.Address("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	setup := "CREATE SCHEMA ours; SET search_path = ours;"
+	for _, name := range serverMigrationNames() {
+		text, err := serverMigrations.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setup += string(text)
+	}
+	if _, err := conn.Exec(t.Context(), setup+"; SET search_path = pg_catalog"); err != nil {
+		t.Fatal(err)
+	}
+	var d dialect
+	d.names.prefix = "ours."
+	texts := map[string]string{"serverVersion": serverVersion, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
+		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks}
+	for name, p := range plans {
+		texts[name] = p.text
+	}
+	maps.DeleteFunc(texts, func(name, _ string) bool {
+		return name == "claimArm" || name == "suspectArm" || name == "peekTasks" || name == "claimTasks" || name == "sparse suspects"
+	})
+	for _, name := range onFiles {
+		delete(texts, name)
+	}
+	for _, n := range []int{1, 2, 30} {
+		c := newClaimer("w", make([]ClaimJob, n), &d)
+		texts["a claim"], texts["a claim of suspects"], texts["a peek"] = c.text, c.alone, c.peek
+	}
+	for name, text := range texts {
+		if _, err := conn.Prepare(t.Context(), "", d.in(text)); err != nil {
+			t.Errorf("%s: %v: %s", name, err, d.in(text))
+		}
+	}
+}
+
+func TestPlaceholdersAreNumbered(t *testing.T) {
+	for text, want := range map[string]string{
+		"SELECT 1":                    "SELECT 1",
+		"a = ? AND b = ?":             "a = $1 AND b = $2",
+		"a = ?2 AND b = ?1":           "a = $2 AND b = $1",
+		"a = '?' AND b = ? AND \"?\"": "a = '?' AND b = $1 AND \"?\"",
+		"a = 'it''s ?' OR b = ?":      "a = 'it''s ?' OR b = $1",
+		"a = '?":                      "a = '?",
+	} {
+		if got := numberedBy(text, '$'); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	var d dialect
+	d.names.prefix = "ours."
+	c := newClaimer("w", make([]ClaimJob, 2), &d)
+	if got := d.in(c.text); strings.Count(got, "LIMIT $7") != 3 || !strings.Contains(got, "worker_id = $8") || !strings.Contains(got, "CAST($4 AS bigint) AS most") {
+		t.Error(got)
+	}
+}
