@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"example.com/runner/jobs"
 )
@@ -31,12 +32,13 @@ func serverMigrationNames() []string {
 	return names
 }
 
-// What is asked of a server when it is opened: the version of the server itself, whether our tables are there, and the row about them.
+// What is asked of a server when it is opened: its version, whether our tables are there and what time it is; and the row about them.
 const (
-	serverVersion = `SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL`
-	selectOurs    = `SELECT version, id FROM runner_schema`
-	setVersion    = `UPDATE runner_schema SET version = ?`
-	hasSchema     = `SELECT to_regnamespace(?) IS NOT NULL`
+	serverVersion = `SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
+	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`
+	selectOurs = `SELECT version, id FROM runner_schema`
+	setVersion = `UPDATE runner_schema SET version = ?`
+	hasSchema  = `SELECT to_regnamespace(?) IS NOT NULL`
 )
 
 // leastServer is the oldest version of PostgreSQL that is supported.
@@ -47,10 +49,11 @@ type server struct {
 	Server
 	address string
 	dialect dialect
-	lock    int64  // the number of the advisory lock that all writers of the schema take
-	version int64  // of PostgreSQL, as 150004
-	id      string // of the database: it stays when the server moves
-	dir     string // on this host
+	lock    int64         // the number of the advisory lock that all writers of the schema take
+	version int64         // of PostgreSQL, as 150004
+	skew    time.Duration // of the clock of this host ahead of the server's, when it was last connected
+	id      string        // of the database: it stays when the server moves
+	dir     string        // on this host
 	noticer noticer
 }
 
@@ -115,8 +118,16 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 	d.level = full
 	s := d.server
 	var some bool
-	if err := d.conn.QueryRowxContext(ctx, serverVersion, s.Schema+".runner_schema").Scan(&s.version, &some); err != nil {
+	s.skew, err = measure(func() (at time.Time, err error) {
+		var ms number
+		err = d.conn.QueryRowxContext(ctx, serverVersion, s.Schema+".runner_schema").Scan(&s.version, &some, &ms)
+		return ms.time(), err
+	})
+	if err != nil {
 		return 0, explain(err, d.path)
+	}
+	if err := skewed(s.skew, d.path); err != nil && !d.options.ReadOnly {
+		return 0, err
 	}
 	if s.version < leastServer {
 		return 0, &jobs.Problem{Kind: jobs.ErrSchema, What: fmt.Sprintf("PostgreSQL %d is too old", s.version/10000), Why: []string{d.path, "13 or later is needed"}}
@@ -208,9 +219,10 @@ func stateDir(dir, id string) (string, error) {
 
 // ServerInfo tells of the server that a database is on.
 type ServerInfo struct {
-	Version int64  // of PostgreSQL, as 150004
-	Schema  string // with our tables
-	Tables  int    // the version of these
+	Version int64         // of PostgreSQL, as 150004
+	Schema  string        // with our tables
+	Tables  int           // the version of these
+	Skew    time.Duration // of the clock of this host ahead of the server's
 }
 
 // Server tells of the server; nil: the database is a file.
@@ -218,7 +230,7 @@ func (d *DB) Server() *ServerInfo {
 	if d.server == nil {
 		return nil
 	}
-	return &ServerInfo{Version: d.server.version, Schema: d.server.Schema, Tables: ServerSchemaVersion()}
+	return &ServerInfo{Version: d.server.version, Schema: d.server.Schema, Tables: ServerSchemaVersion(), Skew: d.server.skew}
 }
 
 var errNoServer = errors.New("no connection to the server")
