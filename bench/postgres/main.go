@@ -1,0 +1,177 @@
+// Command postgres measures runner beside River on one PostgreSQL server that it starts for itself: in turns, with every commit on the disk
+// (fsync and synchronous_commit on). Each run also checks that every task ran exactly once; a run that did not is a failed run.
+//
+//	go run .                 everything, three rounds; some minutes
+//	go run . -short          small, one round: what CI does
+//	go run . -only drain     some of it
+//	go run . -only many      throughput against the number of processes and of tasks at a time
+//	go run . -rows 10000000  what a claim costs beside so many rows, by itself
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/internal/pgserver"
+)
+
+func main() {
+	log.SetFlags(0)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if text := os.Getenv(childVariable); text != "" {
+		if err := beChild(ctx, text); err != nil {
+			log.Fatal("bench worker: ", err)
+		}
+		return
+	}
+	short := flag.Bool("short", false, "small sizes, one round")
+	rounds := flag.Int("rounds", 3, "how often each measurement is repeated, all of them in turns")
+	only := flag.String("only", "^[^m]", "regular expression: measurements whose `workload/system` it matches")
+	rows := flag.Int("rows", 0, "measure claims beside so many rows, and nothing else")
+	address := flag.String("address", "", "of a server that is there already, with an empty database for this; default: a new one")
+	flag.Parse()
+	if *short {
+		*rounds = 1
+	}
+	if err := run(ctx, &env{address: *address, short: *short}, *rounds, *only, *rows); err != nil {
+		log.Fatal("bench: ", err)
+	}
+}
+
+// env is what measurements are given.
+type env struct {
+	address string // of an empty database
+	short   bool
+}
+
+// size is n, or a twentieth of it in a short run.
+func (e *env) size(n int) int {
+	if e.short {
+		return max(n/20, 20)
+	}
+	return n
+}
+
+// settings of the server: what is committed is on the disk; no checkpoint falls into one measurement and not into another.
+var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB", "checkpoint_timeout=30min"}
+
+// measurement is one cell of a table: a system under a workload.
+type measurement struct {
+	workload, unit, system string
+	run                    func(context.Context, *env) (float64, error)
+	values                 []float64
+}
+
+func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	renew := func() error { return empty(ctx, e.address) }
+	if e.address == "" {
+		server, err := pgserver.Start(ctx, settings...)
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		e.address = server.Address("bench")
+		renew = func() error { return recreate(ctx, server.Address("postgres"), "bench") }
+	}
+	if err := renew(); err != nil {
+		return err
+	}
+	if rows > 0 {
+		return grown(ctx, e, rows)
+	}
+	list := slices.DeleteFunc(all(), func(m *measurement) bool { return !match.MatchString(m.workload + "/" + m.system) })
+	if len(list) == 0 {
+		return fmt.Errorf("nothing matches %q", only)
+	}
+	began := time.Now()
+	for round := range rounds {
+		for _, m := range list {
+			if err := renew(); err != nil {
+				return err
+			}
+			value, err := m.run(ctx, e)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", m.workload, m.system, err)
+			}
+			m.values = append(m.values, value)
+			log.Printf("%s  round %d  %-18s %-24s %10.2f %s", time.Since(began).Round(time.Second), round+1, m.workload, m.system, value, m.unit)
+		}
+	}
+	report(list)
+	return nil
+}
+
+// report prints the median of each measurement, and how often as quick ours is as the best other one of its workload.
+func report(list []*measurement) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\n", runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU())
+	first := map[string]float64{}
+	for _, m := range list {
+		slices.Sort(m.values)
+		median := m.values[len(m.values)/2]
+		ratio := ""
+		if of, ok := first[m.workload]; !ok {
+			first[m.workload] = median
+		} else if ratio = fmt.Sprintf("%.2f", of/median); m.unit == "ms" {
+			ratio = fmt.Sprintf("%.2f", median/of)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%.2f\t%.2f\t%s\n", m.workload, m.system, median, m.unit, m.values[0], m.values[len(m.values)-1], ratio)
+	}
+	w.Flush()
+	fmt.Println("\nratio: how often as quick runner is")
+}
+
+// recreate makes a database anew.
+func recreate(ctx context.Context, address, name string) error {
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for _, text := range []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name, "CHECKPOINT"} {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty removes what a measurement has left in a database of somebody else's server.
+func empty(ctx context.Context, address string) error {
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	var tables []string
+	rows, err := conn.Query(ctx, `SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public'`)
+	if err == nil {
+		tables, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	for _, table := range tables {
+		if !strings.HasPrefix(table, "river_") {
+			return fmt.Errorf("the database has a table %s: it is not for this", table)
+		}
+	}
+	if err == nil {
+		_, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS runner CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+	}
+	return err
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// payload is what every task of every system carries: about a hundred bytes of JSON.
+type payload struct {
+	N       int    `json:"n"`
+	To      string `json:"to"`
+	Subject string `json:"subject"`
+}
+
+// Kind makes a payload a job of River.
+func (payload) Kind() string { return "noop" }
+
+func newPayload(n int) payload {
+	return payload{N: n, To: "someone@example.com", Subject: "a payload of about one hundred bytes, as tasks have"}
+}
+
+func payloads(from, n int) []payload {
+	list := make([]payload, n)
+	for i := range list {
+		list[i] = newPayload(from + i)
+	}
+	return list
+}
+
+// queue is a job queue of some system: what a workload needs of it.
+type queue struct {
+	add     func(context.Context, payload) error   // returns when the task is committed
+	addMany func(context.Context, []payload) error // in one transaction
+	start   func(context.Context) error            // begins to run tasks
+	stop    func(context.Context) error            // returns when what ran is written
+	count   func(context.Context) (waiting, completed int, err error)
+	close   func() error
+}
+
+func (q *queue) holds(ctx context.Context, waiting, completed int) error {
+	w, c, err := q.count(ctx)
+	if err == nil && (w != waiting || c != completed) {
+		err = fmt.Errorf("there are %d waiting and %d completed tasks, not %d and %d", w, c, waiting, completed)
+	}
+	return err
+}
+
+// system opens queues. handle is what a task does.
+type system struct {
+	name string
+	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
+}
+
+var systems = []system{ours("runner"), river("River, default", 0), river("River, tuned", time.Millisecond)}
+
+// all lists the measurements, in the order of the report: ours is the first of each workload.
+func all() (list []*measurement) {
+	add := func(workload, unit string, of []system, run func(system) func(context.Context, *env) (float64, error)) {
+		for _, s := range of {
+			list = append(list, &measurement{workload: workload, unit: unit, system: s.name, run: run(s)})
+		}
+	}
+	tuned := []system{systems[0], systems[2]}
+	for _, processes := range []int{1, 4} {
+		add(fmt.Sprintf("drain-100x%d", processes), "/s", systems, func(s system) func(context.Context, *env) (float64, error) {
+			n := 40_000
+			if s.name == "River, default" { // it sleeps between fetches: a rate is a rate
+				n = 10_000
+			}
+			return s.drain(n, processes, 100)
+		})
+	}
+	add("drain-10x1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.drain(10_000, 1, 10) })
+	add("enqueue-1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.enqueue(4000, 1) })
+	add("enqueue-100", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.enqueue(20_000, 100) })
+	add("batch-1000", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.batch(50_000) })
+	for _, p := range []int{50, 99} {
+		add(fmt.Sprintf("latency-p%d", p), "ms", systems, func(s system) func(context.Context, *env) (float64, error) { return s.latency(200, p) })
+	}
+	for _, processes := range []int{1, 2, 4, 8} {
+		for _, concurrency := range []int{1, 10, 100} {
+			add(fmt.Sprintf("many-%dx%d", concurrency, processes), "/s", systems[:1],
+				func(s system) func(context.Context, *env) (float64, error) {
+					return s.drain(min(40_000, 2000*concurrency), processes, concurrency)
+				})
+		}
+	}
+	return list
+}
+
+// drain works n tasks that are there already, in so many processes, and returns tasks a second: from when all of them begin until what ran
+// is written and they have stopped.
+func (s system) drain(n, processes, concurrency int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		q, err := s.open(ctx, e.address, 1, nil)
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		for from := 0; from < n; from += 1000 {
+			if err := q.addMany(ctx, payloads(from, min(1000, n-from))); err != nil {
+				return 0, err
+			}
+		}
+		took, err := work(ctx, s.name, e.address, n, processes, concurrency)
+		if err != nil {
+			return 0, err
+		}
+		return float64(n) / took.Seconds(), q.holds(ctx, 0, n)
+	}
+}
+
+// enqueue adds n tasks one by one from some goroutines, each waiting for its commit.
+func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n) / callers * callers
+		q, err := s.open(ctx, e.address, 1, nil)
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		if err := q.add(ctx, newPayload(0)); err != nil { // the first one prepares what all need
+			return 0, err
+		}
+		began := time.Now()
+		var failed atomic.Pointer[error]
+		var wg sync.WaitGroup
+		for c := range callers {
+			wg.Go(func() {
+				for i := c; i < n && failed.Load() == nil; i += callers {
+					if err := q.add(ctx, newPayload(i)); err != nil {
+						failed.Store(&err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		took := time.Since(began)
+		if err := failed.Load(); err != nil {
+			return 0, *err
+		}
+		return float64(n) / took.Seconds(), q.holds(ctx, n+1, 0)
+	}
+}
+
+// batch adds n tasks in transactions of 1000.
+func (s system) batch(n int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		q, err := s.open(ctx, e.address, 1, nil)
+		if err != nil {
+			return 0, err
+		}
+		defer q.close()
+		began := time.Now()
+		for from := 0; from < n; from += 1000 {
+			if err := q.addMany(ctx, payloads(from, min(1000, n-from))); err != nil {
+				return 0, err
+			}
+		}
+		took := time.Since(began)
+		return float64(n) / took.Seconds(), q.holds(ctx, n, 0)
+	}
+}
+
+// latency is the time from the call that enqueues to the start of the task on an idle queue whose worker is another process's client: percentile
+// p of n, in milliseconds.
+func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
+	return func(ctx context.Context, e *env) (float64, error) {
+		n := e.size(n)
+		started := make(chan time.Time, 1)
+		worker, err := s.open(ctx, e.address, 10, func(payload) { started <- time.Now() })
+		if err != nil {
+			return 0, err
+		}
+		defer worker.close()
+		caller, err := s.open(ctx, e.address, 1, nil) // of its own, as another process would have it
+		if err != nil {
+			return 0, err
+		}
+		defer caller.close()
+		if err := worker.start(ctx); err != nil {
+			return 0, err
+		}
+		took := make([]time.Duration, 0, n)
+		for i := range n + 5 {
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // idle again, and at no beat of its own
+			began := time.Now()
+			if err := caller.add(ctx, newPayload(i)); err != nil {
+				return 0, err
+			}
+			if at := <-started; i >= 5 { // the first ones find nothing warm
+				took = append(took, at.Sub(began))
+			}
+		}
+		if err := worker.stop(ctx); err != nil {
+			return 0, err
+		}
+		slices.Sort(took)
+		at := took[min(len(took)*p/100, len(took)-1)]
+		return float64(at) / float64(time.Millisecond), caller.holds(ctx, 0, n+5)
+	}
+}
