@@ -13,7 +13,17 @@ import (
 )
 
 // server is the one of this test program.
-var server = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
+var server = sync.OnceValues(func() (*pgserver.Server, error) {
+	s, err := pgserver.Start(context.Background())
+	closeServer = func() {
+		if err == nil {
+			_ = s.Close()
+		}
+	}
+	return s, err
+})
+
+var closeServer = func() {} // none was started
 
 // free are the schemas that tests have left, emptied: making one takes longer than most tests.
 var free = struct {
@@ -55,12 +65,6 @@ func freshAddress(t testing.TB) string {
 		}
 	})
 	return address
-}
-
-func closeServer() {
-	if s, err := server(); err == nil {
-		_ = s.Close()
-	}
 }
 
 func TestStoreOnPostgreSQL(t *testing.T) { dbtest.Run(t, openOnServer) }

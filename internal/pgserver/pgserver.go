@@ -130,8 +130,8 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	process, ended := s.process, make(chan struct{})
 	s.ended = ended
-	// When this process dies, however it does, the pipe is closed: the server ends and is removed.
-	guard := s.command("sh", "-c", `cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`, strconv.Itoa(process.Process.Pid), s.Dir)
+	// When this process dies, however it does, the pipe is closed: the server ends and is removed. A signal to all of a group does not reach it.
+	guard := s.command("sh", "-c", `trap "" HUP INT QUIT TERM; cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`, strconv.Itoa(process.Process.Pid), s.Dir)
 	guard.Path = "/bin/sh"
 	pipe, err := guard.StdinPipe()
 	if err == nil {

@@ -22,15 +22,22 @@ import (
 )
 
 var (
-	common  = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
-	schemas atomic.Int64
+	common = sync.OnceValues(func() (*pgserver.Server, error) {
+		s, err := pgserver.Start(context.Background())
+		closeCommon = func() {
+			if err == nil {
+				_ = s.Close()
+			}
+		}
+		return s, err
+	})
+	closeCommon = func() {} // none was started
+	schemas     atomic.Int64
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if s, err := common(); err == nil {
-		_ = s.Close()
-	}
+	closeCommon()
 	os.Exit(code)
 }
 
