@@ -469,6 +469,9 @@ func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
 			}
 			return true
 		})
+		if name == "dialect.go" { // what a server is told instead has no plan here
+			continue
+		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			literal, ok := n.(*ast.BasicLit)
 			if ok && !named[n] && sqlVerb.MatchString(unquote(literal)) && !slices.Contains(slices.Collect(maps.Values(sparse)), unquote(literal)) {

@@ -164,7 +164,7 @@ func TestTheKillingOfWhatForksAllTheTimeComesToAnEnd(t *testing.T) {
 	line(t, r)
 	moving := func() (n int) {
 		for _, p := range FindTagged() {
-			if p.Worker == "w" && p.Key == key && p.PID != child.Pid() {
+			if p.Worker == worker && p.Key == key && p.PID != child.Pid() {
 				n++
 			}
 		}
@@ -187,11 +187,11 @@ func lesserWorker(path string) {
 	if err != nil {
 		panic(err)
 	}
-	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: "w", Lock: lock})
+	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock})
 	if err != nil {
 		panic(err)
 	}
-	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout, Env: []string{workerTag + "w", idTag + "1", generationTag + "1"}}
+	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout, Env: []string{workerTag + worker, idTag + "1", generationTag + "1"}}
 	child, err := g.Start(context.Background(), c, Key{1, 1}, time.Now().Add(5*time.Minute))
 	if err != nil {
 		panic(err)
@@ -336,7 +336,7 @@ func TestWantOfDescriptorsIsTrouble(t *testing.T) {
 // sweeper sweeps for a process that its lock file has a record of.
 func sweeper(text string) {
 	pid, _ := strconv.Atoi(text)
-	fmt.Print(Sweep("w", nil, []Record{{Key{1, 1}, pid, started(pid)}}))
+	fmt.Print(Sweep(worker, nil, []Record{{Key{1, 1}, pid, started(pid)}}))
 }
 
 // What cannot be killed is still there after a sweep, and the sweep says so: its task stays where it is. Here it is a process with the
