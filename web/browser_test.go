@@ -72,8 +72,6 @@ func chromium(t testing.TB) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute) // what it waits for may never come
-	t.Cleanup(cancel)
 	return ctx
 }
 
@@ -81,7 +79,9 @@ func chromium(t testing.TB) context.Context {
 func browse(t testing.TB, s *site) *browser {
 	t.Helper()
 	b := &browser{t: t, ctx: chromium(t), site: s}
-	b.run() // starts it
+	if err := chromedp.Do(b.ctx); err != nil { // starts it
+		t.Fatal(err)
+	}
 	if err := chromedp.Listen(b.ctx, func(event any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -145,7 +145,9 @@ func (b *browser) check() {
 
 func (b *browser) run(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
+	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Minute) // what a step waits for may never come
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.t.Fatal(err)
 	}
 }
