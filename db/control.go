@@ -25,15 +25,6 @@ const retryFinished = `UPDATE tasks SET state = ?, waits = ?, generation_id = ge
 WHERE id = ? AND finished_at IS NOT NULL
 	AND NOT EXISTS (SELECT 1 FROM tasks AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`
 
-// keepCompletion writes the record of the attempt that has completed task [1], which the task's own row tells of until it is retried: if
-// retryFinished will do that.
-const keepCompletion = `INSERT INTO attempt_rows (task_id, generation_id, attempt, state, counted, worker_id, started_at, finished_at, duration, exit_code,
-	output_bytes, output_truncated)
-SELECT id, generation_id - 1, attempt, 'completed', 1, worker_id, started_at, finished_at, coalesce(duration, 0), exit_code, output_bytes, output_truncated
-FROM tasks WHERE id = ? AND state = 'completed' AND worker_id IS NOT NULL AND started_at IS NOT NULL
-	AND NOT EXISTS (SELECT 1 FROM tasks AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)
-ON CONFLICT DO NOTHING`
-
 // hastenTask makes the waiting task [4] due at [2], in state [1], counts kept; time [3]. Where its state stays its generation does.
 const hastenTask = `UPDATE tasks SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0 ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND (state = 'scheduled' OR state = 'retrying')`
@@ -146,11 +137,6 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 				return refused, err
 			}
 			t.used.known = false
-		}
-		if state == jobs.Completed {
-			if _, err := t.exec(keepCompletion, id); err != nil {
-				return refused, err
-			}
 		}
 		to = jobs.Place(due, now, waits > 0, lane != "")
 		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id)

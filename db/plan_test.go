@@ -157,7 +157,6 @@ var plans = map[string]plan{
 
 	"cancelTask":     {text: cancelTask, by: []string{byID}},
 	"askCancel":      {text: askCancel, by: []string{byID}},
-	"keepCompletion": {text: keepCompletion, by: []string{byID, "other USING INDEX tasks_unique (unique_key=?)"}},
 	"retryFinished":  {text: retryFinished, by: []string{byID, "other USING INDEX tasks_unique (unique_key=?)"}},
 	"hastenTask":     {text: hastenTask, by: []string{byID}},
 	"selectState":    {text: selectState, by: []string{byID}},
