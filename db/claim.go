@@ -127,7 +127,7 @@ func (t *tx) claimFrom(c *claimer, g *turnstile, queues []string, ask Claim, now
 			if free <= 0 {
 				continue
 			}
-			batch, err := t.claimQueue(c, queue, free, ask, g, aged, now)
+			batch, err := t.claimQueue(c, queue, free, ask, g, aged, len(queues) == 1, now)
 			if err != nil {
 				return nil, err
 			}
@@ -148,9 +148,14 @@ func (t *tx) claimFrom(c *claimer, g *turnstile, queues []string, ask Claim, now
 	return claimed, nil
 }
 
-// claimQueue takes up to free tasks of a queue, in the order in which to start them.
-func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *turnstile, aged bool, now time.Time) ([]jobs.Task, error) {
+// claimQueue takes up to free tasks of a queue, in the order in which to start them. final: nothing else is written after that.
+func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *turnstile, aged, final bool, now time.Time) ([]jobs.Task, error) {
 	if g == nil && !aged { // the usual case
+		if final && t.last && t.db.server != nil {
+			if err := t.commitNext(); err != nil {
+				return nil, err
+			}
+		}
 		return t.claimFirst(c, c.text, queue, free, c.jobs, ask.Lease, now)
 	}
 	var claimed []jobs.Task

@@ -8,13 +8,15 @@ import (
 )
 
 // completeTasks is completeTask for many tasks at once, of worker [3] at [1]: [2] is a JSON array of objects with the columns of d. It is
-// for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has completed.
+// for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has completed, and
+// what selectUses does. What is joined with ” keeps the planner from all tasks that run, each of which it would compare with each of d.
 const completeTasks = `UPDATE tasks SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', result = d.result,
 	exit_code = d.exit_code, duration = d.duration, output_bytes = d.output_bytes, output_truncated = d.output_truncated,
 	finished_at = d.finished_at, updated_at = ?
 FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, result text, exit_code bigint, duration bigint, output_bytes bigint,
 	output_truncated bigint, finished_at bigint)
-WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker_id = ? AND tasks.state = 'running' RETURNING tasks.id`
+WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker_id || '' = ? AND tasks.state || '' = 'running'
+RETURNING tasks.id, (` + serverUses + `) AS uses`
 
 // completion is a row of completeTasks.
 type completion struct {
@@ -61,13 +63,16 @@ func (t *tx) completeMany(worker string, list []Finish, done []Finished, now tim
 	if err != nil {
 		return nil, err
 	}
-	var ids []int64
-	if err := t.list(&ids, completeTasks, now.UnixMilli(), string(text), worker); err != nil {
+	var ended []struct {
+		ID   int64 `db:"id"`
+		Uses int64 `db:"uses"`
+	}
+	if err := t.list(&ended, completeTasks, now.UnixMilli(), string(text), worker); err != nil {
 		return nil, err
 	}
-	completed := make(map[int]bool, len(ids))
-	for _, id := range ids {
-		completed[at[id]] = true
+	completed := make(map[int]bool, len(ended))
+	for _, e := range ended {
+		completed[at[e.ID]], t.used = true, usesOf(e.Uses)
 	}
 	return completed, nil
 }

@@ -44,9 +44,13 @@ func (t *tx) uses() (uses, error) {
 	var bits int64
 	err := t.scan(selectUses, nil, &bits)
 	if err == nil {
-		t.used = uses{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0}
+		t.used = usesOf(bits)
 	}
 	return t.used, err
+}
+
+func usesOf(bits int64) uses {
+	return uses{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0}
 }
 
 // ended does what follows from the end of tasks: every end passes here, in the transaction that writes it. It counts, lets those

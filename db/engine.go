@@ -24,8 +24,17 @@ type Server struct {
 	Name        string           // for people: the address without its password
 	Schema      string           // of our tables
 	Write, Read driver.Connector // connections that write, and some that cannot
+	// Together sends statements on a connection of Write in one message. It returns the rows of the last one that has columns, and how many
+	// the last one has changed. One that fails ends it; failed is which of them.
+	Together func(ctx context.Context, conn driver.Conn, list []Statement) (rows driver.Rows, changed int64, failed int, err error)
 	// Listen calls told with "" once it listens on a channel, then with each message there, until ctx ends or the connection breaks.
 	Listen func(ctx context.Context, channel string, told func(message string)) error
+}
+
+// Statement is one with its arguments.
+type Statement struct {
+	Text string
+	Args []driver.NamedValue
 }
 
 // OnServer says whether address names a database on a server, and not a file.
@@ -36,7 +45,8 @@ func OnServer(address string) bool {
 // serverConnector opens connections whose statements are in the dialect of the server.
 type serverConnector struct {
 	driver.Connector
-	dialect *dialect
+	dialect  *dialect
+	together func(context.Context, driver.Conn, []Statement) (driver.Rows, int64, int, error)
 }
 
 func (c *serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -44,7 +54,7 @@ func (c *serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &serverConn{conn.(serverDriverConn), c.dialect}, nil
+	return &serverConn{serverDriverConn: conn.(serverDriverConn), dialect: c.dialect, together: c.together}, nil
 }
 
 // serverDriverConn is what a connection of the driver can do.
@@ -58,25 +68,110 @@ type serverDriverConn interface {
 	driver.Pinger
 }
 
+// serverConn is a connection to a server. Statements whose answer nobody needs wait for the next one and go with it: a transaction that has
+// the lock keeps everybody waiting, most of all for messages that go there and back.
 type serverConn struct {
 	serverDriverConn
-	dialect *dialect
+	dialect  *dialect
+	together func(context.Context, driver.Conn, []Statement) (driver.Rows, int64, int, error)
+	waiting  []Statement // in the words of the server
+	begun    bool        // the first of them begins a transaction
+	commits  bool        // the next statement is the last one of it
+}
+
+// beginError is the error of the beginning of a transaction, told by the first statement in it.
+type beginError struct{ error }
+
+func (e beginError) Unwrap() error { return e.error }
+
+// later has statements sent with the next one.
+func (c *serverConn) later(list ...Statement) { c.waiting = append(c.waiting, list...) }
+
+func (c *serverConn) waits() bool { return c.waiting != nil || c.commits }
+
+// begin has a transaction begin with the next statement.
+func (c *serverConn) begin() {
+	for _, text := range strings.Split(c.dialect.begin, "; ") {
+		c.later(Statement{Text: text})
+	}
+	c.begun = true
+}
+
+// send sends a statement, and before it those that wait. Rows are nil unless it has some.
+func (c *serverConn) send(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, int64, error) {
+	list, begun, commits := append(c.waiting, Statement{text, args}), c.begun, c.commits
+	c.waiting, c.begun, c.commits = nil, false, false
+	switch {
+	case begun && (text == rollback || text == commit && len(list) == 3): // it has done nothing
+		return nil, 0, nil
+	case text == rollback: // what waits was to be done before
+		list = list[len(list)-1:]
+	case commits:
+		list = append(list, Statement{Text: commit})
+	}
+	rows, n, failed, err := c.together(ctx, c.serverDriverConn, list)
+	if err != nil && begun && failed < 2 {
+		err = beginError{err}
+	}
+	return rows, n, err
 }
 
 func (c *serverConn) Prepare(text string) (driver.Stmt, error) {
-	return c.serverDriverConn.Prepare(c.dialect.in(text))
+	return c.PrepareContext(context.Background(), text)
 }
 
 func (c *serverConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	return c.serverDriverConn.PrepareContext(ctx, c.dialect.in(text))
+	text = c.dialect.in(text)
+	stmt, err := c.serverDriverConn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return &serverStmt{stmt.(serverDriverStmt), c, text}, nil
 }
 
 func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if c.waits() {
+		_, n, err := c.send(ctx, c.dialect.in(text), args)
+		return driver.RowsAffected(n), err
+	}
 	return c.serverDriverConn.ExecContext(ctx, c.dialect.in(text), args)
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if c.waits() {
+		rows, _, err := c.send(ctx, c.dialect.in(text), args)
+		return rows, err
+	}
 	return c.serverDriverConn.QueryContext(ctx, c.dialect.in(text), args)
+}
+
+// serverDriverStmt is what a prepared statement of the driver can do.
+type serverDriverStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+type serverStmt struct {
+	serverDriverStmt
+	conn *serverConn
+	text string
+}
+
+func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if s.conn.waits() {
+		_, n, err := s.conn.send(ctx, s.text, args)
+		return driver.RowsAffected(n), err
+	}
+	return s.serverDriverStmt.ExecContext(ctx, args)
+}
+
+func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if s.conn.waits() {
+		rows, _, err := s.conn.send(ctx, s.text, args)
+		return rows, err
+	}
+	return s.serverDriverStmt.QueryContext(ctx, args)
 }
 
 // CheckNamedValue makes values that the server takes.
@@ -104,8 +199,8 @@ func serverValue(value any) any {
 }
 
 // pool opens a pool of connections whose statements are in the dialect.
-func (d *dialect) pool(c driver.Connector, most int) *sqlx.DB {
-	pool := sqlx.NewDb(sql.OpenDB(&serverConnector{c, d}), "postgres")
+func (s *server) pool(c driver.Connector, most int) *sqlx.DB {
+	pool := sqlx.NewDb(sql.OpenDB(&serverConnector{c, &s.dialect, s.Together}), "postgres")
 	pool.SetMaxOpenConns(most)
 	pool.SetMaxIdleConns(most)
 	return pool

@@ -16,6 +16,9 @@ const notify = `SELECT pg_notify(?, ?)`
 
 const noticePatience = 2 * time.Second
 
+// noticeEvery is the least time between two notices of a process: each wakes every other one, which looks what there is.
+const noticeEvery = 5 * time.Millisecond
+
 type noticer struct {
 	self string // of this process's own messages
 	mu   sync.Mutex
@@ -51,6 +54,10 @@ func (d *DB) tell() {
 			ctx, cancel := context.WithTimeout(context.Background(), noticePatience)
 			_, _ = d.read.ExecContext(ctx, notify, d.server.channel(), n.self) // whoever waits looks now and then
 			cancel()
+			select {
+			case <-time.After(noticeEvery):
+			case <-d.quit:
+			}
 			n.mu.Lock()
 		}
 		n.busy = false

@@ -39,7 +39,7 @@ type count struct {
 // count adds to the counters of now's minute.
 func (t *tx) count(counts map[count]int, now time.Time) error {
 	for c, n := range counts {
-		if _, err := t.exec(addCount, c.queue, string(c.state), now.Unix()/60, int64(n)); err != nil {
+		if err := t.later(addCount, c.queue, string(c.state), now.Unix()/60, int64(n)); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,16 +49,26 @@ func (w *writer) transaction(group []*request) (err error) {
 	if err := w.begin(t); err != nil {
 		return explain(err, w.db.path)
 	}
-	for _, r := range group {
+	for i, r := range group {
+		t.last = i == len(group)-1
 		if err := r.call(t); err != nil {
 			w.rollback(t)
+			committing = t.committed
+			if begun, ok := errors.AsType[beginError](err); ok {
+				if isBusy(begun) { // it has waited for the lock for as long as it may
+					return w.db.busy(begun)
+				}
+				return explain(begun, w.db.path)
+			}
 			return &memberError{explain(err, w.db.path)}
 		}
 	}
 	committing = true
-	if _, err := t.exec(commit); err != nil {
-		w.rollback(t)
-		return explain(err, w.db.path)
+	if !t.committed {
+		if _, err := t.exec(commit); err != nil {
+			w.rollback(t)
+			return explain(err, w.db.path)
+		}
 	}
 	if w.db.server != nil {
 		w.db.tell()
@@ -69,12 +81,7 @@ func (w *writer) begin(t *tx) error {
 	if w.db.server == nil {
 		return w.db.patiently(func() error { _, err := t.exec(begin); return err })
 	}
-	_, err := w.conn.ExecContext(t.ctx, begin) // as text: it is two statements there
-	if isBusy(err) {                           // it has waited for as long as it may
-		w.rollback(t)
-		return w.db.busy(err)
-	}
-	return err
+	return w.conn.Raw(func(conn any) error { conn.(*serverConn).begin(); return nil })
 }
 
 // reopen opens the connection anew: what the system could not read or write once may be fine for a new descriptor.
@@ -141,6 +148,9 @@ type tx struct {
 	outer *sqlx.Tx // the caller's; nil: the writer's
 	db    *DB
 	space room // on its disk
+
+	last      bool // the member that runs is the last one of its group
+	committed bool // with its last statement, on a server
 }
 
 func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
@@ -182,6 +192,30 @@ func (t *tx) do(text string, args []any) (sql.Result, error) {
 		return nil, err
 	}
 	return stmt.ExecContext(t.ctx, args...)
+}
+
+// later is exec for what need not be answered at once: a server is sent it with the next statement. What is wrong with it, that one tells.
+func (t *tx) later(text string, args ...any) error {
+	if t.db.server == nil || t.outer != nil {
+		_, err := t.exec(text, args...)
+		return err
+	}
+	values := make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		values[i] = driver.NamedValue{Ordinal: i + 1, Value: serverValue(arg)}
+	}
+	return t.w.conn.Raw(func(conn any) error {
+		c := conn.(*serverConn)
+		c.later(Statement{c.dialect.in(text), values})
+		return nil
+	})
+}
+
+// commitNext has the next statement, which is the last one, commit the transaction on a server: for as long as the answers to statements
+// are under way, everybody waits for the lock.
+func (t *tx) commitNext() error {
+	t.committed = true
+	return t.w.conn.Raw(func(conn any) error { conn.(*serverConn).commits = true; return nil })
 }
 
 // insert runs an INSERT and returns the id of its row.

@@ -58,6 +58,7 @@ func connect(address string, patience time.Duration) (db.Server, error) {
 	write := set(config, nil)
 	read := set(config, map[string]string{"default_transaction_read_only": "on", "synchronous_commit": "off"})
 	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
+	s.Together = together
 	s.Listen = func(ctx context.Context, channel string, told func(string)) error {
 		return listen(ctx, read, channel, told)
 	}

@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"example.com/runner/db"
+)
+
+// together sends statements in one message and waits for one.
+func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ driver.Rows, changed int64, failed int, err error) {
+	c := conn.(*stdlib.Conn).Conn()
+	if c.IsClosed() {
+		return nil, 0, 0, driver.ErrBadConn
+	}
+	var batch pgx.Batch
+	for _, s := range list {
+		args := make([]any, len(s.Args))
+		for i, arg := range s.Args {
+			args[i] = arg.Value
+		}
+		batch.Queue(s.Text, args...)
+	}
+	results := c.SendBatch(ctx, &batch)
+	defer func() {
+		if e := results.Close(); err == nil {
+			err = e
+		}
+	}()
+	var last *rows
+	for i := range list {
+		answer, err := results.Query()
+		if err != nil {
+			return nil, 0, i, err
+		}
+		r := &rows{columns: answer.FieldDescriptions()}
+		for answer.Next() {
+			values, err := answer.Values()
+			if err != nil {
+				answer.Close()
+				return nil, 0, i, err
+			}
+			r.values = append(r.values, values)
+		}
+		answer.Close()
+		if err := answer.Err(); err != nil {
+			return nil, 0, i, err
+		}
+		if changed = answer.CommandTag().RowsAffected(); len(r.columns) > 0 {
+			last = r
+		}
+	}
+	if last == nil {
+		return &rows{}, changed, 0, nil
+	}
+	return last, changed, 0, nil
+}
+
+// rows are those of an answer that was read.
+type rows struct {
+	columns []pgconn.FieldDescription
+	values  [][]any
+}
+
+func (r *rows) Columns() []string {
+	names := make([]string, len(r.columns))
+	for i, c := range r.columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+func (r *rows) Close() error { return nil }
+
+func (r *rows) Next(dest []driver.Value) error {
+	if len(r.values) == 0 {
+		return io.EOF
+	}
+	for i, value := range r.values[0] {
+		dest[i] = value
+	}
+	r.values = r.values[1:]
+	return nil
+}
