@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What docs/reliability.md names as the proof of a line is there.
+func TestTheProofsOfReliabilityExist(t *testing.T) {
+	text, err := os.ReadFile("docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, found := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(source, -1) {
+			tests[string(found[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, found := range regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1) {
+		if named++; !tests[string(found[1])] {
+			t.Errorf("no test is called %s", found[1])
+		}
+	}
+	files := func(expression, dir, suffix string) {
+		for _, found := range regexp.MustCompile(expression).FindAllSubmatch(text, -1) {
+			for name := range strings.SplitSeq(string(found[1]), ", ") {
+				named++
+				if _, err := os.Stat(filepath.Join(dir, name+suffix)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	files("`(\\w+\\.txtar)`", "testdata/script", "")
+	files("`(\\w+/[\\w/]+\\.go)`", ".", "")
+	files(`mutants? ([a-z]+(?:-[a-z]+)+(?:, [a-z]+(?:-[a-z]+)+)*)[;. |]`, "internal/torture/mutants", ".txt")
+	if named < 120 {
+		t.Errorf("only %d proofs are named", named)
+	}
+}
