@@ -156,27 +156,29 @@ func childrenOfProcess(parent int) (list []int) {
 func TestTheKillingOfWhatForksAllTheTimeComesToAnEnd(t *testing.T) {
 	g, _ := guarded(t)
 	file := filepath.Join(t.TempDir(), "run")
-	if err := os.WriteFile(file, []byte(`test -e "$0.stop" || setsid sh "$0" & exit`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`echo >>"$0.log"; test -e "$0.stop" || setsid sh "$0" & exit`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	defer os.WriteFile(file+".stop", nil, 0o600) // if it fails
-	child, key, r := bear(t, g, `for i in 1 2 3 4 5 6 7 8 9 10; do sh `+file+` & done; wait; echo 1; exec sleep 300`, 5*time.Minute)
+	child, _, r := bear(t, g, `for i in 1 2 3 4 5 6 7 8 9 10; do sh `+file+` & done; wait; echo 1; exec sleep 300`, 5*time.Minute)
 	line(t, r)
-	moving := func() (n int) {
-		for _, p := range FindTagged() {
-			if p.Worker == worker && p.Key == key && p.PID != child.Pid() {
-				n++
-			}
+	steps := func() int64 {
+		info, err := os.Stat(file + ".log")
+		if err != nil {
+			return 0
 		}
-		return n
+		return info.Size()
 	}
-	eventually(t, "the crowd", func() bool { return moving() > 3 })
+	eventually(t, "they move", func() bool { return steps() > 50 })
 	child.Kill()
 	if exit, err := ends(t, child); err != nil || exit.Signal != 9 {
 		t.Errorf("%+v, %v", exit, err)
 	}
-	if n := moving(); n > 0 {
-		t.Errorf("%d of them move on", n)
+	before := steps()
+	next, _, _ := bear(t, g, "sleep 0.3", 5*time.Minute)
+	ends(t, next)
+	if n := steps(); n != before {
+		t.Errorf("%d steps after the end", n-before)
 	}
 }
 
@@ -187,11 +189,11 @@ func lesserWorker(path string) {
 	if err != nil {
 		panic(err)
 	}
-	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock})
+	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: "w", Lock: lock})
 	if err != nil {
 		panic(err)
 	}
-	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout, Env: []string{workerTag + worker, idTag + "1", generationTag + "1"}}
+	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout, Env: []string{workerTag + "w", idTag + "1", generationTag + "1"}}
 	child, err := g.Start(context.Background(), c, Key{1, 1}, time.Now().Add(5*time.Minute))
 	if err != nil {
 		panic(err)
@@ -336,7 +338,7 @@ func TestWantOfDescriptorsIsTrouble(t *testing.T) {
 // sweeper sweeps for a process that its lock file has a record of.
 func sweeper(text string) {
 	pid, _ := strconv.Atoi(text)
-	fmt.Print(Sweep(worker, nil, []Record{{Key{1, 1}, pid, started(pid)}}))
+	fmt.Print(Sweep("w", nil, []Record{{Key{1, 1}, pid, started(pid)}}))
 }
 
 // What cannot be killed is still there after a sweep, and the sweep says so: its task stays where it is. Here it is a process with the
