@@ -73,6 +73,8 @@ var plans = map[string]plan{
 	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"}, []string{"SCAN CONSTANT ROW"}},
 	"firstDue":        {text: firstDue, by: []string{"COVERING INDEX tasks_due (run_at<?)"}},
 	"selectOrdered":   {text: selectOrdered, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
+	"setBackTasks":    {text: setBackTasks, by: []string{"INDEX tasks_due (run_at>?)"}},
+	"setBackLimits":   {setBackLimits, nil, []string{"SCAN limits"}},
 	"promoteTasks":    {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"expireTasks":     {text: expireTasks, by: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
 	"selectUnique":    {text: selectUnique, by: []string{"INDEX tasks_unique (unique_key=?)"}},

@@ -19,7 +19,7 @@ const (
 //
 // Ticks follow the wall clock, timers do not: so it looks again at least every sixth of a lease. A clock that is set forward makes
 // ticks due, and a schedule's catch-up decides. One that is set back has the next ticks computed anew, or they would lie far ahead;
-// those that had their task are not repeated.
+// those that had their task are not repeated. Retries and rates would lie far ahead, too.
 func (e *engine) schedules(ctx, write context.Context, next time.Time) {
 	notices, unsubscribe := e.r.wake.subscribe(ctx)
 	defer unsubscribe()
@@ -60,6 +60,9 @@ func (e *engine) schedules(ctx, write context.Context, next time.Time) {
 // tick enqueues what is due and returns when to look again; zero: nothing ticks. With all it also sets the next ticks anew.
 func (e *engine) tick(ctx context.Context, all bool) time.Time {
 	at := now()
+	if all {
+		e.setBack(ctx, at)
+	}
 	next, err := e.r.store.NextTick(ctx)
 	if err == nil && (next.IsZero() || !all && next.After(at)) {
 		return next
@@ -95,4 +98,19 @@ func (e *engine) tick(ctx context.Context, all bool) time.Time {
 		return at.Add(lookAgain)
 	}
 	return next
+}
+
+// setBack puts right what a clock that was ahead has written, if any was.
+func (e *engine) setBack(ctx context.Context, at time.Time) {
+	latest, err := e.r.store.Latest(ctx)
+	if err != nil || latest.Sub(at) < setBack {
+		return // the next ones to look report an error that stays
+	}
+	n, err := e.r.store.SetBack(ctx, at)
+	if err != nil {
+		e.log.Warn("cannot put right what a clock that was ahead has written", "err", err)
+		return
+	}
+	e.log.Warn("the clock was set back", "latest", latest, "retries moved", n)
+	e.r.wake.tell()
 }

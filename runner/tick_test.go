@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 )
 
@@ -306,6 +307,32 @@ func TestClockThatWasWrong(t *testing.T) {
 		time.Sleep(time.Hour)
 		c.want("and it goes on", c.ticked("cron"), []string{"01-01 01:00:00", "01-01 02:00:00"})
 		c.want("every", len(c.ticked("every")), 2)
+	})
+}
+
+// A retry that was written by a clock which was years ahead starts after its delay, and not in years.
+func TestARetryOfAClockThatWasAhead(t *testing.T) {
+	fake(t, Options{}, nil, func(b *bubble) {
+		id := b.enqueue(work.With("x"))
+		ahead := now().AddDate(4, 0, 0)
+		before, err := b.store.Register(b.Context(), db.WorkerInfo{ID: db.NewWorkerID(), StartedAt: ahead}, []db.ClaimJob{{Job: "work", MaxAttempts: 3}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		turned, err := before.Turn(b.Context(), db.Turn{Now: ahead, Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
+		if err != nil || len(turned.Claimed) != 1 {
+			b.Fatal(turned, err)
+		}
+		o := jobs.Outcome{Reason: jobs.ReasonError, Error: "x", Started: ahead, Finished: ahead}
+		if _, err := before.Turn(b.Context(), db.Turn{Now: ahead, Finish: []db.Finish{{Task: turned.Claimed[0], Outcome: o}}}); err != nil {
+			b.Fatal(err)
+		}
+		if err := before.End(b.Context(), ahead); err != nil {
+			b.Fatal(err)
+		}
+		b.want(id, jobs.Retrying, jobs.ReasonError)
+		b.work(5 * time.Minute)
+		b.want(id, jobs.Completed, "")
 	})
 }
 

@@ -120,6 +120,40 @@ var dues = group{
 		s.look(w)
 		s.one(w)
 	},
+	"after a clock was set back by years, what waits from a moment waits no longer than it was to": func(s *store) {
+		const ahead = 4 * 365 * 24 * time.Hour
+		s.sleep(ahead)
+		w := s.worker()
+		retry := task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
+		id := s.insert(retry)[0]
+		s.finish(w, s.one(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		wait := s.get(id).RunAt.Sub(s.now)
+		at := s.insert(task(jobs.In(time.Hour)))[0] // a time on the wall
+		must(0, s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.LaneTarget, Name: "l"}, Rate: 1, Per: time.Minute, Burst: 1}, s.now))(s)
+		s.insert(task(jobs.Lane("l")), task(jobs.Lane("l")))
+		s.finish(w, s.one(w), jobs.Outcome{})
+		if got := s.claim(w, 1); len(got) != 0 {
+			s.Errorf("%v: the rate of the lane is used up", ids(got))
+		}
+
+		s.sleep(-ahead)
+		if n := must(s.SetBack(s.Context(), s.now))(s); n != 1 {
+			s.Errorf("%d tasks moved", n)
+		}
+		if n := must(s.SetBack(s.Context(), s.now))(s); n != 0 {
+			s.Errorf("%d tasks moved again", n)
+		}
+		if got := s.get(at).RunAt; !got.Equal(start.Add(ahead + time.Hour)) {
+			s.Errorf("%v", got)
+		}
+		if got := s.get(id).RunAt; !got.Equal(start.Add(wait)) {
+			s.Errorf("the retry is due at %v, not after %v", got, wait)
+		}
+		s.sleep(min(wait, time.Minute) - time.Millisecond)
+		s.wantIDs(ids(s.claim(w, 3)), nil)
+		s.sleep(wait + time.Minute)
+		s.wantIDs(ids(s.claim(w, 3)), []int64{id, at + 2})
+	},
 	"a task that was given back before it started can still expire": func(s *store) {
 		id := s.insert(task(jobs.ExpiresIn(time.Minute)))[0]
 		w := s.worker()
