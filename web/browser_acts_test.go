@@ -9,6 +9,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -127,6 +128,17 @@ func TestWhatAPersonHoldsIsNotSwapped(t *testing.T) {
 	b.run(chromedp.Click("#pager")) // nothing has it
 	id := shell(t, r, "true")
 	b.until("the rows are swapped", fmt.Sprintf("document.querySelector('#t%d')", id))
+
+	at := eval[[]float64](b, "(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('#t1').getBoundingClientRect())")
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0], at[1], chromedp.ButtonLeft))
+	id = shell(t, r, "true")
+	seen(id)
+	if eval[bool](b, fmt.Sprintf("document.querySelector('#t%d') !== null", id)) {
+		t.Error("rows were swapped between the press and the release of the mouse: no click comes of that")
+	}
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft), chromedp.Click("#pager"))
+	id = shell(t, r, "true")
+	b.until("the rows are swapped again", fmt.Sprintf("document.querySelector('#t%d')", id))
 
 	b.open("/tasks/1")
 	b.run(chromedp.Click("#head form[action$=delete] button"), chromedp.WaitVisible("#ask[open]"))

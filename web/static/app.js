@@ -31,7 +31,7 @@ const parser = new DOMParser()
 let stream, timer, busy, again
 const held = region => {
 	const selection = getSelection()
-	return region.contains(document.activeElement) || region.open || $('input[name=id]:checked', region) ||
+	return region.contains(document.activeElement) || region.open || region.matches(':active,:has([name=id]:checked)') ||
 		(!selection.isCollapsed && region.contains(selection.anchorNode))
 }
 const swap = text => {
@@ -41,7 +41,7 @@ const swap = text => {
 		const next = fresh.getElementById(region.id)
 		if (next && next.dataset.follow) location.reload()
 		if (!next || held(region) || next.isEqualNode(region)) continue
-			const open = $$('details', region).map(d => d.open)
+		const open = $$('details', region).map(d => d.open)
 		region.replaceWith(next)
 		$$('details', next).forEach((d, i) => { d.open = open[i] })
 	}
@@ -136,7 +136,7 @@ document.addEventListener('click', event => {
 	if (copy) navigator.clipboard.writeText($('#again').textContent)
 })
 
-const boxes = () => $$('input[name=id]')
+const boxes = () => $$('[name=id]')
 const count = () => {
 	const n = boxes().filter(box => box.checked).length, label = $('#selected')
 	if (!label) return
@@ -171,14 +171,14 @@ const move = by => {
 	if (link) link.focus({ preventScroll: true })
 }
 const act = name => {
-	const id = $('tr.on input[name=id]') || $('#head input[name=id]')
+	const id = $('tr.on [name=id]') || $('#head [name=id]')
 	if (!id) return
 	post(base + '/actions/' + name, new URLSearchParams({ id: id.value, ask: 1, back: location.pathname + location.search }))
 }
 const keys = {
 	'/': () => ($('.query input') || $('#q')).focus(),
 	j: () => move(1), k: () => move(-1),
-	x: () => { const box = $('tr.on input[name=id]'); if (box) { box.checked = !box.checked; count() } },
+	x: () => { const box = $('tr.on [name=id]'); if (box) { box.checked = !box.checked; count() } },
 	r: () => act('retry'), c: () => act('cancel'),
 	p: () => $('#live').click(), '?': () => $('#keys').showModal()
 }
