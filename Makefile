@@ -11,7 +11,7 @@ RACE      ?= -gcflags=modernc.org/sqlite/lib=-race=false
 BUILD     := -tags urfave_cli_no_docs -trimpath -ldflags "-s -w"
 TARGETS   := linux/amd64 linux/arm64 linux/arm darwin/arm64 windows/amd64 freebsd/amd64
 
-.PHONY: build test race lint bench benchmarks fuzz torture storm failures mutants soak cross docs ci clean
+.PHONY: build test race lint bench benchmarks fuzz torture torture-postgres storm failures mutants soak cross docs ci clean
 
 build: ## bin/runner, small
 	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/runner .
@@ -41,6 +41,9 @@ torture: build ## half an hour of it; TORTURE=8h for a release
 
 failures: ## whatever SQLite does with a file fails once: every operation of a task's life and of an upgrade, where go test takes every fifth
 	$(GO) test -count=1 -run Survives ./db -stride 1
+
+torture-postgres: build ## the same on a PostgreSQL server, which is killed, too, and whose connections are cut
+	bin/runner selftest --postgres --for $(TORTURE) --json
 
 storm: ## 200 times what depends on chance: a worker killed in a storm of starts, one stopped at any moment
 	$(GO) test -run 'Storm|AnyMoment' -timeout 60m -v ./internal/process ./runner -rounds 200

@@ -19,13 +19,17 @@ import (
 func selftestCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name: "selftest", Usage: "try to lose a task on this machine: kill, stop, starve workers",
-		UsageText: "runner selftest [--for DUR] [--seed N] [--dir DIR] [--json]",
+		UsageText: "runner selftest [--for DUR] [--seed N] [--dir DIR] [--postgres] [--json]",
 		Description: `Tries to break the promise of docs/reliability.md on this machine, this disk,
 this kernel. Six workers run a hurtful workload in a new database, below --dir,
 while they are killed, stopped and starved, several times a second. Then what
 happened is replayed, step by step, and held against every rule. Databases of
 yours are not touched; both processors are busy meanwhile. A filesystem of less
 than a gigabyte is filled up for moments, too; a larger one is not.
+
+--postgres puts the database on a PostgreSQL server, made for this from the
+installed programs. Then there seem to be two hosts, whose connections are cut,
+in the middle of commits, too, or stall; and the server is killed.
 
 Nothing is left behind unless a rule was broken: then the database, the logs
 and both histories are kept for a report. --seed makes the same choices again,
@@ -37,6 +41,7 @@ In a pipe: each figure and its value, separated by a tab; then each violation.
 EXAMPLES
   runner selftest
   runner selftest --for 30m --dir /mnt/the-disk-in-question
+  runner selftest --postgres
 
 EXIT STATUS
   0   every rule held
@@ -46,11 +51,19 @@ EXIT STATUS
 			durationOption("for", "how long workers are killed and stopped (60s)", time.Minute),
 			scalar("seed", "N", "of all choices (a random one, which is printed)", uint64(0), parseSeed),
 			textOption("dir", "DIR", "where the test makes a directory of its own (the system's for temporary files)", ""),
+			boolOption("postgres", "on a PostgreSQL server of its own, which is killed, too"),
 		},
 		Action: func(c *cli.Context) error {
 			o, err := readSelftestOptions(c, a)
 			if err != nil {
 				return err
+			}
+			if get[bool](c, "postgres") {
+				stop, err := onOwnServer(c.Context, &o)
+				if err != nil {
+					return &failure{code: "internal", exit: 1, what: "the selftest could not be run", why: []string{err.Error()}, err: err}
+				}
+				defer stop()
 			}
 			return runSelftest(c.Context, a.printer, o)
 		},
@@ -173,6 +186,9 @@ func selftestRows(r *torture.Report) []selftestRow {
 		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"busy errors", n(f.Busy)}, {"recovery after SIGKILL p99", s(f.RecoveryP99)},
 		{"recovery after SIGKILL max", s(f.RecoveryMax)}, {"recovery by lease max", s(f.LeaseMax)}, {"reopen after a kill max", s(f.OpenMax)},
 		{"drain", s(f.Drain)},
+	}
+	if r.Server {
+		rows = append(rows, selftestRow{"kills of the server", n(r.Acts["kill_server"])}, selftestRow{"work resumed max", s(f.ResumeMax)})
 	}
 	if r.Dir != "" {
 		rows = append(rows, selftestRow{"kept in", r.Dir})

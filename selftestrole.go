@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/torture"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
 	"example.com/runner/web"
 )
 
@@ -59,7 +60,7 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 		return torture.EnqueueSQL(ctx, dir, self, words[0], seed, every)
 	}
 	began := time.Now()
-	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{BusyTimeout: 10 * time.Second})
+	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{BusyTimeout: 10 * time.Second, Engine: postgres.Engine()})
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 func selftestBrowser(ctx context.Context, dir string) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{MustExist: true})
+	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func selftestClient(r *runner.Runner) torture.Client {
 func selftestWorker(ctx context.Context, a *app, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	o := workOptions{engine: runner.Options{MustExist: true, Log: log, Name: name, Lease: torture.Lease, Concurrency: torture.Slots,
-		Grace: torture.Grace, OwnProcess: !functionsOnly, ForeignTriggers: true}}
+		Grace: torture.Grace, Engine: postgres.Engine(), OwnProcess: !functionsOnly, ForeignTriggers: true}}
 	r, err := runner.Open(ctx, torture.Database(dir), o.engine)
 	if err != nil {
 		return err

@@ -128,8 +128,11 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if w.db.options.Normal {
+	switch {
+	case w.db.options.Normal:
 		r.level = normal
+	case w.db.server != nil && !first: // what a server forgets in a crash, processes that live on have relied on; only a beat comes again
+		r.level = full
 	}
 	r.done, r.lead = make(chan error, 1), make(chan struct{}, 1)
 	w.mu.Lock()

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -110,7 +111,7 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 		return nil, err
 	}
 	if e.worker, err = r.store.Register(ctx, e.info, claimed); err != nil {
-		e.unlock(true)
+		e.unlock(!errors.Is(err, jobs.ErrUnknown)) // if it is registered after all, its lock tells the others that it is dead
 		return nil, err
 	}
 	return e, nil

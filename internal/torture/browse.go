@@ -34,7 +34,9 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	defer func() { _ = server.Close() }()
 	for i := 0; ctx.Err() == nil; i++ {
 		var last int64
-		if err := db.QueryRowContext(ctx, `SELECT coalesce(max(id), 1) FROM tasks`).Scan(&last); err != nil && ctx.Err() == nil {
+		if err := db.QueryRowContext(ctx, `SELECT coalesce(max(id), 1) FROM tasks`).Scan(&last); isGone(err) {
+			continue
+		} else if err != nil && ctx.Err() == nil {
 			return err
 		}
 		paths := []string{"/", "/tasks", "/tasks?q=state%3Afailed", "/schedules", "/metrics", "/healthz", fmt.Sprintf("/tasks/%d", max(1, last-rand.Int64N(50)))}

@@ -70,7 +70,7 @@ func (r *Report) find(invariant string, task int64, format string, args ...any) 
 
 // leftovers looks for what must be gone when all workers have ended.
 func (r *run) leftovers(e *evidence) {
-	for _, t := range tagged(r.database()) {
+	for _, t := range tagged(r.addresses()...) {
 		r.report.find("I10", t.task, "process %d of generation %d outlived all workers", t.pid, t.generation)
 		_ = kill(t.pid)
 	}
@@ -92,6 +92,8 @@ func (r *run) leftovers(e *evidence) {
 		}
 	}
 	locks, _ := filepath.Glob(r.database() + ".d/*.lock")
+	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
+	locks = append(locks, ofHosts...)
 	for _, lock := range locks { // a reaper may have been killed before it removed one: the next to start does, after a minute
 		info, err := os.Stat(lock)
 		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); ids[id] && err == nil && time.Since(info.ModTime()) > lockPatience {
@@ -112,6 +114,7 @@ func (e *evidence) judge(report *Report) {
 	e.executions(r, report)
 	e.deaths(r, report)
 	e.processes(r, report)
+	e.resumes(report)
 	for _, l := range e.lives {
 		if l.end != "" {
 			report.find("I10", 0, "%s", l.end)
@@ -286,6 +289,25 @@ func (e *evidence) deaths(r *replay, report *Report) {
 	f := &report.Figures
 	f.Recoveries, f.RecoveryP99, f.RecoveryMax = len(recovered), seconds(percentile(recovered, 0.99)), seconds(percentile(recovered, 1))
 	f.Leases, f.LeaseMax = len(leases), seconds(percentile(leases, 1))
+}
+
+// resumes measures how soon work goes on when the server is back.
+func (e *evidence) resumes(report *Report) {
+	f := &report.Figures
+	for _, n := range e.notes {
+		if n.op != opUp {
+			continue
+		}
+		at := e.wall(n.at)
+		i := slices.IndexFunc(e.events, func(event event) bool {
+			return event.at > at && event.op == "update" && event.state == string(jobs.Running) && event.oldState != event.state
+		})
+		if i < 0 {
+			continue
+		}
+		f.Resumed++
+		f.ResumeMax = max(f.ResumeMax, seconds(time.Duration(e.events[i].at-at)*time.Millisecond))
+	}
 }
 
 // had lists the claims of a worker.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"net/url"
+	"strconv"
 	"time"
 
 	"modernc.org/sqlite"
@@ -17,11 +17,15 @@ var historySQL string
 
 // history is the harness's own way to the database: without the product.
 type history struct {
-	db *sql.DB
+	db     *sql.DB
+	server bool // it is on one
 }
 
-// connect opens the database with SQLite alone.
+// connect opens the database with SQLite alone, or the driver of the server.
 func connect(s stage) (*sql.DB, error) {
+	if onServer(s.database()) {
+		return connectServer(s.database())
+	}
 	query := url.Values{"_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}, "_txlock": {"immediate"}, "mode": {"rw"}}
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: s.database(), RawQuery: query.Encode()}).String())
 }
@@ -32,10 +36,14 @@ func install(ctx context.Context, s stage) (*history, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := db.ExecContext(ctx, historySQL); err != nil {
+	text := historySQL
+	if onServer(s.database()) {
+		text = serverHistorySQL
+	}
+	if _, err := db.ExecContext(ctx, text); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &history{db}, nil
+	return &history{db, onServer(s.database())}, nil
 }
 
 func (h *history) close() { _ = h.db.Close() }
@@ -43,7 +51,7 @@ func (h *history) close() { _ = h.db.Close() }
 // isBusy says whether SQLite found the database locked for too long, isFull the disk full, and isConstraint the row wrong.
 func isBusy(err error) bool       { return code(err) == 5 }
 func isFull(err error) bool       { return code(err) == 13 }
-func isConstraint(err error) bool { return code(err) == 19 }
+func isConstraint(err error) bool { return code(err) == 19 || isState(err, "23") }
 
 func code(err error) int {
 	if failure, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -54,12 +62,12 @@ func code(err error) int {
 
 // left counts the tasks that have not ended, and the workers that nobody has buried although they are none of pids.
 func (h *history) left(ctx context.Context, pids []int) (tasks, strays int, err error) {
-	live, err := json.Marshal(pids)
-	if err != nil {
-		return 0, 0, err
+	live := "0"
+	for _, pid := range pids {
+		live += "," + strconv.Itoa(pid)
 	}
 	err = h.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM tasks WHERE finished_at IS NULL),
-		(SELECT count(*) FROM workers WHERE ended_at IS NULL AND pid NOT IN (SELECT value FROM json_each(?)))`, string(live)).Scan(&tasks, &strays)
+		(SELECT count(*) FROM workers WHERE ended_at IS NULL AND pid NOT IN (`+live+`))`).Scan(&tasks, &strays)
 	return tasks, strays, err
 }
 
@@ -67,6 +75,10 @@ func (h *history) left(ctx context.Context, pids []int) (tasks, strays int, err 
 
 // hold calls do while nobody else can write.
 func (h *history) hold(do func()) {
+	if h.server {
+		h.holdServer(do)
+		return
+	}
 	h.on(func(conn *sql.Conn) {
 		if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
 			do()
@@ -77,6 +89,10 @@ func (h *history) hold(do func()) {
 
 // read calls do while the write-ahead log cannot start afresh.
 func (h *history) read(do func()) {
+	if h.server {
+		h.readServer(do)
+		return
+	}
 	h.on(func(conn *sql.Conn) {
 		var n int
 		if _, err := conn.ExecContext(context.Background(), "BEGIN DEFERRED"); err == nil {
@@ -88,6 +104,10 @@ func (h *history) read(do func()) {
 }
 
 func (h *history) truncate() {
+	if h.server {
+		_, _ = h.db.Exec("CHECKPOINT")
+		return
+	}
 	h.on(func(conn *sql.Conn) {
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 1000")
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -97,6 +117,9 @@ func (h *history) truncate() {
 
 // locked says whether somebody holds the write lock for that long.
 func (h *history) locked(d time.Duration) (is bool) {
+	if h.server {
+		return h.lockedServer(d)
+	}
 	h.on(func(conn *sql.Conn) {
 		for end := time.Now().Add(d); ; time.Sleep(time.Millisecond) {
 			_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0")
@@ -166,8 +189,11 @@ func (h *history) events(ctx context.Context) (list []event, err error) {
 	return list, rows.Err()
 }
 
-// sound asks SQLite whether the file is.
+// sound asks SQLite whether the file is. A server has no such question.
 func (h *history) sound(ctx context.Context) (problems []string, err error) {
+	if h.server {
+		return nil, nil
+	}
 	for _, pragma := range []string{"PRAGMA integrity_check", "SELECT 'foreign key of ' || \"table\" FROM pragma_foreign_key_check"} {
 		rows, err := h.db.QueryContext(ctx, pragma)
 		if err != nil {

@@ -16,6 +16,8 @@ type nemesis struct {
 	history *history
 	notes   *notebook
 	random  *rand.Rand
+	server  *Server
+	proxies []*proxy
 	counts  map[string]int
 	beside  sync.WaitGroup
 	over    chan struct{}
@@ -25,12 +27,15 @@ type nemesis struct {
 	stopped map[int]bool // pids
 }
 
-// acts are what it does, and how often in a hundred.
-var acts = []struct {
+// deedOf is something that it does, and how often beside the others.
+type deedOf struct {
 	name string
 	of   int
 	do   func(*nemesis) bool // false: there was nobody to do it to
-}{
+}
+
+// acts are what it does, in a hundred.
+var acts = []deedOf{
 	{"kill_worker", 42, (*nemesis).killWorker},
 	{"stop_worker", 22, (*nemesis).stopWorker},
 	{"kill_guardian", 6, (*nemesis).killGuardian},
@@ -52,8 +57,16 @@ func newNemesis(s stage, c *cast, h *history, n *notebook, random *rand.Rand) *n
 // act waits a moment and does one thing.
 func (n *nemesis) act() {
 	time.Sleep(80*time.Millisecond + time.Duration(n.random.Int64N(int64(100*time.Millisecond))))
-	at := n.random.IntN(100)
-	for _, a := range acts {
+	list := acts
+	if n.server != nil {
+		list = serverActs
+	}
+	sum := 0
+	for _, a := range list {
+		sum += a.of
+	}
+	at := n.random.IntN(sum)
+	for _, a := range list {
 		if at -= a.of; at < 0 {
 			if a.do(n) {
 				n.counts[a.name]++

@@ -30,6 +30,8 @@ const (
 	opCont  = "cont"  // text: a pid that goes on
 	opGuard = "guard" // text: the pid of a worker whose guardian is about to be killed
 	opHold  = "hold"  // the nemesis holds the write lock, or has stopped somebody who may
+	opDown  = "down"  // the nemesis has killed the server
+	opUp    = "up"    // the server answers again
 	opFree  = "free"  // it no longer does
 )
 

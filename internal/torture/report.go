@@ -23,6 +23,7 @@ type Report struct {
 	KillsStops  int            `json:"kills_and_stops"`
 	CommitKills int            `json:"commit_kills"` // of processes while they committed
 	Acts        map[string]int `json:"acts"`
+	Server      bool           `json:"server"` // the database was on one
 
 	Violations []Violation `json:"violations"`
 	Figures    Figures     `json:"figures"`
@@ -42,7 +43,9 @@ type Figures struct {
 	Busy        int     `json:"busy"`              // errors for want of the lock that anybody was told of
 	OpenMax     float64 `json:"open_max"`          // of a database whose last process was killed while it committed
 	OpenP50     float64 `json:"open_p50"`
-	Drain       float64 `json:"drain"` // from the end of the nemesis to the end of the last task
+	Resumed     int     `json:"resumed"`    // times that the server was killed and work went on
+	ResumeMax   float64 `json:"resume_max"` // from when the server answers again to the next claim
+	Drain       float64 `json:"drain"`      // from the end of the nemesis to the end of the last task
 }
 
 // Violation is a broken promise.
@@ -61,7 +64,7 @@ func (v Violation) String() string {
 
 func newReport(o Options, dir string) *Report {
 	return &Report{Seed: o.Seed, For: o.For.Seconds(), Dir: dir, System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Acts: map[string]int{}, Violations: []Violation{}}
+		Server: o.Server != nil, Acts: map[string]int{}, Violations: []Violation{}}
 }
 
 // Broken lists the invariants that were violated.

@@ -34,7 +34,12 @@ type Client struct {
 }
 
 // Database returns the path of the database of a run.
-func Database(dir string) string { return stage{dir}.database() }
+func Database(dir string) string {
+	if address := os.Getenv("RUNNER_DB"); onServer(address) {
+		return address // of the host that it plays on
+	}
+	return stage{dir}.database()
+}
 
 // Opened notes how long opening the database took.
 func Opened(dir string, took time.Duration) error {
@@ -72,11 +77,16 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 	return e.run(ctx, func(d draft) (id int64, err error) {
 		key, lane, after, afterAny, runAt := d.columns(time.Now())
 		s := d.spec
-		err = e.db.QueryRowContext(ctx, `INSERT INTO tasks (job, args, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
+		const text = `INSERT INTO tasks (job, args, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
 			backoff_delay, unique_key, lane, after, after_any, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-			coalesce(?, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))) ON CONFLICT DO NOTHING RETURNING id`,
-			s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
-			s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, runAt).Scan(&id)
+			coalesce(?, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))) ON CONFLICT DO NOTHING RETURNING id`
+		args := []any{s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
+			s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, runAt}
+		if onServer(e.database()) {
+			id, err = insertServer(ctx, e.db, text, args)
+		} else {
+			err = e.db.QueryRowContext(ctx, text, args...).Scan(&id)
+		}
 		if errors.Is(err, sql.ErrNoRows) { // the key is taken
 			return 0, nil
 		}
@@ -113,6 +123,9 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			var commands, functions int
 			if err := e.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE job = 'command'), count(*) FILTER (WHERE job <> 'command')
 				FROM tasks WHERE state = 'pending'`).Scan(&commands, &functions); err != nil && ctx.Err() == nil {
+				if isGone(err) {
+					continue
+				}
 				return fmt.Errorf("look at the backlog: %w", err)
 			}
 			if functions >= backlog {
@@ -126,9 +139,10 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case onServer(e.database()) && errors.Is(err, jobs.ErrBusy): // it is away, or the lock is held
 		case errors.Is(err, jobs.ErrBusy), isBusy(err):
 			e.notes.add(opBusy, 0, 0, err.Error())
-		case errors.Is(err, jobs.ErrFull), isFull(err), errors.Is(err, jobs.ErrNotFound), isConstraint(err): // no room now; or whom it was to wait for is deleted
+		case errors.Is(err, jobs.ErrFull), isFull(err), errors.Is(err, jobs.ErrNotFound), isConstraint(err), errors.Is(err, jobs.ErrUnknown), isGone(err): // no room now, or no answer; or whom it was to wait for is deleted
 		case err != nil:
 			return fmt.Errorf("enqueue: %w", err)
 		case id != 0:

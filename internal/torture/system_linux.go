@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -150,12 +151,12 @@ type tag struct {
 	task, generation int64
 }
 
-// tagged lists the living processes of commands whose environment names a database.
-func tagged(database string) []tag {
+// tagged lists the living processes of commands whose environment names a database by one of its addresses.
+func tagged(databases ...string) []tag {
 	var list []tag
 	for _, pid := range processes() {
 		environ, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if !bytes.Contains(environ, []byte("RUNNER_DB="+database+"\x00")) {
+		if !slices.ContainsFunc(databases, func(d string) bool { return bytes.Contains(environ, []byte("RUNNER_DB="+d+"\x00")) }) {
 			continue
 		}
 		t := tag{pid: pid}

@@ -30,6 +30,8 @@ const (
 	enqueuers = 2
 	backlog   = 40 // pending tasks at which enqueuers pause
 
+	killServerEvery = 8 * time.Second
+
 	drainWithin = 45 * time.Second // for every task to end when the nemesis is gone
 	endWithin   = 15 * time.Second // for workers to end when they are told to
 )
@@ -44,6 +46,7 @@ type Options struct {
 	Seed     uint64        // of every choice that is made; the machine's timing is not repeatable
 	Path     string        // the program to torture
 	Name     string        // its argv[0]
+	Server   *Server       // the database is there; nil: it is a file
 	Progress func(Progress)
 }
 
@@ -95,6 +98,7 @@ type run struct {
 	cast    *cast
 	watch   *watch
 	nemesis *nemesis
+	proxies []*proxy
 	offset  int64 // of the wall clock, when the run began
 }
 
@@ -127,6 +131,9 @@ func (r *run) play(ctx context.Context) (err error) {
 func (r *run) open(ctx context.Context) (err error) {
 	r.offset = wallOffset()
 	if r.notes, err = openNotes(r.stage); err != nil {
+		return err
+	}
+	if err := r.serve(ctx); err != nil {
 		return err
 	}
 	r.cast = newCast(r.stage, r.Path, r.Name, r.notes)
@@ -166,8 +173,13 @@ func (r *run) commits(ctx context.Context) error {
 // torture lets the nemesis act.
 func (r *run) torture(ctx context.Context) {
 	r.nemesis = newNemesis(r.stage, r.cast, r.history, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
+	r.nemesis.server, r.nemesis.proxies = r.Server, r.proxies
 	began := time.Now()
-	for ctx.Err() == nil && time.Since(began) < r.For {
+	for kills := 1; ctx.Err() == nil && time.Since(began) < r.For; {
+		if r.Server != nil && time.Since(began) > time.Duration(kills)*killServerEvery-killServerEvery/2 { // by chance it would be never, in a short run
+			kills++
+			r.nemesis.killServer()
+		}
 		r.tell(Progress{Phase: "torture", Done: time.Since(began), Of: r.For, Acts: r.nemesis.killsAndStops()})
 		r.nemesis.act()
 	}
@@ -209,6 +221,9 @@ func (r *run) end() {
 	if r.history != nil {
 		r.history.close()
 	}
+	for _, p := range r.proxies {
+		p.close()
+	}
 }
 
 func (r *run) tell(p Progress) {
@@ -220,7 +235,7 @@ func (r *run) tell(p Progress) {
 // stage is the directory of a run.
 type stage struct{ dir string }
 
-func (s stage) database() string       { return filepath.Join(s.dir, "runner.db") }
+func (s stage) database() string       { return s.addresses()[0] }
 func (s stage) notes() string          { return filepath.Join(s.dir, "notes") }
 func (s stage) locks() string          { return filepath.Join(s.dir, "locks") }
 func (s stage) log(name string) string { return filepath.Join(s.dir, name+".log") }

@@ -26,7 +26,7 @@ func newWatch(s stage) *watch {
 			case <-w.over:
 				return
 			case <-ticker.C:
-				for _, t := range tagged(w.database()) {
+				for _, t := range tagged(w.addresses()...) {
 					w.seen[t] = monotonic()
 				}
 			}

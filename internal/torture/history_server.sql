@@ -1,0 +1,57 @@
+-- History 1 on a server, with the columns of history.sql. Everybody who writes has the one lock of all, so that seq is the order of the commits.
+CREATE TABLE torture_history (
+  seq            BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at             BIGINT NOT NULL DEFAULT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT),
+  op             TEXT NOT NULL,
+  id             BIGINT,
+  old_state      TEXT,   state      TEXT,
+  old_generation BIGINT, generation BIGINT,
+  old_worker     TEXT,   worker     TEXT,
+  old_lease      BIGINT, lease      BIGINT,
+  old_attempt    BIGINT, attempt    BIGINT,
+  old_losses     BIGINT, losses     BIGINT,
+  max_attempts   BIGINT, max_losses BIGINT,
+  priority       BIGINT, queue      TEXT, job TEXT,
+  label          TEXT,   unique_key TEXT, reason TEXT, error TEXT,
+  result         TEXT,
+  lane           TEXT,   after      TEXT, after_any TEXT,
+  waits          BIGINT,
+  pid            BIGINT
+);
+
+CREATE FUNCTION torture_task() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
+      lane, after, after_any, waits)
+    VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, NEW.worker_id, NEW.lease_expires_at, NEW.attempt, NEW.losses, NEW.max_attempts,
+      NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.after, NEW.after_any, NEW.waits);
+  ELSIF TG_OP = 'UPDATE' THEN
+    INSERT INTO torture_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
+      old_losses, losses, max_attempts, max_losses, reason, error, result, waits)
+    VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
+      NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses, NEW.max_attempts, NEW.max_losses, NEW.reason, NEW.error, NEW.result, NEW.waits);
+  ELSE
+    INSERT INTO torture_history (op, id, state, generation) VALUES ('delete', OLD.id, OLD.state, OLD.generation_id);
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER torture_task AFTER INSERT OR UPDATE OR DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION torture_task();
+
+CREATE FUNCTION torture_attempt() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
+  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason)
+  VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER torture_attempt AFTER INSERT ON attempt_rows FOR EACH ROW EXECUTE FUNCTION torture_attempt();
+
+CREATE FUNCTION torture_worker() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO torture_history (op, worker, lease, job, pid) VALUES ('join', NEW.id, NEW.lease, NEW.jobs, NEW.pid);
+  ELSIF NEW.ended_at IS NULL THEN
+    INSERT INTO torture_history (op, worker) VALUES ('beat', NEW.id);
+  ELSIF OLD.ended_at IS NULL THEN
+    INSERT INTO torture_history (op, worker, pid) VALUES ('leave', NEW.id, CASE WHEN NEW.beat_at = NEW.ended_at THEN 1 ELSE 0 END);
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER torture_worker AFTER INSERT OR UPDATE OF beat_at, ended_at ON workers FOR EACH ROW EXECUTE FUNCTION torture_worker();

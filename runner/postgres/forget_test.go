@@ -1,0 +1,36 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// A worker that joined a moment before the server was killed is still known to it: nobody else could take over what it claims later.
+func TestAKilledServerKnowsItsWorkers(t *testing.T) {
+	s := start(t, "fsync=off", "wal_writer_delay=10s") // what is not flushed by its commit stays unflushed
+	r := open(t, s.Address("postgres"), runner.Options{})
+	ran := make(chan jobs.Task, 1)
+	r.Register(count.Handler(func(ctx context.Context, _ int) error {
+		task, _ := runner.TaskFrom(ctx)
+		ran <- task
+		return nil
+	}))
+	stop := work(t, r)
+	defer stop()
+	eventually(t, "the worker has joined", func() bool { list, err := r.Workers(t.Context()); return err == nil && len(list) == 1 })
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a task is enqueued", func() bool { _, err := r.Enqueue(t.Context(), count.With(1)); return err == nil })
+	task := <-ran
+	list, err := r.Workers(t.Context())
+	if err != nil || len(list) != 1 || list[0].ID != task.WorkerID {
+		t.Errorf("task %d is run by worker %s; those that are known: %v, %v", task.ID, task.WorkerID, list, err)
+	}
+}
