@@ -220,6 +220,12 @@ type jsonBackup struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// jsonMoved is what move prints of a table.
+type jsonMoved struct {
+	Table string `json:"table"`
+	Rows  int64  `json:"rows"`
+}
+
 // jsonFence is what fence answers.
 type jsonFence struct {
 	TaskID       int64 `json:"task_id"`

@@ -110,7 +110,7 @@ var records = map[string]any{
 	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
 	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
 	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
-	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": torture.Report{}, "violation": torture.Violation{},
+	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "moved table": jsonMoved{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": torture.Report{}, "violation": torture.Violation{},
 	"figures of a selftest": torture.Figures{}, "version": versionRecord{}, "error": errorBody{},
 }
 

@@ -62,6 +62,7 @@ func commands(a *app) []*cli.Command {
 		limitCommand(a),
 		doctorCommand(a),
 		backupCommand(a),
+		moveCommand(a),
 		serveCommand(a),
 		fenceCommand(a),
 		completionCommand(a),

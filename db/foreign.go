@@ -46,10 +46,16 @@ func ownSchema(ctx context.Context, n *names) ([]object, error) {
 	return own, conn.SelectContext(ctx, &own, selectSchema)
 }
 
-// Foreign returns a problem of kind ErrSchema when runner's tables, indexes, triggers and views are not as runner made them, or somebody
+// Foreign returns a problem of kind ErrConflict when the database was moved or is not complete, and of kind ErrSchema when runner's tables, indexes, triggers and views are not as runner made them, or somebody
 // has added a trigger or an index to one of them: what such a trigger does is done by each write of a worker. Tables, views and
 // triggers of an application beside them are welcome.
 func (d *DB) Foreign(ctx context.Context) error {
+	switch text, err := d.Frozen(ctx); {
+	case err != nil:
+		return err
+	case text != "": // by triggers of our own
+		return d.frozenProblem(text, nil)
+	}
 	if d.server != nil {
 		return d.foreignOnServer(ctx)
 	}

@@ -60,7 +60,7 @@ func (w *writer) transaction(group []*request) (err error) {
 				}
 				return explain(begun, w.db.path)
 			}
-			return &memberError{explain(err, w.db.path)}
+			return &memberError{w.db.refused(err)}
 		}
 	}
 	committing = true

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
+)
+
+func moveCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name: "move", Category: "Look after", Usage: "carry everything to another database",
+		UsageText: "runner move SRC DST\n  runner move --undo SRC",
+		Description: `Carries all that is in SRC to DST, each a file or postgres://…: tasks with their
+ids, attempts, output, inputs, results, steps and dependencies; schedules,
+limits, pauses and counters. DST is made if it is missing, and must be empty.
+Stop the workers of both first: it is refused while one lives, or a task runs.
+
+From its beginning on SRC refuses every write, of older programs and of plain
+SQL, too, and so does DST until it is complete: no task can run in both. Killed
+or cut off, it goes on when the same line is typed again. At its end the rows
+of both are counted; the counts are printed, a line per table. SRC stays as it
+is, for reading. Then start workers on DST. --undo gives up a move that has not
+ended: SRC is used again, DST is to be thrown away.
+
+In a pipe: table and rows, separated by a tab.
+
+EXAMPLES
+  runner move /var/lib/runner/runner.db postgres://ann@db.example.com/app
+  runner move postgres://ann@db.example.com/app /var/lib/runner/runner.db
+
+EXIT STATUS
+  0   everything is in DST, now or before; with --undo: SRC is used again
+  1   workers live, DST is not empty, the counts differ, or one of them is part
+      of another move; no database
+  2   usage; nothing was changed
+  75  a database is busy, full or away: type the same again`,
+		Flags: []cli.Flag{boolOption("undo", "give up a move that has not ended")},
+		Action: func(c *cli.Context) error {
+			o, err := a.readMoveOptions(c)
+			if err != nil {
+				return err
+			}
+			r, err := runner.Open(c.Context, o.from, o.options)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			return runMove(c.Context, r, a.printer, o)
+		},
+	}
+}
+
+type moveOptions struct {
+	from, to string // to is empty with undo
+	undo     bool
+	options  runner.Options // how both are opened
+}
+
+func (a *app) readMoveOptions(c *cli.Context) (moveOptions, error) {
+	o := moveOptions{undo: get[bool](c, "undo")}
+	named := c.Args().Slice()
+	switch {
+	case c.IsSet("db") && get[string](c, "db") != "":
+		return o, usage("move names its databases as words, not by --db").hint("runner move SRC DST")
+	case o.undo && len(named) != 1:
+		return o, usage("move --undo needs one database").hint("runner move --undo SRC")
+	case !o.undo && len(named) != 2:
+		return o, usage("move needs two databases").hint("runner move runner.db postgres://…")
+	}
+	for i, to := range []*string{&o.from, &o.to}[:len(named)] {
+		if named[i] == "" {
+			return o, usage("move: an empty name")
+		}
+		d, err := a.findDatabase(named[i])
+		if err != nil {
+			return o, err
+		}
+		*to = d.path
+	}
+	o.options = runner.Options{MustExist: true, BusyTimeout: get[time.Duration](c, "busy-timeout"), UnsafeFS: get[bool](c, "unsafe-fs"), Engine: postgres.Engine()}
+	return o, nil
+}
+
+func runMove(ctx context.Context, r *runner.Runner, p *printer, o moveOptions) error {
+	if o.undo {
+		if err := r.UndoMove(ctx); err != nil {
+			return err
+		}
+		p.note("%s is used again; throw away what it was moved to", r.Path())
+		return nil
+	}
+	ctx, stop := untilSignal(ctx) // between two commits
+	defer stop()
+	progress := &bar{p: p, name: r.Path(), began: p.now()}
+	progress.start("moving", 0)
+	moved, err := r.Move(ctx, o.to, func(done, of int) { progress.total = of; progress.step(done) })
+	progress.clear()
+	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
+		return exitStatus(s.status())
+	}
+	if err != nil {
+		return err
+	}
+	if moved.Before {
+		p.note("%s was moved to %s before; nothing was done", r.Path(), moved.To)
+	} else {
+		p.note("%s refuses writes from now on; start workers on %s", r.Path(), moved.To)
+	}
+	for _, c := range moved.Rows {
+		switch {
+		case p.json:
+			if err := p.record(jsonMoved{c.Table, c.Rows}); err != nil {
+				return err
+			}
+		case p.out.tty:
+			p.print(fmt.Sprintf("%-16s %s\n", c.Table, count(c.Rows)))
+		default:
+			p.fields(c.Table, strconv.FormatInt(c.Rows, 10))
+		}
+	}
+	return nil
+}

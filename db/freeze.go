@@ -1,0 +1,181 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"example.com/runner/jobs"
+)
+
+// A database that is moved to another one is frozen: triggers refuse every write of what people and workers change, whoever asks: a process
+// that has it open since before, an older program, plain SQL. So no task of it can start any more, and none is added that nobody would run.
+// What the triggers say is also the record of how far a move has come:
+//
+//	here       there      a move
+//	           incomplete was killed at its very beginning; nothing is there
+//	moving     incomplete goes on; nobody runs anything
+//	moved      incomplete has checked everything, and is about to commit it
+//	moved                 is complete: the tasks run there
+//
+// Only the last commit thaws the database over there, and only after this one says that it was moved: so there is no moment when both run.
+
+// frozenTables are those that a move takes as they are; what else there is follows from writes of tasks.
+var frozenTables = []string{"tasks", "schedule_rows", "limits", "pauses"}
+
+// What triggers say. A text begins with frozenText: by that it is found again.
+const (
+	frozenText     = "this database "
+	movingText     = frozenText + "is being moved to %s"
+	movedText      = frozenText + "was moved to %s"
+	incompleteText = frozenText + "is not complete: a move from %s has not ended"
+)
+
+const (
+	freezeRows     = `CREATE TRIGGER %[1]smoving_%[2]s_%[3]s BEFORE %[3]s ON %[2]s BEGIN SELECT RAISE(ABORT, %[4]s); END`
+	thawRows       = `DROP TRIGGER %smoving_%s_%s`
+	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '` + notNow + `', MESSAGE = %s; END $$`
+	freezeTable    = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE ON %[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
+	thawFunction   = `DROP FUNCTION %smoving() CASCADE`
+)
+
+// notNow is what frozen tables of a server say (object_not_in_prerequisite_state).
+const notNow = "55000"
+
+// selectFrozen reads the trigger named [1]; serverFrozen the function in the schema [1].
+const (
+	selectFrozen = `SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`
+	serverFrozen = `SELECT prosrc FROM pg_proc WHERE proname = 'moving' AND pronamespace = to_regnamespace(?)`
+)
+
+var rowWrites = []string{"INSERT", "UPDATE", "DELETE"}
+
+// prefix is what stands before the names of our tables.
+func (d *DB) prefix() string {
+	switch {
+	case d.server != nil:
+		return d.server.dialect.names.prefix
+	case d.names != nil:
+		return d.names.prefix
+	}
+	return ""
+}
+
+// frozenBy returns the statement that tells whether the database is frozen, and its argument.
+func (d *DB) frozenBy() (text, arg string) {
+	if d.server != nil {
+		return serverFrozen, d.server.Schema
+	}
+	return selectFrozen, d.prefix() + "moving_tasks_INSERT"
+}
+
+// Frozen returns why nothing in the database can be changed; empty: it can.
+func (d *DB) Frozen(ctx context.Context) (string, error) {
+	query, arg := d.frozenBy()
+	var body string
+	err := d.read.GetContext(ctx, &body, query, arg)
+	return frozenIn(body), explain(noRow(err), d.path)
+}
+
+func (t *tx) frozen() (string, error) {
+	query, arg := t.db.frozenBy()
+	var body string
+	err := t.scan(query, []any{arg}, &body)
+	return frozenIn(body), noRow(err)
+}
+
+func noRow(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// frozenIn returns what a trigger says.
+func frozenIn(body string) string {
+	_, text, _ := strings.Cut(body, "'"+frozenText)
+	end := strings.LastIndexByte(text, '\'')
+	if end < 0 {
+		return ""
+	}
+	return frozenText + strings.ReplaceAll(text[:end], "''", "'")
+}
+
+// freeze refuses every later write, with a text; empty: it refuses none any more.
+func (t *tx) freeze(text string) error {
+	is, err := t.frozen()
+	if err != nil || is == text {
+		return err
+	}
+	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	prefix := t.db.prefix()
+	var list []string
+	if t.db.server != nil {
+		if is != "" {
+			list = append(list, fmt.Sprintf(thawFunction, prefix))
+		}
+		if text != "" {
+			list = append(list, fmt.Sprintf(freezeFunction, prefix, quoted))
+			for _, table := range frozenTables {
+				list = append(list, fmt.Sprintf(freezeTable, prefix, table))
+			}
+		}
+	} else {
+		for _, table := range frozenTables {
+			for _, write := range rowWrites {
+				if is != "" {
+					list = append(list, fmt.Sprintf(thawRows, prefix, table, write))
+				}
+				if text != "" {
+					list = append(list, fmt.Sprintf(freezeRows, prefix, table, write, quoted))
+				}
+			}
+		}
+	}
+	for _, statement := range list {
+		if _, err := t.w.conn.ExecContext(t.ctx, statement); err != nil { // each once: none is worth being kept
+			return err
+		}
+	}
+	return nil
+}
+
+// thaw lets this transaction write, if the database is as the move that text tells of has left it.
+func (t *tx) thaw(text string) error {
+	is, err := t.frozen()
+	if err == nil && is != text {
+		err = &jobs.Problem{Kind: jobs.ErrConflict, What: "somebody else has ended this move", Why: []string{t.db.path + " is not as it was left a moment ago"}}
+	}
+	if err != nil {
+		return err
+	}
+	return t.freeze("")
+}
+
+// frozenProblem is the problem of a database that is frozen, with the text of its triggers.
+func (d *DB) frozenProblem(text string, err error) error {
+	p := &jobs.Problem{Kind: jobs.ErrConflict, What: text, Why: []string{"it is " + d.path, "nothing was changed"}, Err: err}
+	switch {
+	case strings.HasPrefix(text, strings.TrimSuffix(movedText, "%s")):
+		p.Try = "--db, or RUNNER_DB, with the database it was moved to"
+	case strings.HasPrefix(text, strings.TrimSuffix(movingText, "%s")):
+		p.Try = "the same runner move again, which goes on, or runner move --undo"
+	default:
+		p.Try = "the same runner move again, which goes on"
+	}
+	return p
+}
+
+// refused is explain for a write that triggers may have refused because the database is frozen.
+func (d *DB) refused(err error) error {
+	if sqlState(err) == notNow || code(err) == sqlite3.SQLITE_CONSTRAINT {
+		if text, _ := d.Frozen(context.Background()); text != "" {
+			return d.frozenProblem(text, err)
+		}
+	}
+	return explain(err, d.path)
+}

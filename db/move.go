@@ -1,0 +1,230 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// selectAtWork reads which worker has given a sign of life that is still good at [1], and until when. Index: workers_live.
+const selectAtWork = `SELECT name, beat_at + lease FROM workers WHERE ended_at IS NULL AND beat_at + lease > ? ORDER BY beat_at DESC LIMIT 1`
+
+// selectClaimed reads a task that runs. Index: tasks_running.
+const selectClaimed = `SELECT coalesce(min(id), 0) FROM tasks WHERE state = 'running'`
+
+// selectSome says whether there is anything that a move would have to spare.
+const selectSome = `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM schedule_rows) OR EXISTS (SELECT 1 FROM limits)
+	OR EXISTS (SELECT 1 FROM pauses) THEN 1 ELSE 0 END`
+
+// Move is a move of all that is in one database to another.
+type Move struct {
+	from, to *DB
+	text     struct{ moving, moved, incomplete string }
+	last     int64 // id of the last task that has arrived
+}
+
+// MayMove returns why the database cannot be moved; nil: it can, or its move goes on. Nothing is changed.
+func (d *DB) MayMove(ctx context.Context, now time.Time) error {
+	text, err := d.Frozen(ctx)
+	if err != nil || text != "" {
+		return err // what may be done then, BeginMove knows
+	}
+	return d.idle(func(text string, dest []any, args ...any) error {
+		return noRow(d.read.QueryRowxContext(ctx, text, args...).Scan(dest...))
+	}, now)
+}
+
+// idle returns an error while workers live, or tasks run.
+func (d *DB) idle(scan func(text string, dest []any, args ...any) error, now time.Time) error {
+	var name string
+	var until, id number
+	if err := scan(selectAtWork, []any{&name, &until}, now.UnixMilli()); err != nil {
+		return explain(err, d.path)
+	}
+	if name != "" {
+		return &jobs.Problem{Kind: jobs.ErrConflict, What: "workers run on " + d.path, Try: "stop them; what they run ends first",
+			Why: []string{fmt.Sprintf("%s has given a sign of life; were it dead, it would be known in %v", name, until.time().Sub(now).Round(time.Second)), "nothing was changed"}}
+	}
+	if err := scan(selectClaimed, []any{&id}); err != nil {
+		return explain(err, d.path)
+	}
+	if id != 0 {
+		return &jobs.Problem{Kind: jobs.ErrConflict, What: fmt.Sprintf("task %d runs in %s", int64(id), d.path), Try: "runner pause --all, then a worker, which takes over what died",
+			Why: []string{"its worker died, or cannot be reached", "nothing was changed"}}
+	}
+	return nil
+}
+
+// placeName is the name of the database in the texts of a move.
+func (d *DB) placeName() string {
+	if d.server != nil {
+		return d.path + "?search_path=" + d.server.Schema
+	}
+	return d.path
+}
+
+// BeginMove freezes both databases, or finds them frozen by the same move, which then goes on. With an error of kind ErrConflict nothing was
+// changed: one of them is at work, is part of another move, or the other one holds something already. done says that it was moved before.
+func (d *DB) BeginMove(ctx context.Context, to *DB, now time.Time) (m *Move, done bool, err error) {
+	if d.placeName() == to.placeName() {
+		return nil, false, &jobs.Problem{Kind: jobs.ErrInvalid, What: "both are the same database: " + d.path}
+	}
+	m = &Move{from: d, to: to}
+	m.text.moving, m.text.moved, m.text.incomplete = fmt.Sprintf(movingText, to.placeName()), fmt.Sprintf(movedText, to.placeName()), fmt.Sprintf(incompleteText, d.placeName())
+	here, err := d.Frozen(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if here != "" && here != m.text.moving && here != m.text.moved {
+		return nil, false, d.frozenProblem(here, nil)
+	}
+	fresh := false
+	err = to.updateAlone(ctx, full, func(t *tx) error {
+		is, err := t.frozen()
+		switch {
+		case err != nil:
+			return err
+		case is == "" && here == m.text.moved:
+			done = true
+			return nil
+		case is != "" && is != m.text.incomplete:
+			return to.frozenProblem(is, nil)
+		}
+		if is == "" {
+			if err := to.idle(t.noRow, now); err != nil {
+				return err
+			}
+		}
+		var some bool
+		if err := t.scan(selectSome, nil, &some); err != nil {
+			return err
+		}
+		if some && (is == "" || here == "") {
+			return &jobs.Problem{Kind: jobs.ErrConflict, What: to.path + " holds other tasks, schedules, limits or pauses", Try: "an empty database, or a new one",
+				Why: []string{"a move keeps the ids of tasks", "nothing was changed"}}
+		}
+		fresh = is == ""
+		if err := t.scan(selectLastID, nil, &m.last); err != nil {
+			return err
+		}
+		return t.freeze(m.text.incomplete)
+	})
+	if err != nil || done || here != "" {
+		return m, done, err
+	}
+	err = d.updateAlone(ctx, full, func(t *tx) error {
+		if err := d.idle(t.noRow, now); err != nil {
+			return err
+		}
+		return t.freeze(m.text.moving)
+	})
+	if err != nil && fresh { // a worker was quicker
+		_ = to.updateAlone(context.WithoutCancel(ctx), full, func(t *tx) error { return t.thaw(m.text.incomplete) }) // if not: the next move finds it empty
+	}
+	return m, false, err
+}
+
+func (t *tx) noRow(text string, dest []any, args ...any) error {
+	return noRow(t.scan(text, args, dest...))
+}
+
+// Left returns how many tasks have still to be carried.
+func (m *Move) Left(ctx context.Context) (n int64, err error) {
+	return n, explain(m.from.read.GetContext(ctx, &n, countTasks+" WHERE id > ?", m.last), m.from.path)
+}
+
+// Step carries the next tasks, each with all that belongs to it, and returns how many; 0: there are no more.
+func (m *Move) Step(ctx context.Context) (int, error) {
+	var ids []int64
+	if err := m.from.read.SelectContext(ctx, &ids, selectNextIDs, m.last, carryTasks); err != nil || len(ids) == 0 {
+		return 0, explain(err, m.from.path)
+	}
+	next := ids[len(ids)-1]
+	err := m.to.updateAlone(ctx, full, func(t *tx) error {
+		if err := t.thaw(m.text.incomplete); err != nil {
+			return err
+		}
+		var at int64
+		if err := t.scan(selectLastID, nil, &at); err != nil {
+			return err
+		}
+		if at != m.last {
+			return &jobs.Problem{Kind: jobs.ErrConflict, What: "somebody else moves " + m.from.path, Why: []string{m.to.path + " has other tasks than a moment ago"}}
+		}
+		for _, c := range carriedTables {
+			if c.key == "" {
+				continue
+			}
+			if err := t.carry(m.from, c, m.last, next); err != nil {
+				return err
+			}
+		}
+		return t.freeze(m.text.incomplete)
+	})
+	if err != nil {
+		return 0, err
+	}
+	m.last = next
+	return len(ids), nil
+}
+
+// End carries what is not of single tasks, compares both databases, and hands the work over: the tasks run there from now on, and never
+// again here. It returns how many rows there are of each table.
+func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
+	highest, err := m.from.sequence(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = m.to.updateAlone(ctx, full, func(t *tx) error {
+		if err := t.thaw(m.text.incomplete); err != nil {
+			return err
+		}
+		for _, c := range carriedTables {
+			if c.key == "" {
+				if err := t.carry(m.from, c, 0, 0); err != nil {
+					return err
+				}
+			}
+		}
+		var err error
+		if counts, err = t.sameRows(m.from); err != nil {
+			return err
+		}
+		if _, err := t.exec(endWorkers); err != nil {
+			return err
+		}
+		if err := t.setSequence(highest); err != nil {
+			return err
+		}
+		return m.from.updateAlone(ctx, full, func(t *tx) error { // and only then the commit over there
+			is, err := t.frozen()
+			if err == nil && is != m.text.moving && is != m.text.moved {
+				err = &jobs.Problem{Kind: jobs.ErrConflict, What: "this move was given up by somebody else", Why: []string{m.from.path + " is used again"}}
+			}
+			if err != nil {
+				return err
+			}
+			return t.freeze(m.text.moved)
+		})
+	})
+	return counts, err
+}
+
+// UndoMove makes a database usable again whose move has not ended. That it was complete is an error of kind ErrConflict: the tasks run there.
+func (d *DB) UndoMove(ctx context.Context) error {
+	return d.updateAlone(ctx, full, func(t *tx) error {
+		is, err := t.frozen()
+		switch {
+		case err != nil:
+			return err
+		case is == "":
+			return &jobs.Problem{Kind: jobs.ErrConflict, What: d.path + " is not being moved"}
+		case !strings.HasPrefix(is, strings.TrimSuffix(movingText, "%s")):
+			return d.frozenProblem(is, nil)
+		}
+		return t.freeze("")
+	})
+}
