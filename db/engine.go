@@ -52,10 +52,15 @@ type serverConnector struct {
 func (c *serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, connectError{err}
 	}
 	return &serverConn{serverDriverConn: conn.(serverDriverConn), dialect: c.dialect, together: c.together}, nil
 }
+
+// connectError is why there is no connection, whatever the driver says to that: no server of several is one that can be written, for instance.
+type connectError struct{ error }
+
+func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
 
 // serverDriverConn is what a connection of the driver can do.
 type serverDriverConn interface {

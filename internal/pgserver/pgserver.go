@@ -56,7 +56,9 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 
 func find() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path), nil
+		if path, err = filepath.EvalSymlinks(path); err == nil { // its fellows are where it is, whatever is linked from elsewhere
+			return filepath.Dir(path), nil
+		}
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"example.com/runner/db"
@@ -57,6 +58,9 @@ func connect(address string, patience time.Duration) (db.Server, error) {
 	}
 	write := set(config, nil)
 	read := set(config, map[string]string{"default_transaction_read_only": "on", "synchronous_commit": "off"})
+	if read.ValidateConnect != nil { // target_session_attrs=read-write would refuse a connection that is read only because we say so
+		read.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
 	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
 	s.Together = together
 	s.Listen = func(ctx context.Context, channel string, told func(string)) error {

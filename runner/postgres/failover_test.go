@@ -1,0 +1,108 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// A server that dies for good under load, and a standby that takes its place: with synchronous replication all that was answered is there,
+// every task completes once, and workers and clients, whose address names both servers, go on by themselves.
+func TestAStandbyTakesOver(t *testing.T) {
+	first := start(t, "fsync=off")
+	second, err := first.Standby(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	conn, err := pgx.Connect(t.Context(), first.Address("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the standby is a synchronous one", func() bool {
+		var is bool
+		err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync')").Scan(&is)
+		return err == nil && is
+	})
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at := "postgres://postgres@/postgres?" + url.Values{"host": {first.Dir + "," + second.Dir}, "port": {"5432,5432"}, "target_session_attrs": {"read-write"}}.Encode()
+	dir := t.TempDir()
+	var seen runs
+	var stops []func()
+	for i := range 2 { // as on two hosts
+		r := open(t, at, runner.Options{Concurrency: 5, Dir: filepath.Join(dir, fmt.Sprint(i))})
+		r.Register(count.Handler(seen.handle))
+		stops = append(stops, work(t, r))
+	}
+	client := open(t, at, runner.Options{})
+	var answered []int64
+	enqueue := func(n int) bool {
+		task, err := client.Enqueue(t.Context(), count.With(n, jobs.MaxAttempts(1), jobs.Unique(fmt.Sprint(n))))
+		if err == nil {
+			answered = append(answered, task.ID)
+		} else if !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, jobs.ErrUnknown) {
+			t.Errorf("enqueue: %v", err)
+		}
+		return err == nil
+	}
+	for n := range 150 {
+		enqueue(n)
+	}
+	if err := first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	enqueue(150) // refused
+	if err := second.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	back := time.Now()
+	n := 151
+	eventually(t, "the client has found the other server", func() bool { n++; return enqueue(n) })
+	for range 50 {
+		n++
+		enqueue(n)
+	}
+	before := seen.completed.Load()
+	eventually(t, "work goes on", func() bool { return seen.completed.Load() > before })
+	t.Logf("work went on %v after the standby was promoted", time.Since(back).Round(time.Millisecond))
+	eventually(t, "every task has ended", func() bool {
+		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
+		return err == nil && n == 0
+	})
+	for _, stop := range stops {
+		stop()
+	}
+	for _, id := range answered {
+		task, err := client.Get(t.Context(), id)
+		if err != nil || task.State != jobs.Completed {
+			t.Errorf("task %d is %s (%s %s): %v", id, task.State, task.Reason, task.Error, err)
+		}
+	}
+	if seen.overlaps != 0 {
+		t.Errorf("%d times two attempts of a task ran at once", seen.overlaps)
+	}
+	for n, times := range seen.finished {
+		if times > 1 {
+			t.Errorf("task %d ran %d times", n, times)
+		}
+	}
+}
