@@ -84,14 +84,10 @@ func beChild(ctx context.Context, text string) error {
 	}
 }
 
-// work has n tasks worked by so many children, checks that each ran exactly once, and returns how long it took.
-func work(ctx context.Context, system, address string, n, processes, concurrency int) (time.Duration, error) {
+// work has n tasks worked by so many children, on the addresses in turn, checks that each ran exactly once, and returns how long it took.
+func work(ctx context.Context, system string, addresses []string, n, processes, concurrency int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	text, err := json.Marshal(child{system, address, concurrency})
-	if err != nil {
-		return 0, err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -105,6 +101,10 @@ func work(ctx context.Context, system, address string, n, processes, concurrency
 	var inputs []io.WriteCloser
 	var commands []*exec.Cmd
 	for i := range processes {
+		text, err := json.Marshal(child{system, addresses[i%len(addresses)], concurrency})
+		if err != nil {
+			return 0, err
+		}
 		cmd := exec.CommandContext(ctx, self)
 		cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 		cmd.Stderr = os.Stderr

@@ -89,29 +89,54 @@ func all() (list []*measurement) {
 				})
 		}
 	}
+	for _, schemas := range [][]string{{"one"}, {"one", "two"}, {"one", "two", "three", "four"}} {
+		add(fmt.Sprintf("many-schemas-%d", len(schemas)), "/s", systems[:1],
+			func(s system) func(context.Context, *env) (float64, error) {
+				return s.drain(40_000, 4, 100, schemas...)
+			})
+	}
 	return list
 }
 
 // drain works n tasks that are there already, in so many processes, and returns tasks a second: from when all of them begin until what ran
-// is written and they have stopped.
-func (s system) drain(n, processes, concurrency int) func(context.Context, *env) (float64, error) {
+// is written and they have stopped. The tasks, and the processes, are shared out among schemas; none: there is the standard one.
+func (s system) drain(n, processes, concurrency int, schemas ...string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
-		q, err := s.open(ctx, e.address, 1, nil)
+		if schemas == nil {
+			schemas = []string{""}
+		}
+		n -= n % len(schemas)
+		var addresses []string
+		var queues []*queue
+		for i, schema := range schemas {
+			address := e.address
+			if schema != "" {
+				address += "&search_path=" + schema
+			}
+			q, err := s.open(ctx, address, 1, nil)
+			if err != nil {
+				return 0, err
+			}
+			defer q.close()
+			each := n / len(schemas)
+			for from := 0; from < each; from += 1000 {
+				if err := q.addMany(ctx, payloads(i*each+from, min(1000, each-from))); err != nil {
+					return 0, err
+				}
+			}
+			addresses, queues = append(addresses, address), append(queues, q)
+		}
+		took, err := work(ctx, s.name, addresses, n, processes, concurrency)
 		if err != nil {
 			return 0, err
 		}
-		defer q.close()
-		for from := 0; from < n; from += 1000 {
-			if err := q.addMany(ctx, payloads(from, min(1000, n-from))); err != nil {
+		for _, q := range queues {
+			if err := q.holds(ctx, 0, n/len(schemas)); err != nil {
 				return 0, err
 			}
 		}
-		took, err := work(ctx, s.name, e.address, n, processes, concurrency)
-		if err != nil {
-			return 0, err
-		}
-		return float64(n) / took.Seconds(), q.holds(ctx, 0, n)
+		return float64(n) / took.Seconds(), nil
 	}
 }
 
