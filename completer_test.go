@@ -9,7 +9,7 @@ import (
 func TestComplete(t *testing.T) {
 	a := &app{now: time.Now, getenv: func(string) string { return "" }} // no database can be found
 	for line, want := range map[string]string{
-		"":                             "enqueue work schedule status list show logs wait cancel retry delete pause resume limit doctor backup serve fence completion selftest",
+		"":                             "enqueue work schedule status list show logs wait cancel retry delete pause resume limit doctor backup move serve fence completion selftest",
 		"c":                            "cancel completion",
 		"--db x.db ca":                 "cancel",
 		"--db ":                        "",

@@ -47,6 +47,7 @@ const (
 const (
 	carryThese = `SELECT * FROM %s WHERE %s > ? AND %[2]s <= ? ORDER BY %s`
 	carryAll   = `SELECT * FROM %s ORDER BY %s`
+	clearRows  = `DELETE FROM %s`
 	carryRow   = `INSERT INTO %s (%s) VALUES (%s)`
 )
 

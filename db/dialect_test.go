@@ -13,7 +13,7 @@ import (
 )
 
 // onFiles are statements about the file itself, which no server is sent.
-var onFiles = []string{"readVersion", "selectSchema", "selectMain", "selectMarks", "insertMark", "selectTaken", "hasMarks", "selectPages"}
+var onFiles = []string{"readVersion", "selectSchema", "selectMain", "selectMarks", "insertMark", "selectTaken", "hasMarks", "selectPages", "selectFrozen", "selectSequence", "clearSequence", "setSequence"}
 
 // A server prepares every statement that this package has: it knows each word, name and type in it.
 func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
@@ -48,7 +48,8 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	var d dialect
 	d.names.prefix = "ours."
 	texts := map[string]string{"serverVersion": serverVersion, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
-		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks}
+		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks,
+		"serverSequence": serverSequence, "serverSetID": serverSetID, "serverFrozen": serverFrozen}
 	for name, p := range plans {
 		texts[name] = p.text
 	}

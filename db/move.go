@@ -13,7 +13,7 @@ import (
 const selectAtWork = `SELECT name, beat_at + lease FROM workers WHERE ended_at IS NULL AND beat_at + lease > ? ORDER BY beat_at DESC LIMIT 1`
 
 // selectClaimed reads a task that runs. Index: tasks_running.
-const selectClaimed = `SELECT coalesce(min(id), 0) FROM tasks WHERE state = 'running'`
+const selectClaimed = `SELECT id FROM tasks WHERE state = 'running' LIMIT 1`
 
 // selectSome says whether there is anything that a move would have to spare.
 const selectSome = `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM schedule_rows) OR EXISTS (SELECT 1 FROM limits)
@@ -183,10 +183,14 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 			return err
 		}
 		for _, c := range carriedTables {
-			if c.key == "" {
-				if err := t.carry(m.from, c, 0, 0); err != nil {
-					return err
-				}
+			if c.key != "" {
+				continue
+			}
+			if _, err := t.exec(fmt.Sprintf(clearRows, c.name)); err != nil { // figures and workers of what was there once
+				return err
+			}
+			if err := t.carry(m.from, c, 0, 0); err != nil {
+				return err
 			}
 		}
 		var err error

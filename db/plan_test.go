@@ -187,6 +187,24 @@ var plans = map[string]plan{
 	"countStarts":      {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN recent"}},
 	"countOpenStarts":  {countOpenStarts, []string{byAttempt, "INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
+	"selectLastID":   {selectLastID, nil, []string{"SEARCH tasks", "SCAN tasks"}}, // one row from its end
+	"selectNextIDs":  {text: selectNextIDs, by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
+	"carryThese":     {text: fmt.Sprintf(carryThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
+	"carryAll":       {fmt.Sprintf(carryAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
+	"clearRows":      {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
+	"carryRow":       {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")},
+	"setPlain":       {text: setPlain, by: []string{byID}},
+	"endWorkers":     {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
+	"countRows":      {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
+	"sumTasks":       {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
+	"selectSequence": {selectSequence, nil, []string{"SCAN sqlite_sequence"}},
+	"clearSequence":  {clearSequence, nil, []string{"SCAN sqlite_sequence"}},
+	"setSequence":    {text: setSequence},
+	"selectFrozen":   {selectFrozen, nil, []string{"SCAN sqlite_schema"}},
+	"selectAtWork":   {selectAtWork, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
+	"selectClaimed":  {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN tasks USING INDEX tasks_running"}},
+	"selectSome":     {selectSome, nil, []string{"SCAN tasks", "SCAN schedule_rows", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}}, // the first row of each
+
 	"insertPause":  {text: insertPause},
 	"deletePause":  {text: deletePause, by: []string{byPause}},
 	"deletePauses": {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
@@ -248,7 +266,7 @@ var plans = map[string]plan{
 
 // onServers are statements that only servers are sent: about their catalog and one row of ours, once for each start or question.
 var onServers = []string{"serverVersion", "selectOurs", "setVersion", "hasSchema", "serverSize", "outerServer", "selectServerTriggers", "notify", "completeTasks",
-	"serverUses", "serverSamples", "serverArm"} // and what dialect_test.go has prepared by a server
+	"serverSequence", "serverSetID", "serverFrozen", "serverUses", "serverSamples", "serverArm"} // and what dialect_test.go has prepared by a server
 
 var numbered = regexp.MustCompile(`\?([0-9]+)`)
 

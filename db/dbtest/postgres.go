@@ -35,6 +35,15 @@ func Empty(t testing.TB, address string) bool {
 	return err == nil
 }
 
+// RawOf opens a database as any other program does.
+func RawOf(t testing.TB, d *db.DB) *sql.DB {
+	t.Helper()
+	if d.Server() != nil {
+		return rawServer(t, d.Address())
+	}
+	return Raw(t, d.Path())
+}
+
 // rawServer opens the database at address as any other program does.
 func rawServer(t testing.TB, address string) *sql.DB {
 	t.Helper()

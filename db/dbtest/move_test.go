@@ -1,0 +1,252 @@
+package dbtest_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/pgserver"
+	"example.com/runner/jobs"
+)
+
+// ownAddress is that of a schema that no other test has, or will have.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	s, err := server()
+	if errors.Is(err, pgserver.ErrNone) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Address("postgres", "search_path=move_"+strings.ToLower(rand.Text()[:8]))
+}
+
+// house is a database that tests move from, or to: a new one each time it is asked for.
+type house func(t *testing.T) *db.DB
+
+func TestAMoveGoesOnFromWhereverItWasCut(t *testing.T) {
+	file := func(t *testing.T) *db.DB { return dbtest.Open(t) }
+	beside := func(t *testing.T) *db.DB { return dbtest.OpenBeside(t) }
+	server := func(t *testing.T) *db.DB { return dbtest.OpenServer(t, ownAddress(t)) }
+	for name, pair := range map[string][2]house{"file to file": {file, file}, "to another program's": {file, beside}, "from another program's": {beside, file},
+		"file to server": {file, server}, "server to file": {server, file}, "server to server": {server, server}} {
+		t.Run(name, func(t *testing.T) { cutMove(t, pair[0](t), pair[1](t)) })
+	}
+}
+
+const movedTasks = 300 // more than one step
+
+var moving = time.UnixMilli(1_800_000_000_000)
+
+func cutMove(t *testing.T, from, to *db.DB) {
+	ctx := t.Context()
+	fill(t, from)
+	plain := func() error {
+		raw := dbtest.RawOf(t, from)
+		defer raw.Close()
+		_, err := raw.Exec(from.Text(`INSERT INTO tasks (args, after) VALUES ('["true"]', '[1]')`))
+		return err
+	}
+	if err := plain(); err != nil {
+		t.Fatal(err)
+	}
+
+	// Killed after it has begun, after each step, and before and after its end: it is always begun anew.
+	for step := 0; ; step++ {
+		m, done, err := from.BeginMove(ctx, to, moving)
+		if err != nil || done {
+			t.Fatal(done, err)
+		}
+		refused(t, from, "being moved")
+		refused(t, to, "is not complete")
+		if err := plain(); err == nil || !strings.Contains(err.Error(), "being moved") {
+			t.Fatal("plain SQL may write:", err)
+		}
+		if step == 0 {
+			continue
+		}
+		n, err := m.Step(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	m, _, err := from.BeginMove(ctx, to, moving)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := m.End(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if counts[0].Table != "tasks" || counts[0].Rows != movedTasks {
+		t.Error(counts)
+	}
+	refused(t, from, "was moved to")
+	if err := from.Foreign(ctx); !errors.Is(err, jobs.ErrConflict) {
+		t.Error("a worker would begin:", err)
+	}
+	if err := to.Foreign(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := from.UndoMove(ctx); !errors.Is(err, jobs.ErrConflict) {
+		t.Error("a move that has ended was given up:", err)
+	}
+	if _, done, err := from.BeginMove(ctx, to, moving); err != nil || !done {
+		t.Error(done, err)
+	}
+
+	// The tasks run over there, each once, and nowhere else.
+	if got := claimed(t, from); got != nil {
+		t.Errorf("%d tasks run where they were moved from", len(got))
+	}
+	if got := claimed(t, to); len(got) != movedTasks-1 { // one waits for another
+		t.Errorf("%d tasks run", len(got))
+	}
+	ids, err := insert(t, to, 1)
+	if err != nil || ids[0] <= movedTasks+5 {
+		t.Errorf("the next id is %d, and not a new one: %v", ids, err)
+	}
+}
+
+func TestAMoveThatWasGivenUpCannotGoOn(t *testing.T) {
+	from, to, ctx := dbtest.Open(t), dbtest.Open(t), t.Context()
+	fill(t, from)
+	m, _, err := from.BeginMove(ctx, to, moving)
+	if err == nil {
+		_, err = m.Step(ctx)
+	}
+	if err == nil {
+		err = from.UndoMove(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n > 0 && err == nil; {
+		n, err = m.Step(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.End(ctx); !errors.Is(err, jobs.ErrConflict) {
+		t.Error("the other one of two has ended it:", err)
+	}
+	refused(t, to, "is not complete")
+	if _, err := insert(t, from, 1); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := from.BeginMove(ctx, to, moving); !errors.Is(err, jobs.ErrConflict) {
+		t.Error("what is there is not what was moved now:", err)
+	}
+	if err := from.UndoMove(ctx); !errors.Is(err, jobs.ErrConflict) {
+		t.Error(err)
+	}
+	if _, err := insert(t, from, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNothingIsMovedWhileItIsAtWork(t *testing.T) {
+	ctx := t.Context()
+	for name, work := range map[string]func(*testing.T, *db.DB, db.WorkerInfo){
+		"a worker": func(t *testing.T, d *db.DB, info db.WorkerInfo) {
+			if _, err := d.Register(ctx, info, nil); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a task": func(t *testing.T, d *db.DB, _ db.WorkerInfo) {
+			if _, err := insert(t, d, 1); err != nil {
+				t.Fatal(err)
+			}
+			if got := claimed(t, d); len(got) != 1 {
+				t.Fatal(got)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := dbtest.Open(t), dbtest.Open(t)
+			work(t, from, db.WorkerInfo{Name: "w", Lease: time.Minute, StartedAt: moving.Add(-time.Second)})
+			if err := from.MayMove(ctx, moving); !errors.Is(err, jobs.ErrConflict) {
+				t.Error(err)
+			}
+			if _, _, err := from.BeginMove(ctx, to, moving); !errors.Is(err, jobs.ErrConflict) {
+				t.Error(err)
+			}
+			for _, d := range []*db.DB{from, to} { // neither is frozen
+				if _, err := insert(t, d, 1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// fill adds tasks, some that were finished, and takes away the last ones.
+func fill(t *testing.T, d *db.DB) {
+	t.Helper()
+	ids, err := insert(t, d, movedTasks+4) // and one of plain SQL
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := ids[movedTasks-1:]
+	if _, err := d.Cancel(t.Context(), last, "", false, moving); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Delete(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func insert(t *testing.T, d *db.DB, n int) ([]int64, error) {
+	t.Helper()
+	specs := make([]jobs.Spec, n)
+	for i := range specs {
+		specs[i] = jobs.Command{Argv: []string{"true"}}.With()
+	}
+	added, err := d.Insert(t.Context(), specs, moving)
+	ids := make([]int64, len(added))
+	for i, a := range added {
+		ids[i] = a.ID
+	}
+	return ids, err
+}
+
+func refused(t *testing.T, d *db.DB, why string) {
+	t.Helper()
+	if _, err := insert(t, d, 1); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), why) {
+		t.Fatalf("an insert into a database that %s: %v", why, err)
+	}
+	if err := d.Pause(t.Context(), []string{"q"}, db.Pause{At: moving}); !errors.Is(err, jobs.ErrConflict) {
+		t.Fatalf("a pause of one that %s: %v", why, err)
+	}
+	if got := claimed(t, d); got != nil {
+		t.Fatalf("a worker of one that %s has %d tasks", why, len(got))
+	}
+}
+
+// claimed returns what a worker gets; nil when it is refused.
+func claimed(t *testing.T, d *db.DB) []jobs.Task {
+	t.Helper()
+	w, err := d.Register(t.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: time.Minute, StartedAt: moving.Add(-time.Hour)}, []db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []jobs.Task
+	for {
+		turned, err := w.Turn(t.Context(), db.Turn{Now: moving, Look: true, Claim: db.Claim{Free: 1000, Idle: true, Lease: time.Minute}})
+		if err != nil && !errors.Is(err, jobs.ErrConflict) {
+			t.Fatal(err)
+		}
+		if len(turned.Claimed) == 0 {
+			return all
+		}
+		all = append(all, turned.Claimed...)
+	}
+}
