@@ -39,14 +39,18 @@ type examination struct {
 
 // all makes every check in the order of the contract and hands each line to tell.
 func (e *examination) all(ctx context.Context, tell func(jsonCheck) error) error {
-	checks := []struct {
+	type check struct {
 		name string
 		make func(context.Context, func(status, message, try string)) error
 		open bool // needs the database
-	}{
+	}
+	checks := []check{
 		{"database", e.database, false}, {"filesystem", e.filesystem, false}, {"permissions", e.permissions, false},
 		{"integrity", e.integrity, true}, {"wal", e.wal, true}, {"clock", e.clock, true}, {"workers", e.workers, true},
 		{"queues", e.queues, true}, {"schedules", e.schedules, true}, {"other db", e.otherDB, false},
+	}
+	if runner.OnServer(e.o.path) {
+		checks = slices.Insert(checks, 1, check{"messages", e.messages, true})
 	}
 	for _, check := range checks {
 		if check.open && e.r == nil {

@@ -1,10 +1,25 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"example.com/runner/runner"
 )
+
+// messageWait is how long a message of a server may be under way.
+const messageWait = 5 * time.Second
+
+// messages is made for databases on servers only.
+func (e *examination) messages(ctx context.Context, tell func(status, message, try string)) error {
+	began := time.Now()
+	if err := e.r.Told(ctx, messageWait); err != nil {
+		return err
+	}
+	tell(checkOK, "LISTEN and NOTIFY arrive in "+took(time.Since(began)), "")
+	return nil
+}
 
 // server is the check "database" of one on a server.
 func (e *examination) server(s *runner.ServerInfo, bytes int64, tell func(status, message, try string)) error {

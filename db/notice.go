@@ -3,8 +3,11 @@ package db
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"sync"
 	"time"
+
+	"example.com/runner/jobs"
 )
 
 // Who waits for something on a server is told by NOTIFY. It is not part of the transactions that are worth telling: a commit that
@@ -101,4 +104,34 @@ func (d *DB) listen(ctx context.Context, told func()) {
 			}
 		}
 	})
+}
+
+// Told returns nil when a message of this process has come back to it from the server, and an error of kind ErrInvalid when none came for so
+// long: something between them, such as a pooler that gives each transaction another connection, takes LISTEN away. Files need no messages.
+func (d *DB) Told(ctx context.Context, patience time.Duration) error {
+	if d.server == nil {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	mine, came := rand.Text(), false
+	err := d.server.Listen(waiting, d.server.channel(), func(message string) {
+		switch message {
+		case "": // it listens
+			_, _ = d.read.ExecContext(waiting, notify, d.server.channel(), mine) // what becomes of it is waited for
+		case mine:
+			came = true
+			cancel()
+		}
+	})
+	switch {
+	case came:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case waiting.Err() == nil:
+		return explain(err, d.path)
+	}
+	return &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("no message comes back from %s in %v", d.path, patience), Try: "the address of the server itself, or a pool in session mode",
+		Why: []string{"a pooler in between takes LISTEN away: workers find tasks late, by looking"}}
 }

@@ -65,6 +65,12 @@ type ServerInfo = db.ServerInfo
 // Server tells of the server that the database is on; nil: it is a file.
 func (r *Runner) Server() *ServerInfo { return r.store.Server() }
 
+// Told returns an error when a database on a server does not send this process its messages: workers then find tasks late. It waits for
+// a message for so long.
+func (r *Runner) Told(ctx context.Context, patience time.Duration) error {
+	return r.store.Told(ctx, patience)
+}
+
 // OnServer says whether address names a database on a server, and not a file.
 func OnServer(address string) bool { return db.OnServer(address) }
 

@@ -1,0 +1,200 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/pgserver"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
+)
+
+// secret is the password of ann, whom the server asks for it.
+const secret = "s3cret-of-ann"
+
+// strict starts a server that asks all but postgres for a password. bob has no rights but to connect.
+func strict(t *testing.T) *pgserver.Server {
+	t.Helper()
+	s := start(t)
+	rules := "local all postgres trust\nlocal all all scram-sha-256\n"
+	if err := os.WriteFile(filepath.Join(s.Dir, "data", "pg_hba.conf"), []byte(rules), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	raw := handle(t, s.Address("postgres"))
+	for _, text := range []string{"CREATE ROLE ann LOGIN PASSWORD '" + secret + "'", "CREATE ROLE bob LOGIN PASSWORD 'of-bob'",
+		"GRANT CREATE ON DATABASE postgres TO ann", "SELECT pg_reload_conf()"} {
+		if _, err := raw.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the server asks for passwords", func() bool {
+		other, err := sql.Open("pgx", as(t, s.Address("postgres"), "bob", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		return other.PingContext(t.Context()) != nil
+	})
+	return s
+}
+
+func handle(t *testing.T, address string) *sql.DB {
+	t.Helper()
+	raw, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { raw.Close() })
+	return raw
+}
+
+// as is an address with another user.
+func as(t *testing.T, address, user, password string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.User = url.User(user); password != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	return u.String()
+}
+
+func TestWhoIsRefusedIsToldWhy(t *testing.T) {
+	s := strict(t)
+	address := s.Address("postgres")
+	for name, c := range map[string]struct {
+		address string
+		kind    error
+		says    string
+	}{
+		"no password":           {as(t, address, "ann", ""), jobs.ErrPermission, "lets nobody in by that name and password"},
+		"a wrong password":      {as(t, address, "ann", "not-"+secret), jobs.ErrPermission, "lets nobody in by that name and password"},
+		"no such user":          {as(t, address, "carl", secret), jobs.ErrPermission, "lets nobody in by that name and password"},
+		"no right to make them": {as(t, address, "bob", "of-bob"), jobs.ErrPermission, "the user may not do that in"},
+		"no such database":      {as(t, s.Address("nothere"), "ann", secret), jobs.ErrNoDatabase, "no such database"},
+		"no server":             {"postgres://ann:" + secret + "@127.0.0.1:1/x", jobs.ErrBusy, "no connection to"},
+		"no address":            {"postgres://ann:" + secret + "@h:port/x", jobs.ErrInvalid, "cannot be read"},
+		"a port that is none":   {"postgres://ann:" + secret + "@h:99999/x", jobs.ErrInvalid, "cannot be read"},
+		"a schema that cannot be": {as(t, s.Address("postgres", `search_path=a";drop`), "ann", secret), jobs.ErrInvalid,
+			"cannot be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := runner.Open(t.Context(), c.address, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
+			if err == nil {
+				r.Close()
+			}
+			if !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.says) {
+				t.Fatalf("%v, want one of kind %v that says %q", err, c.kind, c.says)
+			}
+			for e := err; e != nil; e = errors.Unwrap(e) { // -v shows the chain
+				if text := fmt.Sprintf("%v %+v", e, e); strings.Contains(text, secret) || strings.Contains(text, "of-bob") {
+					t.Fatal("a password is shown:", text)
+				}
+			}
+		})
+	}
+	if some := count1(t, handle(t, address), `SELECT count(*) FROM pg_namespace WHERE nspname = 'runner'`); some != 0 {
+		t.Error("who was refused has made the schema")
+	}
+
+	r := open(t, as(t, address, "ann", secret), runner.Options{})
+	if strings.Contains(r.Path(), secret) {
+		t.Error(r.Path())
+	}
+	for _, text := range []string{"GRANT USAGE ON SCHEMA runner TO bob", "GRANT SELECT ON ALL TABLES IN SCHEMA runner TO bob"} {
+		if _, err := handle(t, address).ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := open(t, as(t, address, "bob", "of-bob"), runner.Options{})
+	if _, err := reader.List(t.Context(), jobs.Filter{}, runner.Page{}); err != nil {
+		t.Error("who may read cannot:", err)
+	}
+	if _, err := reader.Add(t.Context(), jobs.Command{Argv: []string{"true"}}.With()); !errors.Is(err, jobs.ErrPermission) {
+		t.Error("who may only read has enqueued:", err)
+	}
+}
+
+func count1(t *testing.T, raw *sql.DB, query string) (n int) {
+	t.Helper()
+	if err := raw.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// older connects to a server that says it is PostgreSQL 12.
+type older struct{ driver.Connector }
+
+func (o older) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := o.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return olderConn{conn.(*stdlib.Conn)}, nil
+}
+
+type olderConn struct{ *stdlib.Conn }
+
+func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.QueryContext(ctx, strings.Replace(text, "current_setting('server_version_num')", "'120022'", 1), args)
+}
+
+func TestAnOldServerIsRefused(t *testing.T) {
+	engine := postgres.Engine()
+	connect := engine.Connect
+	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
+		s, err := connect(address, patience)
+		s.Write = older{s.Write}
+		return s, err
+	}
+	r, err := runner.Open(t.Context(), address(t), runner.Options{Engine: engine, Dir: t.TempDir()})
+	if err == nil {
+		r.Close()
+	}
+	if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "PostgreSQL 12 is too old") {
+		t.Fatal(err)
+	}
+}
+
+func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
+	at := address(t)
+	if err := open(t, at, runner.Options{}).Told(t.Context(), patience); err != nil {
+		t.Fatal("a message of one's own does not arrive:", err)
+	}
+	engine := postgres.Engine()
+	connect := engine.Connect
+	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
+		s, err := connect(address, patience)
+		s.Listen = func(ctx context.Context, _ string, told func(string)) error { // it listened on a connection that is another's now
+			told("")
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return s, err
+	}
+	r, err := runner.Open(t.Context(), at, runner.Options{Engine: engine, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = r.Told(t.Context(), 50*time.Millisecond)
+	if problem, ok := errors.AsType[*jobs.Problem](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Try, "session mode") {
+		t.Fatal(err)
+	}
+}
