@@ -16,6 +16,7 @@ func doctorCommand(a *app) *cli.Command {
 		Description: `One line per check: ok, warn, or FAIL with what to try. Nothing is changed.
 
   database     which one, its schema and size; can it be opened?
+  messages     on a server: LISTEN and NOTIFY arrive (a pooler may break them)
   filesystem   a local one, with space left
   permissions  who may write the database may run commands as the worker's user
   integrity    SQLite's quick_check of every page; --full: integrity_check

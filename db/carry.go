@@ -3,7 +3,9 @@ package db
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"example.com/runner/jobs"
 )
@@ -36,6 +38,9 @@ var carriedTables = []carried{
 	{"counter_hours", "", "queue, state, hour"},
 	{"totals", "", "queue, job, result"},
 }
+
+// pathColumns are those that name files: no byte of theirs may change.
+var pathColumns = []string{`"path"`, `"cwd"`, `"env_file"`}
 
 const (
 	carryTasks = 256     // in one transaction
@@ -119,8 +124,13 @@ func (t *tx) carry(from *DB, c carried, behind, upTo int64) error {
 			values[generation] = int64(1)
 			plain = append(plain, values[0].(int64)) // id is the first column
 		}
-		for _, value := range values {
+		for i, value := range values {
 			bytes += width(value)
+			if text, ok := value.(string); ok && t.db.server != nil && slices.Contains(pathColumns, columns[i]) && !utf8.ValidString(text) {
+				return &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("%s of task %v is not UTF-8: %q", columns[i], values[0], text),
+					Why: []string{"a server cannot store it, and it would name another file", "it has not been moved"},
+					Try: "runner move --undo " + from.path + ", then delete the task; a new name for the file"}
+			}
 		}
 		if err := t.later(insert, values...); err != nil {
 			return err

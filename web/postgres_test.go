@@ -1,0 +1,64 @@
+package web_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"example.com/runner/internal/pgserver"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
+	"example.com/runner/web"
+)
+
+// The pages and figures of a database on a server, each with what only the database knows.
+func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
+	server, err := pgserver.Start(t.Context())
+	if errors.Is(err, pgserver.ErrNone) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r, err := runner.Open(t.Context(), server.Address("postgres"), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(), Concurrency: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+
+	s := serve(t, r, web.ServerOptions{})
+	scrape(t, s) // from now on attempts are observed
+	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
+	shell(t, r, "exit 3", jobs.Queue("media"), jobs.MaxAttempts(1))
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	work(t, r)
+	shell(t, r, "true", jobs.Queue("media"))
+	for page, has := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3", "/tasks/1": "hello from the server", "/schedules": "nightly"} {
+		if text := s.page(page); !strings.Contains(text, has) {
+			t.Errorf("%s lacks %q", page, has)
+		}
+	}
+	families := scrape(t, s)
+	for name, labels := range map[string][]string{"runner_attempts_total": {"queue=media", "job=command", "result=exit"}, "runner_tasks": {"queue=media", "state=pending"},
+		"runner_run_seconds": {"queue=media", "job=command"}} {
+		if got := value(families, name, labels...); got != 1 {
+			t.Errorf("%s%v is %v", name, labels, got)
+		}
+	}
+	if got := value(families, "runner_db_bytes", "file=db"); got <= 0 {
+		t.Error("runner_db_bytes is", got)
+	}
+}
