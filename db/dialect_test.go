@@ -49,7 +49,8 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	d.names.prefix = "ours."
 	texts := map[string]string{"serverVersion": serverVersion, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
 		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks,
-		"serverSequence": serverSequence, "serverSetID": serverSetID, "serverFrozen": serverFrozen}
+		"serverSequence": serverSequence, "serverSetID": serverSetID, "serverFrozen": serverFrozen,
+		"assertUnused": assertUnused, "assertCompleted": assertCompleted}
 	for name, p := range plans {
 		texts[name] = p.text
 	}

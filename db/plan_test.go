@@ -266,7 +266,7 @@ var plans = map[string]plan{
 
 // onServers are statements that only servers are sent: about their catalog and one row of ours, once for each start or question.
 var onServers = []string{"serverVersion", "selectOurs", "setVersion", "hasSchema", "serverSize", "outerServer", "selectServerTriggers", "notify", "completeTasks",
-	"serverSequence", "serverSetID", "serverFrozen", "serverUses", "serverSamples", "serverArm"} // and what dialect_test.go has prepared by a server
+	"assertUnused", "assertCompleted", "serverSequence", "serverSetID", "serverFrozen", "serverUses", "serverSamples", "serverArm"} // and what dialect_test.go has prepared by a server
 
 var numbered = regexp.MustCompile(`\?([0-9]+)`)
 

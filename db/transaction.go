@@ -149,6 +149,7 @@ type tx struct {
 	db    *DB
 	space room // on its disk
 
+	plain     bool // its turn is tried as one that needs no answers
 	last      bool // the member that runs is the last one of its group
 	committed bool // with its last statement, on a server
 }

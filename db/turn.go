@@ -37,9 +37,12 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 		to = full
 	}
 	var done Turned
-	err := w.db.update(ctx, to, func(t *tx) error {
+	plain := w.db.server != nil && w.careful.Add(-1) < 0
+	tries := 0
+	turnOnce := func(t *tx) error {
 		done = Turned{}
-		t.moved = false
+		t.moved, t.plain = false, plain && tries == 0 && !turn.Look
+		tries++
 		var err error
 		if done.Finished, err = t.finish(w.id, turn.Finish, turn.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
@@ -62,7 +65,12 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 			return fmt.Errorf("claim tasks: %w", err)
 		}
 		return nil
-	})
+	}
+	err := w.db.update(ctx, to, turnOnce)
+	if sqlState(err) == notPlain {
+		w.careful.Store(carefulFor)
+		err = w.db.update(ctx, to, turnOnce)
+	}
 	if err == nil {
 		w.tally.finished(turn.Finish, done.Finished)
 	}

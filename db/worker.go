@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,6 +68,7 @@ type Worker struct {
 	id      string
 	claimer *claimer
 	tally   tally
+	careful atomic.Int64 // turns that are not tried as plain ones
 }
 
 // ID returns the worker's id: random, never reused.

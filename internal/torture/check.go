@@ -306,7 +306,7 @@ func (e *evidence) resumes(report *Report) {
 			continue
 		}
 		f.Resumed++
-		f.ResumeMax = max(f.ResumeMax, seconds(time.Duration(e.events[i].at-at)*time.Millisecond))
+		f.ResumeMax = max(f.ResumeMax, seconds(time.Duration(e.events[i].at-at-e.heldWithin(at, e.events[i].at))*time.Millisecond))
 	}
 }
 

@@ -44,7 +44,7 @@ type Figures struct {
 	OpenMax     float64 `json:"open_max"`          // of a database whose last process was killed while it committed
 	OpenP50     float64 `json:"open_p50"`
 	Resumed     int     `json:"resumed"`    // times that the server was killed and work went on
-	ResumeMax   float64 `json:"resume_max"` // from when the server answers again to the next claim
+	ResumeMax   float64 `json:"resume_max"` // from when the server answers again to the next claim, the harness's own locks and partitions apart
 	Drain       float64 `json:"drain"`      // from the end of the nemesis to the end of the last task
 }
 
