@@ -219,8 +219,13 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 			if err := caller.add(ctx, newPayload(i)); err != nil {
 				return 0, err
 			}
-			if at := <-started; i >= 5 { // the first ones find nothing warm
-				took = append(took, at.Sub(began))
+			select {
+			case at := <-started:
+				if i >= 5 { // the first ones find nothing warm
+					took = append(took, at.Sub(began))
+				}
+			case <-ctx.Done():
+				return 0, context.Cause(ctx)
 			}
 		}
 		if err := worker.stop(ctx); err != nil {
