@@ -8,9 +8,14 @@ import (
 	"testing"
 )
 
-// What docs/reliability.md names as the proof of a line is there.
+// What docs/reliability.md and docs/postgres.md name as the proof of a line is there.
 func TestTheProofsOfReliabilityExist(t *testing.T) {
-	text, err := os.ReadFile("docs/reliability.md")
+	proofsExist(t, "docs/reliability.md", 120)
+	proofsExist(t, "docs/postgres.md", 20)
+}
+
+func proofsExist(t *testing.T, page string, least int) {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +52,7 @@ func TestTheProofsOfReliabilityExist(t *testing.T) {
 	files("`(\\w+\\.txtar)`", "testdata/script", "")
 	files("`(\\w+/[\\w/]+\\.go)`", ".", "")
 	files(`mutants? ([a-z]+(?:-[a-z]+)+(?:, [a-z]+(?:-[a-z]+)+)*)[;. |]`, "internal/torture/mutants", ".txt")
-	if named < 120 {
-		t.Errorf("only %d proofs are named", named)
+	if named < least {
+		t.Errorf("%s names only %d proofs", page, named)
 	}
 }
