@@ -38,7 +38,7 @@ const (
 const (
 	freezeRows     = `CREATE TRIGGER %[1]smoving_%[2]s_%[3]s BEFORE %[3]s ON %[2]s BEGIN SELECT RAISE(ABORT, %[4]s); END`
 	thawRows       = `DROP TRIGGER %smoving_%s_%s`
-	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '` + notNow + `', MESSAGE = %s; END $$`
+	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` + notNow + `', MESSAGE = %s; END $moving$`
 	freezeTable    = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE ON %[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
 	thawFunction   = `DROP FUNCTION %smoving() CASCADE`
 )

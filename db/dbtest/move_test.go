@@ -3,6 +3,7 @@ package dbtest_test
 import (
 	"crypto/rand"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -32,9 +33,12 @@ type house func(t *testing.T) *db.DB
 func TestAMoveGoesOnFromWhereverItWasCut(t *testing.T) {
 	file := func(t *testing.T) *db.DB { return dbtest.Open(t) }
 	beside := func(t *testing.T) *db.DB { return dbtest.OpenBeside(t) }
+	odd := func(t *testing.T) *db.DB {
+		return dbtest.OpenAt(t, filepath.Join(t.TempDir(), `it's $$ %s ? "q" $1 tasks.db`), db.Options{Create: true, Normal: true})
+	}
 	server := func(t *testing.T) *db.DB { return dbtest.OpenServer(t, ownAddress(t)) }
 	for name, pair := range map[string][2]house{"file to file": {file, file}, "to another program's": {file, beside}, "from another program's": {beside, file},
-		"file to server": {file, server}, "server to file": {server, file}, "server to server": {server, server}} {
+		"file to server": {odd, server}, "file to an odd one": {file, odd}, "server to file": {server, file}, "server to server": {server, server}} {
 		t.Run(name, func(t *testing.T) { cutMove(t, pair[0](t), pair[1](t)) })
 	}
 }
