@@ -115,6 +115,7 @@ func TestWhatAPersonHoldsIsNotSwapped(t *testing.T) {
 	}
 	b.open("/tasks")
 	b.run(chromedp.WaitVisible(".tools"))
+	eval[bool](b, "window.mine = true") // until the page is loaded anew
 	eval[bool](b, "document.querySelector('#t1 input').checked = true")
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.querySelector('#t1 input').checked && !document.querySelector('#t2')") {
@@ -139,6 +140,9 @@ func TestWhatAPersonHoldsIsNotSwapped(t *testing.T) {
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft), chromedp.Click("#pager"))
 	id = shell(t, r, "true")
 	b.until("the rows are swapped again", fmt.Sprintf("document.querySelector('#t%d')", id))
+	if !eval[bool](b, "window.mine === true") {
+		t.Error("the page was loaded anew, where swapping was enough")
+	}
 
 	b.open("/tasks/1")
 	b.run(chromedp.Click("#head form[action$=delete] button"), chromedp.WaitVisible("#ask[open]"))

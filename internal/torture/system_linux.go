@@ -79,7 +79,7 @@ func diskSpace(dir string) (free, total int64) {
 	if syscall.Statfs(dir, &fs) != nil {
 		return 0, 0
 	}
-	return int64(fs.Bavail) * fs.Bsize, int64(fs.Blocks) * fs.Bsize
+	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) //nolint:unconvert // it has other types elsewhere
 }
 
 // spawner starts processes that die with this one: on one thread, since the kernel counts by the thread that forked.

@@ -34,8 +34,10 @@ const held = region => {
 	return region.contains(document.activeElement) || region.open || region.matches(':active,:has([name=id]:checked)') ||
 		(!selection.isCollapsed && region.contains(selection.anchorNode))
 }
+const ids = page => $$('[data-live]', page).map(r => r.id).join()
 const swap = text => {
 	const fresh = parser.parseFromString(text, 'text/html')
+	if (ids(document) !== ids(fresh) && !$$('[data-live],dialog').some(held)) return location.reload()
 	document.title = fresh.title
 	for (const region of $$('[data-live]')) {
 		const next = fresh.getElementById(region.id)
@@ -45,8 +47,6 @@ const swap = text => {
 		region.replaceWith(next)
 		$$('details', next).forEach((d, i) => { d.open = open[i] })
 	}
-	const ids = page => $$('[data-live]', page).map(r => r.id).join()
-	if (ids(document) !== ids(fresh) && !$$('[data-live],dialog').some(held)) location.reload()
 	ready()
 }
 const refresh = async () => {
