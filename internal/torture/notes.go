@@ -48,11 +48,15 @@ type notebook struct {
 	file *os.File
 }
 
+// notesRoom is how many bytes are kept for the notes, so that they can be taken while a small disk is full.
+const notesRoom = 16 << 20
+
 func openNotes(s stage) (*notebook, error) {
 	file, err := os.OpenFile(s.notes(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	reserve(file, notesRoom)
 	return &notebook{file: file}, nil
 }
 

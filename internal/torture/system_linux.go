@@ -82,6 +82,12 @@ func diskSpace(dir string) (free, total int64) {
 	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) //nolint:unconvert // it has other types elsewhere
 }
 
+// reserve takes room on the disk for what a file will hold, if the disk has it. Its size stays.
+func reserve(file *os.File, bytes int64) {
+	const keepSize = 1 // FALLOC_FL_KEEP_SIZE
+	_ = syscall.Fallocate(int(file.Fd()), keepSize, 0, bytes)
+}
+
 // spawner starts processes that die with this one: on one thread, since the kernel counts by the thread that forked.
 type spawner struct{ jobs chan func() }
 

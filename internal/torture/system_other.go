@@ -33,4 +33,6 @@ func tagged(...string) []tag                      { return nil }
 func diskSpace(string) (free, total int64)        { return 0, 0 }
 func processes() []int                            { return nil }
 func within(string) []int                         { return nil }
+func reserve(*os.File, int64) {}
+
 func seize(string, int64) (*os.File, bool, error) { return nil, false, ErrUnsupported }
