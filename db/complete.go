@@ -9,7 +9,8 @@ import (
 
 // completeTasks is completeTask for many tasks at once, of worker [3] at [1]: [2] is a JSON array of objects with the columns of d. It is
 // for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has completed, and
-// what selectUses does. What is joined with ” keeps the planner from all tasks that run, each of which it would compare with each of d.
+// what selectUses does. What is joined with an empty text keeps the planner from all tasks that run, each of which it would compare with each
+// of d.
 const completeTasks = `UPDATE tasks SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', result = d.result,
 	exit_code = d.exit_code, duration = d.duration, output_bytes = d.output_bytes, output_truncated = d.output_truncated,
 	finished_at = d.finished_at, updated_at = ?

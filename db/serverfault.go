@@ -73,9 +73,13 @@ func explainServer(err error, name string) error {
 	return nil
 }
 
-// text1 is the first line of what an error says. Drivers name the server and the user in it, never a password.
+// text1 is the first line of what an error says, or the second where the first only leads to it. Drivers name the server and the user in
+// it, never a password.
 func text1(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "\n")
+	text, more, _ := strings.Cut(err.Error(), "\n")
+	if strings.HasSuffix(text, ":") {
+		text, _, _ = strings.Cut(more, "\n")
+	}
 	return strings.TrimSpace(text)
 }
 

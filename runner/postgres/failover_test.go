@@ -84,25 +84,5 @@ func TestAStandbyTakesOver(t *testing.T) {
 	before := seen.completed.Load()
 	eventually(t, "work goes on", func() bool { return seen.completed.Load() > before })
 	t.Logf("work went on %v after the standby was promoted", time.Since(back).Round(time.Millisecond))
-	eventually(t, "every task has ended", func() bool {
-		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
-		return err == nil && n == 0
-	})
-	for _, stop := range stops {
-		stop()
-	}
-	for _, id := range answered {
-		task, err := client.Get(t.Context(), id)
-		if err != nil || task.State != jobs.Completed {
-			t.Errorf("task %d is %s (%s %s): %v", id, task.State, task.Reason, task.Error, err)
-		}
-	}
-	if seen.overlaps != 0 {
-		t.Errorf("%d times two attempts of a task ran at once", seen.overlaps)
-	}
-	for n, times := range seen.finished {
-		if times > 1 {
-			t.Errorf("task %d ran %d times", n, times)
-		}
-	}
+	ranOnce(t, client, &seen, answered, stops)
 }

@@ -194,28 +194,34 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 				eventually(t, "the client is connected again", func() bool { n := len(answered); enqueue(1); return len(answered) > n })
 				enqueue(50)
 			}
-			eventually(t, "every task has ended", func() bool {
-				n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
-				return err == nil && n == 0
-			})
-			for _, stop := range stops {
-				stop()
-			}
-			for _, id := range answered {
-				task, err := client.Get(t.Context(), id)
-				if err != nil || task.State != jobs.Completed {
-					t.Errorf("task %d is %s (%s %s): %v", id, task.State, task.Reason, task.Error, err)
-				}
-			}
-			if seen.overlaps != 0 {
-				t.Errorf("%d times two attempts of a task ran at once", seen.overlaps)
-			}
-			for n, times := range seen.finished {
-				if times > 1 {
-					t.Errorf("task %d ran %d times", n, times)
-				}
-			}
+			ranOnce(t, client, &seen, answered, stops)
 		})
+	}
+}
+
+// ranOnce waits for the end of all tasks, stops the workers, and looks whether each task that was answered ran, and each once.
+func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, stops []func()) {
+	t.Helper()
+	eventually(t, "every task has ended", func() bool {
+		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
+		return err == nil && n == 0
+	})
+	for _, stop := range stops {
+		stop()
+	}
+	for _, id := range answered {
+		task, err := client.Get(t.Context(), id)
+		if err != nil || task.State != jobs.Completed {
+			t.Errorf("task %d is %s (%s %s): %v", id, task.State, task.Reason, task.Error, err)
+		}
+	}
+	if seen.overlaps != 0 {
+		t.Errorf("%d times two attempts of a task ran at once", seen.overlaps)
+	}
+	for n, times := range seen.finished {
+		if times > 1 {
+			t.Errorf("task %d ran %d times", n, times)
+		}
 	}
 }
 
