@@ -154,7 +154,21 @@ func childrenOfProcess(parent int) (list []int) {
 
 // Processes that never stand still: each starts the next one, in a session of its own, and ends.
 func TestTheKillingOfWhatForksAllTheTimeComesToAnEnd(t *testing.T) {
-	g, _ := guarded(t)
+	t.Run("alone", func(t *testing.T) {
+		g, _ := guarded(t)
+		killForkers(t, g)
+	})
+	t.Run("beside another", func(t *testing.T) {
+		g, _ := guarded(t)
+		other, _, _ := bear(t, g, "exec sleep 300", 5*time.Minute)
+		killForkers(t, g)
+		other.Kill()
+		ends(t, other)
+	})
+}
+
+func killForkers(t *testing.T, g *Guardian) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "run")
 	if err := os.WriteFile(file, []byte(`echo >>"$0.log"; test -e "$0.stop" || setsid sh "$0" & exit`), 0o600); err != nil {
 		t.Fatal(err)

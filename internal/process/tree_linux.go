@@ -128,15 +128,7 @@ func (g *guardian) settle() {
 	kids := childrenOf(os.Getpid())
 	left := map[*ward]bool{}
 	zombie := false
-	for _, kid := range kids {
-		if !running(kid) { // what it had started may have come after the list: look again when it is buried
-			zombie = true
-			continue
-		}
-		w, known := g.whose(kid)
-		if !known || w != nil && !g.ending[w] {
-			continue
-		}
+	kill := func(kid int, w *ward) {
 		switch err := unix.Kill(kid, unix.SIGKILL); {
 		case err == unix.EPERM: // of another user: not waited for
 			g.foreign(kid)
@@ -145,6 +137,23 @@ func (g *guardian) settle() {
 			left[w] = true
 		}
 	}
+	living := make([]int, 0, len(kids))
+	only := g.only()
+	for _, kid := range kids {
+		switch {
+		case !running(kid): // what it had started may have come after the list: look again when it is buried
+			zombie = true
+		case only != nil:
+			kill(kid, only)
+		default:
+			living = append(living, kid)
+		}
+	}
+	g.owners(living, func(kid int, w *ward) {
+		if w == nil || g.ending[w] {
+			kill(kid, w)
+		}
+	})
 	for w := range g.ending {
 		if !left[w] && !zombie {
 			g.report(w)
@@ -165,23 +174,40 @@ func (g *guardian) foreign(pid int) {
 	}
 }
 
-// whose tells which attempt an orphan belongs to: nil for one that is over. known is false when nothing tells.
-func (g *guardian) whose(pid int) (w *ward, known bool) {
-	if session, err := unix.Getsid(pid); err == nil {
-		if w := g.sessions[session]; w != nil {
-			return w, true
+// only returns the one attempt there is, if its leader has ended: every orphan is its, or nobody's any more.
+func (g *guardian) only() *ward {
+	if len(g.wards) == 1 {
+		for w := range g.ending {
+			return w
 		}
 	}
-	environ := environOf(pid)
-	for range 3 { // in exec it has none for a moment
-		if len(environ) > 0 || !running(pid) {
-			break
+	return nil
+}
+
+// owners tells which attempt each of some orphans belongs to: nil for one that is over. One is passed over when nothing tells. An orphan in
+// exec shows no environment for a moment: it is asked again after the others, which may be forking all the time.
+func (g *guardian) owners(pids []int, is func(pid int, w *ward)) {
+	for range 4 {
+		var again []int
+		for _, pid := range pids {
+			if session, err := unix.Getsid(pid); err == nil {
+				if w := g.sessions[session]; w != nil {
+					is(pid, w)
+					continue
+				}
+			}
+			environ := environOf(pid)
+			if worker, key := tags(environ); worker == g.worker {
+				is(pid, g.wards[key])
+			} else if len(environ) == 0 && running(pid) {
+				again = append(again, pid)
+			}
+		}
+		if pids = again; len(pids) == 0 {
+			return
 		}
 		time.Sleep(100 * time.Microsecond)
-		environ = environOf(pid)
 	}
-	worker, key := tags(environ)
-	return g.wards[key], worker == g.worker
 }
 
 // report tells the worker that an attempt is over: no process of it is left.
@@ -209,11 +235,11 @@ func (g *guardian) killWard(w *ward) {
 		return
 	}
 	_ = signalGroup(w.pid, unix.SIGKILL) // of another user: not ours to kill
-	for _, kid := range childrenOf(os.Getpid()) {
-		if of, _ := g.whose(kid); of == w {
+	g.owners(childrenOf(os.Getpid()), func(kid int, of *ward) {
+		if of == w {
 			_ = unix.Kill(kid, unix.SIGKILL)
 		}
-	}
+	})
 }
 
 // killAll kills everything, after the end of the worker. Each end of a child calls it again, for what that has left; so it ends

@@ -1,0 +1,81 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"sync"
+
+	"example.com/runner/jobs"
+)
+
+// A turn on a server is a plain one if all that has ended has completed, and nothing that orders tasks or holds them back is in use: as a
+// rule it is. No answer decides then what comes next, and no two such turns can get in each other's way. So they have the lock of the schema
+// together, each is one message on the way there, and what has ended is written on one connection while the next tasks are claimed on
+// another: the server works for both at once, and for the plain turns of all workers. Each message asserts that it belongs to a plain turn; if
+// not, the turn is taken again, step by step.
+const (
+	assertUnused    = `SELECT 1 / CASE WHEN (` + serverUses + `) = 0 THEN 1 ELSE 0 END`
+	assertCompleted = `WITH ended AS (` + completeTasks + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`
+)
+
+const (
+	notPlain   = "22012" // division by zero
+	carefulFor = 200     // turns after one that was not plain
+)
+
+// plain says whether a turn may be tried as a plain one, and which attempts it ends.
+func (w *Worker) plain(turn Turn) (completions, bool) {
+	if w.db.server == nil || len(turn.Finish) == 0 && turn.Claim.Free <= 0 || w.careful.Add(-1) >= 0 || turn.Look || turn.Claim.MaxWait > 0 || len(w.claimer.suspects) > 0 {
+		return completions{}, false
+	}
+	ends := completionsOf(turn.Finish, turn.Now)
+	return ends, len(ends.rows) == len(turn.Finish) && !ends.lanes
+}
+
+// turnPlainly takes a turn as a plain one. If it was none, the error has the code notPlain; tasks may have been claimed.
+func (w *Worker) turnPlainly(ctx context.Context, turn Turn, ends completions) (done Turned, err error) {
+	var claiming sync.WaitGroup
+	var claim, finish error
+	if turn.Claim.Free > 0 {
+		claiming.Go(func() {
+			claim = w.db.claims.updateShared(ctx, func(t *tx) (err error) {
+				if err = t.later(assertUnused); err == nil {
+					t.used, t.news = usesOf(0), false
+					done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now)
+				}
+				return err
+			})
+		})
+	}
+	if len(turn.Finish) > 0 {
+		finish = w.db.updateShared(ctx, func(t *tx) error { return t.completePlain(w.id, turn, ends) })
+		done.Finished = make([]Finished, len(turn.Finish))
+		for i := range done.Finished {
+			done.Finished[i].Change = ends.changes[i]
+		}
+	}
+	claiming.Wait()
+	return done, cmp.Or(finish, claim)
+}
+
+// completePlain ends all attempts of a turn, or none.
+func (t *tx) completePlain(worker string, turn Turn, ends completions) error {
+	text, err := json.Marshal(ends.rows)
+	if err != nil {
+		return err
+	}
+	if err := t.later(assertUnused); err != nil {
+		return err
+	}
+	if err := t.later(assertCompleted, turn.Now.UnixMilli(), string(text), worker, int64(len(ends.rows))); err != nil {
+		return err
+	}
+	t.used, t.news = usesOf(0), false
+	list := make([]end, len(turn.Finish))
+	for i := range turn.Finish {
+		task := &turn.Finish[i].Task
+		list[i] = end{id: task.ID, queue: task.Queue, state: jobs.Completed}
+	}
+	return t.ended(list, turn.Now)
+}

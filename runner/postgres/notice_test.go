@@ -1,0 +1,74 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Workers that have something to do do not make each other look what there is, and those that have nothing are silent: each look would be a
+// reason for the other to look.
+func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
+	at := address(t)
+	client := open(t, at, runner.Options{})
+	for range 2 {
+		r := open(t, at, runner.Options{Concurrency: 10})
+		r.Register(count.Handler(func(context.Context, int) error { return nil }))
+		defer work(t, r)()
+	}
+	eventually(t, "both work", func() bool { list, err := client.Workers(t.Context()); return err == nil && len(list) == 2 })
+	conn := listener(t, at)
+	specs := make([]jobs.Spec, 3000)
+	for i := range specs {
+		specs[i] = count.With(i)
+	}
+	if _, err := client.EnqueueAll(t.Context(), slices.Values(specs)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all is done", func() bool {
+		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+		return err == nil && n == len(specs)
+	})
+	news, ends := 0, 0
+	for news < 1000 { // of idle workers there are hundreds a second if they wake each other
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		notice, err := conn.WaitForNotification(ctx)
+		cancel()
+		if err != nil {
+			break
+		}
+		if strings.HasSuffix(notice.Payload, " ends") {
+			ends++
+		} else {
+			news++
+		}
+	}
+	if news >= 1000 || news > ends {
+		t.Errorf("%d notices for workers, %d of ends", news, ends)
+	}
+}
+
+// listener is a connection that hears the notices of a database.
+func listener(t *testing.T, address string) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(t.Context(), "LISTEN runner_"+config.RuntimeParams["search_path"]); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
