@@ -31,18 +31,23 @@ type completion struct {
 	FinishedAt   int64   `json:"finished_at"`
 }
 
-// completeMany ends those attempts of list that complete their task and have nothing else to store, and says which: they are answered in
-// done. The others, and those that were refused, are for finishOne.
-func (t *tx) completeMany(worker string, list []Finish, done []Finished, now time.Time) (map[int]bool, error) {
-	var rows []completion
-	at := map[int64]int{} // of ids in list
+// completions are those of a list of ends that complete their task and have nothing else to store.
+type completions struct {
+	rows    []completion
+	at      map[int64]int // of ids in the list
+	changes map[int]jobs.Change
+	lanes   bool // some are in one
+}
+
+func completionsOf(list []Finish, now time.Time) completions {
+	all := completions{at: map[int64]int{}, changes: map[int]jobs.Change{}}
 	for i := range list {
 		f := &list[i]
 		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) || f.Output.Cut != (Cut{}) {
 			continue
 		}
 		c := jobs.Next(f.Task, f.Outcome, now)
-		if _, twice := at[f.Task.ID]; twice || c.State != jobs.Completed {
+		if _, twice := all.at[f.Task.ID]; twice || c.State != jobs.Completed {
 			continue
 		}
 		o := f.Outcome
@@ -54,19 +59,23 @@ func (t *tx) completeMany(worker string, list []Finish, done []Finished, now tim
 		if o.OutputTruncated {
 			row.Truncated = 1
 		}
-		at[f.Task.ID], done[i].Change = i, c
-		rows = append(rows, row)
+		all.at[f.Task.ID], all.changes[i] = i, c
+		all.rows = append(all.rows, row)
+		all.lanes = all.lanes || f.Task.Lane != ""
 	}
-	plain := t.plain && len(rows) == len(list)
-	if len(rows) < 2 && !plain {
+	return all
+}
+
+// completeMany ends those attempts of list that complete their task and have nothing else to store, and says which: they are answered in
+// done. The others, and those that were refused, are for finishOne.
+func (t *tx) completeMany(worker string, list []Finish, done []Finished, now time.Time) (map[int]bool, error) {
+	all := completionsOf(list, now)
+	if len(all.rows) < 2 {
 		return nil, nil
 	}
-	text, err := json.Marshal(rows)
+	text, err := json.Marshal(all.rows)
 	if err != nil {
 		return nil, err
-	}
-	if plain {
-		return t.completePlain(worker, string(text), at, now)
 	}
 	var ended []struct {
 		ID   int64 `db:"id"`
@@ -77,36 +86,8 @@ func (t *tx) completeMany(worker string, list []Finish, done []Finished, now tim
 	}
 	completed := make(map[int]bool, len(ended))
 	for _, e := range ended {
-		completed[at[e.ID]], t.used = true, usesOf(e.Uses)
-	}
-	return completed, nil
-}
-
-// A turn is a plain one if all that has ended has completed, still belongs to the worker, and nothing that orders tasks is in use: as a rule
-// it is. Then no answer decides what comes next, and the whole turn is one message, which keeps the lock for no longer than the server
-// needs. Each of these two statements fails if it is no plain one; then the turn is taken again, step by step.
-const (
-	assertUnused    = `SELECT 1 / CASE WHEN (` + serverUses + `) = 0 THEN 1 ELSE 0 END`
-	assertCompleted = `WITH ended AS (` + completeTasks + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`
-)
-
-const (
-	notPlain   = "22012" // division by zero
-	carefulFor = 200     // turns after one that was not plain
-)
-
-// completePlain is completeMany for a turn that is taken for a plain one.
-func (t *tx) completePlain(worker, rows string, at map[int64]int, now time.Time) (map[int]bool, error) {
-	if err := t.later(assertUnused); err != nil {
-		return nil, err
-	}
-	if err := t.later(assertCompleted, now.UnixMilli(), rows, worker, int64(len(at))); err != nil {
-		return nil, err
-	}
-	t.used = usesOf(0)
-	completed := make(map[int]bool, len(at))
-	for _, i := range at {
-		completed[i] = true
+		i := all.at[e.ID]
+		completed[i], done[i].Change, t.used = true, all.changes[i], usesOf(e.Uses)
 	}
 	return completed, nil
 }

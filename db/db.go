@@ -39,6 +39,7 @@ type DB struct {
 	write *sqlx.DB // one connection, owned by the writer
 	read  *sqlx.DB // query_only, opened when first used
 	writer
+	claims writer // on a server: of plain claims, with a connection of its own that is opened when first used
 
 	names  *names       // with the prefix of our tables; nil: they have none
 	lastTx atomic.Value // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
@@ -76,6 +77,8 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 		return nil, err
 	}
 	d.writer.start(d)
+	d.claims.start(d)
+	d.claims.broken = true
 	return d, nil
 }
 
@@ -121,6 +124,7 @@ func (d *DB) Close() error {
 	d.closing.Do(func() {
 		close(d.quit)
 		d.watches.Wait()
+		d.claims.stop()
 		d.writer.stop()
 		if d.server != nil {
 			d.server.noticer.stop()

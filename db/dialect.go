@@ -16,8 +16,10 @@ import (
 type dialect struct {
 	names names  // its prefix is the schema and a dot
 	begin string // a transaction that has the write lock
-	known sync.Map
-	n     atomic.Int64
+	// beginShared is one that has it together with others that begin so.
+	beginShared string
+	known       sync.Map
+	n           atomic.Int64
 }
 
 // words are what is said otherwise wherever it stands. A flag is a number on both engines; see serverConn.
@@ -73,6 +75,11 @@ func (d *dialect) in(text string) string {
 		d.known.Store(text, done)
 	}
 	return done
+}
+
+// reads says of a statement that it changes nothing: none that begins so does.
+func reads(text string) bool {
+	return strings.HasPrefix(text, "SELECT ") || strings.HasPrefix(text, "WITH RECURSIVE ")
 }
 
 // claimText is the claim for PostgreSQL: no UNION can lock rows, so that each arm is a SELECT of its own that does, up to the limit, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -89,5 +90,15 @@ func TestPlaceholdersAreNumbered(t *testing.T) {
 	c := newClaimer("w", make([]ClaimJob, 2), &d)
 	if got := d.in(c.text); strings.Count(got, "LIMIT $7") != 3 || !strings.Contains(got, "worker_id = $8") || !strings.Contains(got, "CAST($4 AS bigint) AS most") {
 		t.Error(got)
+	}
+}
+
+// Who is told of a commit depends on whether it may have changed anything.
+func TestWhatReadsChangesNothing(t *testing.T) {
+	writes := regexp.MustCompile(`\b(INSERT INTO|DELETE FROM|UPDATE) |FOR UPDATE`)
+	for name, p := range plans {
+		if reads(p.text) == writes.MatchString(p.text) && !strings.HasPrefix(p.text, "PRAGMA") {
+			t.Errorf("%s reads: %t", name, reads(p.text))
+		}
 	}
 }

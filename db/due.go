@@ -60,6 +60,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 			}
 		}
 		if isDue || isOver || isFree {
+			t.moved = true
 			continue
 		}
 		var first sql.NullInt64

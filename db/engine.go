@@ -25,8 +25,8 @@ type Server struct {
 	Schema      string           // of our tables
 	Write, Read driver.Connector // connections that write, and some that cannot
 	// Together sends statements on a connection of Write in one message. It returns the rows of the last one that has columns, and how many
-	// the last one has changed. One that fails ends it; failed is which of them.
-	Together func(ctx context.Context, conn driver.Conn, list []Statement) (rows driver.Rows, changed int64, failed int, err error)
+	// each of them has changed, or returned. One that fails ends it; the list of these numbers ends before it.
+	Together func(ctx context.Context, conn driver.Conn, list []Statement) (rows driver.Rows, affected []int64, err error)
 	// Listen calls told with "" once it listens on a channel, then with each message there, until ctx ends or the connection breaks.
 	Listen func(ctx context.Context, channel string, told func(message string)) error
 }
@@ -46,7 +46,7 @@ func OnServer(address string) bool {
 type serverConnector struct {
 	driver.Connector
 	dialect  *dialect
-	together func(context.Context, driver.Conn, []Statement) (driver.Rows, int64, int, error)
+	together func(context.Context, driver.Conn, []Statement) (driver.Rows, []int64, error)
 }
 
 func (c *serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -78,10 +78,11 @@ type serverDriverConn interface {
 type serverConn struct {
 	serverDriverConn
 	dialect  *dialect
-	together func(context.Context, driver.Conn, []Statement) (driver.Rows, int64, int, error)
+	together func(context.Context, driver.Conn, []Statement) (driver.Rows, []int64, error)
 	waiting  []Statement // in the words of the server
 	begun    bool        // the first of them begins a transaction
 	commits  bool        // the next statement is the last one of it
+	wrote    bool        // the transaction has changed something, or may have
 }
 
 // beginError is the error of the beginning of a transaction, told by the first statement in it.
@@ -95,11 +96,20 @@ func (c *serverConn) later(list ...Statement) { c.waiting = append(c.waiting, li
 func (c *serverConn) waits() bool { return c.waiting != nil || c.commits }
 
 // begin has a transaction begin with the next statement.
-func (c *serverConn) begin() {
-	for _, text := range strings.Split(c.dialect.begin, "; ") {
+func (c *serverConn) begin(shared bool) {
+	begin := c.dialect.begin
+	if shared {
+		begin = c.dialect.beginShared
+	}
+	for _, text := range strings.Split(begin, "; ") {
 		c.later(Statement{Text: text})
 	}
-	c.begun = true
+	c.begun, c.wrote = true, false
+}
+
+// did takes note of a statement that has changed, or returned, so many rows.
+func (c *serverConn) did(text string, affected int64) {
+	c.wrote = c.wrote || affected > 0 && !reads(text)
 }
 
 // send sends a statement, and before it those that wait. Rows are nil unless it has some.
@@ -114,11 +124,44 @@ func (c *serverConn) send(ctx context.Context, text string, args []driver.NamedV
 	case commits:
 		list = append(list, Statement{Text: commit})
 	}
-	rows, n, failed, err := c.together(ctx, c.serverDriverConn, list)
-	if err != nil && begun && failed < 2 {
-		err = beginError{err}
+	rows, affected, err := c.together(ctx, c.serverDriverConn, list)
+	for i, n := range affected {
+		c.did(list[i].Text, n)
 	}
-	return rows, n, err
+	if err != nil {
+		if begun && len(affected) < 2 {
+			err = beginError{err}
+		}
+		return nil, 0, err
+	}
+	if commits {
+		affected = affected[:len(affected)-1]
+	}
+	return rows, affected[len(affected)-1], nil
+}
+
+// exec runs a statement, now or with those that wait.
+func (c *serverConn) exec(ctx context.Context, text string, args []driver.NamedValue, now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
+	if c.waits() {
+		_, n, err := c.send(ctx, text, args)
+		return driver.RowsAffected(n), err
+	}
+	result, err := now(ctx, args)
+	if err == nil {
+		n, _ := result.RowsAffected() // always known
+		c.did(text, n)
+	}
+	return result, err
+}
+
+// query is exec for a statement that returns rows. What it may have changed is not known before these are read.
+func (c *serverConn) query(ctx context.Context, text string, args []driver.NamedValue, now func(context.Context, []driver.NamedValue) (driver.Rows, error)) (driver.Rows, error) {
+	if c.waits() {
+		rows, _, err := c.send(ctx, text, args)
+		return rows, err
+	}
+	c.did(text, 1)
+	return now(ctx, args)
 }
 
 func (c *serverConn) Prepare(text string) (driver.Stmt, error) {
@@ -135,19 +178,17 @@ func (c *serverConn) PrepareContext(ctx context.Context, text string) (driver.St
 }
 
 func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	if c.waits() {
-		_, n, err := c.send(ctx, c.dialect.in(text), args)
-		return driver.RowsAffected(n), err
-	}
-	return c.serverDriverConn.ExecContext(ctx, c.dialect.in(text), args)
+	text = c.dialect.in(text)
+	return c.exec(ctx, text, args, func(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+		return c.serverDriverConn.ExecContext(ctx, text, args)
+	})
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	if c.waits() {
-		rows, _, err := c.send(ctx, c.dialect.in(text), args)
-		return rows, err
-	}
-	return c.serverDriverConn.QueryContext(ctx, c.dialect.in(text), args)
+	text = c.dialect.in(text)
+	return c.query(ctx, text, args, func(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+		return c.serverDriverConn.QueryContext(ctx, text, args)
+	})
 }
 
 // serverDriverStmt is what a prepared statement of the driver can do.
@@ -164,19 +205,11 @@ type serverStmt struct {
 }
 
 func (s *serverStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	if s.conn.waits() {
-		_, n, err := s.conn.send(ctx, s.text, args)
-		return driver.RowsAffected(n), err
-	}
-	return s.serverDriverStmt.ExecContext(ctx, args)
+	return s.conn.exec(ctx, s.text, args, s.serverDriverStmt.ExecContext)
 }
 
 func (s *serverStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	if s.conn.waits() {
-		rows, _, err := s.conn.send(ctx, s.text, args)
-		return rows, err
-	}
-	return s.serverDriverStmt.QueryContext(ctx, args)
+	return s.conn.query(ctx, s.text, args, s.serverDriverStmt.QueryContext)
 }
 
 // CheckNamedValue makes values that the server takes.

@@ -70,7 +70,7 @@ func (t *tx) finish(worker string, list []Finish, now time.Time) ([]Finished, er
 	done := make([]Finished, len(list))
 	ends := make([]end, 0, len(list))
 	var completed map[int]bool
-	if t.db.server != nil && (len(list) > 1 || t.plain) {
+	if t.db.server != nil && len(list) > 1 {
 		var err error
 		if completed, err = t.completeMany(worker, list, done, now); err != nil {
 			return nil, err

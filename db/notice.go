@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,10 @@ const notify = `SELECT pg_notify(?, ?)`
 
 const noticePatience = 2 * time.Second
 
+// endsOnly follows the name of the process in a message that no worker needs: tasks have completed, or were claimed. If each such commit of a
+// worker made the others look what there is, and their looking the next ones, they would do nothing else.
+const endsOnly = " ends"
+
 // noticeEvery is the least time between two notices of a process: each wakes every other one, which looks what there is.
 const noticeEvery = 5 * time.Millisecond
 
@@ -26,6 +31,7 @@ type noticer struct {
 	self string // of this process's own messages
 	mu   sync.Mutex
 	due  bool
+	news bool // for workers, too
 	busy bool
 	idle sync.Cond
 }
@@ -38,12 +44,12 @@ func (n *noticer) start() {
 // Channel is where commits are told.
 func (s *server) channel() string { return "runner_" + s.Schema }
 
-// tell says that something was committed. It does not wait.
-func (d *DB) tell() {
+// tell says that something was committed; news: that there may be something to do for workers. It does not wait.
+func (d *DB) tell(news bool) {
 	n := &d.server.noticer
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.due = true
+	n.due, n.news = true, n.news || news
 	if n.busy {
 		return
 	}
@@ -52,10 +58,14 @@ func (d *DB) tell() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for n.due {
-			n.due = false
+			message := n.self
+			if !n.news {
+				message += endsOnly
+			}
+			n.due, n.news = false, false
 			n.mu.Unlock()
 			ctx, cancel := context.WithTimeout(context.Background(), noticePatience)
-			_, _ = d.read.ExecContext(ctx, notify, d.server.channel(), n.self) // whoever waits looks now and then
+			_, _ = d.read.ExecContext(ctx, notify, d.server.channel(), message) // whoever waits looks now and then
 			cancel()
 			select {
 			case <-time.After(noticeEvery):
@@ -80,8 +90,8 @@ func (n *noticer) stop() {
 // listenPause is how long to wait before listening again after the connection broke; meanwhile each such pause ends with a notice.
 const listenPause = time.Second
 
-// listen calls told when another process, or a program with plain SQL, has committed something, or may have.
-func (d *DB) listen(ctx context.Context, told func()) {
+// listen calls told when another process, or a program with plain SQL, has committed something, or may have; news: something for workers.
+func (d *DB) listen(ctx context.Context, told func(news bool)) {
 	ctx, cancel := context.WithCancel(ctx)
 	d.watches.Go(func() {
 		defer cancel()
@@ -93,14 +103,14 @@ func (d *DB) listen(ctx context.Context, told func()) {
 	d.watches.Go(func() {
 		for ctx.Err() == nil {
 			_ = d.server.Listen(ctx, d.server.channel(), func(message string) {
-				if message != d.server.noticer.self {
-					told()
+				if sender, ends := strings.CutSuffix(message, endsOnly); sender != d.server.noticer.self {
+					told(!ends)
 				}
 			})
 			select {
 			case <-ctx.Done():
 			case <-time.After(listenPause):
-				told()
+				told(true)
 			}
 		}
 	})

@@ -10,9 +10,11 @@ import (
 type request struct {
 	level level
 	alone bool // a member of no group: what it reads can be read once only
-	run   func(*tx) error
-	done  chan error    // buffered
-	lead  chan struct{} // buffered: it is this caller's turn to lead
+	// shared: by itself it has the lock of a server together with others that are; as a member of a group it needs nothing of that.
+	shared bool
+	run    func(*tx) error
+	done   chan error    // buffered
+	lead   chan struct{} // buffered: it is this caller's turn to lead
 }
 
 // call runs the member. One that is alone calls code of its caller, which may panic or end its goroutine: that must be the caller's

@@ -23,7 +23,7 @@ func (d *DB) Revisions(ctx context.Context) (*Revisions, error) {
 	if d.server != nil {
 		r := &Revisions{}
 		ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-		d.listen(ctx, func() { r.told.Add(1) })
+		d.listen(ctx, func(bool) { r.told.Add(1) })
 		return r, nil
 	}
 	pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")

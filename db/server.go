@@ -79,12 +79,13 @@ func newServer(address string, o Options) (*server, error) {
 	_, _ = hash.Write([]byte("runner " + s.Schema))
 	s.lock = int64(hash.Sum64())
 	s.dialect.begin = fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d)", s.lock) // one message
+	s.dialect.beginShared = fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock_shared(%d)", s.lock)
 	return s, nil
 }
 
 // openServer is open for a database on a server.
 func (d *DB) openServer(ctx context.Context) error {
-	d.write = d.server.pool(d.server.Write, 1)
+	d.write = d.server.pool(d.server.Write, 2) // of the writer, and of claims
 	d.read = d.server.pool(d.server.Read, 4)
 	have, err := d.connectServer(ctx)
 	if err != nil || have == ServerSchemaVersion() {
@@ -135,8 +136,15 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 	if !some {
 		return 0, nil
 	}
-	if err := d.conn.QueryRowxContext(ctx, selectOurs).Scan(&have, &s.id); err != nil {
+	var id string
+	if err := d.conn.QueryRowxContext(ctx, selectOurs).Scan(&have, &id); err != nil {
 		return 0, explain(err, d.path)
+	}
+	if s.id == "" {
+		s.id = id
+	}
+	if s.id != id {
+		return 0, d.replacedServer()
 	}
 	if want := ServerSchemaVersion(); have > want {
 		return 0, &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by a newer runner",
@@ -146,6 +154,28 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 		s.dir, err = stateDir(d.options.Dir, s.id)
 	}
 	return have, err
+}
+
+// reconnect opens a writer's connection, or opens it anew, to the same tables as before.
+func (w *writer) reconnect(ctx context.Context) (err error) {
+	d, have := w.db, 0
+	if w == &d.writer {
+		have, err = d.connectServer(ctx)
+	} else if w.conn, err = d.write.Connx(ctx); err == nil {
+		var id string
+		w.level = full
+		if err = w.conn.QueryRowxContext(ctx, selectOurs).Scan(&have, &id); err == nil && id != d.server.id {
+			err = d.replacedServer()
+		}
+	}
+	if err == nil && have != ServerSchemaVersion() {
+		err = d.replacedServer()
+	}
+	return explain(err, d.path)
+}
+
+func (d *DB) replacedServer() error {
+	return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its tables are not those that were opened"}}
 }
 
 // migrateServer makes the schema, or brings it to the present version, in one transaction. It is a no-op when another process was quicker.

@@ -46,11 +46,12 @@ func (w *writer) transaction(group []*request) (err error) {
 		return explain(err, w.db.path)
 	}
 	t := &tx{w: w, ctx: ctx, db: w.db}
-	if err := w.begin(t); err != nil {
+	if err := w.begin(t, len(group) == 1 && group[0].shared); err != nil {
 		return explain(err, w.db.path)
 	}
+	news := false
 	for i, r := range group {
-		t.last = i == len(group)-1
+		t.last, t.news = i == len(group)-1, true
 		if err := r.call(t); err != nil {
 			w.rollback(t)
 			committing = t.committed
@@ -62,6 +63,7 @@ func (w *writer) transaction(group []*request) (err error) {
 			}
 			return &memberError{w.db.refused(err)}
 		}
+		news = news || t.news
 	}
 	committing = true
 	if !t.committed {
@@ -71,17 +73,22 @@ func (w *writer) transaction(group []*request) (err error) {
 		}
 	}
 	if w.db.server != nil {
-		w.db.tell()
+		return w.conn.Raw(func(conn any) error {
+			if conn.(*serverConn).wrote {
+				w.db.tell(news)
+			}
+			return nil
+		})
 	}
 	return nil
 }
 
-// begin starts a transaction that has the write lock.
-func (w *writer) begin(t *tx) error {
+// begin starts a transaction that has the write lock; on a server together with others that share it.
+func (w *writer) begin(t *tx, shared bool) error {
 	if w.db.server == nil {
 		return w.db.patiently(func() error { _, err := t.exec(begin); return err })
 	}
-	return w.conn.Raw(func(conn any) error { conn.(*serverConn).begin(); return nil })
+	return w.conn.Raw(func(conn any) error { conn.(*serverConn).begin(shared); return nil })
 }
 
 // reopen opens the connection anew: what the system could not read or write once may be fine for a new descriptor.
@@ -92,10 +99,7 @@ func (w *writer) reopen(ctx context.Context) error {
 	}
 	w.letGo()
 	if d.server != nil {
-		have, err := d.connectServer(ctx)
-		if err == nil && have != ServerSchemaVersion() {
-			err = &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
-		}
+		err := w.reconnect(ctx)
 		w.broken = err != nil
 		return err
 	}
@@ -149,7 +153,7 @@ type tx struct {
 	db    *DB
 	space room // on its disk
 
-	plain     bool // its turn is tried as one that needs no answers
+	news      bool // what the member does may be something for other workers
 	last      bool // the member that runs is the last one of its group
 	committed bool // with its last statement, on a server
 }

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/runner/jobs"
@@ -32,18 +33,28 @@ type Turned struct {
 // Turn takes a turn of worker w. If it finishes anything it returns when that is on the disk. It can be repeated after an error:
 // a finish that was accepted stays accepted, and tasks claimed by a turn whose answer was lost show up in Beat as ghosts.
 func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
+	var claimed []jobs.Task
+	if ends, ok := w.plain(turn); ok {
+		done, err := w.turnPlainly(ctx, turn, ends)
+		if sqlState(err) != notPlain {
+			if err == nil {
+				w.tally.finished(turn.Finish, done.Finished)
+			}
+			return done, err
+		}
+		w.careful.Store(carefulFor)
+		if claimed = done.Claimed; claimed != nil {
+			turn.Claim.Free = 0
+		}
+	}
 	to := normal
 	if len(turn.Finish) > 0 || w.db.server != nil && turn.Claim.Free > 0 { // a server may forget a claim whose worker lives on
 		to = full
 	}
 	var done Turned
-	plain := w.db.server != nil && w.careful.Add(-1) < 0
-	tries := 0
-	turnOnce := func(t *tx) error {
+	err := w.db.update(ctx, to, func(t *tx) (err error) {
 		done = Turned{}
-		t.moved, t.plain = false, plain && tries == 0 && !turn.Look
-		tries++
-		var err error
+		t.moved = false
 		if done.Finished, err = t.finish(w.id, turn.Finish, turn.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
 		}
@@ -64,15 +75,14 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 		if done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now); err != nil {
 			return fmt.Errorf("claim tasks: %w", err)
 		}
+		t.news = t.moved || len(turn.Finish) > 0 && t.used.limits || slices.ContainsFunc(done.Finished, func(f Finished) bool {
+			return f.Fenced || f.Change.State != jobs.Completed
+		})
 		return nil
-	}
-	err := w.db.update(ctx, to, turnOnce)
-	if sqlState(err) == notPlain {
-		w.careful.Store(carefulFor)
-		err = w.db.update(ctx, to, turnOnce)
-	}
+	})
 	if err == nil {
 		w.tally.finished(turn.Finish, done.Finished)
+		done.Claimed = append(claimed, done.Claimed...)
 	}
 	return done, err
 }

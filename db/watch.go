@@ -13,44 +13,38 @@ const dataVersion = `PRAGMA data_version`
 // sweep is how often the watch looks without having been told: the net under lost notices.
 const sweep = time.Second
 
-// Watch sends on the returned channel when another connection has committed; several commits may be one notice. A notice of this
-// process's own commits is possible too. The channel is never closed; the watching ends with ctx.
-func (d *DB) Watch(ctx context.Context) (<-chan struct{}, error) {
+// Watch calls told when another connection has committed; several commits may be one call, and one for this process's own commits is
+// possible. news says that it may be something for workers: on a server it is known of some commits that they only end tasks, or claim
+// them. told must not wait. The watching ends with ctx.
+func (d *DB) Watch(ctx context.Context, told func(news bool)) error {
 	if d.server != nil {
-		notices := make(chan struct{}, 1)
-		d.listen(ctx, func() {
-			select {
-			case notices <- struct{}{}:
-			default:
-			}
-		})
-		return notices, nil
+		d.listen(ctx, told)
+		return nil
 	}
 	pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	conn, err := pool.Connx(ctx)
 	if err != nil {
 		pool.Close()
-		return nil, explain(err, d.path)
+		return explain(err, d.path)
 	}
 	events, stop := walEvents(d.path)
-	notices := make(chan struct{}, 1)
-	w := &watch{conn: conn, notices: notices}
+	w := &watch{conn: conn, told: told}
 	d.watches.Go(func() {
 		defer pool.Close()
 		defer conn.Close()
 		defer stop()
 		w.run(ctx, events, d.quit)
 	})
-	return notices, nil
+	return nil
 }
 
 type watch struct {
-	conn    *sqlx.Conn
-	notices chan struct{}
-	last    int64
+	conn *sqlx.Conn
+	told func(news bool)
+	last int64
 }
 
 // again are the pauses before the looks after an event: it comes when the log is written, and its commit is visible a little later,
@@ -105,7 +99,7 @@ func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 	return true
 }
 
-// changed looks once, and sends a notice if there was a commit since the last look.
+// changed looks once, and tells if there was a commit since the last look.
 func (w *watch) changed() bool {
 	var now int64
 	// An error is told by whoever writes next; a watch has nobody to tell it.
@@ -113,9 +107,6 @@ func (w *watch) changed() bool {
 		return false
 	}
 	w.last = now
-	select {
-	case w.notices <- struct{}{}:
-	default:
-	}
+	w.told(true)
 	return true
 }

@@ -29,20 +29,21 @@ func TestACommitIsSeenWhoseEventCameBeforeAnotherCommitWasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		w := &watch{conn: conn, notices: make(chan struct{}, 1)}
+		notices := make(chan bool, 100)
+		w := &watch{conn: conn, told: func(news bool) { notices <- news }}
 		events, quit, over := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 		go func() { defer close(over); w.run(t.Context(), events, quit) }()
-		<-w.notices // the first look
+		<-notices // the first look
 
 		synctest.Wait()
 		writer.MustExec("INSERT INTO t VALUES (1)")
 		events <- struct{}{} // of the second commit, and nothing more will come
-		<-w.notices          // the first one is seen
+		<-notices            // the first one is seen
 		for _, late := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 			time.Sleep(late)
 			writer.MustExec("INSERT INTO t VALUES (2)")
 			committed := time.Now()
-			<-w.notices
+			<-notices
 			if took := time.Since(committed); took > 4*late {
 				t.Errorf("a commit is seen %v after it, %v after its event", took, late)
 			}

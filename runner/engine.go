@@ -131,7 +131,7 @@ func (e *engine) unlock(clean bool) {
 // run is the life of a Work: until ctx ends, then a drain, which the end of aborted cuts off.
 func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	write := context.WithoutCancel(ctx) // writes are never cut off by the end of the work
-	notices, unsubscribe := e.r.wake.subscribe(ctx)
+	notices, unsubscribe := e.r.wake.news(ctx)
 	defer unsubscribe()
 	if e.r.options.OwnProcess {
 		if err := process.Dedicate(); err != nil {

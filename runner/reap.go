@@ -32,7 +32,7 @@ func newReaper(e *engine) *reaper { return &reaper{e: e, free: map[string]time.T
 
 // run looks every second until the loop is over. While no other worker runs anything, it waits until somebody has written.
 func (p *reaper) run() {
-	notices, unsubscribe := p.e.r.wake.subscribe(context.Background())
+	notices, unsubscribe := p.e.r.wake.news(context.Background())
 	defer unsubscribe()
 	for first := true; ; first = false {
 		if len(p.seen) == 0 && !first {

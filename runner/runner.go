@@ -198,11 +198,11 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		return nil, err
 	}
 	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, user: sync.OnceValue(userName)}
-	r.wake.watch = func(ctx context.Context) (<-chan struct{}, error) {
+	r.wake.watch = func(ctx context.Context, told func(news bool)) error {
 		if options.Alone {
-			return nil, nil
+			return nil
 		}
-		return store.Watch(ctx)
+		return store.Watch(ctx, told)
 	}
 	return r, nil
 }

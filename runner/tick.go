@@ -21,7 +21,7 @@ const (
 // ticks due, and a schedule's catch-up decides. One that is set back has the next ticks computed anew, or they would lie far ahead;
 // those that had their task are not repeated. Retries and rates would lie far ahead, too.
 func (e *engine) schedules(ctx, write context.Context, next time.Time) {
-	notices, unsubscribe := e.r.wake.subscribe(ctx)
+	notices, unsubscribe := e.r.wake.news(ctx)
 	defer unsubscribe()
 	looked := now()
 	for {

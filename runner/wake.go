@@ -11,12 +11,12 @@ import (
 // hub tells everyone in this process who waits for a change of the database that there may be one: a commit of any process,
 // noticed by the one watch that is started with the first subscriber, or an enqueue of this process, told by memory.
 type hub struct {
-	watch func(context.Context) (<-chan struct{}, error)
+	watch func(ctx context.Context, told func(news bool)) error
 
 	awaited atomic.Int64 // entries of tasks: usually none, and nothing to do at the end of one
 
 	mu      sync.Mutex
-	waiting map[chan struct{}]struct{}
+	waiting map[chan struct{}]bool    // true: for all that changes; false: for what is news to workers
 	tasks   map[int64][]chan struct{} // of those that wait for the end of one task
 	stop    context.CancelFunc        // of the watch; nil: it does not run
 	done    sync.WaitGroup
@@ -25,16 +25,22 @@ type hub struct {
 // subscribe returns a channel that holds a notice when something may have changed. stop ends the subscription.
 func (h *hub) subscribe(ctx context.Context) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
-	return c, h.add(ctx, c)
+	return c, h.add(ctx, c, true)
 }
 
-func (h *hub) add(ctx context.Context, c chan struct{}) (stop func()) {
+// news is subscribe for what workers do: it leaves out what is known to be the daily round of others.
+func (h *hub) news(ctx context.Context) (notices <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	return c, h.add(ctx, c, false)
+}
+
+func (h *hub) add(ctx context.Context, c chan struct{}, all bool) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.waiting == nil {
-		h.waiting = map[chan struct{}]struct{}{}
+		h.waiting = map[chan struct{}]bool{}
 	}
-	h.waiting[c] = struct{}{}
+	h.waiting[c] = all
 	if h.stop == nil {
 		h.start(context.WithoutCancel(ctx))
 	}
@@ -48,7 +54,7 @@ func (h *hub) add(ctx context.Context, c chan struct{}) (stop func()) {
 // await is subscribe for who waits for the end of one task: if that comes in this process, so does the notice, without a look at the file.
 func (h *hub) await(ctx context.Context, id int64) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
-	end := h.add(ctx, c)
+	end := h.add(ctx, c, true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tasks == nil {
@@ -88,35 +94,32 @@ func notify(c chan struct{}) {
 
 func (h *hub) start(ctx context.Context) {
 	ctx, h.stop = context.WithCancel(ctx)
-	commits, err := h.watch(ctx)
-	if err != nil { // look every now and then instead
+	if err := h.watch(ctx, h.told); err != nil { // look every now and then instead
 		ticker := time.NewTicker(time.Second)
-		h.done.Go(func() { <-ctx.Done(); ticker.Stop() })
-		h.done.Go(func() { forward(ctx, ticker.C, h.tell) })
-		return
-	}
-	if commits != nil {
-		h.done.Go(func() { forward(ctx, commits, h.tell) })
-	}
-}
-
-func forward[T any](ctx context.Context, from <-chan T, tell func()) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-from:
-			tell()
-		}
+		h.done.Go(func() {
+			defer ticker.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-ticker.C:
+					h.tell()
+				}
+			}
+		})
 	}
 }
 
 // tell tells everyone: there was a commit, or this process has changed something.
-func (h *hub) tell() {
+func (h *hub) tell() { h.told(true) }
+
+func (h *hub) told(news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for c := range h.waiting {
-		notify(c)
+	for c, all := range h.waiting {
+		if news || all {
+			notify(c)
+		}
 	}
 }
 

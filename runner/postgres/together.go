@@ -13,10 +13,10 @@ import (
 )
 
 // together sends statements in one message and waits for one.
-func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ driver.Rows, changed int64, failed int, err error) {
+func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ driver.Rows, affected []int64, err error) {
 	c := conn.(*stdlib.Conn).Conn()
 	if c.IsClosed() {
-		return nil, 0, 0, driver.ErrBadConn
+		return nil, nil, driver.ErrBadConn
 	}
 	var batch pgx.Batch
 	for _, s := range list {
@@ -33,32 +33,33 @@ func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ dri
 		}
 	}()
 	var last *rows
-	for i := range list {
+	for range list {
 		answer, err := results.Query()
 		if err != nil {
-			return nil, 0, i, err
+			return nil, affected, err
 		}
 		r := &rows{columns: answer.FieldDescriptions()}
 		for answer.Next() {
 			values, err := answer.Values()
 			if err != nil {
 				answer.Close()
-				return nil, 0, i, err
+				return nil, affected, err
 			}
 			r.values = append(r.values, values)
 		}
 		answer.Close()
 		if err := answer.Err(); err != nil {
-			return nil, 0, i, err
+			return nil, affected, err
 		}
-		if changed = answer.CommandTag().RowsAffected(); len(r.columns) > 0 {
+		affected = append(affected, answer.CommandTag().RowsAffected())
+		if len(r.columns) > 0 {
 			last = r
 		}
 	}
 	if last == nil {
-		return &rows{}, changed, 0, nil
+		last = &rows{}
 	}
-	return last, changed, 0, nil
+	return last, affected, nil
 }
 
 // rows are those of an answer that was read.
