@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"example.com/runner/jobs"
 )
 
 // insertTask adds a task; its values are those of insertSpec. Our own rows are born with generation 1 and their true state.
-const insertTask = `INSERT INTO tasks (` + insertColumns + `) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertTask = `INSERT INTO tasks (` + insertColumns + `) VALUES ` + insertRow
+
+const insertRow = `(1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // insertOrdered is insertTask for a task with a lane, or one that names others to wait for.
 const insertOrdered = `INSERT INTO tasks (` + insertColumns + `, after, after_any, lane, waits, reason, error, finished_at)
@@ -47,29 +50,30 @@ type Inserted struct {
 
 // Insert adds tasks at now, all or none, and returns when they are on the disk. The specs must be valid.
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
-	var added []Inserted
-	err := d.update(ctx, full, func(t *tx) error {
-		in := inserter{t: t, now: now, added: make([]Inserted, 0, len(specs)), waits: make([]any, 0, insertedValues*min(len(specs), insertTogether))}
+	var of *inserter // of the whole group
+	var from int
+	err := d.submit(ctx, &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) error {
+		of = t.inserter()
+		from = len(of.added)
 		for i := range specs {
-			if err := in.add(&specs[i]); err != nil {
+			if err := of.add(&specs[i], from, now); err != nil {
 				return err
 			}
 		}
-		added = in.added
-		return in.flush()
-	})
+		return nil
+	}}, false)
 	if err != nil {
 		return nil, err
 	}
-	return added, nil
+	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
 // InsertSeq is Insert for any number of tasks. It holds the write lock while it asks specs for the next one, once for each; an
 // error that comes from there undoes everything and is returned as it is.
 func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]Inserted, error) {
-	var added []Inserted
+	var of *inserter
 	err := d.updateAlone(ctx, full, func(t *tx) error {
-		in := inserter{t: t, now: now}
+		of = t.inserter()
 		for spec, err := range specs {
 			if err == nil {
 				err = ctx.Err() // asked between rows: no statement is ever interrupted
@@ -77,20 +81,16 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 			if err != nil {
 				return err
 			}
-			if err := in.add(&spec); err != nil {
+			if err := of.add(&spec, 0, now); err != nil {
 				return err
 			}
 		}
-		if err := in.flush(); err != nil {
-			return err
-		}
-		added = in.added
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return added, nil
+	return of.added, nil
 }
 
 // insertSpec adds one task. added are those before it in the same call.

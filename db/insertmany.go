@@ -1,71 +1,98 @@
 package db
 
 import (
-	"strings"
 	"time"
 
 	"example.com/runner/jobs"
 )
 
-// insertTasks is insertTask for so many tasks at once, which takes a third less time for each.
-var insertTasks = insertTask + strings.Repeat(","+insertTask[strings.Index(insertTask, "VALUES")+len("VALUES"):], insertTogether-1)
+// Tasks that are added together share statements: sixteen take two thirds of the time of sixteen alone, and on a server one message in
+// place of sixteen. More gain nothing.
+const (
+	rows2 = insertRow + "," + insertRow
+	rows4 = rows2 + "," + rows2
+	rows8 = rows4 + "," + rows4
+
+	insertTasks2  = insertTask + "," + insertRow
+	insertTasks4  = insertTasks2 + "," + rows2
+	insertTasks8  = insertTasks4 + "," + rows4
+	insertTasks16 = insertTasks8 + "," + rows8
+)
+
+// insertTasks are the statements for 1, 2, 4, 8 and 16 tasks.
+var insertTasks = [...]string{insertTask, insertTasks2, insertTasks4, insertTasks8, insertTasks16}
 
 const (
-	insertTogether = 16
+	insertTogether = 1 << (len(insertTasks) - 1)
 	insertedValues = 28 // of a task
 )
 
-// inserter adds tasks in their order. Those that depend on nothing that is in the database share statements.
+// inserter adds tasks in their order, those of all callers that share a transaction. Tasks that depend on nothing that is in the database
+// share statements.
 type inserter struct {
 	t     *tx
-	now   time.Time
 	added []Inserted // the last ones have no id yet: they wait
 	waits []any      // the values of those
 }
 
-// add adds a task, if not now then when flush is called.
-func (in *inserter) add(spec *jobs.Spec) error {
-	if spec.UniqueKey != "" || len(spec.Input) > 0 || spec.Ordered() {
-		if err := in.flush(); err != nil { // it may name one of those
+// inserter is that of the transaction, which flushes it.
+func (t *tx) inserter() *inserter {
+	if t.inserts == nil {
+		t.inserts = &inserter{t: t}
+	}
+	return t.inserts
+}
+
+// alone says whether a task may depend on what is in the database.
+func alone(spec jobs.Spec) bool { return spec.UniqueKey != "" || len(spec.Input) > 0 || spec.Ordered() }
+
+// add adds a task, if not now then when flush is called. Those of its call begin at from in added.
+func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
+	if alone(*spec) {
+		if err := in.flush(false); err != nil { // it may name one of those
 			return err
 		}
-		one, err := in.t.insertSpec(spec, in.added, in.now)
+		one, err := in.t.insertSpec(spec, in.added[from:], now)
 		in.added = append(in.added, one)
 		return err
 	}
 	if err := in.t.room(); err != nil {
 		return err
 	}
-	task := spec.Task(in.now)
+	task := spec.Task(now)
 	values, err := appendSettings(in.waits, &task)
 	if err != nil {
 		return err
 	}
 	in.waits, in.added = appendOrigin(values, &task), append(in.added, Inserted{})
 	if len(in.waits) == insertTogether*insertedValues {
-		return in.flush()
+		return in.flush(false)
 	}
 	return nil
 }
 
-// flush adds the tasks that wait.
-func (in *inserter) flush() error {
-	waiting := in.added[len(in.added)-len(in.waits)/insertedValues:]
-	defer func() { in.waits = in.waits[:0] }()
-	if len(waiting) == insertTogether {
-		var ids [insertTogether]int64
-		err := in.t.insertRows(insertTasks, ids[:], in.waits...)
-		for i := range waiting {
-			waiting[i].ID = ids[i]
-		}
-		return err
+// flush adds the tasks that wait; last: nothing else is to be written in the transaction.
+func (in *inserter) flush(last bool) error {
+	if in == nil {
+		return nil
 	}
-	for i := range waiting {
-		id, err := in.t.insert(insertTask, in.waits[i*insertedValues:(i+1)*insertedValues]...)
-		if err != nil {
-			return err
+	values, waiting := in.waits, in.added[len(in.added)-len(in.waits)/insertedValues:]
+	in.waits = in.waits[:0]
+	for i := len(insertTasks) - 1; i >= 0; i-- {
+		for n := 1 << i; len(waiting) >= n; waiting, values = waiting[n:], values[n*insertedValues:] {
+			if last && len(waiting) == n && in.t.db.server != nil {
+				if err := in.t.commitNext(); err != nil {
+					return err
+				}
+			}
+			var ids [insertTogether]int64
+			if err := in.t.insertRows(insertTasks[i], ids[:n], values[:n*insertedValues]...); err != nil {
+				return err
+			}
+			for k := range n {
+				waiting[k].ID = ids[k]
+			}
 		}
-		waiting[i].ID = id
 	}
 	return nil
 }

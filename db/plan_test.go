@@ -51,7 +51,10 @@ const (
 // plans are the statements of this package, by the names of their consts.
 var plans = map[string]plan{
 	"insertTask":       {text: insertTask},
-	"insertTasks":      {insertTasks, nil, []string{"SCAN 16-ROW VALUES CLAUSE"}},
+	"insertTasks2":     {insertTasks2, nil, []string{"SCAN 2-ROW VALUES CLAUSE"}},
+	"insertTasks4":     {insertTasks4, nil, []string{"SCAN 4-ROW VALUES CLAUSE"}},
+	"insertTasks8":     {insertTasks8, nil, []string{"SCAN 8-ROW VALUES CLAUSE"}},
+	"insertTasks16":    {insertTasks16, nil, []string{"SCAN 16-ROW VALUES CLAUSE"}},
 	"insertOrdered":    {text: insertOrdered},
 	"insertInput":      {text: insertInput},
 	"replaceTask":      {text: replaceTask, by: []string{byID}},

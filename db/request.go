@@ -10,8 +10,9 @@ import (
 type request struct {
 	level level
 	alone bool // a member of no group: what it reads can be read once only
-	// shared: by itself it has the lock of a server together with others that are; as a member of a group it needs nothing of that.
+	// shared: it cannot get in the way of others that are. A group of such has the lock of a server together with other ones.
 	shared bool
+	adds   bool // it does nothing but give tasks to the inserter, whose statements it shares with others
 	run    func(*tx) error
 	done   chan error    // buffered
 	lead   chan struct{} // buffered: it is this caller's turn to lead

@@ -46,13 +46,23 @@ func (w *writer) transaction(group []*request) (err error) {
 		return explain(err, w.db.path)
 	}
 	t := &tx{w: w, ctx: ctx, db: w.db}
-	if err := w.begin(t, len(group) == 1 && group[0].shared); err != nil {
+	if err := w.begin(t, !slices.ContainsFunc(group, func(r *request) bool { return !r.shared })); err != nil {
 		return explain(err, w.db.path)
 	}
 	news := false
 	for i, r := range group {
 		t.last, t.news = i == len(group)-1, true
-		if err := r.call(t); err != nil {
+		var err error
+		if !r.adds {
+			err = t.inserts.flush(false)
+		}
+		if err == nil {
+			err = r.call(t)
+		}
+		if err == nil && t.last {
+			err = t.inserts.flush(true)
+		}
+		if err != nil {
 			w.rollback(t)
 			committing = t.committed
 			if begun, ok := errors.AsType[beginError](err); ok {
@@ -152,6 +162,8 @@ type tx struct {
 	outer *sqlx.Tx // the caller's; nil: the writer's
 	db    *DB
 	space room // on its disk
+
+	inserts *inserter // of its members
 
 	news      bool // what the member does may be something for other workers
 	last      bool // the member that runs is the last one of its group

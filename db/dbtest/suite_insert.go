@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/runner/db"
@@ -46,6 +48,48 @@ var inserts = group{
 		}
 		if input, err := s.Input(s.Context(), id+1); input != nil || err != nil {
 			s.Errorf("input of nothing: %q, %v", input, err)
+		}
+	},
+	"callers that share a transaction have each their own ids, and one that fails is the only one": func(s *store) {
+		const callers = 60
+		answers := make([][]db.Inserted, callers)
+		var wg sync.WaitGroup
+		for c := range callers {
+			wg.Go(func() {
+				var specs []jobs.Spec
+				for i := range 1 + c%4 {
+					specs = append(specs, jobs.Define[int]("f").With(c, jobs.Label(fmt.Sprint(c, " ", i))))
+				}
+				switch c % 10 {
+				case 3: // it stands alone, and names the one before it in its call
+					last := &specs[len(specs)-1]
+					last.Earlier = []int{len(specs) - 2}
+				case 7:
+					specs[0].Label = strings.Repeat("x", 300) // the schema refuses it
+				}
+				added, err := s.Insert(s.Context(), specs, s.now)
+				if (err != nil) != (c%10 == 7) {
+					s.Errorf("caller %d: %v", c, err)
+				}
+				answers[c] = added
+			})
+		}
+		wg.Wait()
+		n := 0
+		for c, added := range answers {
+			for i, one := range added {
+				n++
+				task := s.get(one.ID)
+				if task.Label != fmt.Sprint(c, " ", i) {
+					s.Errorf("task %d of caller %d is %q", i, c, task.Label)
+				}
+				if c%10 == 3 && i == len(added)-1 && !slices.Equal(task.After, []int64{added[i-1].ID}) {
+					s.Errorf("it waits for %v, not for %d", task.After, added[i-1].ID)
+				}
+			}
+		}
+		if all := must(s.Count(s.Context(), jobs.Filter{}))(s); all != n {
+			s.Errorf("%d tasks, %d were told", all, n)
 		}
 	},
 	"each of many tasks has the id that was told, with some between them that stand alone": func(s *store) {
