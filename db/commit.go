@@ -119,12 +119,6 @@ func (w *writer) updateAlone(ctx context.Context, to level, run func(*tx) error)
 	return w.submit(ctx, &request{level: to, run: run, alone: true}, false)
 }
 
-// updateShared is update, to the disk, for a write that cannot get in the way of others that are made so: on a server they may go on at the
-// same time.
-func (w *writer) updateShared(ctx context.Context, run func(*tx) error) error {
-	return w.submit(ctx, &request{level: full, shared: true, run: run}, false)
-}
-
 // beat is update for heartbeats: they go first.
 func (w *writer) beat(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: normal, run: run}, true)

@@ -51,7 +51,7 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	texts := map[string]string{"serverVersion": serverVersion, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
 		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks,
 		"serverSequence": serverSequence, "serverSetID": serverSetID, "serverFrozen": serverFrozen,
-		"assertUnused": assertUnused, "assertCompleted": assertCompleted}
+		"insertTasks32": insertTasks32, "insertTasks64": insertTasks64, "insertTasks128": insertTasks128, "assertUnused": assertUnused, "assertCompleted": assertCompleted}
 	for name, p := range plans {
 		texts[name] = p.text
 	}

@@ -39,17 +39,14 @@ func (w *Worker) turnPlainly(ctx context.Context, turn Turn, ends completions) (
 	var claim, finish error
 	if turn.Claim.Free > 0 {
 		claiming.Go(func() {
-			claim = w.db.claims.updateShared(ctx, func(t *tx) (err error) {
-				if err = t.later(assertUnused); err == nil {
-					t.used, t.news = usesOf(0), false
-					done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now)
-				}
+			claim = w.db.claims.updatePlain(ctx, func(t *tx) (err error) {
+				done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now)
 				return err
 			})
 		})
 	}
 	if len(turn.Finish) > 0 {
-		finish = w.db.updateShared(ctx, func(t *tx) error { return t.completePlain(w.id, turn, ends) })
+		finish = w.db.updatePlain(ctx, func(t *tx) error { return t.completePlain(w.id, turn, ends) })
 		done.Finished = make([]Finished, len(turn.Finish))
 		for i := range done.Finished {
 			done.Finished[i].Change = ends.changes[i]
@@ -59,19 +56,26 @@ func (w *Worker) turnPlainly(ctx context.Context, turn Turn, ends completions) (
 	return done, cmp.Or(finish, claim)
 }
 
+// updatePlain is update, to the disk, for a part of a plain turn.
+func (w *writer) updatePlain(ctx context.Context, run func(*tx) error) error {
+	return w.submit(ctx, &request{level: full, shared: true, run: func(t *tx) error {
+		if err := t.later(assertUnused); err != nil {
+			return err
+		}
+		t.used, t.news = usesOf(0), false
+		return run(t)
+	}}, false)
+}
+
 // completePlain ends all attempts of a turn, or none.
 func (t *tx) completePlain(worker string, turn Turn, ends completions) error {
 	text, err := json.Marshal(ends.rows)
 	if err != nil {
 		return err
 	}
-	if err := t.later(assertUnused); err != nil {
-		return err
-	}
 	if err := t.later(assertCompleted, turn.Now.UnixMilli(), string(text), worker, int64(len(ends.rows))); err != nil {
 		return err
 	}
-	t.used, t.news = usesOf(0), false
 	list := make([]end, len(turn.Finish))
 	for i := range turn.Finish {
 		task := &turn.Finish[i].Task
