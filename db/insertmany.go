@@ -36,7 +36,8 @@ var insertTasks = [...]string{insertTask, insertTasks2, insertTasks4, insertTask
 const (
 	insertTogether   = 16
 	togetherOnServer = 128
-	insertedValues   = 28 // of a task
+	insertedValues   = 28      // of a task
+	waitingMost      = 1 << 20 // bytes of arguments that wait
 )
 
 // inserter adds tasks in their order, those of all callers that share a transaction. Tasks that depend on nothing that is in the database
@@ -46,6 +47,7 @@ type inserter struct {
 	most  int        // that wait
 	added []Inserted // the last ones have no id yet: they wait
 	waits []any      // the values of those
+	bytes int        // of their arguments
 }
 
 // inserter is that of the transaction, which flushes it.
@@ -81,7 +83,8 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 		return err
 	}
 	in.waits, in.added = appendOrigin(values, &task), append(in.added, Inserted{})
-	if len(in.waits) == in.most*insertedValues {
+	in.bytes += len(task.Args)
+	if len(in.waits) == in.most*insertedValues || in.bytes >= waitingMost {
 		return in.flush(false)
 	}
 	return nil
@@ -93,7 +96,7 @@ func (in *inserter) flush(last bool) error {
 		return nil
 	}
 	values, waiting := in.waits, in.added[len(in.added)-len(in.waits)/insertedValues:]
-	in.waits = in.waits[:0]
+	in.waits, in.bytes = in.waits[:0], 0
 	for i := len(insertTasks) - 1; i >= 0; i-- {
 		for n := 1 << i; len(waiting) >= n; waiting, values = waiting[n:], values[n*insertedValues:] {
 			if last && len(waiting) == n && in.t.db.server != nil {
