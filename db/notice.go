@@ -64,18 +64,29 @@ func (d *DB) tell(news bool) {
 			}
 			n.due, n.news = false, false
 			n.mu.Unlock()
-			ctx, cancel := context.WithTimeout(context.Background(), noticePatience)
-			_, _ = d.read.ExecContext(ctx, notify, d.server.channel(), message) // whoever waits looks now and then
-			cancel()
-			select {
-			case <-time.After(noticeEvery):
-			case <-d.quit:
-			}
+			d.notice(message)
 			n.mu.Lock()
 		}
 		n.busy = false
 		n.idle.Broadcast()
 	}()
+}
+
+// notice sends a message, and leaves a pause after it. A connection that was idle may have been cut unnoticed: then another one is tried.
+func (d *DB) notice(message string) {
+	ctx, cancel := context.WithTimeout(context.Background(), noticePatience)
+	defer cancel()
+	for closing := false; ; {
+		_, err := d.read.ExecContext(ctx, notify, d.server.channel(), message)
+		select {
+		case <-time.After(noticeEvery):
+		case <-d.quit:
+			closing = true
+		}
+		if err == nil || closing || ctx.Err() != nil { // whoever waits looks now and then
+			return
+		}
+	}
 }
 
 // stop waits until all was told.

@@ -53,6 +53,9 @@ func (w *Worker) turnPlainly(ctx context.Context, turn Turn, ends completions) (
 		}
 	}
 	claiming.Wait()
+	if claim != nil { // whether it was committed or not: what nobody runs is found by a heartbeat
+		done.Claimed = nil
+	}
 	return done, cmp.Or(finish, claim)
 }
 

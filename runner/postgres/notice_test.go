@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -71,4 +73,28 @@ func listener(t *testing.T, address string) *pgx.Conn {
 		t.Fatal(err)
 	}
 	return conn
+}
+
+// A notice whose connection is cut is sent by another one: whoever enqueued was answered, and the worker would find the task at its next look
+// only.
+func TestANoticeOutlivesItsConnection(t *testing.T) {
+	at := address(t)
+	s, _ := common()
+	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
+	through := fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load())
+	worker := open(t, at, runner.Options{Lease: time.Hour}) // it looks by itself each ten minutes
+	var seen runs
+	worker.Register(count.Handler(seen.handle))
+	defer work(t, worker)()
+	eventually(t, "it works", func() bool { list, err := worker.Workers(t.Context()); return err == nil && len(list) == 1 })
+	p.at = "pg_notify"
+	client := open(t, through, runner.Options{})
+	if _, err := client.Enqueue(t.Context(), count.With(1)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it runs", func() bool { return seen.completed.Load() == 1 })
+	if p.mu.Lock(); p.at != "" {
+		t.Error("nothing was cut")
+	}
+	p.mu.Unlock()
 }

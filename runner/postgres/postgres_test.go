@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -229,6 +230,7 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 type proxy struct {
 	net.Listener
 	to string // the server's socket
+	at string // what a client says when it is cut off, once
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -258,7 +260,7 @@ func newProxy(t *testing.T, to string) *proxy {
 			p.mu.Unlock()
 			for _, pair := range [][2]net.Conn{{conn, server}, {server, conn}} {
 				all.Go(func() {
-					_, _ = io.Copy(pair[0], pair[1]) // until it is cut
+					_, _ = io.Copy(listening{pair[0], p}, pair[1]) // until it is cut
 					pair[0].Close()
 				})
 			}
@@ -270,6 +272,25 @@ func newProxy(t *testing.T, to string) *proxy {
 		all.Wait()
 	})
 	return p
+}
+
+// listening is the end of a connection through a proxy.
+type listening struct {
+	net.Conn
+	p *proxy
+}
+
+func (l listening) Write(data []byte) (int, error) {
+	l.p.mu.Lock()
+	cut := l.p.at != "" && bytes.Contains(data, []byte(l.p.at))
+	if cut {
+		l.p.at = ""
+	}
+	l.p.mu.Unlock()
+	if cut {
+		return 0, io.ErrClosedPipe
+	}
+	return l.Conn.Write(data)
 }
 
 func (p *proxy) cut() {
