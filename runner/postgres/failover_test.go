@@ -54,6 +54,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 		stops = append(stops, work(t, r))
 	}
 	client := open(t, at, runner.Options{})
+	joined(t, client, 2)
 	var answered []int64
 	enqueue := func(n int) bool {
 		task, err := client.Enqueue(t.Context(), count.With(n, jobs.MaxAttempts(1), jobs.Unique(fmt.Sprint(n))))

@@ -20,7 +20,7 @@ func TestAKilledServerKnowsItsWorkers(t *testing.T) {
 	}))
 	stop := work(t, r)
 	defer stop()
-	eventually(t, "the worker has joined", func() bool { list, err := r.Workers(t.Context()); return err == nil && len(list) == 1 })
+	joined(t, r, 1)
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 		r.Register(count.Handler(func(context.Context, int) error { return nil }))
 		defer work(t, r)()
 	}
-	eventually(t, "both work", func() bool { list, err := client.Workers(t.Context()); return err == nil && len(list) == 2 })
+	joined(t, client, 2)
 	conn := listener(t, at)
 	specs := make([]jobs.Spec, 3000)
 	for i := range specs {
@@ -86,7 +86,7 @@ func TestANoticeOutlivesItsConnection(t *testing.T) {
 	var seen runs
 	worker.Register(count.Handler(seen.handle))
 	defer work(t, worker)()
-	eventually(t, "it works", func() bool { list, err := worker.Workers(t.Context()); return err == nil && len(list) == 1 })
+	joined(t, worker, 1)
 	p.at = "pg_notify"
 	client := open(t, through, runner.Options{})
 	if _, err := client.Enqueue(t.Context(), count.With(1)); err != nil {

@@ -169,6 +169,7 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 				stops[i] = work(t, r)
 			}
 			client := open(t, at, runner.Options{})
+			joined(t, client, 2)
 			var answered []int64
 			next := 0
 			enqueue := func(n int) {
@@ -198,6 +199,15 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 			ranOnce(t, client, &seen, answered, stops)
 		})
 	}
+}
+
+// joined waits for the workers to be known to the server: one that does not reach it at its start ends.
+func joined(t *testing.T, client *runner.Runner, n int) {
+	t.Helper()
+	eventually(t, "the workers have joined", func() bool {
+		list, err := client.Workers(t.Context())
+		return err == nil && len(list) == n
+	})
 }
 
 // ranOnce waits for the end of all tasks, stops the workers, and looks whether each task that was answered ran, and each once.
