@@ -47,6 +47,7 @@ type serverConnector struct {
 	driver.Connector
 	dialect  *dialect
 	together func(context.Context, driver.Conn, []Statement) (driver.Rows, []int64, error)
+	reads    bool // and nothing else
 }
 
 func (c *serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -54,7 +55,7 @@ func (c *serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, connectError{err}
 	}
-	return &serverConn{serverDriverConn: conn.(serverDriverConn), dialect: c.dialect, together: c.together}, nil
+	return &serverConn{serverDriverConn: conn.(serverDriverConn), dialect: c.dialect, together: c.together, reads: c.reads}, nil
 }
 
 // connectError is why there is no connection, whatever the driver says to that: no server of several is one that can be written, for instance.
@@ -79,6 +80,7 @@ type serverConn struct {
 	serverDriverConn
 	dialect  *dialect
 	together func(context.Context, driver.Conn, []Statement) (driver.Rows, []int64, error)
+	reads    bool
 	waiting  []Statement // in the words of the server
 	begun    bool        // the first of them begins a transaction
 	commits  bool        // the next statement is the last one of it
@@ -161,7 +163,16 @@ func (c *serverConn) query(ctx context.Context, text string, args []driver.Named
 		return rows, err
 	}
 	c.did(text, 1)
-	return now(ctx, args)
+	rows, err := now(ctx, args)
+	return rows, c.again(ctx, err)
+}
+
+// again has the pool ask another connection what this one, which was cut since it was last used, could not answer: reading twice is safe.
+func (c *serverConn) again(ctx context.Context, err error) error {
+	if c.reads && ctx.Err() == nil && isLost(err) {
+		return driver.ErrBadConn
+	}
+	return err
 }
 
 func (c *serverConn) Prepare(text string) (driver.Stmt, error) {
@@ -172,7 +183,7 @@ func (c *serverConn) PrepareContext(ctx context.Context, text string) (driver.St
 	text = c.dialect.in(text)
 	stmt, err := c.serverDriverConn.PrepareContext(ctx, text)
 	if err != nil {
-		return nil, err
+		return nil, c.again(ctx, err)
 	}
 	return &serverStmt{stmt.(serverDriverStmt), c, text}, nil
 }
@@ -237,8 +248,8 @@ func serverValue(value any) any {
 }
 
 // pool opens a pool of connections whose statements are in the dialect.
-func (s *server) pool(c driver.Connector, most int) *sqlx.DB {
-	pool := sqlx.NewDb(sql.OpenDB(&serverConnector{c, &s.dialect, s.Together}), "postgres")
+func (s *server) pool(c driver.Connector, most int, reads bool) *sqlx.DB {
+	pool := sqlx.NewDb(sql.OpenDB(&serverConnector{c, &s.dialect, s.Together, reads}), "postgres")
 	pool.SetMaxOpenConns(most)
 	pool.SetMaxIdleConns(most)
 	return pool

@@ -85,8 +85,8 @@ func newServer(address string, o Options) (*server, error) {
 
 // openServer is open for a database on a server.
 func (d *DB) openServer(ctx context.Context) error {
-	d.write = d.server.pool(d.server.Write, 2) // of the writer, and of claims
-	d.read = d.server.pool(d.server.Read, 4)
+	d.write = d.server.pool(d.server.Write, 2, false) // of the writer, and of claims
+	d.read = d.server.pool(d.server.Read, 4, true)
 	have, err := d.connectServer(ctx)
 	if err != nil || have == ServerSchemaVersion() {
 		return err

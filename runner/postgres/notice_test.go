@@ -98,3 +98,19 @@ func TestANoticeOutlivesItsConnection(t *testing.T) {
 	}
 	p.mu.Unlock()
 }
+
+// What reads is asked again of another connection when its own is cut.
+func TestAReadOutlivesItsConnection(t *testing.T) {
+	open(t, address(t), runner.Options{})
+	s, _ := common()
+	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
+	r := open(t, fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load()), runner.Options{})
+	p.at = "count("
+	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 0 || err != nil {
+		t.Errorf("%d tasks: %v", n, err)
+	}
+	if p.mu.Lock(); p.at != "" {
+		t.Error("nothing was cut")
+	}
+	p.mu.Unlock()
+}
