@@ -36,7 +36,7 @@ type DB struct {
 	options Options
 	created bool
 
-	write *sqlx.DB // one connection, owned by the writer
+	write *sqlx.DB // one connection, owned by the writer; on a server one more, for claims
 	read  *sqlx.DB // query_only, opened when first used
 	writer
 	claims writer // on a server: of plain claims, with a connection of its own that is opened when first used

@@ -6,25 +6,20 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Tasks that are added together share statements: sixteen take two thirds of the time of sixteen alone, and on a server one message in
-// place of sixteen. In a file more gain nothing.
+// Tasks that are added together share statements: sixteen take two thirds of the time of sixteen alone. In a file more gain nothing; on a server
+// they do, where each statement is a message there and back.
 const (
-	rows2 = insertRow + "," + insertRow
-	rows4 = rows2 + "," + rows2
-	rows8 = rows4 + "," + rows4
-
-	insertTasks2  = insertTask + "," + insertRow
-	insertTasks4  = insertTasks2 + "," + rows2
-	insertTasks8  = insertTasks4 + "," + rows4
-	insertTasks16 = insertTasks8 + "," + rows8
-)
-
-// On a server more gain more: each statement is a message there and back.
-const (
+	rows2  = insertRow + "," + insertRow
+	rows4  = rows2 + "," + rows2
+	rows8  = rows4 + "," + rows4
 	rows16 = rows8 + "," + rows8
 	rows32 = rows16 + "," + rows16
 	rows64 = rows32 + "," + rows32
 
+	insertTasks2   = insertTask + "," + insertRow
+	insertTasks4   = insertTasks2 + "," + rows2
+	insertTasks8   = insertTasks4 + "," + rows4
+	insertTasks16  = insertTasks8 + "," + rows8
 	insertTasks32  = insertTasks16 + "," + rows16
 	insertTasks64  = insertTasks32 + "," + rows32
 	insertTasks128 = insertTasks64 + "," + rows64

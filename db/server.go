@@ -19,7 +19,7 @@ import (
 // On a server the tables are in a schema of their own, and everything that SQLite's one write lock gives is given by one advisory lock of
 // that schema: each of our transactions takes it first, and the server lets it go with the end of the transaction, or of its connection. So
 // what is decided by reading and writing (limits, lanes, dependencies, ticks) is decided as in a file, by the same statements, and no two
-// of our transactions can lock each other out. Readers wait for nobody.
+// of our transactions can lock each other out. Those that decide nothing hold it together (plain.go). Readers wait for nobody.
 
 //go:embed migrations/postgres/*.sql
 var serverMigrations embed.FS

@@ -83,7 +83,7 @@ func (w *writer) transaction(group []*request) (err error) {
 		}
 	}
 	if w.db.server != nil {
-		return w.conn.Raw(func(conn any) error {
+		_ = w.conn.Raw(func(conn any) error { // it is committed: that nobody could be told of it is no error
 			if conn.(*serverConn).wrote {
 				w.db.tell(news)
 			}

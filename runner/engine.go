@@ -49,6 +49,10 @@ type engine struct {
 	closed    bool       // nothing is started beside the loop any more
 	failure   error      // why failing is closed
 
+	ticks  sync.Mutex // held by a tick
+	ticked bool       // a tick enqueued something since this was last asked
+	over   bool       // nothing ticks any more
+
 	// The rest belongs to the loop.
 	alone     int           // suspects that run: nothing runs beside one
 	unsettled []*attempt    // ended, and not yet written

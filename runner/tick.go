@@ -59,6 +59,11 @@ func (e *engine) schedules(ctx, write context.Context, next time.Time) {
 
 // tick enqueues what is due and returns when to look again; zero: nothing ticks. With all it also sets the next ticks anew.
 func (e *engine) tick(ctx context.Context, all bool) time.Time {
+	e.ticks.Lock()
+	defer e.ticks.Unlock()
+	if e.over {
+		return time.Time{}
+	}
 	at := now()
 	if all {
 		e.setBack(ctx, at)
@@ -84,6 +89,7 @@ func (e *engine) tick(ctx context.Context, all bool) time.Time {
 			changed = changed || len(one.Added) > 0 || len(one.Waiting) > 0
 		}
 		if changed {
+			e.ticked = true
 			e.r.wake.tell()
 		}
 	}
@@ -98,6 +104,14 @@ func (e *engine) tick(ctx context.Context, all bool) time.Time {
 		return at.Add(lookAgain)
 	}
 	return next
+}
+
+// endTicks ends the ticks, unless one has enqueued something since it was last asked: WorkUntilEmpty leaves none of its own ticks behind.
+func (e *engine) endTicks() bool {
+	e.ticks.Lock()
+	defer e.ticks.Unlock()
+	e.over, e.ticked = !e.ticked, false
+	return e.over
 }
 
 // setBack puts right what a clock that was ahead has written, if any was.

@@ -103,7 +103,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			continue // what became free, or what ended meanwhile, is looked at again without waiting
 		}
 		if e.idle() && (stopping || e.untilEmpty && !e.resting() && !e.isDue() && !e.held()) {
-			if stopping || e.empty {
+			if stopping || e.empty && e.endTicks() {
 				return e.verdict(aborted)
 			}
 			e.look, e.more = true, true // nothing is known to be due: look once more before believing it

@@ -187,7 +187,10 @@ func (g *guardian) only() *ward {
 // owners tells which attempt each of some orphans belongs to: nil for one that is over. One is passed over when nothing tells. An orphan in
 // exec shows no environment for a moment: it is asked again after the others, which may be forking all the time.
 func (g *guardian) owners(pids []int, is func(pid int, w *ward)) {
-	for range 4 {
+	for try := range 4 {
+		if try > 0 {
+			time.Sleep(100 * time.Microsecond)
+		}
 		var again []int
 		for _, pid := range pids {
 			if session, err := unix.Getsid(pid); err == nil {
@@ -206,7 +209,6 @@ func (g *guardian) owners(pids []int, is func(pid int, w *ward)) {
 		if pids = again; len(pids) == 0 {
 			return
 		}
-		time.Sleep(100 * time.Microsecond)
 	}
 }
 
