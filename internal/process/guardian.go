@@ -33,19 +33,20 @@ import (
 // # Outline
 //
 // Worker and guardian talk over a socketpair: frames of a length and JSON, descriptors on the header of a start. In the guardian
-// four loops never wait for each other: the reader takes requests; the forker, on a thread of its own for life, because the
-// kernel sends Pdeathsig when the forking thread ends, starts commands; the reaper waits for children; the writer has a queue
+// these loops never wait for each other: the reader takes requests; two forkers, on threads of their own for life, because the
+// kernel sends Pdeathsig when the forking thread ends, start commands; the reaper waits for children; the writer has a queue
 // without a limit, because a worker that is stopped reads nothing. Deadlines are timers.
 //
 // When a leader ends, its group is killed while it is a zombie, then all children of the main thread that belong to its attempt, by
-// session or by the variables of their environment: the forker's thread has the leaders, so what the main thread has was orphaned.
+// session or by the variables of their environment: the forkers' threads have the leaders, so what the main thread has was orphaned.
 // Each end of a child is followed by another look, until none of the attempt is left. Only then is the end reported.
 //
 // # What was tried
 //
 // Starting directly from the worker and registering with the guardian leaves a window in which each storm of starts left processes
-// behind; looking for them by environment misses those that cleared it. A shim for each command costs 4 ms, this 0.5 ms. A guardian
-// that is the parent of the worker cannot be had in a library. Numbers: docs/reliability.md.
+// behind; looking for them by environment misses those that cleared it. A shim for each command costs 4 ms, this 0.2 ms; 8 slots on
+// two processors keep 0.84 of the rate of direct starts, with one forker 0.77 (BenchmarkGuardianPrice). A guardian that is the parent
+// of the worker cannot be had in a library.
 //
 // # Elsewhere
 //

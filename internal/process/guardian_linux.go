@@ -14,6 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// forkers is how many threads start commands: one is not enough for two processors.
+const forkers = 2
+
 // Descriptors of a guardian beside 0 to 2.
 const (
 	socketFD = 3
@@ -64,11 +67,10 @@ type guardian struct {
 	once   sync.Once
 
 	mu        sync.Mutex
-	change    sync.Cond      // a birth, something to bear, or the end
-	queue     []*ward        // to be born
-	birth     chan struct{}  // closed when the birth under way is over; nil: there is none
+	change    sync.Cond // a birth, something to bear, or the end
+	queue     []*ward   // to be born
+	bearing   map[*birth]bool
 	births    int            // so far
-	early     map[int]*death // of children that ended unrecognised during the birth under way
 	wards     map[Key]*ward  // asked for, and not yet reported to have ended
 	leaders   map[int]*ward  // alive, or not yet waited for
 	sessions  map[int]*ward  // by their leader, until the attempt is over
@@ -78,7 +80,13 @@ type guardian struct {
 	slots     []bool         // of records in the lock file
 	stopping  bool           // the worker is gone
 	dirty     bool           // the mark is
-	forker    int            // its thread
+	forkers   []int          // their threads
+}
+
+// birth is the start of a command that is under way.
+type birth struct {
+	over  chan struct{}  // closed when it is
+	early map[int]*death // of children that ended unrecognised meanwhile: one may be the child itself
 }
 
 // ward is one command.
@@ -103,7 +111,7 @@ type death struct {
 }
 
 func newGuardian(worker string, lock *Lock) *guardian {
-	g := &guardian{worker: worker, lock: lock, over: make(chan struct{}), early: map[int]*death{}, wards: map[Key]*ward{},
+	g := &guardian{worker: worker, lock: lock, over: make(chan struct{}), bearing: map[*birth]bool{}, wards: map[Key]*ward{},
 		leaders: map[int]*ward{}, sessions: map[int]*ward{}, ending: map[*ward]bool{}, orphans: map[int]*ward{}, strangers: map[int]bool{}}
 	g.change.L = &g.mu
 	g.out.filled.L = &g.out.mu
@@ -113,7 +121,9 @@ func newGuardian(worker string, lock *Lock) *guardian {
 // serve runs the loops and returns when the worker is gone and all is dead.
 func (g *guardian) serve(socket *net.UnixConn) {
 	go g.out.drain(socket)
-	offMain(g.fork)
+	for range forkers {
+		offMain(g.fork)
+	}
 	go g.reap()
 	_ = g.read(socket) // however it ends, it means that there is no worker any more
 	g.stop()
@@ -219,7 +229,7 @@ func (g *guardian) take(r request, files []int) bool {
 func (g *guardian) fork() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.forker = unix.Gettid()
+	g.forkers = append(g.forkers, unix.Gettid())
 	for {
 		for len(g.queue) == 0 {
 			g.change.Wait()
@@ -255,14 +265,13 @@ func (g *guardian) bear(w *ward) {
 		}
 		g.dirty = true
 	}
-	g.birth = make(chan struct{})
+	b := &birth{over: make(chan struct{}), early: map[int]*death{}}
+	g.bearing[b] = true
 	g.mu.Unlock()
 	pid, err := spawn(w)
 	g.mu.Lock()
-	close(g.birth)
-	g.birth = nil
-	seen := g.early[pid]
-	clear(g.early)
+	close(b.over)
+	delete(g.bearing, b)
 	g.births++
 	g.change.Broadcast()
 	if err != nil {
@@ -277,8 +286,8 @@ func (g *guardian) bear(w *ward) {
 	_ = g.lock.setRecord(w.slot, Record{w.Key, pid, started(pid)}) // without it the environment tells
 	g.send(reply{Op: opStarted, Key: w.Key, Pid: pid})
 	switch {
-	case seen != nil:
-		g.ended(w, seen)
+	case b.early[pid] != nil:
+		g.ended(w, b.early[pid])
 		g.settle()
 	case g.stopping:
 		g.killAll()

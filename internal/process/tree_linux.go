@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 	"unsafe"
@@ -12,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// birthPatience is how long the end of an unknown child waits for the birth under way, which it may be.
+// birthPatience is how long the end of an unknown child waits for the births under way, one of which it may be.
 const birthPatience = 100 * time.Millisecond
 
 // reap waits for children until none is left after the end of the worker.
@@ -40,7 +42,7 @@ func (g *guardian) none(births int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.births == births {
-		if g.stopping && g.birth == nil {
+		if g.stopping && len(g.bearing) == 0 {
 			return true
 		}
 		g.change.Wait()
@@ -69,15 +71,8 @@ func peek() (int, error) {
 func (g *guardian) bury(pid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if birth := g.birth; birth != nil && g.leaders[pid] == nil {
-		g.mu.Unlock() // it may be the one that is being born: then it is known in a moment
-		timer := time.NewTimer(birthPatience)
-		select {
-		case <-birth:
-		case <-timer.C: // that one hangs in exec
-		}
-		timer.Stop()
-		g.mu.Lock()
+	if g.leaders[pid] == nil {
+		g.awaitBirths(pid)
 	}
 	w := g.leaders[pid]
 	if w != nil {
@@ -91,8 +86,10 @@ func (g *guardian) bury(pid int) {
 	switch {
 	case w != nil:
 		g.ended(w, d)
-	case g.birth != nil:
-		g.early[pid] = d
+	default:
+		for b := range g.bearing {
+			b.early[pid] = d
+		}
 	}
 	orphan := g.orphans[pid]
 	delete(g.orphans, pid)
@@ -106,6 +103,25 @@ func (g *guardian) bury(pid int) {
 		}
 	}
 	g.settle()
+}
+
+// awaitBirths waits for the births that are under way, until one of them was pid's. It gives up the mutex meanwhile.
+func (g *guardian) awaitBirths(pid int) {
+	timer := time.NewTimer(birthPatience)
+	defer timer.Stop()
+	for b := range maps.Clone(g.bearing) {
+		g.mu.Unlock()
+		select {
+		case <-b.over:
+		case <-timer.C: // it hangs in exec
+			g.mu.Lock()
+			return
+		}
+		g.mu.Lock()
+		if g.leaders[pid] != nil {
+			return
+		}
+	}
 }
 
 // ended takes note of the end of a leader.
@@ -260,14 +276,14 @@ func (g *guardian) killAll() {
 		_ = signalGroup(pid, unix.SIGKILL)
 		hit(unix.Kill(pid, unix.SIGKILL))
 	}
-	for _, thread := range []int{os.Getpid(), g.forker} {
+	for _, thread := range append(slices.Clone(g.forkers), os.Getpid()) {
 		for _, kid := range childrenOf(thread) {
 			if g.leaders[kid] == nil {
 				hit(unix.Kill(kid, unix.SIGKILL))
 			}
 		}
 	}
-	if alive == 0 && denied > 0 && g.birth == nil {
+	if alive == 0 && denied > 0 && len(g.bearing) == 0 {
 		_, _ = os.Stderr.WriteString("guardian: processes of another user are left running\n")
 		g.finish()
 	}
