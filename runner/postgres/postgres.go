@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"example.com/runner/db"
@@ -39,28 +38,13 @@ func connect(address string, patience time.Duration) (db.Server, error) {
 		config.ConnectTimeout = dialFor
 	}
 	s := db.Server{Name: name(config), Schema: cmp.Or(config.RuntimeParams["search_path"], defaultSchema)}
-	set := func(config *pgx.ConnConfig, more map[string]string) *pgx.ConnConfig {
-		config = config.Copy()
-		for key, value := range map[string]string{
-			"application_name": cmp.Or(config.RuntimeParams["application_name"], "runner"),
-			"search_path":      "pg_catalog", // nothing is looked up by it: each statement names our schema
-			"lock_timeout":     strconv.FormatInt(max(patience.Milliseconds(), 1), 10),
-			// A client that is gone must not keep its locks: one whose host died, or that is stopped.
-			"idle_in_transaction_session_timeout": "60s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
-			"jit": "off", "default_transaction_isolation": "read committed",
-		} {
-			config.RuntimeParams[key] = value
-		}
-		for key, value := range more {
-			config.RuntimeParams[key] = value
-		}
-		return config
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "runner"
 	}
-	write := set(config, nil)
-	read := set(config, map[string]string{"default_transaction_read_only": "on", "synchronous_commit": "off"})
-	if read.ValidateConnect != nil { // target_session_attrs=read-write would refuse a connection that is read only because we say so
-		read.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
-	}
+	set := settings(patience)
+	write := session(config, set)
+	set["default_transaction_read_only"], set["synchronous_commit"] = "on", "off"
+	read := session(config, set)
 	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
 	s.Together = together
 	s.Listen = func(ctx context.Context, channel string, told func(string)) error {

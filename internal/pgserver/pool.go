@@ -1,0 +1,54 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// ErrNoPooler says that PgBouncer is not installed.
+var ErrNoPooler = errors.New("no pgbouncer in PATH")
+
+const poolPort = "6432" // the name of a socket in the server's directory
+
+// Pool puts PgBouncer before the server, in a pool mode (session, transaction or statement), and returns the address of a database there. One
+// at a time; stop ends it, as the end of this process does.
+func (s *Server) Pool(ctx context.Context, mode, database string) (address string, stop func(), err error) {
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		return "", nil, ErrNoPooler
+	}
+	path := filepath.Join(s.Dir, "pgbouncer.ini")
+	text := fmt.Sprintf("[databases]\n* = host=%s user=postgres\n[pgbouncer]\nlisten_addr =\nunix_socket_dir = %s\nlisten_port = %s\nauth_type = any\npool_mode = %s\n",
+		s.Dir, s.Dir, poolPort, mode)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return "", nil, err
+	}
+	cmd := s.command("sh", "-c", `"$0" -q "$1" & read end; kill $!; wait`, program, path)
+	cmd.Path = "/bin/sh"
+	pipe, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_, _ = io.WriteString(pipe, "end\n")
+		_ = cmd.Wait()
+	}
+	for began := time.Now(); time.Since(began) < startFor && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if conn, err := net.Dial("unix", filepath.Join(s.Dir, ".s.PGSQL."+poolPort)); err == nil {
+			_ = conn.Close()
+			return s.Address(database, "port="+poolPort), stop, nil
+		}
+	}
+	stop()
+	return "", nil, errors.New("pgbouncer does not answer")
+}
