@@ -48,7 +48,7 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	}
 	var d dialect
 	d.names.prefix = "ours."
-	texts := map[string]string{"serverVersion": serverVersion, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
+	texts := map[string]string{"serverVersion": serverVersion, "SelectBackend": SelectBackend, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
 		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks,
 		"serverSequence": serverSequence, "serverSetID": serverSetID, "serverFrozen": serverFrozen,
 		"insertTasks32": insertTasks32, "insertTasks64": insertTasks64, "insertTasks128": insertTasks128, "assertUnused": assertUnused, "assertCompleted": assertCompleted}

@@ -236,6 +236,7 @@ var plans = map[string]plan{
 	"countRunning":        {countRunning, nil, []string{"SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countBlocked":        {countBlocked, nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countEnded":          {countEnded, nil, []string{"SCAN counters"}},
+	"countFailed":         {countFailed, []string{"INDEX tasks_failed (finished_at>?)"}, []string{"CO-ROUTINE newest", "SCAN newest", "USE TEMP B-TREE FOR GROUP BY"}},
 	"finishedSince":       {finishedSince, []string{"COVERING INDEX tasks_finished (finished_at>?)"}, []string{"SCAN part"}},
 	"nextJob":             {text: nextJob, by: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
 	"nextPriority":        {text: nextPriority, by: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)"}},
@@ -268,7 +269,7 @@ var plans = map[string]plan{
 }
 
 // onServers are statements that only servers are sent: about their catalog and one row of ours, once for each start or question.
-var onServers = []string{"serverVersion", "selectOurs", "setVersion", "hasSchema", "serverSize", "outerServer", "selectServerTriggers", "notify", "completeTasks",
+var onServers = []string{"serverVersion", "SelectBackend", "selectOurs", "setVersion", "hasSchema", "serverSize", "outerServer", "selectServerTriggers", "notify", "completeTasks",
 	"insertTasks32", "insertTasks64", "insertTasks128", "assertUnused", "assertCompleted", "serverSequence", "serverSetID", "serverFrozen", "serverUses", "serverSamples", "serverArm"} // and what dialect_test.go has prepared by a server
 
 var numbered = regexp.MustCompile(`\?([0-9]+)`)

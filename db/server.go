@@ -21,6 +21,9 @@ import (
 // what is decided by reading and writing (limits, lanes, dependencies, ticks) is decided as in a file, by the same statements, and no two
 // of our transactions can lock each other out. Those that decide nothing hold it together (plain.go). Readers wait for nobody.
 
+// SelectBackend tells which process of the server answers.
+const SelectBackend = `SELECT pg_backend_pid()`
+
 //go:embed migrations/postgres/*.sql
 var serverMigrations embed.FS
 

@@ -26,6 +26,13 @@ const (
 // countEnded sums up the tasks that ended since minute [1].
 const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM counters WHERE minute >= ? GROUP BY queue, state`
 
+// countFailed counts, by queue, the tasks that failed since [1] and still are, among the newest [2]. Index: tasks_failed.
+const countFailed = `SELECT queue, count(*) AS n FROM (SELECT queue FROM tasks WHERE state = 'failed' AND finished_at >= ?
+	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`
+
+// failedMost is how many failed tasks are looked at: beyond it nobody asks whether one of them was run again.
+const failedMost = 1000
+
 // The heads of the pending tasks: the oldest entry of each queue, job and priority, found by seeks. Index: tasks_pending.
 const (
 	nextJob      = `SELECT min(job) FROM tasks WHERE state = 'pending' AND queue = ? AND job > ?`
@@ -55,7 +62,8 @@ type QueueStat struct {
 	Queue  string
 	Counts map[jobs.State]int // tasks by unfinished state
 	Jobs   map[string]int     // pending tasks by job
-	Ended  map[jobs.State]int // tasks that ended since the asked time, by finished state
+	Ended  map[jobs.State]int // tasks that ended since the asked time, by finished state; one that ends again is counted again
+	Failed int                // those of them that still stand failed: neither run again nor deleted
 	Pause  Pause              // why none of its tasks starts: its own, else the database's; zero: they start
 	Oldest time.Time          // when the pending task that waits longest was due; zero: none waits
 }
@@ -95,6 +103,9 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 			}
 		}
 	}
+	if err := d.countFailed(ctx, stats, since); err != nil {
+		return nil, explain(err, d.path)
+	}
 	pauses, err := d.Pauses(ctx)
 	if err != nil {
 		return nil, err
@@ -118,6 +129,37 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 		}
 	}
 	return stats, nil
+}
+
+// countFailed sets how many tasks of each queue still stand failed: where there are too many to look at, as many as ended so.
+func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since time.Time) error {
+	ended := 0
+	for _, stat := range stats {
+		ended += stat.Ended[jobs.Failed]
+	}
+	if ended == 0 {
+		return nil
+	}
+	var rows []struct {
+		Queue string `db:"queue"`
+		N     int    `db:"n"`
+	}
+	if err := d.read.SelectContext(ctx, &rows, countFailed, since.UnixMilli(), failedMost); err != nil {
+		return err
+	}
+	looked := 0
+	for _, r := range rows {
+		if stat := stats[r.Queue]; stat != nil {
+			stat.Failed = r.N
+		}
+		looked += r.N
+	}
+	if looked == failedMost {
+		for _, stat := range stats {
+			stat.Failed = stat.Ended[jobs.Failed]
+		}
+	}
+	return nil
 }
 
 // oldest returns when the pending task of a queue that waits longest was due, seen from the heads of its jobs and priorities.

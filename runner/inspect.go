@@ -142,7 +142,8 @@ func (r *Runner) Closing(ctx context.Context, id int64) ([]byte, error) {
 	return r.store.Closing(ctx, id)
 }
 
-// Queue is what is in one queue. Ended counts the tasks that ended in the last 24 hours.
+// Queue is what is in one queue. Ended counts what ended in the last 24 hours, Failed the tasks of it that still stand failed; of a
+// thousand and more all count as such.
 type Queue = db.QueueStat
 
 // Queues returns what is in each queue that has tasks waiting or running, or had some end in the last 24 hours; by name.

@@ -79,7 +79,7 @@ func Problems(queues []Queue, pauses Pauses, workers []WorkerInfo, schedules []j
 		}
 	}
 	for _, q := range queues {
-		if n := q.Ended[jobs.Failed]; n > 0 {
+		if n := q.Failed; n > 0 {
 			add("failed", q.Queue, fmt.Sprintf("runner list -q %s -s failed --since 1d", q.Queue), "%s failed in %s in 24h", words.Plural(n, "task"), q.Queue)
 		}
 	}

@@ -222,7 +222,11 @@ func (a *act) told(moved []runner.Moved) string {
 	}
 	var parts []string
 	if did > 0 || len(refused) == 0 && stopping == 0 {
-		parts = append(parts, words.Plural(did, "task")+" "+past[a.name])
+		line := words.Plural(did, "task") + " " + past[a.name]
+		if a.name == string(jobs.VerbRetry) && did > 0 {
+			line += ", to run again"
+		}
+		parts = append(parts, line)
 	}
 	if stopping > 0 {
 		parts = append(parts, words.Does(stopping, "task", "is stopping", "are stopping"))

@@ -53,11 +53,7 @@ func newChart(p page, r chartRange, steps []runner.Stretch) *chart {
 		c.Per = "per minute"
 	}
 	for _, other := range chartRanges {
-		t := tab{Name: other.Name, Link: p.Base + "/?range=" + other.Name, On: other.Name == r.Name}
-		if other.Name == chartRanges[0].Name {
-			t.Link = p.Base + "/"
-		}
-		c.Ranges = append(c.Ranges, t)
+		c.Ranges = append(c.Ranges, tab{Name: other.Name, Link: p.Base + "/?range=" + other.Name, On: other.Name == r.Name})
 	}
 	var w50, w95, r50, r95 []time.Duration
 	for i := len(steps) - 1; i >= 0; i-- {

@@ -29,6 +29,7 @@ type overviewView struct {
 	Waiting     int
 	Oldest      time.Time // when the pending task that waits longest was due
 	Failed      int       // in the last 24 hours
+	Open        int       // of them those that still stand failed
 	Done        int
 	Chart       *chart // nil: nothing has ended
 	Queues      []queueView
@@ -50,12 +51,12 @@ type problemView struct {
 
 type queueView struct {
 	runner.Queue
-	Pending, Blocked, Retrying, Running, Scheduled, Failed int
-	Paused                                                 bool
-	Why                                                    string
-	Limit, Rate                                            string // 1/2 and 100/1m; empty: that is not limited
-	Closed                                                 bool   // a limit lets nothing start now
-	Hour                                                   template.HTML
+	Pending, Blocked, Retrying, Running, Scheduled, FailedDay int
+	Paused                                                    bool
+	Why                                                       string
+	Limit, Rate                                               string // 1/2 and 100/1m; empty: that is not limited
+	Closed                                                    bool   // a limit lets nothing start now
+	Hour                                                      template.HTML
 }
 
 type workerView struct {
@@ -98,6 +99,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		v.Queues = append(v.Queues, view)
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
 		v.Failed += q.Ended[jobs.Failed]
+		v.Open += q.Failed
 		v.Done += q.Ended[jobs.Completed]
 		if !q.Oldest.IsZero() && (v.Oldest.IsZero() || q.Oldest.Before(v.Oldest)) {
 			v.Oldest = q.Oldest
@@ -136,14 +138,22 @@ type trends struct {
 	at    map[string]time.Time
 }
 
-// chart draws what ended in a span of time. Nothing has: nil.
+// chart draws what ended in the named span of time; without a name in the shortest in which anything has. Nothing has: nil.
 func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error) {
-	which := chartRanges[0]
+	chosen := slices.ContainsFunc(chartRanges, func(r chartRange) bool { return r.Name == name })
 	for _, r := range chartRanges {
-		if r.Name == name {
-			which = r
+		if chosen && r.Name != name {
+			continue
+		}
+		c, err := h.chartOf(ctx, p, r)
+		if err != nil || chosen || len(c.Steps) > 0 {
+			return c, err
 		}
 	}
+	return nil, nil // no frame around nothing
+}
+
+func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart, error) {
 	t := &h.trends
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,11 +167,7 @@ func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error
 		}
 		t.steps[which.Name], t.at[which.Name] = steps, p.Now
 	}
-	c := newChart(p, which, t.steps[which.Name])
-	if len(c.Steps) == 0 && which.Name == chartRanges[0].Name && name == "" {
-		return nil, nil // no frame around nothing; a person who chose a span sees it
-	}
-	return c, nil
+	return newChart(p, which, t.steps[which.Name]), nil
 }
 
 // standing is the state of everything in a few words: the title of the tab.
@@ -169,8 +175,8 @@ func (v *overviewView) standing() string {
 	switch {
 	case v.Alive == 0 && v.Waiting > 0:
 		return "! no worker"
-	case v.Failed > 0:
-		return fmt.Sprintf("✗ %s failed", words.Count(int64(v.Failed)))
+	case v.Open > 0:
+		return fmt.Sprintf("✗ %s failed", words.Count(int64(v.Open)))
 	case v.Busy > 0:
 		return fmt.Sprintf("▶ %d running", v.Busy)
 	}
@@ -179,7 +185,7 @@ func (v *overviewView) standing() string {
 
 func (v *overviewView) queue(q runner.Queue) queueView {
 	view := queueView{Queue: q, Pending: q.Counts[jobs.Pending], Blocked: q.Counts[jobs.Blocked], Retrying: q.Counts[jobs.Retrying],
-		Running: q.Counts[jobs.Running], Scheduled: q.Counts[jobs.Scheduled], Failed: q.Ended[jobs.Failed], Paused: !q.Pause.At.IsZero()}
+		Running: q.Counts[jobs.Running], Scheduled: q.Counts[jobs.Scheduled], FailedDay: q.Ended[jobs.Failed], Paused: !q.Pause.At.IsZero()}
 	if view.Paused {
 		view.Why = fmt.Sprintf("paused %s ago by %s", words.Age(v.Now.Sub(q.Pause.At)), q.Pause.By)
 		if q.Pause.Reason != "" {

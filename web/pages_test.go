@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -27,6 +28,32 @@ func TestOverview(t *testing.T) {
 	page := s.page("/")
 	has(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h", `href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
 	hasNot(t, page, "There is no task yet")
+
+	// What is run again is no alarm any more, though it failed today.
+	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "sure": {"1"}, "back": {"/tasks?q=state:failed%20queue:default"}})
+	has(t, page, "1 task retried, to run again", `No task matches. <a href="/tasks?q=queue%3Adefault">In any state</a>`)
+	page = s.page("/")
+	has(t, page, `<a class="tile" href="/tasks?q=state%3Afailed%20since%3A1d"><span>Failed 24h</span><b>1</b>`)
+	hasNot(t, page, "failed in default", "✗")
+}
+
+func TestTheChartShowsTheShortestSpanThatHasAnything(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true")
+	work(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	has(t, s.page("/"), "Finished per minute", `<a href="/?range=1h" aria-current="true">`)
+	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.ExecContext(t.Context(), "UPDATE counters SET minute = minute - 180"); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(t, r, web.ServerOptions{})
+	has(t, s.page("/"), "Finished in 15m", `<a href="/?range=24h" aria-current="true">`)
+	has(t, s.page("/?range=1h"), "Finished per minute", `<a href="/?range=1h" aria-current="true">`)
 }
 
 func TestEveryFailedRowSaysWhy(t *testing.T) {

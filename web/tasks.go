@@ -28,8 +28,9 @@ type tasksView struct {
 	Wrong   string // what is wrong with the query; then nothing is listed
 	Tabs    []tab
 	Rows    []taskRow
-	Total   int  // of the query; -1: not known in time
-	Many    bool // more than one page, or not known
+	Total   int    // of the query; -1: not known in time
+	Many    bool   // more than one page, or not known
+	Any     string // link to the same query without its states, where nothing is found; empty: it has none
 	Older   string
 	Newest  string // link to the first page; empty: this is it
 	Actions []queryAction
@@ -101,6 +102,9 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 			return "", nil, err
 		}
 		v.Rows = append(v.Rows, row)
+	}
+	if rest := slices.DeleteFunc(slices.Clone(terms), func(t jobs.Term) bool { return t.Key == jobs.KeyState }); len(tasks) == 0 && len(rest) < len(terms) {
+		v.Any = v.Base + "/tasks?q=" + escaped(jobs.JoinTerms(rest))
 	}
 	v.Total = len(tasks)
 	if v.Older != "" || v.Newest != "" {

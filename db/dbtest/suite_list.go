@@ -170,6 +170,24 @@ var lists = group{
 			s.Errorf("%+v", later["a"])
 		}
 	},
+	"a failure stands until it is run again or deleted": func(s *store) {
+		ids := s.insert(task(), task(), task(), task(jobs.Queue("a")))
+		w := s.worker()
+		for range ids {
+			s.finish(w, s.one1(w), failed)
+		}
+		stand := func(here, there int) {
+			got := must(s.Queues(s.Context(), start))(s)
+			if d, a := got["default"], got["a"]; d == nil || a == nil || d.Failed != here || a.Failed != there || d.Ended[jobs.Failed] != 3 || a.Ended[jobs.Failed] != 1 {
+				s.Errorf("%+v, %+v; want %d and %d", d, a, here, there)
+			}
+		}
+		stand(3, 1)
+		must(s.DB.Retry(s.Context(), ids[:1], time.Time{}, s.now))(s)
+		stand(2, 1)
+		must(s.DB.Delete(s.Context(), ids[1:]))(s)
+		stand(0, 0)
+	},
 	"what is ahead of a task starts before it": func(s *store) {
 		var specs []jobs.Spec
 		for i := range 12 {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"example.com/runner/db"
 )
 
 // settings are those of each of our sessions, but for search_path and default_transaction_read_only.
@@ -32,7 +34,7 @@ func session(config *pgx.ConnConfig, settings map[string]string) *pgx.ConnConfig
 		delete(config.RuntimeParams, key)
 		fmt.Fprintf(&text, "SET %s = '%s'; ", key, settings[key])
 	}
-	text.WriteString(backend)
+	text.WriteString(db.SelectBackend)
 	plain := config.Config.Copy()
 	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		pid, err := ask(ctx, conn, text.String())
@@ -43,8 +45,6 @@ func session(config *pgx.ConnConfig, settings map[string]string) *pgx.ConnConfig
 	}
 	return config
 }
-
-const backend = "SELECT pg_backend_pid()"
 
 // ask returns what the last of some statements selects.
 func ask(ctx context.Context, conn *pgconn.PgConn, text string) (string, error) {
@@ -65,10 +65,10 @@ func unshared(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgco
 		return err
 	}
 	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }()
-	theirs, err := ask(ctx, other, "BEGIN; "+backend)
+	theirs, err := ask(ctx, other, "BEGIN; "+db.SelectBackend)
 	ours := pid
 	if err == nil && theirs != pid {
-		ours, err = ask(ctx, conn, backend)
+		ours, err = ask(ctx, conn, db.SelectBackend)
 	}
 	if err == nil && (theirs == pid || ours != pid) {
 		err = &pgconn.PgError{Severity: "FATAL", Code: "0A000", Message: "the pool is in transaction mode"}
