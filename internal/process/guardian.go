@@ -39,7 +39,8 @@ import (
 //
 // When a leader ends, its group is killed while it is a zombie, then all children of the main thread that belong to its attempt, by
 // session or by the variables of their environment: the forkers' threads have the leaders, so what the main thread has was orphaned.
-// Each end of a child is followed by another look, until none of the attempt is left. Only then is the end reported.
+// Ends of children are followed by another look, until none of the attempt is left. Only then is the end reported; not while an orphan is in
+// exec, when it shows no environment, or has ended since it was listed.
 //
 // # What was tried
 //

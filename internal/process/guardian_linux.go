@@ -77,6 +77,7 @@ type guardian struct {
 	ending    map[*ward]bool // their leaders have ended
 	orphans   map[int]*ward  // killed, and not yet waited for
 	strangers map[int]bool   // of other users, and told of
+	opaque    map[int]int64  // orphans that showed no environment at the last look, and since when
 	slots     []bool         // of records in the lock file
 	stopping  bool           // the worker is gone
 	dirty     bool           // the mark is

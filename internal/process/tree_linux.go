@@ -14,19 +14,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// birthPatience is how long the end of an unknown child waits for the births under way, one of which it may be.
-const birthPatience = 100 * time.Millisecond
+const (
+	birthPatience = 100 * time.Millisecond // how long the end of an unknown child waits for the births under way, one of which it may be
+	buryMost      = 100                    // ends between two looks at what they have left
+	opaqueFor     = time.Second            // for an exec, beside much other load
+	lookAgain     = time.Millisecond
+)
 
-// reap waits for children until none is left after the end of the worker.
+// reap waits for children until none is left after the end of the worker. It takes all that have ended before it looks at what they have
+// left: a look for each falls behind processes that fork all the time.
 func (g *guardian) reap() {
 	for {
 		g.mu.Lock()
 		births := g.births
 		g.mu.Unlock()
-		pid, err := peek()
+		pid, err := peek(0)
 		switch err {
 		case nil:
-			g.bury(pid)
+			for n := 0; err == nil && pid != 0 && n < buryMost; n++ {
+				g.bury(pid)
+				pid, err = peek(unix.WNOHANG)
+			}
+			g.look()
 		case unix.ECHILD:
 			if g.none(births) {
 				g.finish()
@@ -52,11 +61,17 @@ func (g *guardian) none(births int) bool {
 
 func (g *guardian) finish() { g.once.Do(func() { close(g.over) }) }
 
-// peek returns a child that has ended, and leaves it a zombie, so that its number stays its own.
-func peek() (int, error) {
+func (g *guardian) look() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settle()
+}
+
+// peek returns a child that has ended, and leaves it a zombie, so that its number stays its own; 0 with WNOHANG: none has.
+func peek(flags int) (int, error) {
 	var info unix.Siginfo
 	for {
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|flags, nil)
 		if err == nil {
 			// x/sys has no name for si_pid: it comes first after three ints, aligned as a pointer.
 			return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), 8+unsafe.Sizeof(uintptr(0))))), nil
@@ -67,7 +82,7 @@ func peek() (int, error) {
 	}
 }
 
-// bury waits for a child that has ended, and does what follows.
+// bury waits for a child that has ended, and takes note of it. A look follows.
 func (g *guardian) bury(pid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,7 +117,6 @@ func (g *guardian) bury(pid int) {
 			orphan.leftOver++
 		}
 	}
-	g.settle()
 }
 
 // awaitBirths waits for the births that are under way, until one of them was pid's. It gives up the mutex meanwhile.
@@ -143,7 +157,7 @@ func (g *guardian) settle() {
 	}
 	kids := childrenOf(os.Getpid())
 	left := map[*ward]bool{}
-	zombie := false
+	unsure := false
 	kill := func(kid int, w *ward) {
 		switch err := unix.Kill(kid, unix.SIGKILL); {
 		case err == unix.EPERM: // of another user: not waited for
@@ -158,20 +172,25 @@ func (g *guardian) settle() {
 	for _, kid := range kids {
 		switch {
 		case !running(kid): // what it had started may have come after the list: look again when it is buried
-			zombie = true
+			unsure = true
 		case only != nil:
 			kill(kid, only)
 		default:
 			living = append(living, kid)
 		}
 	}
-	g.owners(living, func(kid int, w *ward) {
+	opaque, gone := g.owners(living, func(kid int, w *ward) {
 		if w == nil || g.ending[w] {
 			kill(kid, w)
 		}
 	})
+	if g.newlyOpaque(opaque) && len(g.ending) > 0 {
+		unsure = true
+		time.AfterFunc(lookAgain, g.look)
+	}
+	unsure = unsure || gone
 	for w := range g.ending {
-		if !left[w] && !zombie {
+		if !left[w] && !unsure {
 			g.report(w)
 		}
 	}
@@ -180,6 +199,21 @@ func (g *guardian) settle() {
 			_ = unix.Kill(kid, unix.SIGKILL)
 		}
 	}
+}
+
+// newlyOpaque takes note of the orphans that show no environment, and says whether one has done so for a short time only: in exec. One may
+// have been started without any.
+func (g *guardian) newlyOpaque(pids []int) bool {
+	now, since := monotonic(), map[int]int64{}
+	newly := false
+	for _, pid := range pids {
+		if since[pid] = now; g.opaque[pid] != 0 {
+			since[pid] = g.opaque[pid]
+		}
+		newly = newly || now-since[pid] < int64(opaqueFor)
+	}
+	g.opaque = since
+	return newly
 }
 
 // foreign tells once of a process that is left running because it belongs to another user.
@@ -200,9 +234,10 @@ func (g *guardian) only() *ward {
 	return nil
 }
 
-// owners tells which attempt each of some orphans belongs to: nil for one that is over. One is passed over when nothing tells. An orphan in
-// exec shows no environment for a moment: it is asked again after the others, which may be forking all the time.
-func (g *guardian) owners(pids []int, is func(pid int, w *ward)) {
+// owners tells which attempt each of some orphans belongs to: nil for one that is over. It returns those that nothing tells of, and whether
+// some have ended meanwhile. An orphan in exec shows no environment for a moment: it is asked again after the others, which may be forking
+// all the time.
+func (g *guardian) owners(pids []int, is func(pid int, w *ward)) (opaque []int, gone bool) {
 	for try := range 4 {
 		if try > 0 {
 			time.Sleep(100 * time.Microsecond)
@@ -220,12 +255,15 @@ func (g *guardian) owners(pids []int, is func(pid int, w *ward)) {
 				is(pid, g.wards[key])
 			} else if len(environ) == 0 && running(pid) {
 				again = append(again, pid)
+			} else if len(environ) == 0 {
+				gone = true
 			}
 		}
 		if pids = again; len(pids) == 0 {
-			return
+			break
 		}
 	}
+	return pids, gone
 }
 
 // report tells the worker that an attempt is over: no process of it is left.
