@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"example.com/runner/internal/process"
+	"example.com/runner/jobs"
 )
 
 // Each Work holds a liveness lock, a file of its own beside the database, named by its worker's id. Where the system has none
@@ -36,6 +38,8 @@ func (r *Runner) newLock(worker string) (*process.Lock, error) {
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return nil, fmt.Errorf("%w: make the liveness lock: %w", jobs.ErrFull, err)
 	case err != nil:
 		return nil, fmt.Errorf("make the liveness lock: %w", err)
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -52,8 +53,8 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 		defer r.mu.Unlock()
 		r.abort = nil
 	}()
-	e, err := r.newEngine(ctx, untilEmpty)
-	if err != nil {
+	e, err := r.enter(ctx, aborted.Done(), untilEmpty)
+	if e == nil {
 		return err
 	}
 	r.mu.Lock()
@@ -63,6 +64,26 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	}
 	r.mu.Unlock()
 	return e.run(ctx, aborted.Done())
+}
+
+// enter makes the engine of a Work. On a disk that is full it waits until there is room; nil without an error: it was ended before.
+func (r *Runner) enter(ctx context.Context, aborted <-chan struct{}, untilEmpty bool) (*engine, error) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		e, err := r.newEngine(ctx, untilEmpty)
+		if !errors.Is(err, jobs.ErrFull) {
+			return e, err
+		}
+		if pause == firstPause {
+			r.log.Error("nothing is started until the disk has room", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-aborted:
+			return nil, jobs.ErrShutdown
+		case <-time.After(pause):
+		}
+	}
 }
 
 // loop is a Work until nothing runs any more. Each round does one thing, or waits for the first of what may happen.
