@@ -16,7 +16,7 @@ import (
 func sampleStatus() standing {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
 		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
-			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done},
+			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done}, Failed: failed,
 			Jobs: map[string]int{"command": pending}}
 		if oldest > 0 {
 			q.Oldest = noon.Add(-oldest)
@@ -124,7 +124,8 @@ func TestProblems(t *testing.T) {
 		return runner.Queue{Queue: name, Counts: states, Jobs: byJob}
 	}
 	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
-	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 1, jobs.Completed: 9}}
+	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
+	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // has run again what had failed
 	problem := func(code, message, try, about string) runner.Problem {
 		return runner.Problem{Code: code, Message: message, Try: try, About: about}
 	}
@@ -146,6 +147,7 @@ func TestProblems(t *testing.T) {
 		{[]runner.Queue{waits}, []runner.WorkerInfo{sender}, []runner.Problem{
 			problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},
 		{[]runner.Queue{waits}, []runner.WorkerInfo{sender, mail}, nil},
+		{[]runner.Queue{again}, []runner.WorkerInfo{command}, nil},
 		{[]runner.Queue{failed}, []runner.WorkerInfo{command}, []runner.Problem{
 			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
 	} {

@@ -140,10 +140,10 @@ func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
 
 // stop ends the attempt's context, for the first cause it is given; kill leaves a command no grace.
 func (a *attempt) stop(cause error, kill bool) {
-	a.cancel(cause)
-	if kill {
+	if kill { // first: who is woken by the end of the context looks at it
 		a.killOnce.Do(func() { close(a.kill) })
 	}
+	a.cancel(cause)
 }
 
 // abandon gives up an attempt that does not end. It returns false when it has just ended after all.
