@@ -78,6 +78,7 @@ type guardian struct {
 	orphans   map[int]*ward  // killed, and not yet waited for
 	strangers map[int]bool   // of other users, and told of
 	opaque    map[int]int64  // orphans that showed no environment at the last look, and since when
+	soon      bool           // a look for their sake is to come
 	slots     []bool         // of records in the lock file
 	stopping  bool           // the worker is gone
 	dirty     bool           // the mark is
