@@ -40,8 +40,8 @@ CREATE TRIGGER torture_delete AFTER DELETE ON tasks BEGIN
 END;
 
 CREATE TRIGGER torture_attempt AFTER INSERT ON attempt_rows BEGIN
-  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason)
-  VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason);
+  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason, error)
+  VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason, NEW.error);
 END;
 
 CREATE TRIGGER torture_join AFTER INSERT ON workers BEGIN

@@ -38,8 +38,8 @@ END $$;
 CREATE TRIGGER torture_task AFTER INSERT OR UPDATE OR DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION torture_task();
 
 CREATE FUNCTION torture_attempt() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
-  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason)
-  VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason);
+  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason, error)
+  VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason, NEW.error);
   RETURN NULL;
 END $$;
 CREATE TRIGGER torture_attempt AFTER INSERT ON attempt_rows FOR EACH ROW EXECUTE FUNCTION torture_attempt();

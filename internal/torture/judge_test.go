@@ -81,7 +81,7 @@ func (s *story) beat(id int64, worker string) {
 func (s *story) end(id int64, change func(*event)) {
 	claim := s.tasks[id]
 	s.update(id, func(e *event) { e.result = resultOf(claim.generation); change(e) })
-	s.add(event{op: "attempt", id: id, generation: claim.generation, worker: claim.worker})
+	s.add(event{op: "attempt", id: id, generation: claim.generation, worker: claim.worker, err: s.events[len(s.events)-1].err})
 }
 
 func (s *story) complete(id int64) { s.end(id, func(e *event) { e.state = "completed" }) }
@@ -133,6 +133,26 @@ func TestAGoodHistoryBreaksNoRule(t *testing.T) {
 	}
 	if r.Claims != 5 || r.Losses != 3 || r.Enqueued != 2 || r.Figures.Recoveries != 1 || r.Figures.RecoveryMax != 0.3 || r.Figures.Leases != 1 || r.Figures.LeaseMax != 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A guardian died, which its worker tells itself, and somebody cancels the task meanwhile.
+func TestALossThatIsCancelledIsTheWorkersOwnWord(t *testing.T) {
+	s := newStory()
+	s.join("w1", 11)
+	s.enqueue(1, quick)
+	s.claim(1, "w1")
+	s.wait(100)
+	s.note(3, opCancel, 1, 0, "")
+	s.end(1, func(e *event) {
+		e.state, e.attempt, e.losses, e.reason, e.err = "cancelled", 0, 1, "cancelled", "cancelled by root"
+	})
+	if r := s.judge(); len(r.Violations) > 0 {
+		t.Error(r.Violations)
+	}
+	s.events[len(s.events)-1].err = lostText // taken by another, before its time
+	if r := s.judge(); len(r.Violations) != 1 || r.Violations[0].Invariant != "I3" {
+		t.Error(r.Violations)
 	}
 }
 

@@ -350,6 +350,17 @@ func (r *replay) ended(t *replayed, c *claimed, e event, rest []event) {
 	}
 }
 
+// ownWord says whether a worker has reported a loss itself: its guardian died. The record of the attempt tells, since a task that somebody
+// cancels meanwhile ends with that for a reason.
+func ownWord(e event, rest []event) bool {
+	for _, next := range rest {
+		if next.op == "attempt" && next.id == e.id && next.generation == e.oldGeneration {
+			return next.err != lostText
+		}
+	}
+	return false
+}
+
 func (r *replay) lost(t *replayed, c *claimed, e event, rest []event) {
 	if e.losses != e.oldLosses+1 || e.attempt != e.oldAttempt-1 {
 		r.found("I5", e.id, "was lost: attempt %d, %d losses became %d, %d", e.oldAttempt, e.oldLosses, e.attempt, e.losses)
@@ -358,8 +369,8 @@ func (r *replay) lost(t *replayed, c *claimed, e event, rest []event) {
 		r.found("I5", e.id, "is %s after %d losses of %d", state, e.losses, e.maxLosses)
 	}
 	w := r.workers[e.oldWorker]
-	if e.err != lostText && e.reason == string(jobs.ReasonLost) || w == nil {
-		return // it says so itself
+	if w == nil || ownWord(e, rest) {
+		return
 	}
 	c.by = byLease
 	if w.left != 0 && w.left <= e.at {
