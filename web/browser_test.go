@@ -337,7 +337,7 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	key("r")
 	b.until("a question", "document.querySelector('#ask[open]')")
 	key("\r")
-	b.until("an answer", "document.querySelector('.flash')")
+	b.until("an answer, and the script of its page", "document.querySelector('.flash') && !document.querySelector('.tools').hidden")
 	if got := state(t, r, 2); got != jobs.Pending {
 		t.Error(got)
 	}
