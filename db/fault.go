@@ -57,7 +57,7 @@ func explain(err error, file string) error {
 	if _, ok := errors.AsType[*jobs.Problem](err); ok {
 		return err // explained already, by one who knew more
 	}
-	if err != nil && (errors.Is(err, errClosed()) || errors.Is(err, sql.ErrConnDone)) {
+	if err != nil && (errors.Is(err, errClosed()) || errors.Is(err, sql.ErrConnDone) && !OnServer(file)) {
 		return jobs.ErrClosed
 	}
 	if problem := explainServer(err, file); problem != nil {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -26,7 +27,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// isLost says whether an error means that the connection to the server is gone, or was never there.
+// isLost says whether an error means that the connection to the server is gone, or was never there. Where a prepared statement finds its
+// connection bad, database/sql tries it once more on the same, and says of it only that it is closed.
 func isLost(err error) bool {
 	if err == nil {
 		return false
@@ -36,8 +38,8 @@ func isLost(err error) bool {
 	}
 	var network net.Error
 	var retry interface{ SafeToRetry() bool } // what pgx has to say of a connection, and nothing else has
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, errNoServer) || !errors.Is(err, context.Canceled) && (errors.As(err, &network) || errors.As(err, &retry))
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, errNoServer) || !errors.Is(err, context.Canceled) && (errors.As(err, &network) || errors.As(err, &retry))
 }
 
 // explainServer is explain for what a server says; nil: it is none of that.

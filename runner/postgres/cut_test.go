@@ -1,0 +1,47 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// A connection that is gone before the commit is even sent, of which database/sql says nothing but that it is closed: the next write has one of its
+// own.
+func TestAConnectionIsGoneBeforeTheCommit(t *testing.T) {
+	at := address(t)
+	r := open(t, at, runner.Options{})
+	conn, err := pgx.Connect(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	first := slices.Values([]jobs.Spec{count.With(0, jobs.Unique("has the commit prepared"))})
+	if _, err := r.EnqueueAll(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.EnqueueAll(t.Context(), func(yield func(jobs.Spec) bool) {
+		yield(count.With(1, jobs.Unique("sent at once")))
+		var ended int
+		err := conn.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
+			WHERE state = 'idle in transaction' AND strpos(query, $1) > 0`, fmt.Sprintf("test%d.tasks", schemas.Load())).Scan(&ended)
+		if err != nil || ended != 1 {
+			t.Errorf("%d connections ended: %v", ended, err)
+		}
+	})
+	if !errors.Is(err, jobs.ErrUnknown) {
+		t.Errorf("enqueue: %v", err)
+	}
+	if _, err := r.Enqueue(t.Context(), count.With(2)); err != nil {
+		t.Errorf("the next: %v", err)
+	}
+	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 2 || err != nil {
+		t.Errorf("%d tasks, %v", n, err)
+	}
+}
