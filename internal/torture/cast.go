@@ -250,11 +250,11 @@ const (
 // look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
 func (c *cast) look(p *part) {
 	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a", "--since", "2s"},
-		{"list", "-s", "failed", "-n", "20"}, {"delete", "--all", "--older-than", forgetAge, "--yes"}}
+		{"list", "-s", "failed", "-n", "20"}, {"delete", "--older-than", forgetAge, "--yes"}}
 	copied := time.Now()
 	for i := 0; ; i++ {
 		line := lines[i%len(lines)]
-		if time.Since(copied) > copyEvery {
+		if time.Since(copied) > copyEvery && len(c.addresses()) == 1 { // a server's backups are its own
 			copied, line = time.Now(), []string{"backup", "--force", c.dir + "/backup.db"}
 		}
 		c.mu.Lock()
@@ -271,9 +271,16 @@ func (c *cast) look(p *part) {
 			}
 			log.Close()
 		}
-		// A full disk ends with 75, too.
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 75 && bytes.Contains(c.tail(p.name), []byte("database is busy")) {
-			c.notes.add(opBusy, 0, 0, cmd.Args[1])
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			said := c.tail(p.name)
+			switch code := exit.ExitCode(); {
+			case code == 75 && bytes.Contains(said, []byte("database is busy")): // a full disk ends with 75, too
+				c.notes.add(opBusy, 0, 0, cmd.Args[1])
+			case code == 2: // a look that looks at nothing
+				c.mu.Lock()
+				c.history = append(c.history, life{end: fmt.Sprintf("%q is refused: %s", line, said)})
+				c.mu.Unlock()
+			}
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
