@@ -72,9 +72,25 @@ func (a *attempt) begin() {
 			}
 			a.end(now().Sub(began), result, err)
 		}()
-		result, err = a.e.handlers[a.task.Job](a.ctx, a.task)
+		if cause := a.late(); cause != nil {
+			err = &troubleError{cause}
+		} else {
+			result, err = a.e.handlers[a.task.Job](a.ctx, a.task)
+		}
 		returned = true
 	}()
+}
+
+// late is why an attempt must not begin: it was stopped already, or its process stood still for so long after the claim that the task may be
+// another worker's by now.
+func (a *attempt) late() error {
+	a.e.mu.Lock()
+	deadline := a.deadline
+	a.e.mu.Unlock()
+	if cause := context.Cause(a.ctx); cause != nil || now().Before(deadline) {
+		return cause
+	}
+	return jobs.ErrLost
 }
 
 // end settles what happened and hands the attempt to the loop.
