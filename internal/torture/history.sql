@@ -22,10 +22,10 @@ CREATE TABLE torture_history (
 
 CREATE TRIGGER torture_insert AFTER INSERT ON tasks BEGIN
   INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
-    lane, after, after_any, waits)
+    lane, after, after_any, waits, reason)
   VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, NEW.worker_id, NEW.lease_expires_at, NEW.attempt, NEW.losses, NEW.max_attempts,
     NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key,
-    NEW.lane, NEW.after, NEW.after_any, NEW.waits);
+    NEW.lane, NEW.after, NEW.after_any, NEW.waits, NEW.reason);
 END;
 
 CREATE TRIGGER torture_update AFTER UPDATE ON tasks BEGIN

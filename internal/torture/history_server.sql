@@ -22,9 +22,9 @@ CREATE TABLE torture_history (
 CREATE FUNCTION torture_task() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
-      lane, after, after_any, waits)
+      lane, after, after_any, waits, reason)
     VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, NEW.worker_id, NEW.lease_expires_at, NEW.attempt, NEW.losses, NEW.max_attempts,
-      NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.after, NEW.after_any, NEW.waits);
+      NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.after, NEW.after_any, NEW.waits, NEW.reason);
   ELSIF TG_OP = 'UPDATE' THEN
     INSERT INTO torture_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
       old_losses, losses, max_attempts, max_losses, reason, error, result, waits)

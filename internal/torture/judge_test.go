@@ -156,6 +156,24 @@ func TestALossThatIsCancelledIsTheWorkersOwnWord(t *testing.T) {
 	}
 }
 
+// Whoever is to wait for what has failed already is cancelled by its INSERT, and no update tells why.
+func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
+	s := good()
+	s.enqueue(3, quick)
+	s.note(1, opCancel, 3, 0, "")
+	s.update(3, func(e *event) { e.state, e.reason = "cancelled", "cancelled" })
+	s.enqueue(4, quick)
+	late := &s.events[len(s.events)-1]
+	late.state, late.reason, late.after = "cancelled", "dependency", "[3]"
+	if r := s.judge(); len(r.Violations) > 0 {
+		t.Error(r.Violations)
+	}
+	late.after = "[2]" // which has completed
+	if r := s.judge(); len(r.Violations) != 1 || r.Violations[0].Invariant != "I5" {
+		t.Error(r.Violations)
+	}
+}
+
 // Each bad history breaks the rules that it names, and no other.
 func TestBadHistoriesBreakTheirRules(t *testing.T) {
 	begin := func(k kind) *story {

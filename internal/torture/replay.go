@@ -150,7 +150,7 @@ func (r *replay) insert(e event) {
 	_, _ = json.Unmarshal([]byte(e.after), &t.after), json.Unmarshal([]byte(e.afterAny), &t.afterAny) // the table holds JSON only
 	if t.waits = e.waits; t.state == "" {                                                             // else one trigger was quicker than the other
 		r.move(t, jobs.State(e.state))
-		t.generation, t.attempt, t.losses = e.generation, e.attempt, e.losses
+		t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason
 	}
 }
 

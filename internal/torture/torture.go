@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -85,7 +86,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		r.report.Dir = ""
 		return r.report, os.RemoveAll(dir)
 	}
-	return r.report, nil
+	text, err := json.MarshalIndent(r.report, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "report.json"), text, 0o600) // beside what it tells of
+	}
+	return r.report, err
 }
 
 // run is one run.
