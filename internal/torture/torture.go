@@ -86,11 +86,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		r.report.Dir = ""
 		return r.report, os.RemoveAll(dir)
 	}
-	text, err := json.MarshalIndent(r.report, "", "  ")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "report.json"), text, 0o600) // beside what it tells of
+	if text, err := json.MarshalIndent(r.report, "", "  "); err == nil { // beside what it tells of; that it cannot be written must not hide it
+		_ = os.WriteFile(filepath.Join(dir, "report.json"), text, 0o600)
 	}
-	return r.report, err
+	return r.report, nil
 }
 
 // run is one run.
