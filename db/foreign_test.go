@@ -45,6 +45,16 @@ func TestWhatIsForeignToOurTablesIsRefusedAndAnApplicationIsWelcome(t *testing.T
 	}
 }
 
+func TestTheSumIsThatOfTheSchema(t *testing.T) {
+	own, err := ownSchema(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sum(own); got != ownSum {
+		t.Errorf("ownSum is %q, want %q", ownSum, got)
+	}
+}
+
 func TestAnUpgradedFileHasNothingForeign(t *testing.T) {
 	for _, o := range olds(t) {
 		d, err := Open(t.Context(), o.write(t), Options{})
