@@ -258,6 +258,9 @@ func TestCommandsDieWithTheirGuardian(t *testing.T) {
 		if lock.Mark() != Clean || len(lock.Records()) != 0 {
 			t.Error(name, "mark")
 		}
+		if _, err := TakeLock(lock.Path()); !errors.Is(err, ErrHeld) {
+			t.Error(name, "the worker lives, and its lock is free:", err)
+		}
 		if _, err := g.Start(t.Context(), shell("exit"), Key{1, 1}, time.Now().Add(time.Minute)); !errors.Is(err, ErrRefused) {
 			t.Error(name, err)
 		}
