@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +19,7 @@ import (
 // A batch is read twice: first every line is checked, then all tasks are added in one transaction, from a file, so that the
 // database's write lock is never held while a pipe is slow. What does not come from a file is put into one on the first reading.
 
-const (
-	lineLongest = 32 << 20 // a task of the largest size as JSON
-	batchPart   = 1000     // lines that --keep-going commits at a time
-	batchAhead  = 256      // tasks that are made of lines while others are being added; three times as many are in memory
-	batchBytes  = 1 << 20  // or fewer, if they are large
-)
+const batchPart = 1000 // lines that --keep-going commits at a time
 
 // runBatch adds the tasks of --batch.
 func runBatch(ctx context.Context, r *runner.Runner, p *printer, o enqueueOptions) error {
@@ -148,103 +141,39 @@ func (b *batch) check() (int, error) {
 func (b *batch) specs() iter.Seq[jobs.Spec] {
 	return func(yield func(jobs.Spec) bool) {
 		n := 0
-		for part := range ahead(b.checked()) {
-			for _, spec := range part {
-				n++
-				if b.bar.step(n); !yield(spec) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// checked yields the tasks of the second reading, some at a time.
-func (b *batch) checked() iter.Seq[[]jobs.Spec] {
-	return func(yield func([]jobs.Spec) bool) {
-		part, size := make([]jobs.Spec, 0, batchAhead), 0
 		for spec, bad := range b.read(b.kept, false) {
 			if bad != nil {
 				spec.Err = bad
 			}
-			size += len(spec.Args) + len(spec.Input)
-			if part = append(part, spec); len(part) < cap(part) && size < batchBytes {
-				continue
-			}
-			if !yield(part) {
-				return
-			}
-			part, size = make([]jobs.Spec, 0, batchAhead), 0
-		}
-		yield(part)
-	}
-}
-
-// ahead reads two values ahead of the one who uses them, beside him.
-func ahead[T any](seq iter.Seq[T]) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		values, over := make(chan T, 1), make(chan struct{})
-		go func() {
-			defer close(values)
-			for v := range seq {
-				select {
-				case values <- v:
-				case <-over:
-					return
-				}
-			}
-		}()
-		defer func() { // what seq reads may be closed after this
-			close(over)
-			for range values {
-			}
-		}()
-		for v := range values {
-			if !yield(v) {
+			n++
+			if b.bar.step(n); !yield(spec) {
 				return
 			}
 		}
 	}
 }
 
-// read yields the task of each line, or what is wrong with it. Blank lines are passed over. An error of the reading itself is the
-// last thing that is yielded.
+// read yields the task of each line, or what is wrong with it.
 func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *lineError] {
 	return func(yield func(jobs.Spec, *lineError) bool) {
-		scanner := bufio.NewScanner(in)
-		scanner.Buffer(make([]byte, 64<<10), lineLongest)
-		n := 0
-		for scanner.Scan() {
-			n++
-			text := scanner.Bytes()
-			if n == 1 {
-				text = bytes.TrimPrefix(text, []byte("\ufeff")) // Windows likes to write one
-			}
-			if text = bytes.TrimSpace(text); len(text) == 0 {
-				continue
-			}
-			spec, err := b.lines.spec(text)
-			if err == nil && validate {
-				err = spec.Validate()
-			}
-			if err == nil && b.ids != nil {
-				err = b.ids.resolve(&spec, b.lines.names)
-			} else if err == nil {
-				b.first.want(b.lines.names)
-			}
-			if err != nil {
-				if !yield(jobs.Spec{}, &lineError{b.name, n, err}) {
+		for drafts := range beside(parts(in), func(p part) []lineDraft { return b.lines.drafts(p, validate) }) {
+			for i := range drafts {
+				d := &drafts[i]
+				switch {
+				case d.err != nil:
+				case b.ids != nil:
+					d.err = b.ids.resolve(&d.spec, d.names)
+				default:
+					b.first.want(d.names)
+				}
+				if d.err != nil {
+					if !yield(jobs.Spec{}, &lineError{b.name, d.line, d.err}) {
+						return
+					}
+				} else if !yield(d.spec, nil) {
 					return
 				}
-			} else if !yield(spec, nil) {
-				return
 			}
-		}
-		switch err := scanner.Err(); {
-		case errors.Is(err, bufio.ErrTooLong):
-			yield(jobs.Spec{}, &lineError{b.name, n + 1, fmt.Errorf("is longer than %s", exactSize(lineLongest))})
-		case err != nil:
-			yield(jobs.Spec{}, &lineError{b.name, n + 1, reasonOf(err)})
 		}
 	}
 }

@@ -1,27 +1,37 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"example.com/runner/jobs"
 )
 
-// lineReader makes Specs of the lines of a batch.
+// lineReader makes Specs of the lines of a batch. It is safe for use by many goroutines.
 type lineReader struct {
 	base      jobs.Spec // what lines lack
 	caller    caller
 	noResolve bool
+	keys      map[string]int // index of a key; keys: one that is passed over
 
-	names lineNames      // of the line that was read last
-	keys  map[string]int // index of a key; keys: one that is passed over
+	mu    sync.Mutex
 	paths map[string]found
+}
+
+// lineDraft is what a line says, or what is wrong with it. The ids of its names are still to come.
+type lineDraft struct {
+	line  int // its number, from 1
+	spec  jobs.Spec
+	names lineNames
+	err   error
 }
 
 // found is where the program of a command is, or why it is nowhere.
@@ -44,15 +54,38 @@ func newLineReader(o enqueueOptions) *lineReader {
 	return l
 }
 
+// drafts reads the lines of a part. Blank ones are passed over.
+func (l *lineReader) drafts(p part, validate bool) []lineDraft {
+	if p.err != nil {
+		return []lineDraft{{line: p.line, err: p.err}}
+	}
+	list := make([]lineDraft, 0, bytes.Count(p.text, []byte("\n"))+1)
+	n := p.line - 1
+	for text := range bytes.Lines(p.text) {
+		if n++; n == 1 {
+			text = bytes.TrimPrefix(text, []byte("\ufeff")) // Windows likes to write one
+		}
+		if text = bytes.TrimSpace(text); len(text) == 0 {
+			continue
+		}
+		d := lineDraft{line: n}
+		if d.spec, d.names, d.err = l.spec(text); d.err == nil && validate {
+			d.err = d.spec.Validate()
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
 // spec reads one line: an object, or an array that is a bare argv. The line may be used again afterwards. The Spec
 // is complete, and not validated.
-func (l *lineReader) spec(text []byte) (jobs.Spec, error) {
+func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	if !utf8.Valid(text) {
-		return jobs.Spec{}, errors.New("is not UTF-8")
+		return jobs.Spec{}, lineNames{}, errors.New("is not UTF-8")
 	}
 	if !json.Valid(text) {
 		var v any
-		return jobs.Spec{}, fmt.Errorf("is not JSON: %w", json.Unmarshal(text, &v))
+		return jobs.Spec{}, lineNames{}, fmt.Errorf("is not JSON: %w", json.Unmarshal(text, &v))
 	}
 	var line lineValues
 	switch text[0] {
@@ -60,16 +93,16 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, error) {
 		line.raw[keyArgs] = text
 	case '{':
 		if err := line.split(text, l.keys); err != nil {
-			return jobs.Spec{}, err
+			return jobs.Spec{}, lineNames{}, err
 		}
 	default:
-		return jobs.Spec{}, errors.New("is neither an object nor an array")
+		return jobs.Spec{}, lineNames{}, errors.New("is neither an object nor an array")
 	}
 	return l.build(&line)
 }
 
 // build fills what a line lacks from the options of the command line.
-func (l *lineReader) build(v *lineValues) (jobs.Spec, error) {
+func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil
 	v.refuse()
@@ -85,7 +118,8 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, error) {
 	if v.text(keyLane, &s.Lane); v.has(keyLane) && s.Lane == "" {
 		v.wrong(keyLane, "is empty")
 	}
-	if l.names = v.names(); v.has(keyAfter) {
+	names := v.names()
+	if v.has(keyAfter) {
 		s.After = nil
 	}
 	if v.has(keyAfterAny) {
@@ -121,7 +155,7 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, error) {
 	if v.err == nil && s.Job == jobs.CommandJob {
 		v.err = l.command(&s)
 	}
-	return s, v.err
+	return s, names, v.err
 }
 
 // command fills what only commands have, and finds the program.
@@ -153,23 +187,30 @@ func (l *lineReader) command(s *jobs.Spec) error {
 	if err != nil {
 		return err
 	}
-	key := name
-	if strings.ContainsAny(key, `/\`) {
-		key = s.Cwd + "\x00" + key
-	}
-	one, known := l.paths[key]
-	if !known {
-		if len(l.paths) >= pathsMost {
-			clear(l.paths)
-		}
-		one.path, one.failure = l.caller.find(name, s.Cwd)
-		l.paths[key] = one
-	}
+	one := l.find(name, s.Cwd)
 	if one.failure != nil {
 		return one.failure
 	}
 	s.Path = one.path
 	return nil
+}
+
+func (l *lineReader) find(name, cwd string) found {
+	key := name
+	if strings.ContainsAny(key, `/\`) {
+		key = cwd + "\x00" + key
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one, known := l.paths[key]
+	if !known {
+		if len(l.paths) >= pathsMost {
+			clear(l.paths)
+		}
+		one.path, one.failure = l.caller.find(name, cwd)
+		l.paths[key] = one
+	}
+	return one
 }
 
 // firstOf returns the first word of an argv.

@@ -35,7 +35,7 @@ func BenchmarkBatchLine(b *testing.B) {
 			l.base.Job = ""
 			b.ReportAllocs()
 			for b.Loop() {
-				spec, err := l.spec([]byte(test.line))
+				spec, _, err := l.spec([]byte(test.line))
 				if err == nil {
 					err = spec.Validate()
 				}
@@ -117,7 +117,7 @@ func TestBatchLinesThatAreWrong(t *testing.T) {
 		{`{"args":["true"],"after_any":[7,{}]}`, "after_any: {} is no text or number"},
 		{`["nosuch"]`, `"nosuch" not found in PATH; `},
 	} {
-		spec, err := l.spec([]byte(test.line))
+		spec, _, err := l.spec([]byte(test.line))
 		if err == nil {
 			err = spec.Validate()
 		}
@@ -134,7 +134,7 @@ func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
 	l := testLines(t, base)
 	spec := func(line string) jobs.Spec {
 		t.Helper()
-		s, err := l.spec([]byte(line))
+		s, _, err := l.spec([]byte(line))
 		if err == nil {
 			err = s.Validate()
 		}
@@ -169,7 +169,7 @@ func FuzzBatchLine(f *testing.F) {
 	l.base.Job = ""
 	l.noResolve = true
 	f.Fuzz(func(t *testing.T, line string) {
-		s, err := l.spec([]byte(strings.TrimSpace(line)))
+		s, _, err := l.spec([]byte(strings.TrimSpace(line)))
 		if err != nil || !strings.HasPrefix(strings.TrimSpace(line), "{") {
 			return
 		}

@@ -84,8 +84,8 @@ func readScheduleTask(text json.RawMessage, caller caller) (jobs.Spec, error) {
 		base.Cwd = caller.dir
 	}
 	reader := newLineReader(enqueueOptions{spec: base, caller: caller, noResolve: hasPath})
-	spec, err := reader.spec(bytes.TrimSpace(text))
-	if err == nil && len(reader.names.after)+len(reader.names.afterAny) > 0 {
+	spec, names, err := reader.spec(bytes.TrimSpace(text))
+	if err == nil && len(names.after)+len(names.afterAny) > 0 {
 		err = &jobs.FieldError{Field: "after", Msg: "the task of a schedule waits for no others"}
 	}
 	return spec, err

@@ -61,6 +61,24 @@ func Argv(args json.RawMessage) ([]string, error) {
 	return argv, nil
 }
 
+// isPlainArgv says whether valid JSON is certainly an argv that Argv reads, which takes a tenth of the time. It is not sure of a text with
+// escapes, which may stand for a NUL byte.
+func isPlainArgv(args []byte) bool {
+	if len(args) < 4 || args[0] != '[' || args[1] != '"' || args[2] == '"' || bytes.IndexByte(args, '\\') >= 0 {
+		return false
+	}
+	quoted := false
+	for _, c := range args[1 : len(args)-1] {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c != ',' && c != ' ':
+			return false
+		}
+	}
+	return args[len(args)-1] == ']'
+}
+
 // CheckCommand returns what is wrong with the settings of a command, its argv apart, that has never been a Spec: plain SQL can enqueue
 // what Validate would have refused. The error is a *FieldError.
 func CheckCommand(t *Task) error {

@@ -77,7 +77,7 @@ func (s *Spec) validateArgs() error {
 	case depth(s.Args) > MaxDepth:
 		return invalid("args", "nested more than %d deep", MaxDepth)
 	}
-	if s.Job == CommandJob {
+	if s.Job == CommandJob && !isPlainArgv(s.Args) {
 		_, err := Argv(s.Args)
 		return err
 	}
