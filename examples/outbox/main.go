@@ -42,8 +42,9 @@ type Reading struct {
 // key names the reading for the server, the same at each attempt.
 func (r Reading) key() string { return r.Device + "/" + strconv.FormatInt(r.Seq, 10) }
 
-// deliver has no end of attempts: a reading waits until the server is there again, and the later ones of its device wait behind it.
-var deliver = jobs.Define[Reading]("reading.deliver", jobs.MaxAttempts(1_000_000), jobs.Timeout(10*time.Second))
+// deliver has no end of attempts: a reading waits until the server is there again, and the later ones of its device wait behind it. Nor
+// is there one of losses: that the machine was switched off while it delivered is not the reading's fault.
+var deliver = jobs.Define[Reading]("reading.deliver", jobs.MaxAttempts(1_000_000), jobs.MaxLosses(1_000_000), jobs.Timeout(10*time.Second))
 
 // outbox is the file, seen as a runner and as a database of the program's own.
 type outbox struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -155,6 +156,54 @@ func TestEachReadingArrivesOnceAndInOrder(t *testing.T) {
 	}
 	t.Logf("%d calls for %d readings, %d kills", s.calls, devices*readings, kills)
 	seenByTheCommandLine(t, path, devices*readings)
+}
+
+// A machine that is switched off again and again while it delivers the same reading must not lose that.
+func TestAReadingOutlivesAnyNumberOfKills(t *testing.T) {
+	const kills = 5 // more losses than a task has if nobody says anything
+	path := filepath.Join(t.TempDir(), "outbox.db")
+	calls, calm := make(chan bool), make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // until then the server does not notice that whoever asked is dead
+		select {
+		case <-calm:
+		case calls <- true:
+			<-r.Context().Done()
+		}
+	}))
+	defer web.Close()
+	o, err := open(t.Context(), path, 5*time.Millisecond, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.close()
+	if _, err := o.record(t.Context(), "boiler", 20.5); err != nil {
+		t.Fatal(err)
+	}
+	for n := range kills {
+		sender := start(t, "-db", path, "deliver", web.URL)
+		if err := sender.Start(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-calls:
+		case <-time.After(20 * time.Second):
+			t.Errorf("it is not delivered any more after %d kills", n)
+		}
+		_ = sender.Process.Kill()
+		_ = sender.Wait()
+	}
+	close(calm)
+	sender := start(t, "-db", path, "deliver", web.URL)
+	if err := sender.Start(); err != nil {
+		t.Fatal(err)
+	}
+	task, err := o.runner.Await(t.Context(), 1)
+	if err != nil || task.State != jobs.Completed || task.Losses != kills {
+		t.Errorf("%s after %d losses: %s %v", task.State, task.Losses, task.Error, err)
+	}
+	_ = sender.Process.Kill()
+	_ = sender.Wait()
 }
 
 // seenByTheCommandLine looks at the same file with the runner command.
