@@ -225,7 +225,7 @@ func TestALoneWorkerThatWasStoppedGoesOn(t *testing.T) {
 	r := open(t, runner.Options{})
 	task := enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 2, runner.MinLease)
-	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Running })
+	until(t, r, func() bool { return get(t, r, task.ID).Progress != nil }) // claimed is not begun: then it would be given back
 	halt(t, r, worker.Pid)
 	before := get(t, r, task.ID)
 	due := enqueue(t, r, quick.With(nil))

@@ -40,13 +40,17 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	hang  = jobs.Define[any]("hang")  // until its worker is killed
+	hang  = jobs.Define[any]("hang")  // tells that it has begun, and lasts until its worker is killed
 	quick = jobs.Define[any]("quick") // done at once
 )
 
 func handlers(r *runner.Runner) {
-	r.Register(runner.Commands(runner.CommandOptions{}), hang.Handler(func(ctx context.Context, _ any) error { <-ctx.Done(); return ctx.Err() }),
-		quick.Handler(func(context.Context, any) error { return nil }))
+	hanging := func(ctx context.Context, _ any) error {
+		runner.Progress(ctx, 0, 0, "begun")
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	r.Register(runner.Commands(runner.CommandOptions{}), hang.Handler(hanging), quick.Handler(func(context.Context, any) error { return nil }))
 }
 
 // unhookedVariable makes the test program one that does not begin with Guardian; set to the path of a database.
