@@ -2,9 +2,11 @@ package dbtest
 
 import (
 	"database/sql"
+	"fmt"
 	"net/url"
 	"reflect"
 	"testing"
+	"time"
 
 	"example.com/runner/jobs"
 )
@@ -46,10 +48,14 @@ func (s *store) record() {
 	s.exec(recorder)
 }
 
+// rawPatience is how long any other program waits for a lock. On a server it is also that of its own housekeeping, which makes a change of a
+// table's triggers wait.
+const rawPatience = 10 * time.Second
+
 // Raw opens the file as any other program does.
 func Raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	file := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "_pragma=busy_timeout(10000)&_txlock=immediate"}
+	file := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&_txlock=immediate", rawPatience.Milliseconds())}
 	raw, err := sql.Open("sqlite", file.String())
 	if err != nil {
 		t.Fatal(err)

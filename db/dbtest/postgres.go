@@ -21,7 +21,7 @@ func Empty(t testing.TB, address string) bool {
 	if t.Failed() {
 		return false
 	}
-	server, err := postgres.Engine().Connect(address, 0)
+	server, err := postgres.Engine().Connect(address, rawPatience)
 	if err != nil {
 		return false
 	}
@@ -47,7 +47,7 @@ func RawOf(t testing.TB, d *db.DB) *sql.DB {
 // rawServer opens the database at address as any other program does.
 func rawServer(t testing.TB, address string) *sql.DB {
 	t.Helper()
-	server, err := postgres.Engine().Connect(address, 0)
+	server, err := postgres.Engine().Connect(address, rawPatience)
 	if err != nil {
 		t.Fatal(err)
 	}
