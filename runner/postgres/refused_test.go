@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"example.com/runner/db"
@@ -195,6 +197,47 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	defer r.Close()
 	err = r.Told(t.Context(), 50*time.Millisecond)
 	if problem, ok := errors.AsType[*jobs.Problem](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Try, "session mode") {
+		t.Fatal(err)
+	}
+}
+
+// silent is a server that ends each query in good order, and answers none.
+func silent(conn net.Conn) {
+	defer conn.Close()
+	server := pgproto3.NewBackend(conn, conn)
+	if _, err := server.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	server.Send(&pgproto3.AuthenticationOk{})
+	for {
+		server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		if server.Flush() != nil {
+			return
+		}
+		if _, err := server.Receive(); err != nil {
+			return
+		}
+		server.Send(&pgproto3.CommandComplete{CommandTag: []byte("SET")})
+	}
+}
+
+func TestAServerThatAnswersNothingIsToldOf(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			go silent(conn)
+		}
+	}()
+	at := "postgres://runner@" + listener.Addr().String() + "/x?sslmode=disable"
+	r, err := runner.Open(t.Context(), at, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(), BusyTimeout: time.Millisecond})
+	if err == nil {
+		r.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "did not answer") {
 		t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,13 +47,19 @@ func session(config *pgx.ConnConfig, settings map[string]string) *pgx.ConnConfig
 	return config
 }
 
+// errNoAnswer is of a server, or of what stands between, that ends a conversation in good order and before its time.
+var errNoAnswer = errors.New("the server did not answer a question")
+
 // ask returns what the last of some statements selects.
 func ask(ctx context.Context, conn *pgconn.PgConn, text string) (string, error) {
 	answers, err := conn.Exec(ctx, text).ReadAll()
 	if err != nil {
 		return "", err
 	}
-	return string(answers[len(answers)-1].Rows[0][0]), nil
+	if n := len(answers); n > 0 && len(answers[n-1].Rows) > 0 {
+		return string(answers[n-1].Rows[0][0]), nil
+	}
+	return "", errNoAnswer
 }
 
 // unshared returns an error if a pooler gives a transaction of another client the server's process, pid, that has just worked for conn, or
