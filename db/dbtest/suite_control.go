@@ -110,6 +110,11 @@ var controls = group{
 	"the attempt that completed a task stays known when the task is set back": func(s *store) {
 		for name, back := range map[string]func(id int64){
 			"retry": func(id int64) { s.moved(s.Retry(s.Context(), []int64{id}, s.now.Add(time.Hour), s.now)) },
+			"as docs/sql.md says": func(id int64) {
+				s.exec(`UPDATE OR IGNORE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, losses = 0,
+					expires_at = NULL, finished_at = NULL WHERE id = ?`, id)
+				s.exec(`UPDATE tasks SET run_at = run_at + 3600000 WHERE id = ?`, id)
+			},
 			"by hand": func(id int64) {
 				s.exec(`UPDATE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, finished_at = NULL,
 					run_at = run_at + 3600000 WHERE id = ?`, id) // not due: the other task is claimed alone
