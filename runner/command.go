@@ -112,6 +112,7 @@ func (c *command) run() (json.RawMessage, error) {
 		stdin.Close()
 	}
 	exit, err := c.wait(p)
+	c.e.guard.ended(c.task.ID, p, exit.Denied)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ const reapEvery = time.Second
 
 // reaper takes over the tasks of workers that died or hang. Every worker does it, and none leads.
 //
-// A worker is dead when its liveness lock can be taken: then all that it ran is lost, and can run again at once. The mark in the
-// lock file says whether processes of its commands may have outlived its guardian; those are killed first, and while that does not
+// A worker is dead when its liveness lock can be taken: then all that it ran is lost, and can run again at once. The records in its
+// lock file say whether processes of its commands may have outlived their guardians; those are killed first, and while that does not
 // succeed its tasks stay where they are.
 //
 // A worker that holds its lock and does not renew its leases hangs. No two clocks are compared: a lease has expired when this
@@ -95,7 +95,7 @@ func (p *reaper) bury(o db.Owner) bool {
 	case errors.Is(err, process.ErrHeld) || !before || o.Host != me.Host: // without its file, only a reboot of this very host is proof
 		return false
 	}
-	if !before && lock.Mark() != process.Clean && !p.clear(o, nil, lock.Records()) {
+	if !before && !lock.Clean() && !p.clear(o, nil, lock.Records()) {
 		return false
 	}
 	reaped, err := p.e.worker.ReapDead(context.Background(), o.ID, now())
@@ -119,7 +119,10 @@ func (p *reaper) clear(o db.Owner, keys []process.Key, records []process.Record)
 	me := p.e.info
 	switch {
 	case p.canSweep(o):
-		clean := process.Sweep(o.ID, keys, records)
+		denied, clean := process.Sweep(o.ID, keys, records)
+		for _, d := range denied {
+			p.e.log.Warn("a process of another user has outlived its worker and cannot be killed", "worker", o.ID, "pid", d.PID, "name", d.Name, "uid", d.UID)
+		}
 		if !clean {
 			p.e.log.Warn("processes of lost tasks do not die", "worker", o.ID)
 		}

@@ -3,7 +3,6 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLock makes a lock file at path, which must not exist, marks it Clean and takes the lock.
+// NewLock makes a lock file at path, which must not exist, and takes the lock.
 func NewLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -19,9 +18,7 @@ func NewLock(path string) (*Lock, error) {
 	}
 	l := &Lock{file, path}
 	if err = l.take(); err == nil {
-		head := bytes.Repeat([]byte{'\n'}, recordSize)
-		head[0] = Clean
-		_, err = file.WriteAt(head, 0)
+		_, err = file.WriteAt(l.head(ownGroup()), 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Remove(), l.Close())
