@@ -8,7 +8,8 @@ import (
 )
 
 // Lock is the liveness lock of a worker: an exclusive flock on a file of its own, held for as long as the worker or its
-// guardian lives and freed by the kernel when the last of them is dead. Whoever gets it has proof of that.
+// guardian lives and freed by the kernel when the last of them is dead. Whoever gets it, as one of any number of readers, has proof of
+// that.
 //
 // Both hold it through one open file description, which the guardian inherits. So it must never be unlocked by LOCK_UN, which
 // would unlock it for both: it is let go by closing, and by dying. Neither must a command inherit the descriptor.
@@ -49,7 +50,7 @@ func (l *Lock) Path() string { return l.path }
 // Close lets the lock go, unless the guardian holds it too.
 func (l *Lock) Close() error { return l.file.Close() }
 
-// Remove removes the file of a lock that is held, so that nobody else can take it.
+// Remove removes the file of a lock that is held, so that nobody else can take it. Another one that holds it may have done so before.
 func (l *Lock) Remove() error { return os.Remove(l.path) }
 
 // Intact says whether the path still leads to this lock; present, whether it leads anywhere.
