@@ -12,7 +12,10 @@ import (
 )
 
 // reapEvery is how often a reaper looks at other workers. It looks more often while a lease is shorter than six times that.
-const reapEvery = time.Second
+const (
+	reapEvery  = time.Second
+	againAfter = 100 * time.Millisecond // when a dead worker's guardians are about to end
+)
 
 // reaper takes over the tasks of workers that died or hang. Every worker has one, and none leads.
 //
@@ -31,6 +34,7 @@ type reaper struct {
 	e      *engine
 	seen   map[db.Lease]time.Duration // leases of other workers, and for how long each was seen unchanged
 	looked time.Time                  // when seen was last brought up to date
+	again  bool                       // a worker that is dead will be free of its guardians in a moment
 	free   map[string]time.Time       // since when the lock of a worker is free whose processes cannot be looked at
 }
 
@@ -41,7 +45,7 @@ func (p *reaper) run() {
 	notices, unsubscribe := p.e.r.wake.news(context.Background())
 	defer unsubscribe()
 	for first := true; ; first = false {
-		if len(p.seen) == 0 && !first {
+		if len(p.seen) == 0 && !p.again && !first {
 			select {
 			case <-p.e.stopped:
 				return
@@ -60,6 +64,9 @@ func (p *reaper) run() {
 // pause is how long the reaper waits between two looks.
 func (p *reaper) pause() time.Duration {
 	pause := reapEvery
+	if p.again {
+		pause = againAfter
+	}
 	for lease := range p.seen {
 		pause = min(pause, p.length(lease)/6)
 	}
@@ -90,6 +97,7 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	if err != nil {
 		return nil, false // told by the next write
 	}
+	p.again = false
 	others := make(map[string]db.Owner, len(owners))
 	for _, o := range owners {
 		if !p.bury(o) {
@@ -117,6 +125,9 @@ func (p *reaper) bury(o db.Owner) bool {
 	switch {
 	case err == nil:
 		defer func() { _ = lock.Close() }() // closing is letting go
+	case errors.Is(err, process.ErrHeld) && p.canSweep(o) && process.WakeGuardians(o.ID, o.PID): // they end within a moment
+		p.again = true
+		return false
 	case errors.Is(err, process.ErrHeld) || !before || o.Host != me.Host: // without its file, only a reboot of this very host is proof
 		return false
 	}

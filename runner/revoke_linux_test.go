@@ -15,8 +15,8 @@ import (
 // shortLease is one whose end a test lives to see.
 const shortLease = time.Second
 
-// guardiansOf lists the guardians of a worker.
-func guardiansOf(worker string) []int { return pids("cmdline", "runner-guardian\x00"+worker) }
+// guardianPIDs lists the guardians of a worker.
+func guardianPIDs(worker string) []int { return pids("cmdline", "runner-guardian\x00"+worker) }
 
 // sleepers enqueues commands that last until they are killed, and may be attempted once.
 func sleepers(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []jobs.Task {
@@ -77,7 +77,7 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	reaper := startWorker(t, r, 1, shortLease)
 	soon(t, 20*time.Second, "the other worker", func() bool { return len(locks(t, r)) == 2 })
 	halt(t, r, victim.Pid)
-	guardians := guardiansOf(worker)
+	guardians := guardianPIDs(worker)
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
 	}
@@ -117,7 +117,7 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	soon(t, 20*time.Second, "the commands", func() bool { return len(commandsOf(worker)) == 2 })
 	commands := commandsOf(worker)
 	halt(t, r, victim.Pid)
-	guardians := guardiansOf(worker)
+	guardians := guardianPIDs(worker)
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
 	}
@@ -194,7 +194,7 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	var guardians []int
 	for _, w := range list {
 		halt(t, r, w.PID)
-		guardians = append(guardians, guardiansOf(w.ID)...)
+		guardians = append(guardians, guardianPIDs(w.ID)...)
 	}
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
@@ -227,4 +227,25 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 			t.Errorf("function: got %s, generation %d, %d losses; want running, generation %d", got.State, got.GenerationID, got.Losses, task.GenerationID)
 		}
 	}
+}
+
+// A worker is killed while its guardian is stopped, which then still holds the worker's lock. Nobody waits for the lease.
+func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	task, victim, members := runningFamily(t, r, longLease)
+	work(t, r)
+	soon(t, 20*time.Second, "the other worker", func() bool { return len(locks(t, r)) == 2 })
+	for _, pid := range guardianPIDs(task.WorkerID) {
+		signal(t, pid, syscall.SIGSTOP)
+	}
+	signal(t, victim.Pid, syscall.SIGKILL)
+	began := time.Now()
+	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	t.Log("runs again after", time.Since(began))
+	if n := living(members); n != 0 {
+		t.Errorf("%d of the family live, want none: their guardian has killed them", n)
+	}
+	noneDiedBySignal(t, r, []jobs.Task{task})
 }
