@@ -154,6 +154,9 @@ func (o old) works(t *testing.T, d *DB) {
 	if err != nil || len(leases) != 1 || leases[0].ID != 5 {
 		t.Fatal(leases, err)
 	}
+	if leases, err = w.Revoke(ctx, leases); err != nil || len(leases) != 1 {
+		t.Fatal(leases, err)
+	}
 	if reaped, err := w.Reap(ctx, leases, at); err != nil || len(reaped) != 1 {
 		t.Fatal(reaped, err)
 	}
