@@ -35,6 +35,11 @@ func (d *DB) find() error {
 			Try: "--db on a local disk, or --unsafe-fs to insist"}
 	}
 	info, err := os.Stat(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if to, _ := os.Readlink(d.path); to != "" {
+			return dangling(d.path, to)
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
 		var file *os.File
 		// 0600 from its first moment; the -wal and -shm files take their mode from it.
@@ -76,6 +81,14 @@ func (d *DB) find() error {
 		}
 	}
 	return nil
+}
+
+// dangling is the problem of a symlink to a file that does not exist.
+func dangling(path, to string) error {
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(path), to)
+	}
+	return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: path + " is a symlink to " + to + ", which does not exist", Try: "--db " + to}
 }
 
 func fileProblem(err error, path string) error {

@@ -196,12 +196,14 @@ var plans = map[string]plan{
 	"carryThese":     {text: fmt.Sprintf(carryThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
 	"carryAll":       {fmt.Sprintf(carryAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
 	"clearRows":      {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
+	"carryRowTo":     {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")}, // which says OVERRIDING to a server only
 	"carryRow":       {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")},
 	"setPlain":       {text: setPlain, by: []string{byID}},
 	"endWorkers":     {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
 	"countRows":      {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
 	"sumTasks":       {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
 	"selectSequence": {selectSequence, nil, []string{"SCAN sqlite_sequence"}},
+	"lowerSequence":  {lowerSequence, nil, []string{"SCAN sqlite_sequence", "SEARCH tasks", "SCAN attempt_rows"}},
 	"clearSequence":  {clearSequence, nil, []string{"SCAN sqlite_sequence"}},
 	"setSequence":    {text: setSequence},
 	"selectFrozen":   {selectFrozen, nil, []string{"SCAN sqlite_schema"}},

@@ -150,11 +150,20 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 
 // environ is the environment of the task's command, and how the task ended.
 func (h *hooks) environ(task jobs.Task) []string {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-h.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	c := command{attempt: &attempt{e: h.e}, task: task}
-	environ, err := c.environ()
+	environ, err := c.environ(ctx)
 	if err != nil { // its env_file cannot be read: it may have failed because of that
 		c.task.EnvFile = ""
-		environ, _ = c.environ()
+		environ, _ = c.environ(ctx)
 	}
 	kept := environ[:0]
 	for _, variable := range environ {
