@@ -24,6 +24,7 @@ func (e *engine) heartbeat() {
 			return
 		case <-ticker.C:
 		}
+		e.watchClock(context.Background())
 		e.beat(lease)
 		e.checkLock()
 		e.watchLog()
