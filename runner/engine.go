@@ -26,7 +26,7 @@ type engine struct {
 	worker     *db.Worker
 	lock       *process.Lock // nil where the system has none
 	lockLost   atomic.Int32  // what became of the lock's file
-	guard      *guard        // nil: no commands
+	guard      *guard        // nil: neither commands nor a hook
 	reaper     *reaper
 	slots      int
 	limit      map[string]int // of each queue; nil: all queues
@@ -107,7 +107,7 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 		User: r.user(), UID: os.Getuid(), Version: Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
 	e.reaper = newReaper(e)
 	var err error
-	if _, commands := r.handlers[jobs.CommandJob]; commands {
+	if _, commands := r.handlers[jobs.CommandJob]; commands || len(o.OnFailure) > 0 {
 		if e.guard, err = newGuard(e); err != nil {
 			return nil, err
 		}

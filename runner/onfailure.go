@@ -16,7 +16,8 @@ import (
 )
 
 // Options.OnFailure is a command that this worker runs once for each task that became failed by its doing: cron's mail, without mail.
-// It is best effort: no lease guards it, and a crash in between loses it.
+// It is best effort: a crash in between loses it. It is started as commands are: it dies with its worker, and with it whatever it has
+// started.
 
 const (
 	hookTime  = time.Minute      // what it may take
@@ -113,7 +114,9 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 	}
 	defer out.Close()
 	defer print.Close()
-	p, err := process.Start(process.Command{Path: path, Argv: h.argv, Env: h.environ(task), Stdin: stdin, Stdout: print, Stderr: print})
+	// The attempt with this key is over: the key is free, and no heartbeat renews it. The deadline is for a worker that is stopped.
+	p, err := h.e.guard.start(context.Background(), process.Command{Path: path, Argv: h.argv, Env: h.environ(task), Stdin: stdin, Stdout: print, Stderr: print},
+		db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, now().Add(hookTime+hookEnd))
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +153,7 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 
 // environ is the environment of the task's command, and how the task ended.
 func (h *hooks) environ(task jobs.Task) []string {
+	task.WorkerID = h.e.info.ID // not that of a worker that was lost: whoever kills what that has left would kill this, too
 	c := command{attempt: &attempt{e: h.e}, task: task}
 	environ, err := c.environ()
 	if err != nil { // its env_file cannot be read: it may have failed because of that
