@@ -65,6 +65,7 @@ func (c *command) run() (json.RawMessage, error) {
 	if err := jobs.CheckCommand(&c.task); err != nil {
 		return nil, err
 	}
+	_ = c.e.r.store.MakeDir() // somebody may have removed it, and the result goes there
 	environ, err := c.environ()
 	if err != nil {
 		return nil, startError(cannotExecute, "env_file: %v", err)

@@ -26,6 +26,7 @@ func (e *engine) heartbeat() {
 		}
 		e.watchClock(context.Background())
 		e.beat(lease)
+		e.keepDir()
 		e.checkLock()
 		e.watchLog()
 		if e.r.options.OwnProcess || e.info.PID == 1 {
