@@ -187,6 +187,14 @@ func (e *examination) clock(ctx context.Context, tell func(status, message, try 
 		tell(checkWarn, fmt.Sprintf("%s behind the latest time in the database, %s", age(ahead), clock(latest, e.now)), "timedatectl status")
 		return nil
 	}
+	pauses, err := e.r.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	if pause, ok := pauses[runner.DeletionPause]; ok {
+		tell(checkWarn, "no old tasks are deleted for an hour: "+pause.Reason, "timedatectl status; if it is right: runner resume --deletion")
+		return nil
+	}
 	tell(checkOK, "no time in the database is ahead of it", "")
 	return nil
 }

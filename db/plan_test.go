@@ -77,6 +77,8 @@ var plans = map[string]plan{
 	"firstDue":        {text: firstDue, by: []string{"COVERING INDEX tasks_due (run_at<?)"}},
 	"selectOrdered":   {text: selectOrdered, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"setBackTasks":    {text: setBackTasks, by: []string{"INDEX tasks_due (run_at>?)"}},
+	"setBackEnds":     {text: setBackEnds, by: []string{"INDEX tasks_finished (finished_at>?)"}},
+	"setBackWorkers":  {setBackWorkers, nil, []string{"SCAN workers"}},
 	"setBackLimits":   {setBackLimits, nil, []string{"SCAN limits"}},
 	"promoteTasks":    {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"expireTasks":     {text: expireTasks, by: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
@@ -211,10 +213,13 @@ var plans = map[string]plan{
 	"selectClaimed":  {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN tasks USING INDEX tasks_running"}},
 	"selectSome":     {selectSome, nil, []string{"SCAN tasks", "SCAN schedule_rows", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}}, // the first row of each
 
-	"insertPause":  {text: insertPause},
-	"deletePause":  {text: deletePause, by: []string{byPause}},
-	"deletePauses": {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
-	"selectPauses": {selectPauses, nil, []string{"SCAN pauses"}},
+	"insertPause":         {text: insertPause},
+	"deletePause":         {text: deletePause, by: []string{byPause}},
+	"deletePauses":        {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
+	"setDeletionPause":    {text: setDeletionPause},
+	"endDeletionPause":    {text: endDeletionPause, by: []string{byPause}},
+	"selectDeletionPause": {text: selectDeletionPause, by: []string{byPause}},
+	"selectPauses":        {selectPauses, nil, []string{"SCAN pauses"}},
 
 	"deleteOutput":     {text: deleteOutput, by: []string{byOutput}},
 	"cutOutput":        {text: cutOutput, by: []string{byOutput}},

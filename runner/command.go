@@ -65,6 +65,7 @@ func (c *command) run() (json.RawMessage, error) {
 	if err := jobs.CheckCommand(&c.task); err != nil {
 		return nil, err
 	}
+	_ = c.e.r.store.MakeDir() // somebody may have removed it, and the result goes there
 	environ, err := c.environ(c.ctx)
 	if err != nil {
 		return nil, startError(cannotExecute, "env_file: %v", err)
@@ -227,12 +228,15 @@ func (c *command) end(p *process.Child, ended <-chan struct{}) {
 	<-ended
 }
 
-// verdict reads how the command ended, and the result that it left.
+// verdict reads how the command ended, and the result that it left. Exit status 0 is a completion, also as the answer to the TERM of a
+// worker that stops; after a timeout or a cancel it is not.
 func (c *command) verdict(exit process.Exit) (json.RawMessage, error) {
 	result, err := c.result()
 	ok := exit.Signal == 0 && exit.Code == 0
+	cause := context.Cause(c.ctx)
+	stopped := errors.Is(cause, jobs.ErrTimeout) || errors.Is(cause, jobs.ErrCancelled)
 	switch {
-	case ok && err == nil && context.Cause(c.ctx) == nil:
+	case ok && err == nil && !stopped:
 		return result, nil
 	case ok && err != nil:
 		return nil, &jobs.AttemptError{Reason: jobs.ReasonError, ExitCode: &exit.Code, Msg: err.Error()}
