@@ -15,9 +15,6 @@ import (
 // shortLease is one whose end a test lives to see.
 const shortLease = time.Second
 
-// guardianPIDs lists the guardians of a worker.
-func guardianPIDs(worker string) []int { return pids("cmdline", "runner-guardian\x00"+worker) }
-
 // sleepers enqueues commands that last until they are killed, and may be attempted once.
 func sleepers(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []jobs.Task {
 	t.Helper()
@@ -77,7 +74,7 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	reaper := startWorker(t, r, 1, shortLease)
 	soon(t, 20*time.Second, "the other worker", func() bool { return len(locks(t, r)) == 2 })
 	halt(t, r, victim.Pid)
-	guardians := guardianPIDs(worker)
+	guardians := guardiansOf(worker)
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
 	}
@@ -91,6 +88,7 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGCONT)
 	}
+	soon(t, 20*time.Second, "the end of the commands, by their deadline", func() bool { return living(commands) == 0 })
 	signal(t, victim.Pid, syscall.SIGCONT)
 	until(t, r, func() bool {
 		for _, task := range tasks {
@@ -117,7 +115,7 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	soon(t, 20*time.Second, "the commands", func() bool { return len(commandsOf(worker)) == 2 })
 	commands := commandsOf(worker)
 	halt(t, r, victim.Pid)
-	guardians := guardianPIDs(worker)
+	guardians := guardiansOf(worker)
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
 	}
@@ -194,7 +192,7 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	var guardians []int
 	for _, w := range list {
 		halt(t, r, w.PID)
-		guardians = append(guardians, guardianPIDs(w.ID)...)
+		guardians = append(guardians, guardiansOf(w.ID)...)
 	}
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
@@ -204,6 +202,9 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGCONT)
 	}
+	soon(t, 20*time.Second, "the end of the commands, by their deadline", func() bool {
+		return len(commandsOf(list[0].ID))+len(commandsOf(list[1].ID)) == 0
+	})
 	signal(t, list[0].PID, syscall.SIGCONT)
 	first := time.Now()
 	soon(t, 20*time.Second, "a moment in which the first one looks", func() bool { return time.Since(first) > lease/10 })
@@ -237,7 +238,7 @@ func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	task, victim, members := runningFamily(t, r, longLease)
 	work(t, r)
 	soon(t, 20*time.Second, "the other worker", func() bool { return len(locks(t, r)) == 2 })
-	for _, pid := range guardianPIDs(task.WorkerID) {
+	for _, pid := range guardiansOf(task.WorkerID) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	signal(t, victim.Pid, syscall.SIGKILL)
