@@ -100,6 +100,8 @@ func (e *examination) filesystem(_ context.Context, tell func(status, message, t
 	}
 	message := strings.Join(words, ", ")
 	switch {
+	case disk.ReadOnly:
+		tell(checkFail, message+", mounted read-only", "mount it for writing; a kernel that meets an error of the disk takes that away")
 	case disk.Network:
 		tell(checkFail, message+": a network filesystem, whose locks cannot be trusted", "--db on a local disk")
 	case disk.Total > 0 && disk.Free < disk.Reserve:
@@ -185,6 +187,14 @@ func (e *examination) clock(ctx context.Context, tell func(status, message, try 
 	}
 	if ahead := time.Until(latest); ahead > clockSlack { // not e.now: workers have written since
 		tell(checkWarn, fmt.Sprintf("%s behind the latest time in the database, %s", age(ahead), clock(latest, e.now)), "timedatectl status")
+		return nil
+	}
+	pauses, err := e.r.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	if pause, ok := pauses[runner.DeletionPause]; ok {
+		tell(checkWarn, "no old tasks are deleted for an hour: "+pause.Reason, "timedatectl status; if it is right: runner resume --deletion")
 		return nil
 	}
 	tell(checkOK, "no time in the database is ahead of it", "")

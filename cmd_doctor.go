@@ -21,7 +21,7 @@ func doctorCommand(a *app) *cli.Command {
   permissions  who may write the database may run commands as the worker's user
   integrity    SQLite's quick_check of every page; --full: integrity_check
   wal          the write-ahead log; who keeps it from starting afresh
-  clock        not behind the latest time in the database
+  clock        not behind the latest time in the database, no jump forwards
   workers      who runs, who was lost, when one was last seen
   queues       paused ones, and those that no worker serves
   schedules    late ones, skipped ticks, a last task that failed

@@ -12,20 +12,32 @@ import (
 func resumeCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name: "resume", Category: "Steer", Usage: "start again",
-		UsageText: "runner resume QUEUE...|--all",
+		UsageText: "runner resume QUEUE...|--all|--deletion",
 		Description: `Ends the pause of queues; workers start their tasks within a second. --all ends
 every pause, that of the database and those of single queues.
 
-Prints a line per queue: its name and "running".
+Workers delete no old tasks for an hour after the clock has jumped forwards by
+more than a day, or when no worker ran for more than a day. --deletion confirms
+that the clock is right: they delete old tasks again within ten minutes.
+
+Prints a line per queue: its name and "running"; nothing for --deletion.
 
 EXIT STATUS
   0   the queues are not paused, now or before
   1   the whole database is paused: resume --all; or it cannot be written
   2   usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{boolOption("all", "end every pause")},
+		Flags: []cli.Flag{boolOption("all", "end every pause of queues"), boolOption("deletion", "the clock is right: delete old tasks again")},
 		Action: func(c *cli.Context) error {
-			o, err := readPauseOptions(c, "resume")
+			deletion := get[bool](c, "deletion")
+			if deletion && (c.Args().Present() || get[bool](c, "all")) {
+				return usage("--deletion goes without queues and --all")
+			}
+			var o pauseOptions
+			var err error
+			if !deletion {
+				o, err = readPauseOptions(c, "resume")
+			}
 			if err != nil {
 				return err
 			}
@@ -34,6 +46,9 @@ EXIT STATUS
 				return err
 			}
 			defer r.Close()
+			if deletion {
+				return r.ResumeDeletion(c.Context)
+			}
 			return runResume(c.Context, r, a.printer, o)
 		},
 	}

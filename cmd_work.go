@@ -35,12 +35,14 @@ may write, or whose directory they may, is refused without --insecure-perms.
 
 --on-failure runs once for each task that failed for good, for a minute at
 most, in the task's environment and RUNNER_TASK_STATE, _REASON and _ERROR; the
-last 50 lines of the task's output are its stdin. Best effort: a crash loses it.
+last 50 lines of the task's output are its stdin. It dies with the worker.
+Best effort: a crash loses it.
   runner work --on-failure 'mail -s "task $RUNNER_TASK_ID failed" ops'
 
 SIGNALS
-  TERM, INT  start nothing more; running tasks get --grace to end, then they
-             are stopped and wait for the next worker
+  TERM, INT  start nothing more; running tasks get --grace to end, then TERM:
+             a command that exits 0 then has completed, any other waits for
+             the next worker
   again      kill them now, exit 1
   HUP        on a terminal as TERM
   USR1       log what is running and waiting

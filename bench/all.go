@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os/exec"
 	"slices"
@@ -34,20 +35,24 @@ var (
 	cli         = &workload{name: "cli-batch", title: "runner enqueue --batch, 1 M lines", unit: "/s"}
 	cliMemory   = &workload{name: "cli-memory", title: "The same: memory at most", unit: "MB", low: true}
 	growth      = &workload{name: "growth", title: "Claim and finish, ten at a time, beside other rows", unit: "µs each", low: true}
+	writes      = &workload{name: "written", title: "Sent to the disk for the life of a task", unit: "bytes", low: true}
+	sizes       = &workload{name: "size", title: "The file, for each completed task without output", unit: "bytes", low: true}
 	costs       = &workload{name: "cost", title: "The life of a task in the bare loop, without a part of the schema: processor time", unit: "µs", low: true}
 	inUse       = &workload{name: "feature", title: "The life of a task through the library, with a feature: processor time", unit: "µs", low: true}
 )
 
 const (
-	own        = "runner"
-	ownDurable = "runner, durable (its default)"
-	limit      = "bare loop"
-	riverOne   = "River, default"
-	riverTuned = "River, tuned"
-	liteOne    = "backlite, README"
-	liteTuned  = "backlite, one connection"
-	plain      = "plainjob"
-	plainOne   = plain + " (one worker: it has no more)"
+	own         = "runner"
+	ownDurable  = "runner, durable (its default)"
+	limit       = "bare loop"
+	riverOne    = "River, default"
+	riverTuned  = "River, tuned"
+	liteOne     = "backlite, README"
+	liteTuned   = "backlite, one connection"
+	riverSynced = riverTuned + ", synced"
+	liteSynced  = liteTuned + ", synced"
+	plain       = "plainjob"
+	plainOne    = plain + " (one worker: it has no more)"
 )
 
 // all lists the measurements that can be made here, in the order of the report.
@@ -59,6 +64,7 @@ func all(e *env) ([]*measurement, error) {
 	const normal, full = "NORMAL", "FULL"
 	mine, durable := ours(own, runner.Normal), ours(ownDurable, runner.Full)
 	river1, river2 := riverSystem(riverOne, normal, 0), riverSystem(riverTuned, normal, time.Millisecond)
+	riverFull, liteFull := riverSystem(riverSynced, full, time.Millisecond), backliteSystem(liteSynced, full, 1)
 	lite1, lite2 := backliteSystem(liteOne, normal, 0), backliteSystem(liteTuned, normal, 1)
 	for _, c := range []int{1, 10, 100} {
 		n := 20_000
@@ -154,6 +160,15 @@ func all(e *env) ([]*measurement, error) {
 		add(growth, g.name, grown(g.rows))
 		list[len(list)-1].once = g.rows > 1_000_000
 	}
+	for _, c := range []struct{ tasks, concurrency int }{{2000, 1}, {20_000, 100}} {
+		at := fmt.Sprintf(", %d at a time", c.concurrency)
+		add(writes, ownDurable+at, durable.written(c.tasks, c.concurrency))
+		add(writes, riverSynced+at, riverFull.written(c.tasks, c.concurrency))
+		add(writes, liteSynced+at, liteFull.written(c.tasks, c.concurrency))
+	}
+	add(sizes, own, mine.kept(20_000, "runner.db"))
+	add(sizes, riverTuned, river2.kept(20_000, "river.db"))
+	add(sizes, liteTuned, lite2.kept(20_000, "backlite.db"))
 	names, err := costNames()
 	for _, name := range names {
 		add(costs, name, life(name, 10_000))

@@ -49,22 +49,17 @@ func riverSystem(name, level string, wait time.Duration) system {
 		if err != nil {
 			return nil, err
 		}
-		// Its version 0.31 panics when a client with queues inserts before it is started; one without queues may.
-		inserter, err := river.NewClient(riversqlite.New(pool), &river.Config{Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			return nil, err
-		}
 		return &queue{
-			add: func(ctx context.Context, p payload) error { _, err := inserter.Insert(ctx, p, nil); return err },
+			add: func(ctx context.Context, p payload) error { _, err := client.Insert(ctx, p, nil); return err },
 			addMany: func(ctx context.Context, list []payload) error {
 				params := make([]river.InsertManyParams, len(list))
 				for i, p := range list {
 					params[i].Args = p
 				}
-				_, err := inserter.InsertManyFast(ctx, params)
+				_, err := client.InsertManyFast(ctx, params)
 				return err
 			},
-			start: func(ctx context.Context) error { inserter = client; return client.Start(ctx) }, // which hears of its own inserts at once
+			start: client.Start,
 			stop:  client.Stop,
 			count: func(ctx context.Context) (int, int, error) {
 				return counts(ctx, pool, `SELECT count(*) FILTER (WHERE state = 'available'), count(*) FILTER (WHERE state = 'completed') FROM river_job`)

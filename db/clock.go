@@ -14,16 +14,28 @@ import (
 const setBackTasks = `UPDATE tasks SET run_at = ?1 + run_at - updated_at, updated_at = ?1
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`
 
+// setBackEnds lets tasks that ended by a clock which was more than a day ahead, at [2] or later, have ended at [1]: else they would be
+// deleted years late. setBackWorkers lets signs of life of such a clock have come at [1].
+const (
+	setBackEnds    = `UPDATE tasks SET finished_at = ?1 WHERE finished_at > ?2`
+	setBackWorkers = `UPDATE workers SET beat_at = ?1 WHERE beat_at > ?2`
+)
+
 // setBackLimits lets rates count from [1], and lanes that wait for theirs be looked at. Limits are few.
 const setBackLimits = `UPDATE limits SET filled_at = ?1, due_at = CASE WHEN due_at IS NOT NULL THEN ?1 END WHERE filled_at > ?1`
 
-// SetBack puts right what times later than now, written by a clock that was ahead, would hold back: retries and snoozes, and the rates of
-// limits. It returns how many tasks that were. To repeat it changes nothing.
+// SetBack puts right what times later than now, written by a clock that was ahead, would hold back: retries and snoozes, the rates of
+// limits, and the deletion of old tasks. It returns how many retries and snoozes it has moved. To repeat it changes nothing.
 func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
 	var n int64
 	err := d.update(ctx, normal, func(t *tx) (err error) {
 		if n, err = t.exec(setBackTasks, now.UnixMilli()); err != nil {
 			return err
+		}
+		for _, text := range []string{setBackEnds, setBackWorkers} {
+			if _, err := t.exec(text, now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()); err != nil {
+				return err
+			}
 		}
 		_, err = t.exec(setBackLimits, now.UnixMilli())
 		return err

@@ -77,6 +77,8 @@ var plans = map[string]plan{
 	"firstDue":        {text: firstDue, by: []string{"COVERING INDEX tasks_due (run_at<?)"}},
 	"selectOrdered":   {text: selectOrdered, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"setBackTasks":    {text: setBackTasks, by: []string{"INDEX tasks_due (run_at>?)"}},
+	"setBackEnds":     {text: setBackEnds, by: []string{"INDEX tasks_finished (finished_at>?)"}},
+	"setBackWorkers":  {setBackWorkers, nil, []string{"SCAN workers"}},
 	"setBackLimits":   {setBackLimits, nil, []string{"SCAN limits"}},
 	"promoteTasks":    {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"expireTasks":     {text: expireTasks, by: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
@@ -101,15 +103,16 @@ var plans = map[string]plan{
 	"setProgress":     {text: setProgress, by: []string{byID}},
 	"setLastProgress": {text: setLastProgress, by: []string{byID}},
 
-	"renewLeases":  {renewLeases, []string{"tasks_running (worker_id=? AND rowid=?)"}, []string{"SCAN json_each"}},
-	"selectOwned":  {text: selectOwned, by: []string{"INDEX tasks_running (worker_id=?)"}},
-	"selectAsked":  {text: selectAsked, by: []string{"INDEX tasks_running (worker_id=?)"}},
-	"selectLeases": {selectLeases, []string{"workers USING PRIMARY KEY (id=?)"}, []string{"SCAN tasks USING INDEX tasks_running"}},
-	"selectLost":   {text: selectLost, by: []string{byID}},
-	"selectClaim":  {text: selectClaim, by: []string{byID}},
-	"touchWorker":  {text: touchWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
-	"loseWorker":   {text: loseWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
-	"selectClaims": {text: selectClaims, by: []string{"INDEX tasks_running (worker_id=?)"}},
+	"renewLeases":   {renewLeases, []string{"tasks_running (worker_id=? AND rowid=?)"}, []string{"SCAN json_each"}},
+	"selectOwned":   {text: selectOwned, by: []string{"INDEX tasks_running (worker_id=?)"}},
+	"selectAsked":   {text: selectAsked, by: []string{"INDEX tasks_running (worker_id=?)"}},
+	"selectLeases":  {selectLeases, []string{"workers USING PRIMARY KEY (id=?)"}, []string{"SCAN tasks USING INDEX tasks_running"}},
+	"revokeClaim":   {text: revokeClaim, by: []string{byID}},
+	"selectRevoked": {text: selectRevoked, by: []string{byID}},
+	"selectClaim":   {text: selectClaim, by: []string{byID}},
+	"touchWorker":   {text: touchWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
+	"loseWorker":    {text: loseWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
+	"selectClaims":  {text: selectClaims, by: []string{"INDEX tasks_running (worker_id=?)"}},
 	"selectOwners": {selectOwners, []string{"COVERING INDEX tasks_running (worker_id=?)", "workers USING PRIMARY KEY (id=?)"},
 		[]string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // that live, and what runs
 	"drainWorker": {text: drainWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
@@ -195,12 +198,14 @@ var plans = map[string]plan{
 	"carryThese":     {text: fmt.Sprintf(carryThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
 	"carryAll":       {fmt.Sprintf(carryAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
 	"clearRows":      {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
+	"carryRowTo":     {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")}, // which says OVERRIDING to a server only
 	"carryRow":       {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")},
 	"setPlain":       {text: setPlain, by: []string{byID}},
 	"endWorkers":     {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
 	"countRows":      {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
 	"sumTasks":       {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
 	"selectSequence": {selectSequence, nil, []string{"SCAN sqlite_sequence"}},
+	"lowerSequence":  {lowerSequence, nil, []string{"SCAN sqlite_sequence", "SEARCH tasks", "SCAN attempt_rows"}},
 	"clearSequence":  {clearSequence, nil, []string{"SCAN sqlite_sequence"}},
 	"setSequence":    {text: setSequence},
 	"selectFrozen":   {selectFrozen, nil, []string{"SCAN sqlite_schema"}},
@@ -208,10 +213,13 @@ var plans = map[string]plan{
 	"selectClaimed":  {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN tasks USING INDEX tasks_running"}},
 	"selectSome":     {selectSome, nil, []string{"SCAN tasks", "SCAN schedule_rows", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}}, // the first row of each
 
-	"insertPause":  {text: insertPause},
-	"deletePause":  {text: deletePause, by: []string{byPause}},
-	"deletePauses": {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
-	"selectPauses": {selectPauses, nil, []string{"SCAN pauses"}},
+	"insertPause":         {text: insertPause},
+	"deletePause":         {text: deletePause, by: []string{byPause}},
+	"deletePauses":        {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
+	"setDeletionPause":    {text: setDeletionPause},
+	"endDeletionPause":    {text: endDeletionPause, by: []string{byPause}},
+	"selectDeletionPause": {text: selectDeletionPause, by: []string{byPause}},
+	"selectPauses":        {selectPauses, nil, []string{"SCAN pauses"}},
 
 	"deleteOutput":     {text: deleteOutput, by: []string{byOutput}},
 	"cutOutput":        {text: cutOutput, by: []string{byOutput}},

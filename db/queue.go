@@ -9,16 +9,28 @@ import (
 const insertPause = `INSERT INTO pauses (queue, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason)`
 
-// deletePause ends the pause of queue [1]; deletePauses ends all there are.
+// deletePause ends the pause of queue [1]; deletePauses ends those of all queues.
 const (
 	deletePause  = `DELETE FROM pauses WHERE queue = ?`
-	deletePauses = `DELETE FROM pauses`
+	deletePauses = `DELETE FROM pauses WHERE queue <> '` + DeletionPause + `'`
 )
 
 const selectPauses = `SELECT queue, paused_at, paused_by, reason FROM pauses`
 
 // AllQueues stands for the whole database where the name of a queue is asked for.
 const AllQueues = ""
+
+// DeletionPause is the key of the pause of deletions in the table pauses. No queue has such a name.
+const DeletionPause = "-deletion"
+
+// setDeletionPause pauses deletions since [1], by [2], because of [3], whether they pause or not. endDeletionPause ends a pause that began at
+// [1], or any if [1] is 0. selectDeletionPause reads it.
+const (
+	setDeletionPause = `INSERT INTO pauses (queue, paused_at, paused_by, reason) VALUES ('` + DeletionPause + `', ?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`
+	endDeletionPause    = `DELETE FROM pauses WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`
+	selectDeletionPause = `SELECT paused_at, paused_by, reason FROM pauses WHERE queue = '` + DeletionPause + `'`
+)
 
 // Pause says since when, by whom and why no task of a queue is started.
 type Pause struct {
@@ -57,20 +69,55 @@ func (d *DB) Resume(ctx context.Context, queues []string) error {
 	})
 }
 
-// Pauses returns every pause by the name of its queue.
+type pauseRow struct {
+	Queue  string `db:"queue"`
+	At     number `db:"paused_at"`
+	By     string `db:"paused_by"`
+	Reason text   `db:"reason"`
+}
+
+func (r *pauseRow) pause() Pause { return Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason)} }
+
+// Pauses returns every pause by the name of its queue, and that of deletions by DeletionPause.
 func (d *DB) Pauses(ctx context.Context) (map[string]Pause, error) {
-	var rows []struct {
-		Queue  string `db:"queue"`
-		At     number `db:"paused_at"`
-		By     string `db:"paused_by"`
-		Reason text   `db:"reason"`
-	}
+	var rows []pauseRow
 	if err := d.read.SelectContext(ctx, &rows, selectPauses); err != nil {
 		return nil, explain(err, d.path)
 	}
 	pauses := make(map[string]Pause, len(rows))
 	for _, r := range rows {
-		pauses[r.Queue] = Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason)}
+		pauses[r.Queue] = r.pause()
 	}
 	return pauses, nil
+}
+
+// PauseDeletion notes that nobody may delete old tasks from p.At on. It is on the disk when it returns.
+func (d *DB) PauseDeletion(ctx context.Context, p Pause) error {
+	return d.update(ctx, full, func(t *tx) error {
+		t.used.known = false
+		_, err := t.exec(setDeletionPause, p.At.UnixMilli(), p.By, nullText(p.Reason))
+		return err
+	})
+}
+
+// PauseOfDeletion returns the pause of deletions; the zero Pause: there is none.
+func (d *DB) PauseOfDeletion(ctx context.Context) (Pause, error) {
+	var rows []pauseRow
+	if err := d.read.SelectContext(ctx, &rows, selectDeletionPause); err != nil || len(rows) == 0 {
+		return Pause{}, explain(err, d.path)
+	}
+	return rows[0].pause(), nil
+}
+
+// ResumeDeletion ends the pause of deletions that began at a time, or whichever there is if the time is zero.
+func (d *DB) ResumeDeletion(ctx context.Context, began time.Time) error {
+	at := int64(0)
+	if !began.IsZero() {
+		at = began.UnixMilli()
+	}
+	return d.update(ctx, full, func(t *tx) error {
+		t.used.known = false
+		_, err := t.exec(endDeletionPause, at)
+		return err
+	})
 }

@@ -111,7 +111,7 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 		return nil, err
 	}
 	for queue := range pauses {
-		if queue != AllQueues {
+		if queue != AllQueues && queue != DeletionPause {
 			of(queue)
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"example.com/runner/internal/process"
@@ -65,7 +65,8 @@ func (c *command) run() (json.RawMessage, error) {
 	if err := jobs.CheckCommand(&c.task); err != nil {
 		return nil, err
 	}
-	environ, err := c.environ()
+	_ = c.e.r.store.MakeDir() // somebody may have removed it, and the result goes there
+	environ, err := c.environ(c.ctx)
 	if err != nil {
 		return nil, startError(cannotExecute, "env_file: %v", err)
 	}
@@ -104,7 +105,7 @@ func (c *command) run() (json.RawMessage, error) {
 	p, err := c.e.guard.start(c.ctx, process.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr},
 		c.claim, deadline)
 	if err != nil {
-		return nil, c.notStarted(path, err)
+		return nil, notStarted(err, path, argv, environ)
 	}
 	stdout.Close() // the command has its own
 	stderr.Close()
@@ -119,7 +120,8 @@ func (c *command) run() (json.RawMessage, error) {
 	return c.verdict(exit)
 }
 
-func (c *command) notStarted(path string, err error) error {
+// notStarted is the error of an attempt whose command could not be started.
+func notStarted(err error, path string, argv, environ []string) error {
 	var dir *process.DirError
 	switch {
 	case isLoss(err):
@@ -130,9 +132,29 @@ func (c *command) notStarted(path string, err error) error {
 		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))
 	case errors.Is(err, fs.ErrNotExist):
 		return startError(notFoundCode, "%s: not found", path)
+	case errors.Is(err, syscall.E2BIG):
+		return startError(cannotExecute, "cannot execute %s: %s", path, tooLong(argv, environ))
 	default:
 		return startError(cannotExecute, "cannot execute %s: %v", path, reasonOf(err))
 	}
+}
+
+// tooLong says which part of a command is longer than the system takes.
+func tooLong(argv, environ []string) string {
+	const longest = 128<<10 - 1 // bytes of one argument or variable, on Linux
+	total := 0
+	for i, word := range argv {
+		if total += len(word) + 1; len(word) > longest {
+			return fmt.Sprintf("args: argument %d has %d bytes; at most %d", i+1, len(word), longest)
+		}
+	}
+	for _, variable := range environ {
+		if total += len(variable) + 1; len(variable) > longest {
+			name, _, _ := strings.Cut(variable, "=")
+			return fmt.Sprintf("env or env_file: the variable %s has %d bytes; at most %d", name, len(variable), longest)
+		}
+	}
+	return fmt.Sprintf("args and environment have %d bytes, more than the system takes", total)
 }
 
 // reasonOf is the system's own word for an error, without the names around it.
@@ -206,12 +228,15 @@ func (c *command) end(p *process.Child, ended <-chan struct{}) {
 	<-ended
 }
 
-// verdict reads how the command ended, and the result that it left.
+// verdict reads how the command ended, and the result that it left. Exit status 0 is a completion, also as the answer to the TERM of a
+// worker that stops; after a timeout or a cancel it is not.
 func (c *command) verdict(exit process.Exit) (json.RawMessage, error) {
 	result, err := c.result()
 	ok := exit.Signal == 0 && exit.Code == 0
+	cause := context.Cause(c.ctx)
+	stopped := errors.Is(cause, jobs.ErrTimeout) || errors.Is(cause, jobs.ErrCancelled)
 	switch {
-	case ok && err == nil && context.Cause(c.ctx) == nil:
+	case ok && err == nil && !stopped:
 		return result, nil
 	case ok && err != nil:
 		return nil, &jobs.AttemptError{Reason: jobs.ReasonError, ExitCode: &exit.Code, Msg: err.Error()}
@@ -237,22 +262,13 @@ func (c *command) resultPath() string {
 // result reads and removes what the command left at $RUNNER_RESULT: nothing, or JSON. Links and fifos are not followed nor waited on.
 func (c *command) result() (json.RawMessage, error) {
 	path := c.resultPath()
-	file, err := os.OpenFile(path, os.O_RDONLY|openNoFollow, 0)
+	text, err := readRegular(context.Background(), path, openNoFollow, jobs.MaxResult)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	_ = os.Remove(path)
 	if err != nil {
-		_ = os.Remove(path)
 		return nil, fmt.Errorf("result: cannot read $RUNNER_RESULT: %w", reasonOf(err))
-	}
-	defer os.Remove(path)
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("result: $RUNNER_RESULT is no regular file")
-	}
-	text, err := io.ReadAll(io.LimitReader(file, jobs.MaxResult+1))
-	if err != nil {
-		return nil, fmt.Errorf("result: %w", err)
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil, nil

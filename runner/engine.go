@@ -26,7 +26,7 @@ type engine struct {
 	worker     *db.Worker
 	lock       *process.Lock // nil where the system has none
 	lockLost   atomic.Int32  // what became of the lock's file
-	guard      *guard        // nil: no commands
+	guard      *guard        // nil: neither commands nor a hook
 	reaper     *reaper
 	slots      int
 	limit      map[string]int // of each queue; nil: all queues
@@ -39,6 +39,7 @@ type engine struct {
 	beside     sync.WaitGroup
 
 	failing chan struct{} // closed when the work cannot go on: it drains
+	clock   clock
 
 	logGrown bool // the heartbeat has warned of it
 
@@ -106,12 +107,16 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 		User: r.user(), UID: os.Getuid(), Version: Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
 	e.reaper = newReaper(e)
 	var err error
-	if _, commands := r.handlers[jobs.CommandJob]; commands {
+	if _, commands := r.handlers[jobs.CommandJob]; commands || len(o.OnFailure) > 0 {
 		if e.guard, err = newGuard(e); err != nil {
 			return nil, err
 		}
 	}
 	if e.lock, err = r.newLock(e.info.ID); err != nil { // before anybody can read of this worker
+		return nil, err
+	}
+	if err = e.startClock(ctx, e.confirmed); err != nil {
+		e.unlock(true)
 		return nil, err
 	}
 	if e.worker, err = r.store.Register(ctx, e.info, claimed); err != nil {
@@ -149,6 +154,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	e.beside.Go(e.heartbeat)
 	e.beside.Go(e.reaper.run)
 	e.beside.Go(e.retain)
+	e.setBack(write, now())
 	next := e.tick(write, true) // first: WorkUntilEmpty runs what it enqueues
 	e.beside.Go(func() { e.schedules(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
@@ -163,6 +169,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 		clean = false
 	}
 	if clean && !unusable(err) { // else it is for others to find out: whoever takes the lock
+		e.watchClock(write)
 		if end := e.worker.End(write, now()); end != nil {
 			clean = false
 			if err == nil {

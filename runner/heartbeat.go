@@ -24,7 +24,9 @@ func (e *engine) heartbeat() {
 			return
 		case <-ticker.C:
 		}
+		e.watchClock(context.Background())
 		e.beat(lease)
+		e.keepDir()
 		e.checkLock()
 		e.watchLog()
 		if e.r.options.OwnProcess || e.info.PID == 1 {

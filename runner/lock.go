@@ -46,6 +46,17 @@ func (r *Runner) newLock(worker string) (*process.Lock, error) {
 	return lock, nil
 }
 
+// keepDir makes the directory beside the database again if somebody has removed it. The liveness lock stays as checkLock says: its file
+// cannot be had back, and a new one would be free while the guardian, which holds the old one, still has commands to kill.
+func (e *engine) keepDir() {
+	if e.r.store.Replaced() != nil {
+		return // it goes with the database
+	}
+	if err := e.r.store.MakeDir(); err != nil {
+		e.log.Warn("cannot make the directory beside the database", "err", err)
+	}
+}
+
 // checkLock looks whether the lock can still be found where others look for it. Without its file this worker is protected by its
 // leases alone; with another in its place, others may take this worker for dead, so it claims nothing more.
 func (e *engine) checkLock() {

@@ -14,7 +14,7 @@ import (
 
 // Problem is something that somebody should look at.
 type Problem struct {
-	Code    string // a word: paused, lost_worker, no_worker, no_queue, no_job, failed, schedule_failed, schedule_skips
+	Code    string // a word: paused, deletion_paused, lost_worker, no_worker, no_queue, no_job, failed, schedule_failed, schedule_skips
 	Message string // one line, lower case
 	Try     string // the command to type
 	About   string // the queue, worker or schedule that it is about; empty: the whole database
@@ -37,6 +37,9 @@ func Problems(queues []Queue, pauses Pauses, workers []WorkerInfo, schedules []j
 	}
 	if all, ok := pauses[AllQueues]; ok {
 		add("paused", "", "runner resume --all", "all queues have been paused for %s with %s waiting", words.Age(now.Sub(all.At)), words.Plural(pending, "task"))
+	}
+	if pause, ok := pauses[DeletionPause]; ok {
+		add("deletion_paused", "", resumeDeletion, "no old tasks are deleted for an hour: %s", pause.Reason)
 	}
 	var ready []WorkerInfo
 	for _, w := range workers {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
@@ -13,7 +14,7 @@ const AllQueues = db.AllQueues
 // Pause says since when, by whom and why no task of a queue is started.
 type Pause = db.Pause
 
-// Pauses are all pauses by the names of their queues.
+// Pauses are all pauses by the names of their queues, and that of deletions by DeletionPause.
 type Pauses map[string]Pause
 
 // Of returns why no task of a queue is started: its own pause, else that of the database.
@@ -64,4 +65,10 @@ func validQueues(queues []string) error {
 		}
 	}
 	return nil
+}
+
+// ResumeDeletion confirms that the clock is right after it seems to have jumped: workers delete old tasks again. It changes nothing when
+// they do.
+func (r *Runner) ResumeDeletion(ctx context.Context) error {
+	return r.store.ResumeDeletion(ctx, time.Time{})
 }

@@ -125,3 +125,30 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 		t.Error(n, "locks: a clean end leaves none")
 	}
 }
+
+// The directory beside the database is made again when somebody has removed it: results and what others left need it.
+func TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Lease: runner.MinLease})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	dir := r.Path() + ".d"
+	spec := jobs.Command{Argv: []string{"sh", "-c", `echo '"kept"' >"$RUNNER_RESULT"`}}
+	work(t, r)
+	first := enqueue(t, r, spec.With())
+	until(t, r, func() bool { return get(t, r, first.ID).State.Finished() })
+	remove := func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
+	for name, spec := range map[string]jobs.Spec{"alone": spec.With(), "with a dependency": spec.With(jobs.After(first.ID))} {
+		task := enqueue(t, r, spec)
+		until(t, r, func() bool { return get(t, r, task.ID).State.Finished() })
+		if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `"kept"` {
+			t.Errorf("%s: got %s with result %s (%s), want completed with result \"kept\"", name, got.State, got.Result, got.Error)
+		}
+		remove()
+	}
+	soon(t, 20*time.Second, "the directory, by a worker that starts nothing", func() bool { info, err := os.Stat(dir); return err == nil && info.Mode().Perm() == 0o700 })
+}

@@ -24,15 +24,17 @@ func (e *engine) retain() {
 	ctx := context.Background()
 	var from, upkeep time.Time
 	for {
+		e.watchClock(ctx)
 		at := now()
-		if at.Sub(upkeep) >= upkeepEvery || at.Before(upkeep) {
+		asOf, present := e.deleteAsOf(ctx, at.Round(0))
+		if present && (at.Sub(upkeep) >= upkeepEvery || at.Before(upkeep)) {
 			upkeep, from = at, time.Time{}
 			e.keepUp(ctx, at)
 		}
-		more, failed := true, false
+		more, failed := !asOf.IsZero(), false
 		for more && !failed {
 			began := now()
-			done, err := e.r.store.Prune(ctx, e.r.prune(at, from))
+			done, err := e.r.store.Prune(ctx, e.r.prune(asOf, from))
 			if err != nil {
 				e.log.Warn("cannot forget old tasks", "err", err)
 			}

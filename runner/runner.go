@@ -63,8 +63,8 @@ type Options struct {
 	// and output. Of several workers' the shortest counts. Default to 7 and 30 days; negative: for ever.
 	Keep, KeepFailed time.Duration
 	// OnFailure is a command that Work runs once for each task that became failed by its doing: best effort, for at most a minute, in
-	// the environment of the task and RUNNER_TASK_STATE, _REASON and _ERROR, the last 50 lines of the task's output on its stdin.
-	// Defaults to none.
+	// the environment of the task and RUNNER_TASK_STATE, _REASON and _ERROR, the last 50 lines of the task's output on its stdin. It
+	// dies with the worker, so a program that sets it must call Guardian. Defaults to none.
 	OnFailure []string
 	// Pulse is called by Work's loop after its first claim, when it begins to drain, and at least every PulseEvery, each time it has been
 	// to the database: what a watchdog wants to know. It must return at once. Defaults to none.

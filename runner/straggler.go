@@ -116,6 +116,9 @@ func (r *Runner) isDead(w db.WorkerInfo) bool {
 
 // isOver says whether the attempt with a mark has ended, or should have. A mark of an unknown worker may be that of another database.
 func (r *Runner) isOver(ctx context.Context, m process.Mark, known bool) (bool, error) {
+	if m.Task() == 0 { // of an on-failure command
+		return false, nil
+	}
 	task, err := r.Get(ctx, m.Task())
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):

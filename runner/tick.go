@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	lookEvery = 100 * time.Millisecond // at most, while others commit
-	lookAgain = time.Second            // after an error, or while a task that is to be replaced still runs
-	setBack   = time.Second            // how far the wall clock must be set back to be noticed
+	lookEvery  = 100 * time.Millisecond // at most, while others commit
+	lookAgain  = time.Second            // after an error, or while a task that is to be replaced still runs
+	renewEvery = time.Hour              // next ticks are set anew: a clock that was wrong for a moment may have computed them elsewhere
+	setBack    = time.Second            // how far the wall clock must be set back to be noticed
 )
 
 // schedules enqueues tasks at the ticks of schedules until ctx ends. Any worker does it, beside its loop, so that a tick is on time
@@ -24,6 +25,7 @@ func (e *engine) schedules(ctx, write context.Context, next time.Time) {
 	notices, unsubscribe := e.r.wake.news(ctx)
 	defer unsubscribe()
 	looked := now()
+	renewed := looked
 	for {
 		wait := e.r.options.Lease / 6
 		if !next.IsZero() {
@@ -52,7 +54,15 @@ func (e *engine) schedules(ctx, write context.Context, next time.Time) {
 		}
 		at := now()
 		elapsed, shown := at.Sub(looked), at.Round(0).Sub(looked.Round(0)) // without Round by the monotonic clock
-		next = e.tick(write, shown < elapsed-setBack)
+		back := shown < elapsed-setBack
+		if back {
+			e.setBack(write, at)
+		}
+		all := back || at.Sub(renewed) >= renewEvery
+		if all {
+			renewed = at
+		}
+		next = e.tick(write, all)
 		looked = at
 	}
 }
@@ -65,11 +75,8 @@ func (e *engine) tick(ctx context.Context, all bool) time.Time {
 		return time.Time{}
 	}
 	at := now()
-	if all {
-		e.setBack(ctx, at)
-	}
 	next, err := e.r.store.NextTick(ctx)
-	if err == nil && (next.IsZero() || !all && next.After(at)) {
+	if err == nil && !all && (next.IsZero() || next.After(at)) {
 		return next
 	}
 	if err == nil {

@@ -310,6 +310,36 @@ func TestClockThatWasWrong(t *testing.T) {
 	})
 }
 
+// Another process, whose clock was ahead for a moment, has computed the next tick of a schedule.
+func TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker(t *testing.T) {
+	inBubble(t, func(c *clockwork) {
+		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
+		c.work()
+		time.Sleep(15 * time.Minute)
+		future := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, future, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		c.want("ticks", c.ticked("s"), []string{"01-01 00:10:00", "01-01 01:10:00"})
+	})
+}
+
+// A clock at the end of what a calendar knows has left a schedule without a next tick.
+func TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker(t *testing.T) {
+	inBubble(t, func(c *clockwork) {
+		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
+		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, time.Time{}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.work()
+		time.Sleep(15 * time.Minute)
+		c.want("ticks", c.ticked("s"), []string{"01-01 00:10:00"})
+	})
+}
+
 // A retry that was written by a clock which was years ahead starts after its delay, and not in years.
 func TestARetryOfAClockThatWasAhead(t *testing.T) {
 	fake(t, Options{}, nil, func(b *bubble) {

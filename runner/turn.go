@@ -111,6 +111,7 @@ func (e *engine) room(settled []*attempt) map[string]int {
 func (e *engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time) error {
 	if slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
 		// A claim may be forgotten by a power cut. One that must never be repeated is on the disk before it starts.
+		e.watchClock(ctx)
 		if err := e.worker.Sync(ctx, sent); err != nil {
 			e.log.Warn("cannot sync a claim", "err", err)
 			for _, task := range claimed {

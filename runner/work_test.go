@@ -179,6 +179,58 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
+// A command that answers TERM with exit status 0 has done its work when its worker stops. A timeout and a cancel stand.
+func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
+	t.Parallel()
+	script := `trap 'echo "\"saved\"" >"$RUNNER_RESULT"; exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`
+	shutdown := func(_ *testing.T, _ *runner.Runner, _ int64, stop func()) { stop() }
+	cancel := func(t *testing.T, r *runner.Runner, id int64, stop func()) {
+		if _, err := r.Cancel(t.Context(), []int64{id}, runner.CancelOptions{}); err != nil {
+			t.Error(err)
+		}
+		until(t, r, func() bool { return get(t, r, id).State.Finished() })
+		stop()
+	}
+	wait := func(t *testing.T, r *runner.Runner, id int64, stop func()) {
+		until(t, r, func() bool { return get(t, r, id).State.Finished() })
+		stop()
+	}
+	for name, test := range map[string]struct {
+		options []jobs.Option
+		end     func(t *testing.T, r *runner.Runner, id int64, stop func())
+		state   jobs.State
+		reason  jobs.Reason
+	}{
+		"shutdown":               {nil, shutdown, jobs.Completed, ""},
+		"shutdown, at most once": {[]jobs.Option{jobs.AtMostOnce()}, shutdown, jobs.Completed, ""},
+		"cancel":                 {nil, cancel, jobs.Cancelled, jobs.ReasonCancelled},
+		"timeout":                {[]jobs.Option{jobs.Timeout(time.Second)}, wait, jobs.Failed, jobs.ReasonTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := open(t, runner.Options{Grace: 10 * time.Millisecond})
+			r.Register(runner.Commands(runner.CommandOptions{}))
+			begun := filepath.Join(t.TempDir(), "begun")
+			task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, begun}}.With(test.options...))
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- r.Work(ctx) }()
+			soon(t, 30*time.Second, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
+			test.end(t, r, task.ID, stop)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			got := get(t, r, task.ID)
+			if got.State != test.state || got.Reason != test.reason {
+				t.Errorf("got %s (%s): %s, want %s (%s)", got.State, got.Reason, got.Error, test.state, test.reason)
+			}
+			if result := string(got.Result); test.state == jobs.Completed && result != `"saved"` {
+				t.Errorf("got result %q, want %q", result, `"saved"`)
+			}
+		})
+	}
+}
+
 func TestAbortKills(t *testing.T) {
 	r := open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))

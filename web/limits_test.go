@@ -2,10 +2,12 @@ package web_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -67,4 +69,45 @@ func TestStreamsAreCounted(t *testing.T) {
 		t.Errorf("one more than %d: %d", most, status)
 	}
 	s.page("/") // pages are shown all the same
+}
+
+// Whoever holds as many connections as the server takes keeps nobody else from the pages, whatever these connections do.
+func TestPagesAreServedWhileOthersHoldAllConnections(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, webOptions)
+	host := strings.TrimPrefix(s.url, "http://")
+	stream := dialled(t, s)
+	fmt.Fprintf(stream, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", host, s.token)
+	events := bufio.NewReader(stream)
+	if line, err := events.ReadString('\n'); err != nil || !strings.Contains(line, "200 OK") {
+		t.Fatal(line, err)
+	}
+	for _, text := range []string{"", "GET /healthz HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: " + host + "\r\n\r\n",
+		"POST /login HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\n"} {
+		first := dialled(t, s)
+		fmt.Fprint(first, text)
+		var others []net.Conn
+		for range 1100 {
+			other := dialled(t, s)
+			fmt.Fprint(other, text)
+			others = append(others, other)
+		}
+		s.client.CloseIdleConnections()
+		s.page("/")
+		if strings.HasPrefix(text, "POST") {
+			break // they are busy: which of them are closed is up to chance, and the stream may be one
+		}
+		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than any other limit
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, first); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q: the oldest connection is still open", text)
+		}
+		for _, other := range others {
+			_ = other.Close()
+		}
+		if line, err := events.ReadString('\n'); err != nil {
+			t.Errorf("%q: the stream of a page has ended: %q %v", text, line, err)
+		}
+	}
 }

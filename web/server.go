@@ -209,7 +209,8 @@ func (s *Server) URL() string { return s.home }
 func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // ends the streams
 	defer stop()
-	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerWithin, ReadTimeout: bodyWithin, IdleTimeout: idleWithin, MaxHeaderBytes: headerMost,
+	var open connections
+	server := &http.Server{ConnState: open.changed, Handler: s.handler, ReadHeaderTimeout: headerWithin, ReadTimeout: bodyWithin, IdleTimeout: idleWithin, MaxHeaderBytes: headerMost,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return stopped }}
 	var closing sync.WaitGroup
 	defer closing.Wait()

@@ -136,12 +136,21 @@ var dues = group{
 			s.Errorf("%v: the rate of the lane is used up", ids(got))
 		}
 
+		ended := s.insert(task(jobs.Queue("ended")))[0]
+		must(s.Cancel(s.Context(), []int64{ended}, "enough", false, s.now))(s)
+
 		s.sleep(-ahead)
 		if n := must(s.SetBack(s.Context(), s.now))(s); n != 1 {
 			s.Errorf("%d tasks moved", n)
 		}
 		if n := must(s.SetBack(s.Context(), s.now))(s); n != 0 {
 			s.Errorf("%d tasks moved again", n)
+		}
+		if got := s.get(ended).FinishedAt; !got.Equal(s.now) {
+			s.Errorf("a task that ended by the clock that was ahead has ended at %v, want %v: else it is deleted years late", got, s.now)
+		}
+		if got := must(s.Seen(s.Context()))(s); got.After(s.now) {
+			s.Errorf("the last sign of life came at %v, want at most %v", got, s.now)
 		}
 		if got := s.get(at).RunAt; !got.Equal(start.Add(ahead + time.Hour)) {
 			s.Errorf("%v", got)

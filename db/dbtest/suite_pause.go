@@ -28,6 +28,32 @@ func (s *store) pauses() map[string]db.Pause {
 }
 
 var pauses = group{
+	"a pause of deletions holds no queue, and only its own resume ends it": func(s *store) {
+		id := s.insert(task(jobs.Queue("a")))[0]
+		p := db.Pause{At: s.now, By: "ann", Reason: "the clock jumped"}
+		err := func(err error) {
+			s.Helper()
+			if err != nil {
+				s.Error(err)
+			}
+		}
+		err(s.PauseDeletion(s.Context(), db.Pause{At: s.now.Add(-time.Hour), By: "bob"}))
+		err(s.PauseDeletion(s.Context(), p))
+		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // that one was replaced
+		s.resume(db.AllQueues)
+		if got, all := must(s.PauseOfDeletion(s.Context()))(s), s.pauses(); got != p || all[db.DeletionPause] != p || len(all) != 1 {
+			s.Errorf("got %v, and %v in all pauses; want %v", got, all, p)
+		}
+		if stats := must(s.Queues(s.Context(), s.now))(s); len(stats) != 1 || !stats["a"].Pause.At.IsZero() {
+			s.Errorf("got %+v, want the queue of the task, not paused", stats)
+		}
+		s.wantIDs(ids(s.claim(s.worker(), 9)), []int64{id})
+		err(s.ResumeDeletion(s.Context(), s.now))
+		err(s.ResumeDeletion(s.Context(), time.Time{})) // twice is once
+		if got := must(s.PauseOfDeletion(s.Context()))(s); got != (db.Pause{}) || len(s.pauses()) != 0 {
+			s.Errorf("got %v, want none", got)
+		}
+	},
 	"a paused queue is not claimed from, the others are": func(s *store) {
 		all := s.insert(task(jobs.Queue("a")), task(jobs.Queue("b")), task(jobs.Queue("a")))
 		w := s.worker()
@@ -78,7 +104,7 @@ var pauses = group{
 		dead, w := s.worker(), s.worker()
 		for s.claim(dead, 1)[0].ID != all[0] { // queues take turns
 		}
-		if reaped := must(w.Reap(s.Context(), must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 || !s.get(all[0]).Suspect() {
+		if reaped := must(lose(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 || !s.get(all[0]).Suspect() {
 			s.Fatalf("%+v", reaped)
 		}
 		turn := func(idle bool) []int64 {

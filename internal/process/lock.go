@@ -12,7 +12,8 @@ import (
 )
 
 // Lock is the liveness lock of a worker: an exclusive flock on a file of its own, held for as long as the worker or one of its
-// guardians lives, and freed by the kernel when the last of them is dead. Whoever gets it has proof of that.
+// guardians lives, and freed by the kernel when the last of them is dead. Whoever gets it, as one of any number of readers, has proof of
+// that.
 //
 // All hold it through one open file description, which the guardians inherit. So it must never be unlocked by LOCK_UN, which
 // would unlock it for all: it is let go by closing, and by dying. Neither must a command inherit the descriptor.
@@ -51,7 +52,8 @@ func (l *Lock) Path() string { return l.path }
 // Close lets the lock go, unless a guardian holds it too.
 func (l *Lock) Close() error { return l.file.Close() }
 
-// Remove removes the file of a lock that is held, so that nobody else can take it, and the cgroups of its owner.
+// Remove removes the file of a lock that is held, so that nobody else can take it, and the cgroups of its owner. Another
+// reader of the lock may have removed them before.
 func (l *Lock) Remove() error {
 	if prefix := l.groups(); prefix != "" {
 		dirs, _ := filepath.Glob(prefix + "*")

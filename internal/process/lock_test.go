@@ -44,6 +44,11 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 	if intact, present := l.Intact(); !intact || !present {
 		t.Error("not intact")
 	}
+	second, err := TakeLock(path) // by another reaper, while the first one is stopped
+	if err != nil {
+		t.Fatalf("a second finder: got %v, want the lock", err)
+	}
+	second.Close()
 	late, err := os.OpenFile(path, os.O_RDWR, 0) // of a finder that opened the file in time, and asks for the lock too late
 	if err != nil {
 		t.Fatal(err)

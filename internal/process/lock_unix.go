@@ -17,7 +17,7 @@ func NewLock(path string) (*Lock, error) {
 		return nil, err
 	}
 	l := &Lock{file, path}
-	if err = l.take(); err == nil {
+	if err = l.take(unix.LOCK_EX); err == nil {
 		_, err = file.WriteAt(l.head(ownGroup()), 0)
 	}
 	if err != nil {
@@ -27,7 +27,7 @@ func NewLock(path string) (*Lock, error) {
 }
 
 // TakeLock takes the lock at path, which proves that its owner is dead. It does not wait: the error is ErrHeld if the owner
-// lives, and ErrNoLock if there is nothing to take.
+// lives, and ErrNoLock if there is nothing to take. Many may take it at once: one that is stopped keeps nobody else from it.
 func TakeLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR)
 	switch {
@@ -37,7 +37,7 @@ func TakeLock(path string) (*Lock, error) {
 		return nil, err
 	}
 	l := &Lock{file, path}
-	if err := l.take(); err != nil {
+	if err := l.take(unix.LOCK_SH); err != nil {
 		file.Close()
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func TakeLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-func (l *Lock) take() error {
+func (l *Lock) take(how int) error {
 	for {
-		err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(l.file.Fd()), how|unix.LOCK_NB)
 		switch err {
 		case nil:
 			return nil
