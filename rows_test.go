@@ -322,9 +322,6 @@ func (f *rowFuzz) marks(n int) string {
 
 // exec writes, and is not surprised when the database says no.
 func (f *rowFuzz) exec(text string, row ...any) {
-	if testing.Verbose() && len(os.Getenv("ROWS_TRACE")) > 0 {
-		fmt.Fprintf(os.Stderr, "%s %.300q\n", text, row)
-	}
 	result, err := f.raw.ExecContext(f.Context(), text, row...)
 	if err != nil {
 		f.seen[err.Error()[:min(60, len(err.Error()))]]++
