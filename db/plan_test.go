@@ -160,6 +160,7 @@ var plans = map[string]plan{
 	"removeLimit":     {text: removeLimit, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
 	"setLaneDue":      {text: setLaneDue, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
 	"selectFreeLanes": {text: selectFreeLanes, by: []string{"COVERING INDEX limits_due (due_at<?)"}},
+	"clearLaneDue":    {text: clearLaneDue, by: []string{"limits_due (due_at<?)"}},
 	"somePending":     {somePending, []string{"COVERING INDEX tasks_pending (queue=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"somePendingJob":  {somePendingJob, []string{"COVERING INDEX tasks_pending (queue=? AND job=?)"}, []string{"SCAN CONSTANT ROW"}},
 
