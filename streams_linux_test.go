@@ -1,4 +1,6 @@
-//go:build !race // whose memory is not what is measured here
+// The race detector needs much memory of its own.
+
+//go:build !race
 
 package main
 
