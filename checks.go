@@ -100,6 +100,8 @@ func (e *examination) filesystem(_ context.Context, tell func(status, message, t
 	}
 	message := strings.Join(words, ", ")
 	switch {
+	case disk.ReadOnly:
+		tell(checkFail, message+", mounted read-only", "mount it for writing; a kernel that meets an error of the disk takes that away")
 	case disk.Network:
 		tell(checkFail, message+": a network filesystem, whose locks cannot be trusted", "--db on a local disk")
 	case disk.Total > 0 && disk.Free < disk.Reserve:

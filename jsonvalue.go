@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // The values in the records of json.go.
@@ -82,7 +83,7 @@ func known[T comparable](value T) *T {
 // rawJSON passes JSON on as it is: numbers of any size survive. Text that is none, which older versions of SQLite may have let
 // in, becomes a string, so that one bad row does not hide the others.
 func rawJSON(text json.RawMessage) json.RawMessage {
-	if len(text) == 0 || json.Valid(text) {
+	if len(text) == 0 || json.Valid(text) && utf8.Valid(text) {
 		return text
 	}
 	quoted, err := json.Marshal(string(text))

@@ -178,9 +178,9 @@ func flagged(err error) error {
 	case "unique_key":
 		return usage("--unique: %s", f.Msg)
 	case "run_at":
-		return usage("--in: %s", f.Msg)
-	case "args":
-		return usage("%s", f.Msg)
+		return usage("--at: %s", f.Msg)
+	case "args": // of a command they are its words
+		return usage("args: %s", f.Msg)
 	}
 	return err
 }

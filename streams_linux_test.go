@@ -1,6 +1,6 @@
-// The race detector needs much memory of its own.
-
 //go:build !race
+
+// The race detector takes memory of its own, so this test runs without it.
 
 package main
 

@@ -38,7 +38,9 @@ func (d *DB) Backup(ctx context.Context, to string, replace bool) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	if err := place(part, to, replace); err != nil {
+	if err := place(part, to, replace); errors.Is(err, jobs.ErrConflict) {
+		return 0, err
+	} else if err != nil {
 		return 0, backupProblem(err, to)
 	}
 	return n, syncDir(filepath.Dir(to))
@@ -60,11 +62,14 @@ func (d *DB) BackupFile(ctx context.Context) (string, error) {
 	return part, nil
 }
 
+// mayBackup returns why a copy cannot be the file to, which is behind every symlink that leads somewhere.
 func (d *DB) mayBackup(to string, replace bool) error {
-	info, err := os.Stat(to)
+	info, err := os.Lstat(to)
 	switch {
 	case err == nil && info.IsDir():
 		return &jobs.Problem{Kind: jobs.ErrConflict, What: to + " is a directory", Try: "runner backup " + filepath.Join(to, "runner.db")}
+	case err == nil && !info.Mode().IsRegular():
+		return notRegular(to)
 	case err == nil && identify(info) == d.id && d.id != fileID{} || to == d.path || to == d.path+"-wal" || to == d.path+"-shm":
 		return &jobs.Problem{Kind: jobs.ErrConflict, What: to + " is the database itself"}
 	case err == nil && !replace:
@@ -121,9 +126,17 @@ func (d *DB) copyTo(ctx context.Context, part, to string) (int64, error) {
 	return info.Size(), nil
 }
 
-// place gives a finished copy its name. Without replace it never takes the place of another file, not even of one that has just come.
+// notRegular is the problem of a backup that would take the place of a device, a FIFO, a socket or a symlink that leads nowhere.
+func notRegular(path string) error {
+	return &jobs.Problem{Kind: jobs.ErrConflict, What: path + " is not a regular file", Try: "another name"}
+}
+
+// place gives a finished copy its name. It replaces a regular file only, and without replace none, not even one that has just come.
 func place(part, to string, replace bool) error {
 	if replace {
+		if info, err := os.Lstat(to); err == nil && !info.Mode().IsRegular() {
+			return notRegular(to)
+		}
 		return os.Rename(part, to)
 	}
 	err := os.Link(part, to)

@@ -54,6 +54,7 @@ const (
 	carryAll   = `SELECT * FROM %s ORDER BY %s`
 	clearRows  = `DELETE FROM %s`
 	carryRow   = `INSERT INTO %s (%s) VALUES (%s)`
+	carryRowTo = `INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE VALUES (%s)` // a server, which gives the ids itself
 )
 
 // selectLastID reads how far a move has come; selectNextIDs the next tasks behind [1].
@@ -112,7 +113,11 @@ func (t *tx) carry(from *DB, c carried, behind, upTo int64) error {
 		}
 		columns[i] = `"` + name + `"`
 	}
-	insert := fmt.Sprintf(carryRow, c.name, strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?")
+	text = carryRow
+	if t.db.server != nil {
+		text = carryRowTo
+	}
+	insert := fmt.Sprintf(text, c.name, strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?")
 	var plain []int64
 	waiting, bytes := 0, 0
 	for rows.Next() {

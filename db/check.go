@@ -2,7 +2,9 @@ package db
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -71,6 +73,7 @@ func (d *DB) Readers() []Process {
 type Disk struct {
 	Kind        string // ext4; empty: it cannot be told
 	Network     bool   // locks cannot be trusted
+	ReadOnly    bool   // it is mounted read-only
 	Free, Total int64  // bytes that this user may write, and all; 0, 0: it cannot be told
 	Reserve     int64  // with less than that free nothing is enqueued or claimed
 }
@@ -82,6 +85,7 @@ func DiskOf(path string) Disk {
 	if kind := networkFS(dir); kind != "" {
 		disk.Kind, disk.Network = kind, true
 	}
+	disk.ReadOnly = errors.Is(writable(dir), syscall.EROFS)
 	disk.Free, disk.Total = space(dir)
 	disk.Reserve = reserve(disk.Total)
 	return disk

@@ -31,10 +31,14 @@ type DB struct {
 	path    string  // of the file; on a server its name, for people
 	server  *server // nil: the database is a file
 	id      fileID
-	found   int64                  // bytes of the log before it was opened
-	log     atomic.Pointer[fileID] // of the write-ahead log; nil: there is none
+	found   int64                      // bytes of the log before it was opened
+	beside  atomic.Pointer[companions] // nil: not open in WAL mode yet
 	options Options
 	created bool
+
+	content   atomic.Pointer[content] // nil: unknown
+	contentMu sync.Mutex
+	shared    *sharedMemory // guarded by contentMu; nil: it cannot be read
 
 	write *sqlx.DB // one connection, owned by the writer; on a server one more, for claims
 	read  *sqlx.DB // query_only, opened when first used
@@ -125,6 +129,9 @@ func (d *DB) Close() error {
 		close(d.quit)
 		d.watches.Wait()
 		d.claims.stop()
+		if d.Replaced() != nil {
+			defer d.keepLog()()
+		}
 		d.writer.stop()
 		if d.server != nil {
 			d.server.noticer.stop()
@@ -135,6 +142,7 @@ func (d *DB) Close() error {
 }
 
 func (d *DB) closePools() error {
+	d.forgetContent()
 	var errs []error
 	for _, pool := range []*sqlx.DB{d.read, d.write} { // the writer last: it leaves the file tidy
 		if pool != nil {

@@ -7,6 +7,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -65,6 +67,9 @@ func explain(err error, file string) error {
 	}
 	problem := func(kind error, what, try string, why ...string) error {
 		return &jobs.Problem{Kind: kind, What: what, Why: why, Try: try, Err: err}
+	}
+	if _, absent := os.Stat(file); isDamage(err) && errors.Is(absent, fs.ErrNotExist) {
+		return problem(jobs.ErrReplaced, "database was removed: "+file, "stop every process that uses it, and restore a backup", "the file was removed or moved while it was in use")
 	}
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:

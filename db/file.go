@@ -35,6 +35,14 @@ func (d *DB) find() error {
 			Try: "--db on a local disk, or --unsafe-fs to insist"}
 	}
 	info, err := os.Stat(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if to, _ := os.Readlink(d.path); to != "" {
+			return dangling(d.path, to)
+		}
+		if err := d.agree(); err != nil {
+			return err
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
 		var file *os.File
 		// 0600 from its first moment; the -wal and -shm files take their mode from it.
@@ -70,12 +78,28 @@ func (d *DB) find() error {
 		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " has more than one name", Try: "remove the other hard links, or --db another file",
 			Why: []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
 	}
+	if isMountPoint(d.path) {
+		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " is a mount point",
+			Why: []string{"the file is mounted without the directory that holds its write-ahead log: other paths to it have another log; nothing was changed"},
+			Try: "mount the directory of the database, or --db another file"}
+	}
+	if err := d.agree(); err != nil {
+		return err
+	}
 	if d.options.Create { // who may make it means to write: SQLite would open it all the same, and fail at the first write
 		if err := writable(d.path); err != nil {
 			return readOnly(err, d.path)
 		}
 	}
 	return nil
+}
+
+// dangling is the problem of a symlink to a file that does not exist.
+func dangling(path, to string) error {
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(path), to)
+	}
+	return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: path + " is a symlink to " + to + ", which does not exist", Try: "--db " + to}
 }
 
 func fileProblem(err error, path string) error {

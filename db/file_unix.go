@@ -21,6 +21,20 @@ func identify(info fs.FileInfo) fileID {
 	return fileID{uint64(stat.Dev), uint64(stat.Ino)} // the types differ between systems
 }
 
+// statFile identifies the file at path and its content.
+func statFile(path string) (stamp, error) {
+	var stat unix.Stat_t
+	for {
+		err := unix.Stat(path, &stat)
+		if err == nil {
+			return stamp{fileID{uint64(stat.Dev), uint64(stat.Ino)}, stat.Mtim.Nano(), stat.Size}, nil
+		}
+		if err != unix.EINTR {
+			return stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+		}
+	}
+}
+
 // links is how many names the file has.
 func links(info fs.FileInfo) uint64 {
 	stat, ok := info.Sys().(*syscall.Stat_t)

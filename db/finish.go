@@ -53,6 +53,8 @@ type Finish struct {
 	// InTx is when the attempt finished its task in a transaction of the caller's, if that was committed: then it stands, and
 	// Outcome is what counts if it was not. Zero: it did not try.
 	InTx time.Time
+
+	revoked bool // the claim was revoked: its generation is one below the task's
 }
 
 // Finished is the answer to a Finish.
@@ -175,7 +177,11 @@ func (t *tx) tryFinish(worker string, task jobs.Task, f *Finish, now time.Time) 
 	if c.State == jobs.Completed {
 		return c, true, nil
 	}
-	_, err = t.exec(insertAttempt, task.ID, task.GenerationID, int64(task.Attempt), string(c.AttemptState), nullText(o.Reason), c.Counted,
+	claimed := task.GenerationID
+	if f.revoked {
+		claimed--
+	}
+	_, err = t.exec(insertAttempt, task.ID, claimed, int64(task.Attempt), string(c.AttemptState), nullText(o.Reason), c.Counted,
 		worker, o.Started.UnixMilli(), o.Finished.UnixMilli(), o.Duration.Milliseconds(), nullInt(o.ExitCode), nullNumber(o.Signal),
 		nullText(o.Error), o.OutputBytes, o.OutputTruncated)
 	return c, true, err

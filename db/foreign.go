@@ -24,7 +24,7 @@ type object struct {
 }
 
 // ownSum is the sum of ownSchema without a prefix: to make that, only to compare it, is 20 ms of the start of each worker.
-const ownSum = "b9412141d87c69cdee65f0d25ee8ef4491ce5f8f438d8e62884585744835ae47"
+const ownSum = "3f8242f027d00f33a06d15ca10ff8a206373bf0dc5972896c6f1015ffd0f6c10"
 
 // sum tells one schema from another.
 func sum(schema []object) string {

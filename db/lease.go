@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/runner/jobs"
@@ -15,8 +16,8 @@ const renewLeases = `UPDATE tasks SET lease_expires_at = max(?, lease_expires_at
 WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM json_each(?)) AND worker_id = ? AND state = 'running'
 RETURNING id, generation_id`
 
-// selectOwned lists the claims of worker [1]. Index: tasks_running.
-const selectOwned = `SELECT id, generation_id FROM tasks WHERE worker_id = ? AND state = 'running'`
+// selectOwned lists the claims of worker [1] that are not revoked. Index: tasks_running.
+const selectOwned = `SELECT id, generation_id FROM tasks WHERE worker_id = ? AND state = 'running' AND lease_expires_at <> 0`
 
 // selectAsked lists the claims of worker [1] that someone wants cancelled. Index: tasks_running.
 const selectAsked = `SELECT id, generation_id, cancel_now, cancel_text FROM tasks
@@ -29,8 +30,13 @@ FROM tasks LEFT JOIN workers ON workers.id = tasks.worker_id WHERE tasks.state =
 // selectClaim reads task [1] if it still is the claim of generation [2] of worker [3].
 const selectClaim = `SELECT ` + taskColumns + ` FROM tasks WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
 
-// selectLost is selectClaim for a lease that still is [4].
-const selectLost = selectClaim + ` AND lease_expires_at = ?`
+// revokeClaim revokes the claim of task [1], generation [2], worker [3], if its lease still is [4]. A revoked claim is a running task
+// whose lease is 0; its generation is one above that of the claim. It keeps its worker, so that the worker's processes can be found.
+const revokeClaim = `UPDATE tasks SET generation_id = generation_id + 1, lease_expires_at = 0
+WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running' AND lease_expires_at = ?`
+
+// selectRevoked is selectClaim for a claim that is revoked.
+const selectRevoked = selectClaim + ` AND lease_expires_at = 0`
 
 // selectClaims reads the running tasks of worker [1]. Index: tasks_running.
 const selectClaims = `SELECT ` + taskColumns + ` FROM tasks WHERE worker_id = ? AND state = 'running' ORDER BY id`
@@ -131,8 +137,19 @@ func (w *Worker) Asked(ctx context.Context) ([]Asked, error) {
 type Lease struct {
 	ClaimID
 	WorkerID  string `db:"worker_id"`
-	ExpiresAt int64  `db:"lease_expires_at"` // as stored: only ever compared with itself
+	ExpiresAt int64  `db:"lease_expires_at"` // as stored; only compared with itself, and with 0
 	Length    int64  `db:"lease"`            // ms
+}
+
+// Revoked says whether the claim is revoked: its worker can write nothing more about it, and its loss is not yet recorded.
+func (l Lease) Revoked() bool { return l.ExpiresAt == 0 }
+
+// Claimed returns the claim as its worker and its processes know it.
+func (l Lease) Claimed() ClaimID {
+	if l.Revoked() {
+		return ClaimID{l.ID, l.GenerationID - 1}
+	}
+	return l.ClaimID
 }
 
 // Leases lists the claims of all other workers.
@@ -144,18 +161,46 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 
 // Reaped is a claim that was taken away from its worker.
 type Reaped struct {
-	Task   jobs.Task // as it was claimed
+	Task   jobs.Task // as it was claimed; its generation is one more if the claim was revoked
 	Change jobs.Change
 }
 
-// Reap records the loss of claims whose lease has run out: each becomes pending, failed or cancelled, as jobs.Next says. A
-// claim that was renewed or finished since it was seen is left alone. It returns those that were reaped.
-func (w *Worker) Reap(ctx context.Context, lost []Lease, now time.Time) (reaped []Reaped, err error) {
+// Revoke takes claims away from their workers whose leases have expired. From then on the database refuses everything that a worker
+// writes about such a claim. Its processes may live on: the task keeps running until Reap records the loss. A claim that was renewed or
+// finished since it was seen is left alone, and so is one that is revoked already. It returns those that are revoked, as they are now.
+func (w *Worker) Revoke(ctx context.Context, expired []Lease) (revoked []Lease, err error) {
+	if !slices.ContainsFunc(expired, func(l Lease) bool { return !l.Revoked() }) {
+		return expired, nil
+	}
+	err = w.db.update(ctx, full, func(t *tx) error { // what is killed after it must be known to a server after a crash
+		revoked = nil
+		for _, l := range expired {
+			if l.Revoked() {
+				revoked = append(revoked, l)
+				continue
+			}
+			n, err := t.exec(revokeClaim, l.ID, l.GenerationID, l.WorkerID, l.ExpiresAt)
+			if err != nil {
+				return err
+			}
+			if n == 1 {
+				l.GenerationID, l.ExpiresAt = l.GenerationID+1, 0
+				revoked = append(revoked, l)
+			}
+		}
+		return nil
+	})
+	return revoked, err
+}
+
+// Reap records the loss of revoked claims: each task becomes pending, failed or cancelled, as jobs.Next says. The caller has seen to it
+// that no process of them is left. A claim that somebody else has reaped is left alone. It returns those that were reaped.
+func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) (reaped []Reaped, err error) {
 	err = w.db.update(ctx, normal, func(t *tx) error {
 		reaped = nil
-		for _, l := range lost {
+		for _, l := range revoked {
 			var rows []row
-			if err := t.list(&rows, selectLost, l.ID, l.GenerationID, l.WorkerID, l.ExpiresAt); err != nil {
+			if err := t.list(&rows, selectRevoked, l.ID, l.GenerationID, l.WorkerID); err != nil {
 				return err
 			}
 			some, err := t.lose(l.WorkerID, rows, now)
@@ -203,7 +248,7 @@ func (t *tx) lose(worker string, rows []row, now time.Time) ([]Reaped, error) {
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()
-		list[i] = Finish{Task: task, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
+		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
 			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
 	}
 	done, err := t.finish(worker, list, now)

@@ -158,12 +158,20 @@ func (d *DB) migrate(ctx context.Context) error {
 	} else if _, err = d.conn.ExecContext(ctx, createMarks); err == nil {
 		_, err = d.conn.ExecContext(ctx, insertMark, d.names.prefix, SchemaVersion())
 	}
+	if err == nil {
+		_, err = d.conn.ExecContext(ctx, lowerSequence, d.prefix()+"tasks")
+	}
 	if err != nil {
 		return explain(err, d.path)
 	}
 	_, err = d.conn.ExecContext(ctx, "COMMIT")
 	return explain(err, d.path)
 }
+
+// lowerSequence lets the next task have the id behind the highest one, where the table of sequences says of table [1] that the ids are used
+// up. A task that plain SQL gave the highest number that there is leaves that behind, even when it is deleted.
+const lowerSequence = `UPDATE sqlite_sequence SET seq = max((SELECT coalesce(max(id), 0) FROM tasks), (SELECT coalesce(max(task_id), 0) FROM attempt_rows
+	WHERE task_id <= 9007199254740992)) WHERE name = ? AND seq > 9007199254740992`
 
 // taken returns an error when the other program has something of a name that we need.
 func (d *DB) taken(ctx context.Context) error {

@@ -66,6 +66,7 @@ func (n *names) connectBy(name, path, mode string, most int, pragmas ...string) 
 // open finds the file, makes it if it may, checks whose it is, and leaves d with its pools and the writer's connection.
 func (d *DB) open(ctx context.Context) error {
 	setDriver()
+	defer d.lockOpening()()
 	if err := d.find(); err != nil {
 		return err
 	}
@@ -81,8 +82,10 @@ func (d *DB) open(ctx context.Context) error {
 		d.read, err = d.names.connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
 	}
 	switch {
-	case err != nil || have == SchemaVersion():
+	case err != nil:
 		return err
+	case have == SchemaVersion():
+		return d.knowFiles()
 	case have == 0 && !d.options.Create && d.names != nil:
 		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet", Why: []string{"they are not made by this call"}}
 	case have == 0 && !d.options.Create:
@@ -94,8 +97,7 @@ func (d *DB) open(ctx context.Context) error {
 	if err := d.initialise(ctx); err != nil {
 		return err
 	}
-	d.knowLog()
-	return nil
+	return d.knowFiles()
 }
 
 // connectWriter opens the writer's connection and returns the version of the schema, and the prefix of its names. It never waits inside SQLite, whose back-off
@@ -125,9 +127,6 @@ func (d *DB) connectWriter(ctx context.Context) (have int, prefix string, err er
 		have, prefix, err = d.version(ctx)
 		return err
 	})
-	if err == nil {
-		d.knowLog()
-	}
 	return have, prefix, err
 }
 
@@ -175,16 +174,27 @@ func (d *DB) initialise(ctx context.Context) error {
 
 // patiently repeats do while the file is locked by others, for as long as the busy timeout says.
 func (d *DB) patiently(do func() error) error {
+	err := d.repeat(do, func(err error) bool {
+		busy := isBusy(err)
+		if busy {
+			d.busyRetries.Add(1)
+		}
+		return busy
+	})
+	if isBusy(err) {
+		return d.busy(err)
+	}
+	return err
+}
+
+// repeat calls do again while it fails and again says so, until the busy timeout has passed. It returns the last error.
+func (d *DB) repeat(do func() error, again func(error) bool) error {
 	began := time.Now()
 	for {
 		err := do()
-		if !isBusy(err) {
-			return err
-		}
-		d.busyRetries.Add(1)
 		waited := time.Since(began)
-		if waited >= d.options.BusyTimeout {
-			return d.busy(err)
+		if err == nil || !again(err) || waited >= d.options.BusyTimeout {
+			return err
 		}
 		pauseBusy(waited)
 	}

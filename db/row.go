@@ -175,11 +175,18 @@ func (t text) ids() []int64 {
 	return ids
 }
 
+// The times that RFC 3339 can write: the years 0 to 9999.
+const (
+	earliest = number(-62167219200000)
+	latest   = number(253402300799999)
+)
+
+// time is the nearest time that RFC 3339 can write: plain SQL may have written any number.
 func (n number) time() time.Time {
 	if n == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(n)).UTC()
+	return time.UnixMilli(int64(min(max(n, earliest), latest))).UTC()
 }
 
 // duration is the longest there is for what plain SQL may have written beyond it.

@@ -315,7 +315,7 @@ func (d *DB) foreignOnServer(ctx context.Context) error {
 	if err := d.read.SelectContext(ctx, &all, selectServerTriggers, d.server.Schema); err != nil {
 		return explain(err, d.path)
 	}
-	own := []string{"schedules_keep", "tasks_plain", "tasks_plain_input", "tasks_reopened"}
+	own := []string{"schedules_keep", "tasks_generation", "tasks_plain", "tasks_plain_input", "tasks_reopened"}
 	for _, trigger := range all {
 		if !slices.Contains(own, trigger.Name) && slices.Contains(made(), trigger.Table) {
 			return &jobs.Problem{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", d.path, trigger.Name, trigger.Table),

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -29,9 +30,6 @@ func (w *writer) transaction(group []*request) (err error) {
 			return err
 		}
 	}
-	if err := w.db.Replaced(); err != nil {
-		return err
-	}
 	committing := false
 	defer func() {
 		if w.broken = isDamage(err) || isLost(err); isLost(err) && committing {
@@ -47,7 +45,11 @@ func (w *writer) transaction(group []*request) (err error) {
 	}
 	t := &tx{w: w, ctx: ctx, db: w.db}
 	if err := w.begin(t, !slices.ContainsFunc(group, func(r *request) bool { return !r.shared })); err != nil {
-		return explain(err, w.db.path)
+		return w.explain(err)
+	}
+	if err := w.db.Replaced(); err != nil { // while it has the lock: others have waited for it, and wrote
+		w.rollback(t)
+		return err
 	}
 	news := false
 	for i, r := range group {
@@ -79,8 +81,11 @@ func (w *writer) transaction(group []*request) (err error) {
 	if !t.committed {
 		if _, err := t.exec(commit); err != nil {
 			w.rollback(t)
-			return explain(err, w.db.path)
+			return w.explain(err)
 		}
+	}
+	if err := w.db.committed(); err != nil { // it is written where nobody else may find it
+		return err
 	}
 	if w.db.server != nil {
 		_ = w.conn.Raw(func(conn any) error { // it is committed: that nobody could be told of it is no error
@@ -91,6 +96,14 @@ func (w *writer) transaction(group []*request) (err error) {
 		})
 	}
 	return nil
+}
+
+// explain is explain for an error of the file. That the file was replaced explains more than what SQLite met there.
+func (w *writer) explain(err error) error {
+	if isDamage(err) {
+		err = cmp.Or(w.db.Replaced(), err)
+	}
+	return explain(err, w.db.path)
 }
 
 // begin starts a transaction that has the write lock; on a server together with others that share it.
@@ -113,7 +126,8 @@ func (w *writer) reopen(ctx context.Context) error {
 		w.broken = err != nil
 		return err
 	}
-	d.log.Store(nil) // it goes with the last connection, and comes with the next
+	d.forgetContent()
+	d.beside.Store(nil) // they go with the last connection, and come with the next
 	if err := d.write.Close(); err != nil {
 		return explain(err, d.path)
 	}
@@ -123,6 +137,9 @@ func (w *writer) reopen(ctx context.Context) error {
 	}
 	if have != SchemaVersion() {
 		return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
+	}
+	if err := d.knowFiles(); err != nil {
+		return err
 	}
 	w.broken = false
 	return nil

@@ -154,6 +154,9 @@ func (o old) works(t *testing.T, d *DB) {
 	if err != nil || len(leases) != 1 || leases[0].ID != 5 {
 		t.Fatal(leases, err)
 	}
+	if leases, err = w.Revoke(ctx, leases); err != nil || len(leases) != 1 {
+		t.Fatal(leases, err)
+	}
 	if reaped, err := w.Reap(ctx, leases, at); err != nil || len(reaped) != 1 {
 		t.Fatal(reaped, err)
 	}
@@ -219,6 +222,47 @@ func TestAnUpgradeThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// An earlier schema took any id from plain SQL: with the highest number that there is, no other task could be added, even when that one was
+// deleted.
+func TestAnUpgradeGivesIDsAgainAfterOneThatUsedThemUp(t *testing.T) {
+	list := olds(t)
+	last := list[len(list)-1]
+	const poison = `INSERT INTO tasks (id, args, input) VALUES (9223372036854775807, '["cat"]', 'abc');
+		INSERT INTO tasks (generation_id, id, args, run_at, created_at) VALUES (1, -5, '["true"]', -9223372036854775808, 9223372036854775807);`
+	for name, more := range map[string]string{"there": "", "deleted": `DELETE FROM tasks WHERE id NOT BETWEEN 1 AND 100`} {
+		path := last.write(t)
+		raw, err := connect(path, "rw", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw.MustExec(poison + more)
+		if err := raw.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Open(t.Context(), path, Options{})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		defer d.Close()
+		next := int64(15) // there were fourteen
+		if more == "" {
+			next = 17
+			for id, args := range map[int64]string{15: `["true"]`, 16: `["cat"]`} {
+				if tasks, err := d.List(t.Context(), jobs.Filter{IDs: []int64{id}}, Page{}); err != nil || len(tasks) != 1 || string(tasks[0].Args) != args {
+					t.Errorf("%s: task %d is %+v, %v; want %s", name, id, tasks, err, args)
+				}
+			}
+			if input, err := d.Input(t.Context(), 16); string(input) != "abc" {
+				t.Errorf("%s: the input is %q, %v; want abc", name, input, err)
+			}
+		}
+		added, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now())
+		if err != nil || added[0].ID != next {
+			t.Errorf("%s: the next task is %v, %v; want %d", name, added, err, next)
 		}
 	}
 }

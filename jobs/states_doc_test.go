@@ -33,7 +33,8 @@ a state may, as in ` + "`runner list -s unfinished`" + `. These are all moves th
 
 const statesTail = `
 A new task is pending, or scheduled when its start time lies ahead. Every move adds one to the task's ` + "`generation_id`" + `,
-and a writer that names an older one is refused. *release* is the end of an attempt that was lost with its worker, or cut off
+and a writer that names an older one is refused. A worker that takes a running task from a hung one adds one, too, before it kills
+and *releases* it. *release* is the end of an attempt that was lost with its worker, or cut off
 by the worker's stop. *snooze* is for functions. *replace* is ` + "`enqueue --unique-mode replace`" + `. A task that names others to
 wait for is blocked from the start, as is one whose lane another task has; *free* lets it go on.
 What follows from the end of an attempt is decided in ` + "`jobs/next.go`" + ` alone.

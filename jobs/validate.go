@@ -108,7 +108,7 @@ func (s *Spec) validateNumbers() error {
 	durations := []struct {
 		field string
 		value time.Duration
-	}{{"run_at", s.In}, {"expires_in", s.ExpiresIn}, {"timeout", s.Timeout}, {"kill_after", s.KillAfter},
+	}{{"in", s.In}, {"expires_in", s.ExpiresIn}, {"timeout", s.Timeout}, {"kill_after", s.KillAfter},
 		{"backoff_delay", s.Backoff.Delay}, {"backoff_max", s.Backoff.Max}}
 	for _, d := range durations {
 		if d.value < 0 || d.value > MaxDelay {

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"example.com/runner/internal/process"
@@ -66,7 +66,7 @@ func (c *command) run() (json.RawMessage, error) {
 		return nil, err
 	}
 	_ = c.e.r.store.MakeDir() // somebody may have removed it, and the result goes there
-	environ, err := c.environ()
+	environ, err := c.environ(c.ctx)
 	if err != nil {
 		return nil, startError(cannotExecute, "env_file: %v", err)
 	}
@@ -105,7 +105,7 @@ func (c *command) run() (json.RawMessage, error) {
 	p, err := c.e.guard.start(c.ctx, process.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr},
 		c.claim, deadline)
 	if err != nil {
-		return nil, c.notStarted(path, err)
+		return nil, notStarted(err, path, argv, environ)
 	}
 	stdout.Close() // the command has its own
 	stderr.Close()
@@ -113,13 +113,15 @@ func (c *command) run() (json.RawMessage, error) {
 		stdin.Close()
 	}
 	exit, err := c.wait(p)
+	c.e.guard.ended(c.task.ID, p, exit.Denied)
 	if err != nil {
 		return nil, err
 	}
 	return c.verdict(exit)
 }
 
-func (c *command) notStarted(path string, err error) error {
+// notStarted is the error of an attempt whose command could not be started.
+func notStarted(err error, path string, argv, environ []string) error {
 	var dir *process.DirError
 	switch {
 	case isLoss(err):
@@ -130,9 +132,29 @@ func (c *command) notStarted(path string, err error) error {
 		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))
 	case errors.Is(err, fs.ErrNotExist):
 		return startError(notFoundCode, "%s: not found", path)
+	case errors.Is(err, syscall.E2BIG):
+		return startError(cannotExecute, "cannot execute %s: %s", path, tooLong(argv, environ))
 	default:
 		return startError(cannotExecute, "cannot execute %s: %v", path, reasonOf(err))
 	}
+}
+
+// tooLong says which part of a command is longer than the system takes.
+func tooLong(argv, environ []string) string {
+	const longest = 128<<10 - 1 // bytes of one argument or variable, on Linux
+	total := 0
+	for i, word := range argv {
+		if total += len(word) + 1; len(word) > longest {
+			return fmt.Sprintf("args: argument %d has %d bytes; at most %d", i+1, len(word), longest)
+		}
+	}
+	for _, variable := range environ {
+		if total += len(variable) + 1; len(variable) > longest {
+			name, _, _ := strings.Cut(variable, "=")
+			return fmt.Sprintf("env or env_file: the variable %s has %d bytes; at most %d", name, len(variable), longest)
+		}
+	}
+	return fmt.Sprintf("args and environment have %d bytes, more than the system takes", total)
 }
 
 // reasonOf is the system's own word for an error, without the names around it.
@@ -240,22 +262,13 @@ func (c *command) resultPath() string {
 // result reads and removes what the command left at $RUNNER_RESULT: nothing, or JSON. Links and fifos are not followed nor waited on.
 func (c *command) result() (json.RawMessage, error) {
 	path := c.resultPath()
-	file, err := os.OpenFile(path, os.O_RDONLY|openNoFollow, 0)
+	text, err := readRegular(context.Background(), path, openNoFollow, jobs.MaxResult)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	_ = os.Remove(path)
 	if err != nil {
-		_ = os.Remove(path)
 		return nil, fmt.Errorf("result: cannot read $RUNNER_RESULT: %w", reasonOf(err))
-	}
-	defer os.Remove(path)
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("result: $RUNNER_RESULT is no regular file")
-	}
-	text, err := io.ReadAll(io.LimitReader(file, jobs.MaxResult+1))
-	if err != nil {
-		return nil, fmt.Errorf("result: %w", err)
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil, nil

@@ -147,7 +147,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 			e.log.Warn("cannot keep processes that outlive their parents", "err", err)
 		}
 		if e.guard != nil {
-			e.beside.Go(func() { _, _ = e.guard.get() }) // its error ends the work
+			e.beside.Go(e.guard.prepare)
 		}
 	}
 	e.reaper.start()

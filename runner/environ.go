@@ -1,8 +1,8 @@
 package runner
 
 import (
+	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,17 +28,20 @@ func commandEnviron(environ []string) []string {
 	})
 }
 
-// environ is the whole environment of the command: the worker's, then the file's, the task's, and ours, which win.
-func (c *command) environ() ([]string, error) {
+const maxEnvFile = 1 << 20 // bytes of an environment file
+
+// environ is the whole environment of the command: the worker's, then the file's, the task's, and ours, which win. It stops reading the
+// file when ctx ends.
+func (c *command) environ(ctx context.Context) ([]string, error) {
 	environ := slices.Clone(c.e.environ)
 	if c.task.EnvFile != "" {
-		text, err := os.ReadFile(c.task.EnvFile)
+		text, err := readTaskFile(ctx, c.task.EnvFile, maxEnvFile)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", c.task.EnvFile, reasonOf(err))
 		}
 		variables, err := parseEnvFile(string(text))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", c.task.EnvFile, err)
 		}
 		environ = append(environ, variables...)
 	}

@@ -84,14 +84,21 @@ func (a *attempt) begin() {
 // late is why an attempt must not begin: it was stopped already, or its process stood still for so long after the claim that the task may be
 // another worker's by now.
 func (a *attempt) late() error {
-	a.e.mu.Lock()
-	deadline := a.deadline
-	a.e.mu.Unlock()
-	if cause := context.Cause(a.ctx); cause != nil || now().Before(deadline) {
+	if cause := context.Cause(a.ctx); cause != nil || !a.pastDeadline() {
 		return cause
 	}
 	return jobs.ErrLost
 }
+
+// pastDeadline says whether the processes of the attempt must be dead by now, because nobody renewed its lease.
+func (a *attempt) pastDeadline() bool {
+	a.e.mu.Lock()
+	defer a.e.mu.Unlock()
+	return !now().Before(a.deadline)
+}
+
+// sigkill is the number of SIGKILL, by which runner kills commands.
+const sigkill = 9
 
 // end settles what happened and hands the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
@@ -121,7 +128,15 @@ func (a *attempt) timeout() time.Duration {
 	return a.task.Timeout
 }
 
-// judge reads what the handler returned. An error of an attempt that was being stopped has the reason of the stop.
+// judge decides what the end of an attempt means. No other place does, whoever was first of those that end attempts: the command itself,
+// its guardian, a timeout, a cancel request, a shutdown, the heartbeat. In this order:
+//
+//   - No error: it is completed.
+//   - The guardian died, or killed the command at the end of its lease, or the command was killed after that by whomever: it is lost.
+//   - An error of an attempt that was being stopped has the reason of the first stop.
+//   - All else is an error of its own.
+//
+// An attempt whose claim was revoked has no end here: the database refuses it, and the reaper records the loss.
 func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
 	if err == nil && result != nil {
 		if err = jobs.ValidResult(result); err != nil {
@@ -142,6 +157,8 @@ func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
 	switch cause := context.Cause(a.ctx); {
 	case isLoss(err) && (cause == nil || errors.Is(cause, jobs.ErrShutdown)):
 		o.Reason, o.Error = jobs.ReasonLost, err.Error()
+	case cause == nil && o.Signal == sigkill && a.pastDeadline():
+		o.Reason, o.Error, o.Signal = jobs.ReasonLost, "killed after the end of its lease", 0
 	case errors.Is(cause, jobs.ErrTimeout):
 		o.Reason, o.Error = jobs.ReasonTimeout, fmt.Sprintf("ran for longer than %v", a.timeout())
 	case errors.Is(cause, jobs.ErrCancelled):

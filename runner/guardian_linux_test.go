@@ -61,14 +61,17 @@ func parentOf(pid int) int {
 
 func commandsOf(worker string) []int { return pids("environ", "RUNNER_WORKER_ID="+worker) }
 
+// guardianOf returns the only guardian of a worker.
 func guardianOf(t *testing.T, worker string) int {
 	t.Helper()
-	found := pids("cmdline", "runner-guardian\x00"+worker)
+	found := guardiansOf(worker)
 	if len(found) != 1 {
-		t.Fatalf("guardians %v", found)
+		t.Fatalf("got guardians %v, want one", found)
 	}
 	return found[0]
 }
+
+func guardiansOf(worker string) []int { return pids("cmdline", "runner-guardian\x00"+worker) }
 
 func signal(t *testing.T, pid int, s syscall.Signal) {
 	t.Helper()
@@ -185,13 +188,8 @@ func TestBothKilledAreSweptBeforeTheTaskRunsAgain(t *testing.T) {
 	if left := commandsOf(task.WorkerID); len(left) > 0 {
 		t.Error(left)
 	}
-	if n := living(members); n > 1 { // one has left its session and cleared its environment
+	if n := living(members); n > 0 {
 		t.Error(n, "of the family live")
-	}
-	for _, pid := range members {
-		if alive(pid) {
-			signal(t, pid, syscall.SIGKILL)
-		}
 	}
 }
 
@@ -251,41 +249,68 @@ func TestBothStoppedAreSweptWhenTheLeaseIsOver(t *testing.T) {
 	began := time.Now()
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
-	if n := living(members); n > 1 {
+	if n := living(members); n > 0 {
 		t.Error(n, "of the family live")
 	}
 	signal(t, guardian, syscall.SIGCONT)
 	signal(t, worker.Pid, syscall.SIGKILL)
-	soon(t, 20*time.Second, "the rest dies with the guardian's end", func() bool { return living(members) == 0 && !alive(guardian) })
+	soon(t, 20*time.Second, "the guardian's end", func() bool { return !alive(guardian) })
 }
 
-func TestKilledGuardianIsReplacedTwice(t *testing.T) {
+// However often a guardian is killed that has served, that costs its command alone, and the worker goes on.
+func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Grace: -1})
 	handlers(r)
-	spec := jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.MaxLosses(9))
-	task := enqueue(t, r, spec)
-	done := make(chan error, 1)
-	go func() { done <- r.Work(t.Context()) }()
-	for losses := range 3 {
-		var worker string
+	neighbour := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	work(t, r)
+	var worker string
+	soon(t, 20*time.Second, "a command", func() bool {
+		worker = get(t, r, neighbour.ID).WorkerID
+		return get(t, r, neighbour.ID).State == jobs.Running && len(commandsOf(worker)) == 1
+	})
+	spared := parentOf(commandsOf(worker)[0])
+	const kills = 5
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.MaxLosses(3*kills)))
+	for losses := range kills {
+		var command int
 		soon(t, 20*time.Second, "a command", func() bool {
-			got := get(t, r, task.ID)
-			worker = got.WorkerID
-			return got.State == jobs.Running && got.Losses == losses && len(commandsOf(worker)) == 1
+			got, all := get(t, r, task.ID), commandsOf(worker)
+			i := slices.IndexFunc(all, func(pid int) bool { return parentOf(pid) != spared })
+			if got.State == jobs.Running && got.Losses == losses && i >= 0 {
+				command = all[i]
+				return true
+			}
+			return false
 		})
-		command := commandsOf(worker)
-		signal(t, guardianOf(t, worker), syscall.SIGKILL)
+		signal(t, parentOf(command), syscall.SIGKILL)
 		until(t, r, func() bool { return get(t, r, task.ID).Losses == losses+1 })
-		if living(command) > 0 {
+		if alive(command) {
 			t.Error("the command lives")
 		}
 	}
-	err := <-done
-	if err == nil || !strings.Contains(err.Error(), "guardian") {
-		t.Error(err)
+	if got := get(t, r, neighbour.ID); got.State != jobs.Running || got.Losses != 0 || got.WorkerID != worker {
+		t.Errorf("the neighbour: %+v", got)
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Losses != 3 || got.Attempt != 0 {
+}
+
+// Guardians that die before they have ever started a command are no use to anybody.
+func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
+	t.Parallel()
+	hello := fmt.Sprintf(`{"op":"hello","protocol":2,"version":%q}`, runner.Version)
+	script := fmt.Sprintf("#!/bin/sh\nprintf '\\000\\000\\000\\%03o%%s' '%s' >&3\nexit 1\n", len(hello), hello)
+	path := filepath.Join(t.TempDir(), "guardian")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, runner.Options{Grace: -1, GuardianPath: path})
+	handlers(r)
+	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	err := r.Work(t.Context())
+	if want := "3 guardians in a row died before they had started a command"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,9 @@ func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
 			leases, err := reaper.Leases(b.Context())
 			if err != nil || len(leases) != 1 {
 				b.Error(leases, err)
+			}
+			if leases, err = reaper.Revoke(b.Context(), leases); err != nil {
+				b.Error(err)
 			}
 			if reaped, err := reaper.Reap(b.Context(), leases, now()); err != nil || len(reaped) != 1 {
 				b.Error(reaped, err)
@@ -245,31 +249,33 @@ func TestAFunctionThatIgnoresItsContextIsGivenUp(t *testing.T) {
 }
 
 func TestExpiredCountsOnlyWhatItHasSeenItself(t *testing.T) {
-	start := time.Now()
-	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	lease := func(expires int64) db.Lease {
 		return db.Lease{ClaimID: db.ClaimID{ID: 1, GenerationID: 2}, WorkerID: "w", ExpiresAt: expires, Length: 60_000}
 	}
-	unknown := lease(5)
+	unknown, revoked := lease(5), lease(0)
 	unknown.Length = 0
 	next := lease(5)
 	next.GenerationID++
 	for name, c := range map[string]struct {
-		looks []db.Lease // one each second from 0, with the index as multiple of ten seconds
-		lost  int        // the look that finds it lost; -1: none does
+		looks []db.Lease
+		every time.Duration // between two looks
+		lost  int           // the look that finds it lost; -1: none does
 	}{
-		"over long ago, by the clock on the wall": {[]db.Lease{lease(1), lease(1), lease(1), lease(1), lease(1), lease(1), lease(1)}, 6},
-		"valid for years, by the same clock":      {[]db.Lease{lease(1 << 50), lease(1 << 50), lease(1 << 50), lease(1 << 50), lease(1 << 50), lease(1 << 50), lease(1 << 50)}, 6},
-		"renewed in between":                      {[]db.Lease{lease(1), lease(1), lease(1), lease(1), lease(2), lease(2), lease(2), lease(2)}, -1},
-		"renewed with the clock set back":         {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)}, -1},
-		"claimed again":                           {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, -1},
-		"of a worker that nobody knows":           {[]db.Lease{unknown, unknown, unknown, unknown}, 3}, // 30 s, as our own
+		"over long ago, by the clock on the wall": {slices.Repeat([]db.Lease{lease(1)}, 9), 10 * time.Second, 6},
+		"valid for years, by the same clock":      {slices.Repeat([]db.Lease{lease(1 << 50)}, 9), 10 * time.Second, 6},
+		"renewed in between":                      {[]db.Lease{lease(1), lease(1), lease(1), lease(1), lease(2), lease(2), lease(2), lease(2)}, 10 * time.Second, -1},
+		"renewed with the clock set back":         {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)}, 10 * time.Second, -1},
+		"claimed again":                           {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, 10 * time.Second, -1},
+		"of a worker that nobody knows":           {slices.Repeat([]db.Lease{unknown}, 9), 10 * time.Second, 3}, // 30 s, as our own
+		"seen by a reaper that was stopped":       {[]db.Lease{lease(1), lease(1), lease(1)}, 24 * time.Hour, -1},
+		"seen by a reaper that is always late":    {slices.Repeat([]db.Lease{lease(1)}, 9), time.Hour, 3},
+		"revoked, and its reaper has died":        {[]db.Lease{lease(1), revoked, revoked}, time.Second, 2},
 	} {
-		var seen map[db.Lease]time.Time
+		p := &reaper{e: &engine{r: &Runner{options: Options{Lease: 30 * time.Second}}}}
 		found := -1
 		for i, l := range c.looks {
 			var lost []db.Lease
-			seen, lost = expired(seen, []db.Lease{l}, at(10*i), 30*time.Second)
+			p.seen, lost = p.expired([]db.Lease{l}, c.every)
 			if len(lost) > 0 && found < 0 {
 				found = i
 			}
@@ -278,8 +284,8 @@ func TestExpiredCountsOnlyWhatItHasSeenItself(t *testing.T) {
 			t.Errorf("%s: lost at look %d, want %d", name, found, c.lost)
 		}
 	}
-	seen, lost := expired(map[db.Lease]time.Time{lease(1): at(0)}, nil, at(90), time.Minute)
-	if len(seen) != 0 || len(lost) != 0 {
+	p := &reaper{seen: map[db.Lease]time.Duration{lease(1): time.Hour}}
+	if seen, lost := p.expired(nil, time.Second); len(seen) != 0 || len(lost) != 0 {
 		t.Errorf("what has gone is remembered: %v %v", seen, lost)
 	}
 }

@@ -34,6 +34,7 @@ type hooks struct {
 	argv    []string // nil: there is none
 	slots   chan struct{}
 	waiting atomic.Int32
+	started atomic.Int64 // how many there were
 	running sync.WaitGroup
 	stop    chan struct{} // closed: kill them
 }
@@ -114,9 +115,10 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 	}
 	defer out.Close()
 	defer print.Close()
-	// The attempt with this key is over: the key is free, and no heartbeat renews it. The deadline is for a worker that is stopped.
+	// Its key names no task, so that doctor does not take it for a process of the task that has failed, and no heartbeat renews it. The
+	// deadline is for a worker that is stopped.
 	p, err := h.e.guard.start(context.Background(), process.Command{Path: path, Argv: h.argv, Env: h.environ(task), Stdin: stdin, Stdout: print, Stderr: print},
-		db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, now().Add(hookTime+hookEnd))
+		db.ClaimID{GenerationID: h.started.Add(1)}, now().Add(hookTime+hookEnd))
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +145,7 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 	}()
 	exit, err := p.Wait()
 	close(over)
+	h.e.guard.ended(task.ID, p, exit.Denied)
 	_ = out.SetReadDeadline(now().Add(lingerAfter)) // a process that escaped may hold the pipe for ever
 	<-heard
 	if err == nil && (exit.Code != 0 || exit.Signal != 0) {
@@ -153,12 +156,20 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 
 // environ is the environment of the task's command, and how the task ended.
 func (h *hooks) environ(task jobs.Task) []string {
-	task.WorkerID = h.e.info.ID // not that of a worker that was lost: whoever kills what that has left would kill this, too
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-h.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	c := command{attempt: &attempt{e: h.e}, task: task}
-	environ, err := c.environ()
+	environ, err := c.environ(ctx)
 	if err != nil { // its env_file cannot be read: it may have failed because of that
 		c.task.EnvFile = ""
-		environ, _ = c.environ()
+		environ, _ = c.environ(ctx)
 	}
 	kept := environ[:0]
 	for _, variable := range environ {

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"time"
 
@@ -12,13 +13,15 @@ import (
 )
 
 // Straggler is a process of a command that should be dead: its attempt is over, or was to end, or its worker is dead. While it lives its
-// task is held back, so that nothing runs beside it.
+// task is held back, so that nothing runs beside it, unless it is foreign.
 type Straggler struct {
-	PID    int
-	Name   string
-	State  string // the letter of ps; D: no signal reaches it until what it waits for has come about
-	TaskID int64
-	Alone  bool // there is no worker that would have killed it
+	PID     int
+	Name    string
+	State   string // the letter of ps; D: no signal reaches it until what it waits for has come about
+	UID     int    // of its real user
+	TaskID  int64
+	Alone   bool // there is no worker that would have killed it
+	Foreign bool // it is another user's than this process's. Workers without the right to kill it do not wait for it
 }
 
 const (
@@ -45,9 +48,37 @@ func (r *Runner) Stragglers(ctx context.Context) ([]Straggler, error) {
 	return found, err
 }
 
+// Outlived lists the processes of attempts of one task that have ended, and of no other. It does not wait: an attempt has ended when all that
+// its worker may kill is dead.
+func (r *Runner) Outlived(ctx context.Context, task jobs.Task) ([]Straggler, error) {
+	marked := slices.DeleteFunc(process.FindMarked(), func(p process.Marked) bool { return p.Mark.Task() != task.ID })
+	if len(marked) == 0 {
+		return nil, nil
+	}
+	attempts, err := r.store.Attempts(ctx, task.ID)
+	var found []Straggler
+	for _, p := range marked {
+		if ended(p.Mark, attempts) {
+			found = append(found, straggler(p, false))
+		}
+	}
+	return found, err
+}
+
+// ended says whether a mark is that of one of some attempts, which have ended.
+func ended(m process.Mark, attempts []jobs.Attempt) bool {
+	return slices.ContainsFunc(attempts, func(a jobs.Attempt) bool {
+		return m == process.MarkOf(a.WorkerID, process.Key{ID: a.TaskID, Generation: a.GenerationID})
+	})
+}
+
+func straggler(p process.Marked, alone bool) Straggler {
+	return Straggler{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.Task(), Alone: alone, Foreign: os.Getuid() != p.UID}
+}
+
 func (r *Runner) stragglers(ctx context.Context) ([]Straggler, error) {
-	tagged := process.FindTagged()
-	if len(tagged) == 0 {
+	marked := process.FindMarked()
+	if len(marked) == 0 {
 		return nil, nil
 	}
 	workers, err := r.store.Workers(ctx, time.Time{})
@@ -60,15 +91,15 @@ func (r *Runner) stragglers(ctx context.Context) ([]Straggler, error) {
 	}
 	alone := !slices.ContainsFunc(workers, func(w db.WorkerInfo) bool { return !dead[w.ID] })
 	var found []Straggler
-	for _, p := range tagged {
-		over, known := dead[p.Worker]
-		if known && !over { // not known: of another database, most likely
-			if over, err = r.isOver(ctx, p.Key); err != nil {
-				return nil, err
-			}
+	for _, p := range marked {
+		over := false
+		if i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.Of(w.ID) }); i >= 0 && dead[workers[i].ID] {
+			over = true
+		} else if over, err = r.isOver(ctx, p.Mark, i >= 0); err != nil {
+			return nil, err
 		}
 		if over {
-			found = append(found, Straggler{PID: p.PID, Name: p.Name, State: p.State, TaskID: p.ID, Alone: alone})
+			found = append(found, straggler(p, alone))
 		}
 	}
 	return found, nil
@@ -83,16 +114,23 @@ func (r *Runner) isDead(w db.WorkerInfo) bool {
 	return err == nil || WorkerState(w, now()) == WorkerLost
 }
 
-// isOver says whether a claim has ended, or should have.
-func (r *Runner) isOver(ctx context.Context, k process.Key) (bool, error) {
-	task, err := r.Get(ctx, k.ID)
+// isOver says whether the attempt with a mark has ended, or should have. A mark of an unknown worker may be that of another database.
+func (r *Runner) isOver(ctx context.Context, m process.Mark, known bool) (bool, error) {
+	if m.Task() == 0 { // of an on-failure command
+		return false, nil
+	}
+	task, err := r.Get(ctx, m.Task())
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
-		return true, nil
+		return known, nil
 	case err != nil:
 		return false, err
-	case task.GenerationID != k.Generation || task.State != jobs.Running:
-		return true, nil
+	case task.State != jobs.Running || m != process.MarkOf(task.WorkerID, process.Key{ID: task.ID, Generation: task.GenerationID}):
+		if known {
+			return true, nil
+		}
+		attempts, err := r.store.Attempts(ctx, task.ID)
+		return ended(m, attempts), err
 	}
 	at, kill := now(), task.KillAfter+stopWait
 	if asked := task.CancelRequestedAt; !asked.IsZero() && at.Sub(asked) > kill {

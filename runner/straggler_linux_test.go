@@ -1,22 +1,24 @@
 package runner_test
 
 import (
-	"fmt"
 	"os/exec"
 	"slices"
 	"testing"
 	"time"
 
+	"example.com/runner/internal/process"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// outlive starts a process that wears the variables of a claim and belongs to no guardian: nobody kills it.
+// outlive starts a process that has the mark of a claim and belongs to no guardian: nobody kills it.
 func outlive(t *testing.T, task jobs.Task, generation int64) int {
 	t.Helper()
 	p := exec.Command("sleep", "300")
-	p.Env = []string{"RUNNER_WORKER_ID=" + task.WorkerID, fmt.Sprintf("RUNNER_TASK_ID=%d", task.ID), fmt.Sprintf("RUNNER_TASK_GENERATION=%d", generation)}
 	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.SetMark(p.Process.Pid, process.MarkOf(task.WorkerID, process.Key{ID: task.ID, Generation: generation})); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -4,5 +4,7 @@ package runner
 
 import "syscall"
 
-// openNoFollow opens a file without following a link, and without waiting on a fifo.
-const openNoFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+const (
+	openNoFollow = syscall.O_NOFOLLOW                    // does not open a symbolic link
+	openNonblock = syscall.O_NONBLOCK | syscall.O_NOCTTY // does not wait for the writer of a FIFO
+)

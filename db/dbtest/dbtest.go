@@ -68,7 +68,7 @@ type group map[string]func(s *store)
 
 // Run runs the suite. open gives each test a database of its own.
 func Run(t *testing.T, open func(testing.TB) *db.DB) {
-	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "due": dues, "finish": finishes, "lease": leases,
+	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "due": dues, "finish": finishes, "lease": leases, "revoke": revocations,
 		"control": controls, "pause": pauses, "prune": prunes, "output": outputs, "step": steps, "list": lists, "commit": commits, "plain SQL": plains, "order": orders} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range tests {

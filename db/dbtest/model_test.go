@@ -29,7 +29,7 @@ func TestModel(t *testing.T) {
 		}
 		m.held = make([][]jobs.Task, len(m.workers))
 		r.Repeat(map[string]func(*rapid.T){"": m.compare, "insert": m.insertSome, "turn": m.turn, "finish": m.finishSome, "stale finish": m.staleFinish,
-			"beat": m.beatSome, "reap": m.reapSome, "cancel": m.cancel, "retry": m.retry, "delete": m.delete, "release": m.release, "sleep": m.sleepSome})
+			"beat": m.beatSome, "reap": m.reapSome, "revoke": m.revokeSome, "cancel": m.cancel, "retry": m.retry, "delete": m.delete, "release": m.release, "sleep": m.sleepSome})
 		for _, problem := range problems(s.history()) {
 			r.Error(problem)
 		}
@@ -247,7 +247,26 @@ func (m *model) reapSome(r *rapid.T) {
 	}
 	for _, l := range seen {
 		t := m.tasks[l.ID]
+		if !l.Revoked() {
+			t.GenerationID++
+		}
 		m.apply(t, jobs.Next(*t, jobs.Outcome{Reason: jobs.ReasonLost}, m.now))
+	}
+}
+
+// revokeSome is a reaper that dies before it records what it has revoked.
+func (m *model) revokeSome(r *rapid.T) {
+	seen := m.leases(m.workers[rapid.IntRange(0, len(m.workers)-1).Draw(r, "reaper")])
+	slices.SortFunc(seen, func(a, b db.Lease) int { return int(a.ID - b.ID) })
+	seen = seen[:rapid.IntRange(0, len(seen)).Draw(r, "n")]
+	revoked := must(m.workers[0].Revoke(m.Context(), append(seen, seen...)))(m)
+	for _, l := range seen {
+		if !l.Revoked() {
+			m.tasks[l.ID].GenerationID++
+		}
+		if !slices.ContainsFunc(revoked, func(now db.Lease) bool { return now.Revoked() && now.Claimed() == l.Claimed() }) {
+			r.Fatalf("revoked %+v, want %+v among them", revoked, l)
+		}
 	}
 }
 

@@ -164,7 +164,7 @@ func (m *orderModel) lose(t *rapid.T) {
 	other := m.worker("test")
 	leases := must(other.Leases(m.Context()))(m)
 	leases = slices.DeleteFunc(leases, func(l db.Lease) bool { return l.ID != task.ID })
-	if n := must(other.Reap(m.Context(), leases, m.now))(m); len(n) != 1 {
+	if n := must(lose(m.Context(), other, leases, m.now))(m); len(n) != 1 {
 		t.Fatal("reaped", n)
 	}
 }

@@ -82,7 +82,7 @@ var finishes = group{
 		id := s.insert(task())[0]
 		w, reaper := s.worker(), s.worker()
 		claimed := s.one(w)
-		if reaped := must(reaper.Reap(s.Context(), must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
+		if reaped := must(lose(s.Context(), reaper, must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 			s.Fatal(reaped)
 		}
 		for _, o := range []jobs.Outcome{{}, failed} {

@@ -1,6 +1,7 @@
 package dbtest
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -17,7 +18,16 @@ func (s *store) beat(w *db.Worker, claims ...db.ClaimID) []db.ClaimID {
 
 func (s *store) reap(w *db.Worker, leases ...db.Lease) int {
 	s.Helper()
-	return len(must(w.Reap(s.Context(), leases, s.now))(s))
+	return len(must(lose(s.Context(), w, leases, s.now))(s))
+}
+
+// lose revokes claims and records their loss, as a reaper does that finds nothing to kill.
+func lose(ctx context.Context, w *db.Worker, leases []db.Lease, now time.Time) ([]db.Reaped, error) {
+	revoked, err := w.Revoke(ctx, leases)
+	if err != nil {
+		return nil, err
+	}
+	return w.Reap(ctx, revoked, now)
 }
 
 func (s *store) leases(w *db.Worker) []db.Lease {

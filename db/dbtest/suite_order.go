@@ -185,7 +185,7 @@ func everyEndReleases(s *store) {
 			if err != nil || len(leases) != 1 {
 				w.Fatal(leases, err)
 			}
-			if n, err := w.worker("x").Reap(w.Context(), leases, w.now); len(n) != 1 || err != nil {
+			if n, err := lose(w.Context(), w.worker("x"), leases, w.now); len(n) != 1 || err != nil {
 				w.Fatal(n, err)
 			}
 		},
@@ -378,7 +378,7 @@ func aLaneRunsOneAtATimeInOrder(s *store) {
 	}
 	// A loss keeps it too.
 	leases, _ := w.worker("x").Leases(t.Context())
-	if _, err := w.worker("x").Reap(t.Context(), leases, w.now); err != nil {
+	if _, err := lose(t.Context(), w.worker("x"), leases, w.now); err != nil {
 		t.Fatal(err)
 	}
 	w.is(a, jobs.Pending)
@@ -487,7 +487,7 @@ func aSuspectThatALimitHoldsHoldsNobodyElse(s *store) {
 	lost := w.add(jobs.MaxLosses(2))
 	dead := s.worker("test", "other")
 	s.claim(dead, 1)
-	if reaped := must(w.w.Reap(s.Context(), must(w.w.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 || !s.get(lost).Suspect() {
+	if reaped := must(lose(s.Context(), w.w, must(w.w.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 || !s.get(lost).Suspect() {
 		s.Fatalf("%+v", reaped)
 	}
 	other := must(s.Insert(s.Context(), []jobs.Spec{jobs.Define[string]("other").With("x"), jobs.Define[string]("other").With("x")}, s.now))(s)
@@ -499,7 +499,7 @@ func aSuspectThatALimitHoldsHoldsNobodyElse(s *store) {
 	}
 	w.add(jobs.Priority(9))
 	s.wantIDs(turn(true), []int64{lost}) // the one start there is
-	if reaped := must(dead.Reap(s.Context(), must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
+	if reaped := must(lose(s.Context(), dead, must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 		s.Fatalf("%+v", reaped)
 	}
 	s.sleep(time.Hour)

@@ -104,7 +104,7 @@ var pauses = group{
 		dead, w := s.worker(), s.worker()
 		for s.claim(dead, 1)[0].ID != all[0] { // queues take turns
 		}
-		if reaped := must(w.Reap(s.Context(), must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 || !s.get(all[0]).Suspect() {
+		if reaped := must(lose(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 || !s.get(all[0]).Suspect() {
 			s.Fatalf("%+v", reaped)
 		}
 		turn := func(idle bool) []int64 {

@@ -105,7 +105,7 @@ var plains = group{
 		if w := s.worker(); !s.look(w).IsZero() {
 			s.Error("it is not looked at")
 		}
-		s.exec(`INSERT INTO tasks (run_at) VALUES (-5)`)
+		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, -5)`) // with a generation of its own, as no program should: it is not checked as others are
 		expiring := s.insert(call("f", jobs.ExpiresIn(time.Minute)))[0]
 		later := s.insert(task(jobs.In(time.Minute)))[0]
 		s.sleep(time.Minute)
@@ -116,9 +116,9 @@ var plains = group{
 	"numbers at the ends of their range stop nobody": func(s *store) {
 		// With a generation of their own, as no program should: such rows get past the trigger.
 		s.exec(`INSERT INTO tasks (generation_id, run_at, timeout, kill_after, backoff_delay, backoff_max, output_limit, max_attempts, max_losses, priority,
-			expires_at) VALUES (1, 1, ?1, ?1, ?1, ?1, ?1, 2147483648, ?2, 2147483647, ?1)`, int64(math.MaxInt64), int64(math.MaxInt64-1))
-		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, ?)`, int64(math.MaxInt64))
-		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, ?)`, int64(math.MinInt64))
+			expires_at) VALUES (1, 1, ?1, ?1, ?1, ?1, 9007199254740992, 2147483647, 2147483647, 2147483647, 253402300799999)`, int64(math.MaxInt64))
+		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, 253402300799999)`)
+		s.exec(`INSERT INTO tasks (generation_id, run_at) VALUES (1, -62167219200000)`)
 		good := s.insert(task())[0]
 		w := s.worker()
 		claimed := s.claim(w, 9)
@@ -175,7 +175,8 @@ var plains = group{
 			`(lane) VALUES (char(7))`: "lane: ", `(lane) VALUES ('a' || char(0))`: "lane: ", `(waits, state) VALUES (1, 'blocked')`: "read only",
 			`(after) VALUES ('[99]')`: "after, ", `(after_any) VALUES ('7')`: "after_any: ", `(after, run_at) VALUES ('["1"]', 0)`: "after, ",
 			`(unique_key) VALUES (char(7))`: "unique_key: ", `(unique_key) VALUES ('a' || char(0) || 'b')`: "unique_key: ",
-			`(run_at) VALUES (253402300800000)`: "run_at: ", `(expires_at) VALUES (253402300800000)`: "expires_at: ",
+			`(run_at) VALUES (253402300800000)`: ": milliseconds since 1970", `(expires_at) VALUES (253402300800000)`: ": milliseconds since 1970",
+			`(run_at) VALUES (-1)`: "run_at: ", `(expires_at) VALUES (-1)`: "expires_at: ", `(created_by) VALUES (char(7))`: "created_by: ",
 			`(timeout) VALUES (` + tenYears + `)`: "timeout, ", `(kill_after) VALUES (` + tenYears + `)`: "timeout, kill_after",
 			`(backoff_delay) VALUES (` + tenYears + `)`: "backoff_delay", `(backoff_max) VALUES (` + tenYears + `)`: "backoff_max",
 			`(max_attempts) VALUES (2147483648)`: "max_attempts", `(max_losses) VALUES (2147483648)`: "max_losses",
@@ -193,6 +194,47 @@ var plains = group{
 		}
 		if n := s.number(`SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM inputs)`); n != 0 {
 			s.Errorf("%d rows are left of what was refused", n)
+		}
+	},
+	"ids are the database's to give, and no row takes them from others": func(s *store) {
+		first := s.insert(task())[0]
+		for _, id := range []string{"9223372036854775807", "9007199254740992", "9007199254740993", "2", "0", "-1", "-2", "-9223372036854775808"} {
+			for _, columns := range []string{"id", "generation_id, id"} {
+				values := strings.Replace(strings.Replace(columns, "generation_id", "1", 1), "id", id, 1)
+				if s.Server() == nil && columns != "id" && id == "2" {
+					continue // a generation of its own, as no program should write: it is an id that may be
+				}
+				s.refused(`(`+columns+`) VALUES (`+values+`)`, map[bool]string{true: "id", false: "non-DEFAULT value"}[s.Server() == nil])
+				if s.Server() == nil { // what is passed over takes no id either
+					_, _ = s.raw.ExecContext(s.Context(), `INSERT OR IGNORE INTO tasks (`+columns+`) VALUES (`+values+`)`)
+					_, _ = s.raw.ExecContext(s.Context(), `INSERT OR REPLACE INTO tasks (`+columns+`) VALUES (`+values+`)`)
+				}
+			}
+		}
+		for _, set := range []string{"id = 9223372036854775807", "id = 2", "id = 0", "id = -1"} {
+			if _, err := s.raw.ExecContext(s.Context(), s.text(`UPDATE tasks SET `+set)); err == nil {
+				s.Errorf("%s was taken", set)
+			}
+		}
+		s.exec(`INSERT INTO tasks (args) VALUES (json_array('true'))`)
+		if next := s.insert(task())[0]; next != first+2 {
+			s.Errorf("the next id is %d, want %d", next, first+2)
+		}
+	},
+	"what a worker counts with has limits, whoever writes it": func(s *store) {
+		s.insert(task())
+		s.refused(`(generation_id) VALUES (4503599627370497)`, "generation_id: leave ")
+		for column, value := range map[string]string{"generation_id": "9007199254740993", "max_losses": "2147483648", "max_attempts": "2147483648", "run_at": "-62167219200001",
+			"created_at": "-9223372036854775808", "updated_at": "253402300800000", "expires_at": "9223372036854775807", "tick": "9223372036854775807",
+			"started_at": "9223372036854775807", "duration": "9223372036854775807", "output_bytes": "9223372036854775807", "exit_code": "-9223372036854775808",
+			"progress": "'\"" + strings.Repeat("x", 10_000) + "\"'", "retry_on": "'" + strings.Repeat("1,", 501) + "'", "created_by": "'" + strings.Repeat("x", 201) + "'"} {
+			s.refused(`(`+column+`) VALUES (`+value+`)`, "")
+			if column != "generation_id" {
+				s.refused(`(generation_id, `+column+`) VALUES (1, `+value+`)`, "")
+			}
+			if _, err := s.raw.ExecContext(s.Context(), s.text(`UPDATE tasks SET `+column+` = `+value)); err == nil {
+				s.Errorf("an UPDATE was taken: %s = %s", column, value)
+			}
 		}
 	},
 	"odd rows that are taken can be listed": func(s *store) {

@@ -2,8 +2,7 @@ package process
 
 import (
 	"os"
-	"strconv"
-	"time"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,42 +32,25 @@ func BuryAdopted() {
 	}
 }
 
-// killAdopted kills what a dead guardian has left to this process, until there is none or a second is over.
+// killAdopted kills what dead guardians have left to this process.
 func killAdopted() {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		pids := adopted()
-		if len(pids) == 0 {
-			return
-		}
-		for _, pid := range pids {
-			_ = unix.Kill(pid, unix.SIGKILL) // of another user: not ours to kill
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
-		}
+	for _, pid := range adopted() {
+		_ = unix.Kill(pid, unix.SIGKILL) // of another user: not ours to kill
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 }
 
-// adopted lists the children of this process that are neither guardians nor of its own session: each command has a session, and
-// what this process may start by other means is in its own.
+// adopted lists the children of this process that it has not started: neither guardians, nor other processes of this package, nor those of its
+// own session, where what it starts by other means is.
 func adopted() []int {
-	threads, err := os.ReadDir("/proc/self/task")
-	if err != nil {
+	session, _ := unix.Getsid(0)
+	if !starting.TryLock() { // an exec may hang; the next look finds them
 		return nil
 	}
-	session, _ := unix.Getsid(0)
-	var pids []int
-	for _, thread := range threads {
-		tid, err := strconv.Atoi(thread.Name())
-		if err != nil {
-			continue
-		}
-		for _, pid := range childrenOf(tid) {
-			if _, mine := guardians.Load(pid); mine {
-				continue
-			}
-			if of, err := unix.Getsid(pid); err == nil && of != session {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
+	defer starting.Unlock()
+	return slices.DeleteFunc(children(), func(pid int) bool {
+		_, mine := started.Load(pid)
+		of, err := unix.Getsid(pid)
+		return mine || err != nil || of == session
+	})
 }

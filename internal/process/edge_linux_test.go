@@ -18,40 +18,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command is killed when the thread that forked it ends: so that one must not, whatever the guardian has to do meanwhile.
-func TestCommandsOutliveAThousandOtherStarts(t *testing.T) {
+// A command is killed when the thread that forked it ends: so that one must not, whatever its guardian has to do meanwhile.
+func TestACommandOutlivesWhatItsGuardianDoesBesideIt(t *testing.T) {
 	g, _ := guarded(t)
-	var steady []*Child
-	for range 20 {
-		child, _, _ := bear(t, g, "exec sleep 300", 5*time.Minute)
-		steady = append(steady, child)
-	}
 	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // the collector of the guardian has something to do
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 125 {
-				c := Command{Path: "/bin/true", Argv: []string{"true"}, Env: []string{garbage}}
-				child, err := g.Start(t.Context(), c, Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if exit, err := child.Wait(); err != nil || exit.Code != 0 || exit.Signal != 0 {
-					t.Errorf("%+v, %v", exit, err)
-				}
-			}
-		})
+	for range 200 {
+		c := Command{Path: "/bin/true", Argv: []string{"true"}, Env: []string{garbage}}
+		child, err := g.Start(t.Context(), c, Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exit, err := child.Wait(); err != nil || exit.Code != 0 || exit.Signal != 0 {
+			t.Fatalf("%+v, %v", exit, err)
+		}
 	}
-	all.Wait()
-	for _, child := range steady {
-		if !running(child.Pid()) {
-			t.Error("one has died")
-		}
-		child.Kill()
-		if _, err := ends(t, child); err != nil {
-			t.Error(err)
-		}
+	steady, key, _ := bear(t, g, "exec sleep 300", 5*time.Minute)
+	for range 200 {
+		g.Renew([]Key{key}, time.Now().Add(5*time.Minute))
+		g.Ping()
+		eventually(t, "an answer", func() bool { return g.answered.Load() == g.asked.Load() })
+	}
+	if !running(steady.Pid()) {
+		t.Error("it has died")
+	}
+	steady.Kill()
+	if _, err := ends(t, steady); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -83,63 +75,43 @@ func slow(t *testing.T) string {
 	return path
 }
 
-func TestAnExecThatHangsHoldsUpNoDeadlineAndNoEnd(t *testing.T) {
+func TestAnExecThatHangsIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 	path := slow(t)
 	g, lock := guarded(t)
-	doomed, key, r := bear(t, g, "setsid -f sh -c 'echo $$; exec sleep 300'; exec sleep 300", 5*time.Minute)
-	left := line(t, r)
-	ended, _, _ := bear(t, g, "while ! test -e "+path+".end; do sleep 0.01; done; exit 7", 5*time.Minute)
-	release := hold(t, path)
+	hang := func() (result chan error, key Key, release func()) {
+		release = hold(t, path)
+		result, key = make(chan error, 1), Key{9, generation.Add(1)}
+		go func() {
+			child, err := g.Start(context.Background(), Command{Path: path, Argv: []string{"sleep", "300"}}, key, time.Now().Add(5*time.Minute))
+			if err == nil {
+				_, err = child.Wait()
+			}
+			result <- err
+		}()
+		eventually(t, "the start", func() bool { return len(childrenOfProcess(g.Pid())) == 1 })
+		g.Ping()
+		eventually(t, "an answer", func() bool { return g.answered.Load() == g.asked.Load() })
+		return result, key, release
+	}
+	result, key, release := hang()
 	defer release()
-	type born struct {
-		child *Child
-		err   error
-	}
-	hangs := make(chan born, 1)
-	go func() {
-		child, err := g.Start(context.Background(), Command{Path: path, Argv: []string{"sleep", "300"}}, Key{9, 9}, time.Now().Add(5*time.Minute))
-		hangs <- born{child, err}
-	}()
-	eventually(t, "the start", func() bool { return len(childrenOfProcess(g.Pid())) == 4 }) // the two, what one has left, and this one
 	g.Renew([]Key{key}, time.Now().Add(100*time.Millisecond))
-	if err := os.WriteFile(path+".end", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if exit, err := ends(t, ended); exit.Code != 7 || err != nil {
-		t.Errorf("%+v, %v", exit, err)
-	}
-	if _, err := ends(t, doomed); !errors.Is(err, ErrDeadline) || running(left) {
-		t.Error(err)
-	}
-	g.Ping()
-	eventually(t, "an answer", func() bool { return g.answered.Load() == g.asked.Load() })
 	select {
-	case b := <-hangs:
-		t.Fatalf("it did not hang: %+v", b)
-	default:
+	case err := <-result:
+		if !errors.Is(err, ErrDeadline) {
+			t.Errorf("got %v, want %v", err, ErrDeadline)
+		}
+	case <-time.After(limit):
+		t.Fatal("it lives beyond its deadline")
 	}
 	release()
-	b := <-hangs
-	if b.err != nil {
-		t.Fatal(b.err)
-	}
-	b.child.Kill()
-	ends(t, b.child)
 
-	// The worker goes while one hangs: nothing is left.
-	release = hold(t, path)
+	result, _, release = hang()
 	defer release()
-	go func() {
-		child, err := g.Start(context.Background(), Command{Path: path, Argv: []string{"sleep", "300"}}, Key{9, 10}, time.Now().Add(5*time.Minute))
-		hangs <- born{child, err}
-	}()
-	eventually(t, "the start", func() bool { return len(childrenOfProcess(g.Pid())) > 0 })
-	if err := g.Close(); err != nil || lock.Mark() != Clean {
-		t.Error(err)
+	if err := g.Close(); err != nil || !lock.Clean() {
+		t.Errorf("got %v, records %+v, want none", err, lock.Records())
 	}
-	if b := <-hangs; b.err == nil {
-		ends(t, b.child)
-	}
+	<-result
 }
 
 // childrenOfProcess lists the living children of another process.
@@ -159,8 +131,8 @@ func TestTheKillingOfWhatForksAllTheTimeComesToAnEnd(t *testing.T) {
 		killForkers(t, g)
 	})
 	t.Run("beside another", func(t *testing.T) {
-		g, _ := guarded(t)
-		other, _, _ := bear(t, g, "exec sleep 300", 5*time.Minute)
+		g, lock := guarded(t)
+		other, _, _ := bear(t, guardianOf(t, lock, 1), "exec sleep 300", 5*time.Minute)
 		killForkers(t, g)
 		other.Kill()
 		ends(t, other)
@@ -207,27 +179,23 @@ func lesserWorker(path string) {
 	if err != nil {
 		panic(err)
 	}
-	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout, Env: []string{workerTag + "w", idTag + "1", generationTag + "1"}}
+	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout}
 	child, err := g.Start(context.Background(), c, Key{1, 1}, time.Now().Add(5*time.Minute))
 	if err != nil {
 		panic(err)
 	}
 	exit, err := child.Wait()
-	fmt.Println("ended:", exit.Code, err)
-	fmt.Println("closed:", g.Close(), string(lock.Mark()))
+	for _, p := range exit.Denied {
+		fmt.Println("left:", p.PID, p.UID, p.State)
+	}
+	fmt.Println("ended:", exit.Code, err, lock.Clean(), g.Free())
+	fmt.Println("closed:", g.Close())
 }
 
-// anotherUser leaves a child behind that becomes another user, or is that child, or one that only looks like another user.
+// anotherUser leaves a child behind that becomes another user, or is that child.
 func anotherUser(words []string) {
-	if len(words) == 0 || words[0] == "looks" {
-		real := otherUID
-		if len(words) > 0 {
-			real = 0
-		}
-		if err := syscall.Setresuid(real, otherUID, real); err != nil {
-			panic(err)
-		}
-		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil { // else /proc shows root as its owner
+	if len(words) == 0 {
+		if err := syscall.Setresuid(otherUID, otherUID, otherUID); err != nil {
 			panic(err)
 		}
 		fmt.Println(os.Getpid())
@@ -256,10 +224,9 @@ func anotherUser(words []string) {
 
 const workerUID, otherUID = 54321, 54322
 
-func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root may become others")
-	}
+// lesser starts a lesser worker in a cgroup, and returns how to hear what it says.
+func lesser(t *testing.T, group *syscall.SysProcAttr) (hear func() string) {
+	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
 		if err := os.Chmod(d, 0o777); err != nil {
@@ -271,8 +238,10 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	const capSetuid = 7
-	p, err := os.StartProcess("/proc/self/exe", []string{"lesser worker", filepath.Join(dir, "x.lock")}, &os.ProcAttr{Files: []*os.File{nil, out, out},
-		Env: []string{"GORACE=atexit_sleep_ms=0"}, Dir: "/", Sys: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: workerUID, Gid: workerUID}, AmbientCaps: []uintptr{capSetuid}}})
+	group.Credential, group.AmbientCaps = &syscall.Credential{Uid: workerUID, Gid: workerUID}, []uintptr{capSetuid}
+	path := filepath.Join(dir, fmt.Sprintf("%s-%d.lock", worker, generation.Add(1)))
+	p, err := os.StartProcess("/proc/self/exe", []string{"lesser worker", path}, &os.ProcAttr{Files: []*os.File{nil, out, out},
+		Env: []string{"GORACE=atexit_sleep_ms=0"}, Dir: "/", Sys: group})
 	out.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +252,7 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 		read.Close()
 	})
 	lines := bufio.NewReader(read)
-	hear := func() string {
+	return func() string {
 		t.Helper()
 		if err := read.SetReadDeadline(time.Now().Add(limit)); err != nil {
 			t.Fatal(err)
@@ -294,32 +263,78 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 		}
 		return strings.TrimSpace(text)
 	}
+}
+
+func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
+	needsRoot(t)
+	hear := lesser(t, &syscall.SysProcAttr{})
+	stranger, err := strconv.Atoi(hear())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	defer unix.Kill(stranger, unix.SIGKILL)
+	for _, want := range []string{fmt.Sprintf("left: %d %d S", stranger, otherUID), "ended: 0 <nil> true false", "closed: <nil>"} {
+		if got := hear(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the end was reported after %v, want 1s at most", took)
+	}
+	if !running(stranger) {
+		t.Error("it was killed all the same")
+	}
+}
+
+// A worker that was given a cgroup kills the processes of other users, too.
+func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
+	needsRoot(t)
+	dir := filepath.Join(ownGroup(), worker+"-delegated")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer removeGroup(dir)
+	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // as systemd delegates
+		if err := os.Chown(file, workerUID, workerUID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	group, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close()
+	hear := lesser(t, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())})
 	stranger, err := strconv.Atoi(hear())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Kill(stranger, unix.SIGKILL)
-	if text := hear(); text != fmt.Sprintf("guardian: process %d of another user has outlived its command", stranger) {
-		t.Error(text)
+	for _, want := range []string{"ended: 0 <nil> true true", "closed: <nil>"} {
+		if got := hear(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
-	if text := hear(); text != "ended: 0 <nil>" {
-		t.Error(text)
+	if running(stranger) {
+		t.Error("it lives")
 	}
-	if text := hear(); text != "guardian: processes of another user are left running" {
-		t.Error(text)
+	if left, _ := filepath.Glob(dir + "/runner-*"); len(left) > 0 {
+		t.Errorf("cgroups are left: %v", left)
 	}
-	if text := hear(); text != "closed: <nil> C" {
-		t.Error(text)
-	}
-	if !running(stranger) || owner(stranger) != otherUID {
-		t.Error("it was hit all the same")
+}
+
+func needsRoot(t testing.TB) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root may become others")
 	}
 }
 
 // No room for another descriptor is no fault of the command, nor of its neighbours, and passes.
 func TestWantOfDescriptorsIsTrouble(t *testing.T) {
-	g, _ := guarded(t)
-	steady, _, _ := bear(t, g, "exec sleep 300", 5*time.Minute)
+	g, lock := guarded(t)
+	steady, _, _ := bear(t, guardianOf(t, lock, 1), "exec sleep 300", 5*time.Minute)
 	var most unix.Rlimit
 	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)
@@ -349,32 +364,57 @@ func TestWantOfDescriptorsIsTrouble(t *testing.T) {
 	}
 }
 
-// sweeper sweeps for a process that its lock file has a record of.
-func sweeper(text string) {
-	pid, _ := strconv.Atoi(text)
-	fmt.Print(Sweep("w", nil, []Record{{Key{1, 1}, pid, started(pid)}}))
+// sweeper sweeps for the processes of a worker, and says what came of it. As the child of inside it has a pid namespace to itself.
+func sweeper(worker string) {
+	denied, clean := Sweep(worker, nil, nil)
+	for _, p := range denied {
+		fmt.Print(p.PID, " ", p.UID, " ")
+	}
+	fmt.Print(clean)
 }
 
-// What cannot be killed is still there after a sweep, and the sweep says so: its task stays where it is. Here it is a process with the
-// rights of root that looks like one of this user; one that hangs in the kernel cannot be had for a test.
-func TestASweepSaysThatSomethingCannotBeKilled(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root may become others")
+// inside is the first process of a pid namespace, and so ignores a SIGKILL from there. It has a mark of the worker.
+func inside(worker string) {
+	if err := errors.Join(unix.Mount("none", "/proc", "proc", 0, ""), SetMark(0, MarkOf(worker, Key{1, 1}))); err != nil {
+		panic(err)
 	}
-	stays, r := startPiped(t, Command{Path: "/proc/self/exe", Argv: []string{"another user", "looks"}})
+	c := exec.Command("/proc/self/exe")
+	c.Args, c.Stdout, c.Stderr = []string{"sweeper", worker}, os.Stdout, os.Stderr
+	if err := c.Run(); err != nil {
+		panic(err)
+	}
+}
+
+// A process that does not die of SIGKILL is still there after a sweep, and the sweep says so: its task stays where it is.
+func TestASweepSaysThatSomethingDoesNotDie(t *testing.T) {
+	needsRoot(t)
+	c := exec.Command("/proc/self/exe")
+	c.Args, c.Env, c.Stderr = []string{"inside", worker}, []string{"GORACE=atexit_sleep_ms=0"}, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS}
+	if out, err := c.Output(); err != nil || string(out) != "false" {
+		t.Errorf("got %q, %v, want false", out, err)
+	}
+}
+
+// Sweep does not wait for a process that it may not kill, and names it.
+func TestASweepNamesProcessesOfOtherUsers(t *testing.T) {
+	needsRoot(t)
+	stays, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "60"}})
 	defer func() {
 		stays.Kill()
 		wait(t, stays)
 	}()
-	pid := number(t, r)
-	out := &strings.Builder{}
-	c := exec.Command("/proc/self/exe")
-	c.Args, c.Env, c.Dir, c.Stdout, c.Stderr = []string{"sweeper", strconv.Itoa(pid)}, []string{"GORACE=atexit_sleep_ms=0"}, "/", out, os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUID, Gid: otherUID}}
-	if err := c.Run(); err != nil || out.String() != "false" {
-		t.Error(out, err)
+	if err := SetMark(stays.Pid(), MarkOf(worker, Key{1, 1})); err != nil {
+		t.Fatal(err)
 	}
-	if !running(pid) {
+	c := exec.Command("/proc/self/exe")
+	c.Args, c.Env, c.Dir, c.Stderr = []string{"sweeper", worker}, []string{"GORACE=atexit_sleep_ms=0"}, "/", os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUID, Gid: otherUID}}
+	out, err := c.Output()
+	if want := fmt.Sprintf("%d 0 true", stays.Pid()); err != nil || string(out) != want {
+		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+	if !running(stays.Pid()) {
 		t.Error("it was killed all the same")
 	}
 }

@@ -17,7 +17,7 @@ func messages(f *testing.F) {
 	long := bytes.Repeat([]byte("x"), 1<<16)
 	for _, m := range []any{
 		request{Op: opStart, Key: Key{1, 2}, Path: []byte("/bin/true"), Argv: [][]byte{[]byte("\xff"), {}}, Env: [][]byte{long}, Deadline: 1 << 60},
-		request{Op: opRenew, Keys: []Key{{1, 2}, {3, 4}}, Deadline: -1}, request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1}, request{Op: opPing, N: -1},
+		request{Op: opRenew, Key: Key{1, 2}, Deadline: -1}, request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1}, request{Op: opPing, N: -1},
 		request{Op: opBye}, request{Op: "none"},
 		reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7}, reply{Op: opStarted, Key: Key{1, 2}, Pid: 7}, reply{Op: opRefused, Key: Key{1, 2}, Why: whyExec, Errno: 2},
 		reply{Op: opExited, Key: Key{1, 2}, By: byDeadline, Exit: &Exit{Signal: 9}}, reply{Op: opExited, Key: Key{1, 2}}, reply{Op: opPong, N: 1 << 62},
@@ -64,9 +64,9 @@ func FuzzRequests(f *testing.F) {
 			_, _ = ends[0].Write(data[min(1, len(data)):])
 			ends[0].Close()
 		}()
-		g := newGuardian("w", lock) // nothing is forked: that loop does not run
+		g := newGuardian("w", 0, lock, ends[1]) // nothing is forked: that loop does not run
 		read := make(chan error, 1)
-		go func() { read <- g.read(ends[1]) }()
+		go func() { read <- g.read() }()
 		select {
 		case <-read:
 		case <-time.After(limit):
@@ -74,9 +74,9 @@ func FuzzRequests(f *testing.F) {
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		for _, w := range g.wards {
-			w.timer.Stop()
-			closeAll(w.files)
+		if g.attempt != nil {
+			g.attempt.timer.Stop()
+			closeAll((<-g.starts).files)
 		}
 	})
 }
@@ -86,7 +86,7 @@ func FuzzReplies(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &Child{key: Key{1, 2}, born: make(chan reply, 2), ended: make(chan struct{})}
-		g := &Guardian{children: map[Key]*Child{c.key: c}}
+		g := &Guardian{child: c}
 		for r := bytes.NewReader(data); ; {
 			var header [4]byte
 			var message reply

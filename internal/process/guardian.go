@@ -13,52 +13,59 @@ import (
 // # Problem
 //
 // A worker that is killed, or stopped past its leases, must not leave its commands running: others run its tasks again. It cannot
-// kill them itself then. So each worker has a guardian, one long-lived child process that starts the commands on its behalf, as
-// their parent, and kills all of them when the worker goes.
+// kill them itself then. And a command can start processes that leave its session, clear their environment, change their user or outlive
+// their parents; all of them must be dead before its attempt counts as over. So a worker has guardians: child processes that start commands on
+// its behalf and kill all that these have started, when the attempt ends and when the worker goes.
 //
 // # Invariants
 //
-//   - Who forks is who cleans up: there is no moment in which a command lives and the guardian does not know.
-//   - The guardian is a subreaper: whatever a command leaves behind (background, nohup, setsid, double fork) becomes the
-//     guardian's child when its parents are dead. Parentage cannot be shed.
-//   - Nothing is signalled by a number that may have changed hands: a child is not waited for before it has been dealt with.
-//   - The worker's liveness lock is held by both through one open file description. So it is free only when the worker is dead and
-//     the guardian has ended, which it does when it has no child left. The mark in the lock file is Dirty before the first fork and
-//     Clean after the last child, so whoever finds the lock free knows whether the guardian was killed too.
-//   - A command lives until its deadline at the longest, unless a renewal of its lease came through. No write to the worker, and no
-//     start of another command, can hold that up.
-//   - Commands die with the guardian (Pdeathsig), and what they started comes to the worker if that is a subreaper; it sweeps for
-//     the rest, and then reports what was running as lost.
+//   - A guardian guards one attempt at a time. It is a subreaper: a process whose parents have died becomes its child. So every child of the
+//     guardian belongs to that attempt, whatever the child's environment, session or user, and the attempt is over when the guardian
+//     has no child left. Processes of one attempt cannot hold up another attempt.
+//   - The guardian forks and the guardian waits. There is no moment in which a command lives and its guardian does not know.
+//   - The guardian signals no number that may have changed hands: it waits for no child while it signals.
+//   - Worker and guardians hold the worker's liveness lock through one open file description. It is free only when all of them have ended. A
+//     guardian writes its record in the lock file before it forks and clears it when its last child has ended. Whoever finds the lock free
+//     knows by the records whether processes may have outlived a guardian.
+//   - A command lives until its deadline at the longest, unless its worker renews its lease. Nothing holds that up: not a
+//     worker that reads no messages, not another command.
+//   - A command dies with its guardian (Pdeathsig). The worker finds what the command had started by the mark (mark_linux.go), kills that, and
+//     then reports the attempt as lost.
+//   - A process that the guardian may not kill, because it belongs to another user, is not waited for: the report names it. That guardian
+//     takes no other attempt, and ends when the process has ended.
 //
 // # Outline
 //
-// Worker and guardian talk over a socketpair: frames of a length and JSON, descriptors on the header of a start. In the guardian
-// these loops never wait for each other: the reader takes requests; two forkers, on threads of their own for life, because the
-// kernel sends Pdeathsig when the forking thread ends, start commands; the reaper waits for children; the writer has a queue
-// without a limit, because a worker that is stopped reads nothing. Deadlines are timers.
+// Worker and guardian talk over a socketpair: frames of a length and JSON, with descriptors on the header of a start. The guardian has one
+// thread for its attempts, which loops: take a start, fork, wait for children until the leader has ended, kill and wait for all
+// other children, report. A second goroutine reads requests. Deadlines are timers. The thread that forks lives as long as the process,
+// because the kernel sends Pdeathsig when the forking thread ends.
 //
-// When a leader ends, its group is killed while it is a zombie, then all children of the main thread that belong to its attempt, by
-// session or by the variables of their environment: the forkers' threads have the leaders, so what the main thread has was orphaned.
-// Ends of children are followed by another look, until none of the attempt is left. Only then is the end reported; not while an orphan is in
-// exec, when it shows no environment, or has ended since it was listed.
+// A worker starts a guardian when it has a command to start and no idle guardian (runner/guardian.go), and keeps it for later commands. So a
+// start costs a message, and not the start of a process.
+//
+// Where the guardian may make a cgroup, it starts its commands in that (group_linux.go). Then one write kills all processes of an attempt,
+// those of other users included.
 //
 // # What was tried
 //
-// Starting directly from the worker and registering with the guardian leaves a window in which each storm of starts left processes
-// behind; looking for them by environment misses those that cleared it. A shim for each command costs 4 ms, this 0.2 ms; 8 slots on
-// two processors keep 0.84 of the rate of direct starts, with one forker 0.77 (BenchmarkGuardianPrice). A guardian that is the parent
-// of the worker cannot be had in a library.
+// One guardian for all commands of a worker had to find out whose an orphan was, by its session and its environment. An orphan that showed
+// neither held up the ends of all other attempts for a second, and lived as long as another attempt ran.
 //
-// # Elsewhere
+// Starting commands in the worker and registering them with a guardian leaves a moment in which a storm of starts leaves processes behind. A
+// new guardian for each command costs the start of a process, 4 ms instead of 0.2 ms. A guardian that is the parent of the worker is not
+// possible in a library.
 //
-// On systems other than Linux there is no guardian yet: commands are started directly, and those of a killed worker live on. The
-// mark in its lock file then stays Dirty, so that others wait for its leases.
+// # Other systems
+//
+// Only Linux has guardians. Elsewhere the worker starts commands itself, and those of a killed worker live on. The record in its lock file
+// then stays, so that others wait for its leases.
 
 // guardianWord is the first argument of a guardian, which tells it from the host program's own uses.
 const guardianWord = "runner-guardian"
 
 // protocol is raised with every change of the messages.
-const protocol = 1
+const protocol = 2
 
 // frameMost limits a frame: arguments and environments are far smaller.
 const frameMost = 16 << 20
@@ -70,8 +77,9 @@ const Guarded = runtime.GOOS == "linux"
 type GuardianOptions struct {
 	Path    string // of a program that calls Guard first; empty: this one
 	Version string // what that program must give to Guard
-	Worker  string // what commands have as RUNNER_WORKER_ID
+	Worker  string // the id of the worker, which is part of the marks
 	Lock    *Lock  // of the worker
+	Slot    int    // of the guardian's record in the lock file: no other living guardian of the worker has it
 	Adopt   bool   // this process called Dedicate: what a dead guardian leaves becomes its child
 }
 
@@ -87,13 +95,13 @@ type Key struct {
 	Generation int64 `json:"gen"`
 }
 
-// Tagged is a process that was given the variables of a command.
-type Tagged struct {
-	PID    int
-	Name   string // as the kernel has it
-	State  string // the letter of ps: D is one that no signal reaches
-	Worker string
-	Key
+// Marked is a process with the mark of an attempt.
+type Marked struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`  // as the kernel has it
+	State string `json:"state"` // the letter of ps; no signal reaches a process in state D
+	UID   int    `json:"uid"`   // its real user
+	Mark  Mark   `json:"-"`
 }
 
 var (
@@ -103,20 +111,22 @@ var (
 	ErrDeadline = errors.New("the command was killed at the end of its lease")
 	// ErrRefused says that a command was not started.
 	ErrRefused = errors.New("the command was not started")
+	// ErrGone says that the guardian had ended before it was told of the command.
+	ErrGone = fmt.Errorf("%w: the guardian is gone", ErrRefused)
 )
 
 // The operations. Texts of the system are byte slices, since JSON would change what is no UTF-8.
 const (
 	opStart = "start" // key, path, argv, env, dir, deadline; descriptors 0, 1 and 2
-	opRenew = "renew" // deadline, keys
+	opRenew = "renew" // key, deadline
 	opKill  = "kill"  // key, signal, then KILL after so many ms
 	opPing  = "ping"  // n
 	opBye   = "bye"   // kill what is left, and exit
 
-	opHello   = "hello"   // protocol, version, pid
+	opHello   = "hello"   // protocol, version, pid, why it cannot mark processes
 	opStarted = "started" // key, pid
 	opRefused = "refused" // key, why, errno
-	opExited  = "exited"  // key, how it ended, by whom, left over
+	opExited  = "exited"  // key, how it ended, by whom, what is left
 	opPong    = "pong"    // n
 )
 
@@ -129,7 +139,6 @@ type request struct {
 	Env      [][]byte `json:"env,omitempty"`
 	Dir      []byte   `json:"dir,omitempty"`
 	Deadline int64    `json:"deadline,omitempty"` // of CLOCK_MONOTONIC, ns
-	Keys     []Key    `json:"keys,omitempty"`
 	Signal   int      `json:"signal,omitempty"`
 	After    int64    `json:"after,omitempty"` // ms; 0: never
 	N        int64    `json:"n,omitempty"`
@@ -142,7 +151,7 @@ type reply struct {
 	Protocol int    `json:"protocol,omitempty"`
 	Version  string `json:"version,omitempty"`
 	Pid      int    `json:"pid,omitempty"`
-	Why      string `json:"why,omitempty"`   // of a refusal: late, stopping, exec
+	Why      string `json:"why,omitempty"`   // of a refusal: late, stopping, exec; of a hello: an error
 	Errno    int    `json:"errno,omitempty"` // of exec
 	By       string `json:"by,omitempty"`    // who ended it: self, kill, deadline
 	Exit     *Exit  `json:"exit,omitempty"`

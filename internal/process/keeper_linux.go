@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,20 +18,23 @@ import (
 
 // Guardian is the worker's end of a guardian process. Its methods are safe for use by many goroutines.
 type Guardian struct {
-	options GuardianOptions
-	process *os.Process
-	socket  *net.UnixConn
-	leaving atomic.Bool   // Close was called
-	dead    chan struct{} // closed when its process is
-	done    chan struct{} // closed when all of its commands are dead, too
+	options  GuardianOptions
+	process  *os.Process
+	socket   *net.UnixConn
+	unmarked string        // why it cannot mark processes; empty: it can
+	leaving  atomic.Bool   // Close was called
+	done     chan struct{} // closed when its process and that of its command are dead
 
 	asked, answered atomic.Int64
 
 	sending sync.Mutex
 
-	mu       sync.Mutex
-	children map[Key]*Child // started or asked for, and not ended
-	gone     bool           // nothing can be started any more
+	mu      sync.Mutex
+	child   *Child // asked for, and not ended; nil: none
+	served  bool   // a command was started
+	gone    bool   // nothing can be started any more
+	retired bool   // it has processes that it cannot kill, and ends with them
+	clean   bool   // it has ended, and no process of its command is left
 }
 
 // Child is a command that was started by a guardian. Its methods are safe for use by many goroutines.
@@ -45,13 +50,15 @@ type Child struct {
 
 // StartGuardian starts a guardian process and returns when it is ready.
 func StartGuardian(o GuardianOptions) (*Guardian, error) {
-	g := &Guardian{options: o, dead: make(chan struct{}), done: make(chan struct{}), children: map[Key]*Child{}}
+	g := &Guardian{options: o, done: make(chan struct{})}
 	if err := g.launch(); err != nil {
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
 	if err := g.hello(); err != nil {
 		_ = g.process.Kill() // it may be dead
 		_, _ = g.process.Wait()
+		started.Delete(g.process.Pid)
+		g.removeGroup()
 		_ = g.socket.Close()
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
@@ -81,18 +88,17 @@ func (g *Guardian) launch() error {
 	if path == "" {
 		path = "/proc/self/exe" // the program that runs, even if another has been put in its place
 	}
-	g.process, err = os.StartProcess(path, []string{os.Args[0], guardianWord, g.options.Worker}, &os.ProcAttr{Dir: "/", Env: []string{},
+	starting.RLock()
+	defer starting.RUnlock()
+	g.process, err = os.StartProcess(path, []string{os.Args[0], guardianWord, g.options.Worker, strconv.Itoa(g.options.Slot)}, &os.ProcAttr{Dir: "/", Env: []string{},
 		Files: []*os.File{null, null, os.Stderr, theirs, g.options.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {
 		_ = g.socket.Close()
 		return err
 	}
-	guardians.Store(g.process.Pid, true)
+	started.Store(g.process.Pid, true)
 	return nil
 }
-
-// guardians are the pids of this process's children that it waits for by itself.
-var guardians sync.Map
 
 // hello reads the first message, which tells that the process is a guardian of this version.
 func (g *Guardian) hello() error {
@@ -106,6 +112,7 @@ func (g *Guardian) hello() error {
 	if r.Op != opHello || r.Protocol != protocol || r.Version != g.options.Version {
 		return fmt.Errorf("it is of version %q, protocol %d, not %q, %d", r.Version, r.Protocol, g.options.Version, protocol)
 	}
+	g.unmarked = r.Why
 	return g.socket.SetReadDeadline(time.Time{})
 }
 
@@ -130,71 +137,80 @@ func (g *Guardian) receive() {
 		}
 	}
 	_ = g.process.Kill() // it may be dead; what no longer talks must not start anything
-	_, _ = g.process.Wait()
-	guardians.Delete(g.process.Pid)
+	state, err := g.process.Wait()
+	started.Delete(g.process.Pid)
 	_ = g.socket.Close()
-	close(g.dead)
 	g.mu.Lock()
 	g.gone = true
 	g.mu.Unlock()
-	if g.options.Lock.Mark() != Clean {
-		g.clear()
+	clean, denied := err == nil && state.Success(), []Marked(nil)
+	if !clean {
+		denied, clean = g.clear()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, c := range g.children {
-		c.err = ErrLost
+	g.clean = clean
+	if c := g.child; c != nil {
+		g.child = nil
+		c.exit.Denied, c.err = denied, ErrLost
 		close(c.ended)
 		c.tell(reply{Op: opExited}) // unless it was started
 	}
-	clear(g.children)
 	close(g.done)
 }
 
-// clear kills what the dead guardian has left, and returns when there is nothing, or when Close gives up.
-func (g *Guardian) clear() {
-	for {
+// clear kills what the dead guardian has left, and returns when there is nothing, or when Close gives up. It looks at the attempt of this
+// guardian alone.
+func (g *Guardian) clear() (denied []Marked, clean bool) {
+	defer g.removeGroup()
+	lock, slot := g.options.Lock, g.options.Slot
+	for record, ok := lock.record(slot); ok; {
 		if g.options.Adopt {
 			killAdopted()
 		}
-		if Sweep(g.options.Worker, nil, g.options.Lock.Records()) {
-			_ = g.options.Lock.forget() // the next records are of a new guardian
-			_ = g.options.Lock.setMark(Clean)
-			return
+		if denied, clean = Sweep(g.options.Worker, []Key{record.Key}, []Record{record}); clean {
+			_ = lock.setRecord(slot, Key{}) // of the next guardian in this slot
+			return denied, true
 		}
 		if g.leaving.Load() {
-			return // the mark stays, and whoever takes the lock sweeps again
+			return denied, false // the record stays, and whoever takes the lock sweeps again
 		}
+	}
+	return nil, true
+}
+
+func (g *Guardian) removeGroup() {
+	if dir := g.options.Lock.group(g.options.Slot); dir != "" {
+		killGroup(dir)
+		removeGroup(dir)
 	}
 }
 
 // handle hands a reply on. It returns false for one that no guardian sends.
 func (g *Guardian) handle(r reply) bool {
-	switch r.Op {
-	case opPong:
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.child
+	switch {
+	case r.Op == opPong:
 		g.answered.Store(r.N)
-	case opStarted:
-		g.mu.Lock()
-		c := g.children[r.Key]
-		g.mu.Unlock()
-		if c != nil {
-			return c.tell(r)
+	case c == nil || c.key != r.Key:
+		return false
+	case r.Op == opStarted:
+		g.served = true
+		return c.tell(r)
+	case r.Op == opRefused:
+		g.child = nil
+		return c.tell(r)
+	case r.Op == opExited && r.Exit != nil:
+		g.child = nil
+		g.retired = len(r.Exit.Denied) > 0
+		g.gone = g.retired
+		c.exit = *r.Exit
+		if r.By == byDeadline {
+			c.err = ErrDeadline
 		}
-	case opRefused:
-		if c := g.drop(r.Key); c != nil {
-			return c.tell(r)
-		}
-	case opExited:
-		if r.Exit == nil {
-			return false
-		}
-		if c := g.drop(r.Key); c != nil {
-			c.exit = *r.Exit
-			if r.By == byDeadline {
-				c.err = ErrDeadline
-			}
-			close(c.ended)
-		}
+		close(c.ended)
 	default:
 		return false
 	}
@@ -211,17 +227,10 @@ func (c *Child) tell(r reply) bool {
 	}
 }
 
-func (g *Guardian) drop(k Key) *Child {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	c := g.children[k]
-	delete(g.children, k)
-	return c
-}
-
 // Start is as the function Start, but the command is the guardian's child: it is killed at deadline unless Renew moves that, and
 // with the end of this process. k is the two numbers in its environment (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). If ctx ends
-// while it is being started, it is killed. Besides the errors of Start: ErrRefused if it was surely not started, and ErrLost.
+// while it is being started, it is killed. Besides the errors of Start: ErrGone if there is no guardian any more, ErrRefused if the command was
+// surely not started, and ErrLost. A guardian has one command at a time.
 func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Time) (*Child, error) {
 	files, done, err := c.files()
 	if err != nil {
@@ -241,28 +250,40 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 		fds[i] = int(f.Fd())
 	}
 	child := &Child{g: g, key: k, born: make(chan reply, 2), ended: make(chan struct{})}
-	if !g.add(child) {
-		return nil, fmt.Errorf("%w: the guardian is gone", ErrRefused)
+	if err := g.add(child); err != nil {
+		return nil, err
 	}
 	switch err := g.send(r, unix.UnixRights(fds...)); {
 	case err == unix.E2BIG:
-		g.drop(k)
+		g.drop(child)
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
 	case err != nil: // the guardian has not read all of it, and so done nothing
-		g.drop(k)
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		g.drop(child)
+		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return child.birth(ctx, &c)
 }
 
-func (g *Guardian) add(c *Child) bool {
+func (g *Guardian) add(c *Child) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.gone || g.children[c.key] != nil {
-		return false
+	switch {
+	case g.gone:
+		return ErrGone
+	case g.child != nil:
+		return fmt.Errorf("%w: the guardian has another one", ErrRefused)
 	}
-	g.children[c.key] = c
-	return true
+	g.child = c
+	return nil
+}
+
+// drop takes back a command that the guardian was not told of.
+func (g *Guardian) drop(c *Child) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.child == c {
+		g.child = nil
+	}
 }
 
 // birth waits for the guardian's answer.
@@ -309,10 +330,13 @@ func (g *Guardian) send(r request, rights []byte) error {
 	return err
 }
 
-// Renew moves the deadline of commands.
+// Renew moves the deadline of the guardian's command, if it is one of keys.
 func (g *Guardian) Renew(keys []Key, deadline time.Time) {
-	if len(keys) > 0 {
-		_ = g.send(request{Op: opRenew, Keys: keys, Deadline: clockAt(deadline)}, nil) // else it is dead, and they with it
+	g.mu.Lock()
+	c := g.child
+	g.mu.Unlock()
+	if c != nil && slices.Contains(keys, c.key) {
+		_ = g.send(request{Op: opRenew, Key: c.key, Deadline: clockAt(deadline)}, nil) // else it is dead, and the command with it
 	}
 }
 
@@ -328,8 +352,32 @@ func (g *Guardian) Ping() {
 // Pid returns the guardian's process id.
 func (g *Guardian) Pid() int { return g.process.Pid }
 
-// Done is closed when the guardian is dead and nothing of its commands is left: then each of them has ended with ErrLost.
+// Done is closed when the guardian is dead and nothing of its command is left: then that has ended with ErrLost.
 func (g *Guardian) Done() <-chan struct{} { return g.done }
+
+// Free says whether the guardian can start a command.
+func (g *Guardian) Free() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.gone && g.child == nil
+}
+
+// Served says whether the guardian has ever started a command.
+func (g *Guardian) Served() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.served
+}
+
+// Expected says whether the end of the guardian is no surprise: it was closed, or it could not kill all that its command has left.
+func (g *Guardian) Expected() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.retired || g.leaving.Load()
+}
+
+// Unmarked returns why the guardian cannot mark processes, if it cannot: then what outlives it and its worker is not found.
+func (g *Guardian) Unmarked() string { return g.unmarked }
 
 // Close makes the guardian kill what is left and end, and returns when it has. A guardian that does not is killed.
 func (g *Guardian) Close() error {
@@ -341,11 +389,14 @@ func (g *Guardian) Close() error {
 		_ = g.process.Kill()
 		<-g.done
 	}
-	if g.options.Lock.Mark() != Clean {
+	if !g.clean { // set before done was closed
 		return errors.New("processes of commands do not die")
 	}
 	return nil
 }
+
+// Guardian returns the guardian of the command.
+func (c *Child) Guardian() *Guardian { return c.g }
 
 // Pid returns the process id of the leader, which is also the id of its group and session.
 func (c *Child) Pid() int { return c.pid }

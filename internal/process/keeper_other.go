@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,15 +14,21 @@ func Guard(string) bool { return false }
 
 // Guardian stands for the guardian process that other systems have: it starts commands directly. A worker that is killed leaves
 // them running, and its lock file says so.
-type Guardian struct{ lock *Lock }
+type Guardian struct {
+	lock   *Lock
+	slot   int
+	served atomic.Bool
+}
 
 // StartGuardian starts nothing.
-func StartGuardian(o GuardianOptions) (*Guardian, error) { return &Guardian{o.Lock}, nil }
+func StartGuardian(o GuardianOptions) (*Guardian, error) {
+	return &Guardian{lock: o.Lock, slot: o.Slot}, nil
+}
 
-// Start is the function Start. The key and the deadline are not looked at.
-func (g *Guardian) Start(_ context.Context, c Command, _ Key, _ time.Time) (*Child, error) {
+// Start is the function Start. The deadline is not looked at.
+func (g *Guardian) Start(_ context.Context, c Command, k Key, _ time.Time) (*Child, error) {
 	if g.lock != nil {
-		if err := g.lock.setMark(Dirty); err != nil {
+		if err := g.lock.setRecord(g.slot, k); err != nil {
 			return nil, err
 		}
 	}
@@ -29,7 +36,8 @@ func (g *Guardian) Start(_ context.Context, c Command, _ Key, _ time.Time) (*Chi
 	if err != nil {
 		return nil, err
 	}
-	return &Child{p}, nil
+	g.served.Store(true)
+	return &Child{p, g}, nil
 }
 
 // Renew does nothing: there are no deadlines.
@@ -44,16 +52,34 @@ func (g *Guardian) Pid() int { return os.Getpid() }
 // Done is never closed.
 func (g *Guardian) Done() <-chan struct{} { return nil }
 
+// Free says that a command can be started.
+func (g *Guardian) Free() bool { return true }
+
+// Served says whether a command was started.
+func (g *Guardian) Served() bool { return g.served.Load() }
+
+// Expected says nothing: there is no process that could end.
+func (g *Guardian) Expected() bool { return true }
+
+// Unmarked says nothing: there are no marks.
+func (g *Guardian) Unmarked() string { return "" }
+
 // Close says that nothing is left: the caller has waited for each command.
 func (g *Guardian) Close() error {
 	if g.lock == nil {
 		return nil
 	}
-	return g.lock.setMark(Clean)
+	return g.lock.setRecord(g.slot, Key{})
 }
 
 // Child is a command.
-type Child struct{ p *Process }
+type Child struct {
+	p *Process
+	g *Guardian
+}
+
+// Guardian returns what has started the command.
+func (c *Child) Guardian() *Guardian { return c.g }
 
 // Pid returns the process id of the leader.
 func (c *Child) Pid() int { return c.p.Pid() }

@@ -1,40 +1,43 @@
 package process
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 )
 
-// Lock is the liveness lock of a worker: an exclusive flock on a file of its own, held for as long as the worker or its
-// guardian lives and freed by the kernel when the last of them is dead. Whoever gets it has proof of that.
+// Lock is the liveness lock of a worker: an exclusive flock on a file of its own, held for as long as the worker or one of its
+// guardians lives, and freed by the kernel when the last of them is dead. Whoever gets it, as one of any number of readers, has proof of
+// that.
 //
-// Both hold it through one open file description, which the guardian inherits. So it must never be unlocked by LOCK_UN, which
-// would unlock it for both: it is let go by closing, and by dying. Neither must a command inherit the descriptor.
+// All hold it through one open file description, which the guardians inherit. So it must never be unlocked by LOCK_UN, which
+// would unlock it for all: it is let go by closing, and by dying. Neither must a command inherit the descriptor.
 //
-// The file tells a finder what may have outlived them. Its first byte is the mark: Clean says that no process of a command
-// is left, Dirty that some may be. From byte 32 on follow records of 32 bytes, one for each command that runs; an empty one is
-// zero. All of it is overwritten in place, and no write is longer than a record.
+// The file tells a finder what may have outlived them. From byte 512 on it has a record of 16 bytes for each guardian: the key of the attempt
+// of which processes may live, and zero when there is none. It is written before the command is forked, and cleared after its last process
+// has ended. The bytes before hold a text: the beginning of the names of the guardians' cgroups. All is overwritten in place, and no
+// write is longer than a record.
 type Lock struct {
 	file *os.File
 	path string
 }
 
-// Record is what the lock file holds of a command that runs: enough to find its session.
+// Record is what the lock file holds of an attempt of which processes may live.
 type Record struct {
 	Key
-	PID     int    // of its leader; 0: an empty record
-	Started uint64 // of the leader, in the kernel's own measure, to tell it from a later process with that number
+	Group string // the directory of its cgroup, which need not exist; empty: it has none
 }
 
-// The marks.
 const (
-	Clean = 'C'
-	Dirty = 'L'
+	headSize   = 512
+	recordSize = 16
+	mostSlots  = 1 << 16
 )
-
-const recordSize = 32
 
 var (
 	// ErrHeld says that a lock's owner lives.
@@ -46,11 +49,20 @@ var (
 // Path returns where the lock file was made.
 func (l *Lock) Path() string { return l.path }
 
-// Close lets the lock go, unless the guardian holds it too.
+// Close lets the lock go, unless a guardian holds it too.
 func (l *Lock) Close() error { return l.file.Close() }
 
-// Remove removes the file of a lock that is held, so that nobody else can take it.
-func (l *Lock) Remove() error { return os.Remove(l.path) }
+// Remove removes the file of a lock that is held, so that nobody else can take it, and the cgroups of its owner. Another
+// reader of the lock may have removed them before.
+func (l *Lock) Remove() error {
+	if prefix := l.groups(); prefix != "" {
+		dirs, _ := filepath.Glob(prefix + "*")
+		for _, dir := range dirs {
+			removeGroup(dir)
+		}
+	}
+	return os.Remove(l.path)
+}
 
 // Intact says whether the path still leads to this lock; present, whether it leads anywhere.
 func (l *Lock) Intact() (intact, present bool) {
@@ -65,22 +77,21 @@ func (l *Lock) Intact() (intact, present bool) {
 	return os.SameFile(mine, there), true
 }
 
-// Mark returns the mark; Dirty if it cannot be read.
-func (l *Lock) Mark() byte {
-	mark := []byte{Dirty}
-	if n, _ := l.file.ReadAt(mark, 0); n == 1 && mark[0] == Clean {
-		return Clean
+// Clean says whether no process of a command can have outlived the owner of the lock. It is false if the file cannot be read.
+func (l *Lock) Clean() bool {
+	info, err := l.file.Stat()
+	if err != nil || info.Size() < headSize {
+		return false
 	}
-	return Dirty
+	records, err := readRecords(l.file)
+	return err == nil && len(records) == 0
 }
 
-func (l *Lock) setMark(mark byte) error {
-	_, err := l.file.WriteAt([]byte{mark}, 0)
-	return err
+// Records returns the attempts of which processes may live.
+func (l *Lock) Records() []Record {
+	records, _ := readRecords(l.file)
+	return records
 }
-
-// Records returns what the file says about running commands.
-func (l *Lock) Records() []Record { return readRecords(l.file) }
 
 // ReadRecords is Records of a lock that somebody else holds; nil if there is none.
 func ReadRecords(path string) []Record {
@@ -89,29 +100,65 @@ func ReadRecords(path string) []Record {
 		return nil
 	}
 	defer file.Close()
-	return readRecords(file)
+	records, _ := readRecords(file)
+	return records
 }
 
-func readRecords(file *os.File) []Record {
-	var list []Record
-	text, _ := io.ReadAll(io.NewSectionReader(file, recordSize, 1<<20))
-	for ; len(text) >= recordSize; text = text[recordSize:] {
-		word := func(i int) uint64 { return binary.LittleEndian.Uint64(text[8*i:]) }
-		if r := (Record{Key{int64(word(0)), int64(word(1))}, int(word(2)), word(3)}); r.PID > 0 {
-			list = append(list, r)
+func readRecords(file *os.File) (list []Record, err error) {
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, headSize+recordSize*mostSlots))
+	prefix := groupsIn(text[:min(len(text), headSize)])
+	for slot := range max(len(text)-headSize, 0) / recordSize {
+		at := headSize + recordSize*slot
+		k := Key{int64(binary.LittleEndian.Uint64(text[at:])), int64(binary.LittleEndian.Uint64(text[at+8:]))}
+		if k != (Key{}) {
+			list = append(list, Record{k, groupName(prefix, slot)})
 		}
 	}
-	return list
+	return list, err
 }
 
-func (l *Lock) setRecord(slot int, r Record) error {
-	text := make([]byte, 0, recordSize)
-	for _, word := range []uint64{uint64(r.ID), uint64(r.Generation), uint64(r.PID), r.Started} {
-		text = binary.LittleEndian.AppendUint64(text, word)
-	}
-	_, err := l.file.WriteAt(text, int64(recordSize*(1+slot)))
+// setRecord writes the record of the guardian in a slot; the empty key clears it.
+func (l *Lock) setRecord(slot int, k Key) error {
+	text := binary.LittleEndian.AppendUint64(make([]byte, 0, recordSize), uint64(k.ID))
+	_, err := l.file.WriteAt(binary.LittleEndian.AppendUint64(text, uint64(k.Generation)), headSize+recordSize*int64(slot))
 	return err
 }
 
-// forget drops all records: what they told of is gone.
-func (l *Lock) forget() error { return l.file.Truncate(recordSize) }
+// record returns the record of one guardian; false: it has none.
+func (l *Lock) record(slot int) (Record, bool) {
+	text := make([]byte, recordSize)
+	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // zero if there is none
+	k := Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
+	return Record{k, l.group(slot)}, k != (Key{})
+}
+
+// head returns the first bytes of the file: the beginning of the names of cgroups in dir, which nobody else has.
+func (l *Lock) head(dir string) []byte {
+	head := make([]byte, headSize)
+	if dir != "" {
+		name := filepath.Join(dir, "runner-"+strings.TrimSuffix(filepath.Base(l.path), filepath.Ext(l.path))+"-")
+		if len(name) < headSize {
+			copy(head, name)
+		}
+	}
+	return head
+}
+
+// groups returns the beginning of the names of the guardians' cgroups; empty: they have none.
+func (l *Lock) groups() string {
+	head := make([]byte, headSize)
+	_, _ = l.file.ReadAt(head, 0) // then it is empty
+	return groupsIn(head)
+}
+
+func groupsIn(head []byte) string { return string(bytes.TrimRight(head, "\x00")) }
+
+// group returns the directory of the cgroup of one guardian.
+func (l *Lock) group(slot int) string { return groupName(l.groups(), slot) }
+
+func groupName(prefix string, slot int) string {
+	if prefix == "" {
+		return ""
+	}
+	return prefix + strconv.Itoa(slot)
+}

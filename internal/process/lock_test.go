@@ -38,12 +38,17 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 	}
 	unix.Close(fd)
 	l, err = TakeLock(path)
-	if err != nil || l.Mark() != Clean {
+	if err != nil || !l.Clean() {
 		t.Fatal(err)
 	}
 	if intact, present := l.Intact(); !intact || !present {
 		t.Error("not intact")
 	}
+	second, err := TakeLock(path) // by another reaper, while the first one is stopped
+	if err != nil {
+		t.Fatalf("a second finder: got %v, want the lock", err)
+	}
+	second.Close()
 	late, err := os.OpenFile(path, os.O_RDWR, 0) // of a finder that opened the file in time, and asks for the lock too late
 	if err != nil {
 		t.Fatal(err)
@@ -93,19 +98,28 @@ func TestRecordsAreReadBackBySlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	a, b := Record{Key{1, 2}, 3, 4}, Record{Key{1 << 40, 7}, 99, 1 << 50}
-	for slot, r := range map[int]Record{0: a, 1: {Key{5, 5}, 5, 5}, 4: b} {
-		if err := l.setRecord(slot, r); err != nil {
+	if !l.Clean() {
+		t.Error("a new lock is not clean")
+	}
+	a, b := Key{1, 2}, Key{1 << 40, 7}
+	for slot, k := range map[int]Key{0: a, 1: {5, 5}, 4: b} {
+		if err := l.setRecord(slot, k); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(l.setRecord(1, Record{}), l.setMark(Dirty)); err != nil {
+	if err := l.setRecord(1, Key{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := ReadRecords(path); !slices.Equal(got, []Record{a, b}) || l.Mark() != Dirty {
-		t.Errorf("%+v", got)
+	if got, want := ReadRecords(path), []Record{{a, l.group(0)}, {b, l.group(4)}}; !slices.Equal(got, want) || l.Clean() {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if l.forget(); len(l.Records()) != 0 || l.Mark() != Dirty {
-		t.Errorf("%+v", l.Records())
+	if r, ok := l.record(4); !ok || r.Key != b {
+		t.Errorf("got %+v, %v, want %+v", r, ok, b)
+	}
+	if err := errors.Join(l.setRecord(0, Key{}), l.setRecord(4, Key{})); err != nil || !l.Clean() {
+		t.Errorf("got %+v, %v, want none", l.Records(), err)
+	}
+	if err := l.file.Truncate(3); err != nil || l.Clean() {
+		t.Error("a lock file that was cut off counts as clean", err)
 	}
 }

@@ -3,7 +3,6 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,17 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLock makes a lock file at path, which must not exist, marks it Clean and takes the lock.
+// NewLock makes a lock file at path, which must not exist, and takes the lock.
 func NewLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, err
 	}
 	l := &Lock{file, path}
-	if err = l.take(); err == nil {
-		head := bytes.Repeat([]byte{'\n'}, recordSize)
-		head[0] = Clean
-		_, err = file.WriteAt(head, 0)
+	if err = l.take(unix.LOCK_EX); err == nil {
+		_, err = file.WriteAt(l.head(ownGroup()), 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Remove(), l.Close())
@@ -30,7 +27,7 @@ func NewLock(path string) (*Lock, error) {
 }
 
 // TakeLock takes the lock at path, which proves that its owner is dead. It does not wait: the error is ErrHeld if the owner
-// lives, and ErrNoLock if there is nothing to take.
+// lives, and ErrNoLock if there is nothing to take. Many may take it at once: one that is stopped keeps nobody else from it.
 func TakeLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR)
 	switch {
@@ -40,7 +37,7 @@ func TakeLock(path string) (*Lock, error) {
 		return nil, err
 	}
 	l := &Lock{file, path}
-	if err := l.take(); err != nil {
+	if err := l.take(unix.LOCK_SH); err != nil {
 		file.Close()
 		return nil, err
 	}
@@ -51,9 +48,9 @@ func TakeLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-func (l *Lock) take() error {
+func (l *Lock) take(how int) error {
 	for {
-		err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(l.file.Fd()), how|unix.LOCK_NB)
 		switch err {
 		case nil:
 			return nil

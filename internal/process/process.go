@@ -58,6 +58,7 @@ type Exit struct {
 	Code         int           // exit status; -1 when ended by a signal. Windows: 1 after Kill
 	Signal       int           // the signal that ended it; 0 when none, and always on Windows
 	LeftOver     int           // processes that were killed because they outlived the leader; 0 after Kill. Unixes but Linux: 1 is "some"
+	Denied       []Marked      // processes of the command that live on because this user may not kill them; by guardians only
 	User, System time.Duration // time on the CPU, of the leader and (unixes) of the descendants that were waited for
 }
 
@@ -195,11 +196,18 @@ func (p *Process) Wait() (Exit, error) {
 	return exit, nil
 }
 
+// started are the pids of this process's children that this package waits for. A lock is held while one is started, until it is among them.
+var (
+	started  sync.Map
+	starting sync.RWMutex
+)
+
 // release gives the pid back by reaping the leader, which must have ended. From then on nothing is signalled.
 func (p *Process) release() (*os.ProcessState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
+	started.Delete(p.pid)
 	return p.proc.Wait()
 }
 

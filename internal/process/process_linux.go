@@ -28,6 +28,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.ended = true
+		started.Delete(p.pid)
 		return nil, 0, errors.Join(os.NewSyscallError("waitid", err), p.proc.Release())
 	}
 	leftOver := sweep(p.pid)
@@ -88,25 +89,10 @@ func members(sid int) []int {
 	})
 }
 
-// killMember kills pid if it is still in the session sid, else returns ESRCH. The handle is opened before the second
-// look: if the pid changed hands in between, the handle is that of a dead process and no stranger is hit.
+// killMember kills pid if it is still in the session sid, else returns ESRCH.
 func killMember(pid, sid int) error {
-	fd, err := unix.PidfdOpen(pid, 0)
-	switch {
-	case err == unix.ESRCH:
-		return err
-	case err != nil: // before Linux 5.3, or filtered: the look a moment ago must do
-		return unix.Kill(pid, unix.SIGKILL)
-	}
-	defer unix.Close(fd)
-	if s, err := unix.Getsid(pid); err != nil || s != sid {
-		return unix.ESRCH
-	}
-	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-}
-
-// running tells a living process from a zombie, whose parent has not waited for it yet.
-func running(pid int) bool {
-	field := statOf(pid)
-	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'
+	return strike(pid, func() bool {
+		s, err := unix.Getsid(pid)
+		return err == nil && s == sid
+	})
 }

@@ -24,6 +24,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
+	started.Delete(p.pid)
 	if err != nil { // reaped by someone else, nobody knows when
 		return nil, 0, err
 	}

@@ -45,6 +45,8 @@ func TestMain(m *testing.M) {
 		anotherUser(os.Args[1:])
 	case "sweeper":
 		sweeper(os.Args[1])
+	case "inside":
+		inside(os.Args[1])
 	case "no descriptors":
 		none := unix.Rlimit{Cur: 3, Max: 3}
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {

@@ -19,10 +19,13 @@ type job struct{}
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}
 	sealDescriptors()
+	starting.RLock()
+	defer starting.RUnlock()
 	for {
 		proc, err := os.StartProcess(path, argv, attr)
 		switch {
 		case err == nil:
+			started.Store(proc.Pid, true)
 			return &Process{proc: proc, pid: proc.Pid}, nil
 		case !errors.Is(err, unix.EINTR): // exec and chdir are interrupted on some network and user-space file systems
 			return nil, err

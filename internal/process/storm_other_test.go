@@ -7,3 +7,4 @@ func storm(string, string) {}
 func lesserWorker(string)  {}
 func anotherUser([]string) {}
 func sweeper(string)       {}
+func inside(string)        {}

@@ -389,3 +389,35 @@ func TestAFunctionMayOverlapWhenItsWorkerHung(t *testing.T) {
 		t.Error(r.Violations, r.Figures.Functions)
 	}
 }
+
+// A reaper revokes the claim of a worker that hangs before it kills its processes. Then nothing but the loss may be recorded.
+func TestARevokedClaimIsLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait   int64
+		end    func(*event)
+		broken string
+	}{
+		"after its lease, and lost":           {storyLease, lost, ""},
+		"before the end of its lease":         {storyLease / 2, lost, "I3"},
+		"after its lease, and then completed": {storyLease, func(e *event) { e.state = "completed" }, "I2"},
+	} {
+		s := newStory()
+		s.join("w1", 11)
+		s.join("w2", 12)
+		s.enqueue(1, quick)
+		s.claim(1, "w1")
+		claim := s.tasks[1].generation
+		s.wait(c.wait)
+		s.update(1, func(e *event) { e.lease = 0 })
+		s.wait(c.wait)
+		s.update(1, func(e *event) { e.result = resultOf(claim); c.end(e) })
+		s.add(event{op: "attempt", id: 1, generation: claim, worker: "w1", err: s.events[len(s.events)-1].err})
+		if s.tasks[1].state == "pending" {
+			s.claim(1, "w2")
+			s.complete(1)
+		}
+		if broken := strings.Join(s.judge().Broken(), " "); broken != c.broken {
+			t.Errorf("%s: broken %q, want %q", name, broken, c.broken)
+		}
+	}
+}

@@ -175,12 +175,12 @@ func (n *nemesis) killGuardian() bool {
 	if a == nil {
 		return false
 	}
-	guardian := guardianOf(a.pid)
-	if guardian == 0 {
+	guardians := guardiansOf(a.pid)
+	if len(guardians) == 0 {
 		return false
 	}
 	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
-	return kill(guardian) == nil
+	return kill(guardians[n.random.IntN(len(guardians))]) == nil
 }
 
 func (n *nemesis) stopGuardian() bool {
@@ -188,27 +188,30 @@ func (n *nemesis) stopGuardian() bool {
 	if a == nil {
 		return false
 	}
-	guardian := guardianOf(a.pid)
-	if guardian == 0 {
+	guardians := guardiansOf(a.pid)
+	if len(guardians) == 0 {
 		return false
 	}
 	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
-	return n.pause(guardian, n.stopFor())
+	return n.pause(guardians[n.random.IntN(len(guardians))], n.stopFor())
 }
 
-// killBoth kills a worker and its guardian so that neither can clean up after the other.
+// killBoth kills a worker and its guardians so that neither can clean up after the other.
 func (n *nemesis) killBoth() bool {
 	a := n.victim(working)
 	if a == nil {
 		return false
 	}
-	guardian := guardianOf(a.pid)
-	if guardian == 0 {
+	_ = stop(a.pid)
+	guardians := guardiansOf(a.pid)
+	if len(guardians) == 0 {
+		_ = goOn(a.pid)
 		return false
 	}
-	_ = stop(a.pid)
 	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
-	_ = kill(guardian)
+	for _, guardian := range guardians {
+		_ = kill(guardian)
+	}
 	n.notes.add(opKill, 0, 0, strconv.Itoa(a.pid))
 	a.kill()
 	return true

@@ -63,7 +63,7 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 			marker.Close()
 			if worker := p.worker(); worker != 0 {
 				p.notes.add(opGuard, task, generation, fmt.Sprint(worker))
-				_ = kill(guardianOf(worker))
+				_ = kill(os.Getppid()) // the guardian of this command
 				time.Sleep(time.Minute)
 			}
 		}

@@ -50,6 +50,7 @@ type claimed struct {
 	at         int64 // ms of the wall clock, as all times here
 	lease      int64 // the last one
 	leaseAt    int64 // when that was written
+	revoked    bool  // its worker can write nothing more about it
 	ended      int64 // 0: not yet
 	by         path
 	recorded   bool // its attempt is
@@ -215,19 +216,22 @@ func (r *replay) update(e event, rest []event) {
 	if e.generation < e.oldGeneration || (from != to || e.oldWorker != e.worker) && e.generation != e.oldGeneration+1 {
 		r.found("I4", e.id, "went from %s of %q, generation %d, to %s of %q, generation %d", from, e.oldWorker, e.oldGeneration, to, e.worker, e.generation)
 	}
+	ran := t.last()
+	revoked := from == jobs.Running && to == jobs.Running && e.worker == e.oldWorker && e.generation == e.oldGeneration+1 && e.lease == 0
 	switch {
+	case revoked:
+		r.revoke(ran, e)
 	case from == jobs.Running && to == jobs.Running && (e.worker != e.oldWorker || e.generation != e.oldGeneration):
 		r.found("I3", e.id, "was taken from worker %s by %s while it ran", e.oldWorker, e.worker)
 	case from != to && !jobs.CanMove(from, to):
 		r.found("I8", e.id, "went from %s to %s", from, to)
 	}
-	ran := t.last()
 	t.generation, t.attempt, t.losses, t.reason, t.maxAttempts, t.maxLosses = e.generation, e.attempt, e.losses, e.reason, e.maxAttempts, e.maxLosses
 	switch {
 	case to == jobs.Running && from != to:
 		r.claim(t, e)
 	case to == jobs.Running:
-		if e.lease != e.oldLease && ran != nil {
+		if !revoked && e.lease != e.oldLease && ran != nil {
 			r.renew(t, ran, e)
 		}
 	case from == jobs.Running:
@@ -322,6 +326,18 @@ func (r *replay) renew(t *replayed, c *claimed, e event) {
 	r.beats = append(r.beats, e)
 }
 
+// revoke is the first step of taking a claim away from a worker that hangs.
+func (r *replay) revoke(c *claimed, e event) {
+	w := r.workers[e.worker]
+	if c == nil || w == nil {
+		r.found("I3", e.id, "was revoked without having been claimed")
+		return
+	}
+	if c.revoked = true; e.at-c.leaseAt < w.lease-5-r.slack {
+		r.found("I3", e.id, "was revoked %d ms after the last heartbeat of worker %s; its leases are %d ms long", e.at-c.leaseAt, w.id, w.lease)
+	}
+}
+
 func (r *replay) ended(t *replayed, c *claimed, e event, rest []event) {
 	if w := r.workers[e.oldWorker]; w != nil {
 		delete(w.running, t.id)
@@ -331,7 +347,7 @@ func (r *replay) ended(t *replayed, c *claimed, e event, rest []event) {
 		return
 	}
 	c.ended, c.by = e.at, byOwner
-	if c.generation != e.oldGeneration {
+	if generation := c.generation; generation != e.oldGeneration && !(c.revoked && generation+1 == e.oldGeneration) {
 		r.found("I2", e.id, "was claimed as generation %d and ended as %d", c.generation, e.oldGeneration)
 	}
 	if want := resultOf(c.generation); jobs.State(e.state) == jobs.Completed && e.result != want {
@@ -340,6 +356,8 @@ func (r *replay) ended(t *replayed, c *claimed, e event, rest []event) {
 	lost := e.losses != e.oldLosses || e.reason == string(jobs.ReasonLost)
 	back := jobs.State(e.state) == jobs.Pending || jobs.State(e.state) == jobs.Scheduled || e.reason == string(jobs.ReasonShutdown)
 	switch {
+	case c.revoked && !lost:
+		r.found("I2", e.id, "was revoked as generation %d, and then ended as %s", c.generation, e.state)
 	case lost:
 		r.losses++
 		r.lost(t, c, e, rest)

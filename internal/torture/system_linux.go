@@ -140,14 +140,14 @@ func processes() []int {
 	return pids
 }
 
-// guardianOf returns the guardian of a worker; 0: it has none.
-func guardianOf(worker int) int {
+// guardiansOf returns the guardians of a worker.
+func guardiansOf(worker int) (pids []int) {
 	for _, pid := range processes() {
 		if parent, name := parentOf(pid); parent == worker && name == "guardian" {
-			return pid
+			pids = append(pids, pid)
 		}
 	}
-	return 0
+	return pids
 }
 
 // tag is what the environment of a command's process says.

@@ -28,7 +28,7 @@ func goOn(int) error                       { return ErrUnsupported }
 func terminate(int) error                  { return ErrUnsupported }
 func ignoreTerminate()                     {}
 func parentOf(int) (int, string)           { return 0, "" }
-func guardianOf(int) int                   { return 0 }
+func guardiansOf(int) []int                { return nil }
 func tagged(...string) []tag               { return nil }
 func diskSpace(string) (free, total int64) { return 0, 0 }
 func processes() []int                     { return nil }

@@ -53,7 +53,10 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 		}
 		for _, lease := range leases {
 			if lease.ClaimID == (db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}) {
-				_, err = w.Reap(context.Background(), []db.Lease{lease}, time.Now())
+				revoked, err := w.Revoke(context.Background(), []db.Lease{lease})
+				if err == nil {
+					_, err = w.Reap(context.Background(), revoked, time.Now())
+				}
 				return err
 			}
 		}

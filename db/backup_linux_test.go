@@ -1,0 +1,101 @@
+//go:build linux
+
+package db
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"example.com/runner/jobs"
+)
+
+func TestABackupReplacesRegularFilesOnly(t *testing.T) {
+	d := openTest(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := syscall.Mkfifo(at("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if err := os.Mkdir(at("dir"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	special := []string{"fifo", "socket", "dir", "to-fifo", "to-nothing", "to-itself"}
+	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // never the machine's own: the test may fail
+		special = append(special, "null", "to-null")
+	} else if os.Getuid() == 0 {
+		t.Error(err)
+	}
+	for name, to := range map[string]string{"to-fifo": "fifo", "to-null": "null", "to-nothing": "nothing", "to-itself": "to-itself"} {
+		if err := os.Symlink(to, at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	modes := func() (list []os.FileMode) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			list = append(list, entry.Type())
+		}
+		return list
+	}
+	before := modes()
+	for _, name := range special {
+		for _, replace := range []bool{false, true} {
+			if _, err := d.Backup(t.Context(), at(name), replace); !errors.Is(err, jobs.ErrConflict) {
+				t.Errorf("%s, replace %v: got %v, want a conflict", name, replace, err)
+			}
+		}
+	}
+	after := modes()
+	if len(after) != len(before) {
+		t.Errorf("there are %d files, want %d", len(after), len(before))
+	}
+	for i := range min(len(before), len(after)) {
+		if before[i] != after[i] {
+			t.Errorf("file %d is %v, want %v", i, after[i], before[i])
+		}
+	}
+	if err := os.Symlink("real", at("to-real")); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"real", "to-real"} { // a link to a regular file stays one
+		if _, err := d.Backup(t.Context(), at(file), false); err == nil != (file == "real") {
+			t.Error(file, err)
+		}
+		if _, err := d.Backup(t.Context(), at(file), true); err != nil {
+			t.Error(file, err)
+		}
+	}
+	if to, err := os.Readlink(at("to-real")); to != "real" {
+		t.Errorf("the link leads to %q, %v; want real", to, err)
+	}
+}
+
+// What takes the place of the file while the copy is made is not replaced either.
+func TestABackupReplacesRegularFilesOnlyAtItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	part, to := filepath.Join(dir, "part"), filepath.Join(dir, "fifo")
+	if err := os.WriteFile(part, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(to, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := place(part, to, true); !errors.Is(err, jobs.ErrConflict) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if info, err := os.Lstat(to); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Error("the FIFO was replaced", err)
+	}
+}

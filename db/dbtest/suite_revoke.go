@@ -1,0 +1,138 @@
+package dbtest
+
+import (
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// revoke lets a worker claim a task and another one revoke that claim.
+func (s *store) revoke() (w, reaper *db.Worker, claimed jobs.Task, revoked []db.Lease) {
+	s.Helper()
+	s.insert(task())
+	w, reaper = s.worker(), s.worker()
+	claimed = s.one(w)
+	s.sleep(time.Minute)
+	if revoked = must(reaper.Revoke(s.Context(), s.leases(reaper)))(s); len(revoked) != 1 || !revoked[0].Revoked() || revoked[0].Claimed() != claimsOf(claimed)[0] {
+		s.Fatalf("revoked %+v, want the claim %+v", revoked, claimsOf(claimed))
+	}
+	return w, reaper, claimed, revoked
+}
+
+var revocations = group{
+	"a revoked claim keeps its task running and its worker": func(s *store) {
+		w, reaper, claimed, _ := s.revoke()
+		got := s.want(claimed.ID, jobs.Running, "")
+		if got.WorkerID != w.ID() || got.GenerationID != claimed.GenerationID+1 || got.Losses != 0 || got.Attempt != 1 || len(s.attempts(claimed.ID)) != 0 {
+			s.Errorf("%+v, %d attempts", got, len(s.attempts(claimed.ID)))
+		}
+		if more := s.claim(reaper, 1); len(more) != 0 {
+			s.Errorf("claimed %+v before the loss was recorded", more)
+		}
+	},
+	"a late finish after a revocation is refused": func(s *store) {
+		w, reaper, claimed, revoked := s.revoke()
+		for _, o := range []jobs.Outcome{{}, failed, {Reason: jobs.ReasonSignal, Signal: 9}, {Reason: jobs.ReasonLost}} {
+			if done := s.finish(w, claimed, o); !done.Fenced {
+				s.Errorf("%+v was accepted: %+v", o, done)
+			}
+		}
+		if done := s.finishAll(w, db.Finish{Task: claimed, Release: true}); !done[0].Fenced {
+			s.Errorf("a release was accepted: %+v", done)
+		}
+		s.want(claimed.ID, jobs.Running, "")
+		if reaped := must(reaper.Reap(s.Context(), revoked, s.now))(s); len(reaped) != 1 {
+			s.Errorf("reaped %+v, want one", reaped)
+		}
+		s.want(claimed.ID, jobs.Pending, jobs.ReasonLost)
+	},
+	"a late beat, step, report and output after a revocation are refused": func(s *store) {
+		w, _, claimed, _ := s.revoke()
+		claim := claimsOf(claimed)[0]
+		if owned := s.beat(w, claim); len(owned) != 0 {
+			s.Errorf("a beat renewed %v", owned)
+		}
+		if owned := must(w.Owned(s.Context()))(s); len(owned) != 0 {
+			s.Errorf("it owns %v, and would give it back", owned)
+		}
+		if err := w.AddStep(s.Context(), claim, 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
+			s.Errorf("a step: %v, want %v", err, jobs.ErrLost)
+		}
+		out := db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("late")}}}
+		if err := w.WriteOutput(s.Context(), claimed, out); !errors.Is(err, jobs.ErrLost) {
+			s.Errorf("output: %v, want %v", err, jobs.ErrLost)
+		}
+		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claim, Progress: []byte(`{"done":1}`)}}); err != nil {
+			s.Error(err)
+		}
+		if got := s.want(claimed.ID, jobs.Running, ""); got.Progress != nil || len(s.steps(claimed.ID)) != 0 || !got.LeaseExpiresAt.IsZero() {
+			s.Errorf("%+v, steps %v", got, s.steps(claimed.ID))
+		}
+	},
+	"a late FinishTx after a revocation is refused": func(s *store) {
+		w, _, claimed, _ := s.revoke()
+		outer := must(s.begin())(s)
+		defer func() { _ = outer.Rollback() }()
+		err := w.FinishTx(s.Context(), outer, db.Finish{Task: claimed, Outcome: jobs.Outcome{Started: s.now, Finished: s.now}}, s.now)
+		if !errors.Is(err, jobs.ErrLost) {
+			s.Errorf("got %v, want %v", err, jobs.ErrLost)
+		}
+		s.want(claimed.ID, jobs.Running, "")
+	},
+	"any reaper records what another one has revoked, once": func(s *store) {
+		w, reaper, claimed, _ := s.revoke()
+		other := s.worker()
+		seen := s.leases(other)
+		if len(seen) != 1 || !seen[0].Revoked() || seen[0].WorkerID != w.ID() || seen[0].Claimed() != claimsOf(claimed)[0] {
+			s.Fatalf("%+v", seen)
+		}
+		if again := must(other.Revoke(s.Context(), seen))(s); !slices.Equal(again, seen) {
+			s.Errorf("revoked again: %+v, want %+v", again, seen)
+		}
+		if n := len(must(other.Reap(s.Context(), seen, s.now))(s)) + len(must(reaper.Reap(s.Context(), seen, s.now))(s)); n != 1 {
+			s.Errorf("reaped %d times, want once", n)
+		}
+		got := s.want(claimed.ID, jobs.Pending, jobs.ReasonLost)
+		if a := s.attempts(claimed.ID); got.Losses != 1 || len(a) != 1 || a[0].GenerationID != claimed.GenerationID || a[0].WorkerID != w.ID() {
+			s.Errorf("%+v, attempts %+v; want one, of generation %d", got, a, claimed.GenerationID)
+		}
+		if again := s.one(other); again.Losses != 1 || again.Attempt != 1 {
+			s.Errorf("%+v", again)
+		}
+	},
+	"a loss is recorded of revoked claims only": func(s *store) {
+		id := s.insert(task())[0]
+		w, reaper := s.worker(), s.worker()
+		s.one(w)
+		if reaped := must(reaper.Reap(s.Context(), s.leases(reaper), s.now))(s); len(reaped) != 0 {
+			s.Errorf("reaped %+v", reaped)
+		}
+		s.want(id, jobs.Running, "")
+	},
+	"what a dead worker leaves is reaped, revoked or not": func(s *store) {
+		w, reaper, claimed, _ := s.revoke()
+		s.insert(task())
+		second := s.one(w)
+		if reaped := must(reaper.ReapDead(s.Context(), w.ID(), s.now))(s); len(reaped) != 2 {
+			s.Errorf("reaped %+v, want both", reaped)
+		}
+		for _, c := range []jobs.Task{claimed, second} {
+			if a := s.attempts(c.ID); len(a) != 1 || a[0].GenerationID != c.GenerationID || s.get(c.ID).Losses != 1 {
+				s.Errorf("%+v, attempts %+v", s.get(c.ID), a)
+			}
+		}
+	},
+	"a revoked claim that is to be cancelled is cancelled": func(s *store) {
+		_, reaper, claimed, revoked := s.revoke()
+		s.moved(s.Cancel(s.Context(), []int64{claimed.ID}, "by ann", false, s.now))
+		must(reaper.Reap(s.Context(), revoked, s.now))(s)
+		s.want(claimed.ID, jobs.Cancelled, jobs.ReasonCancelled)
+	},
+}
+
+// begin opens a transaction of another program.
+func (s *store) begin() (*sql.Tx, error) { return s.raw.BeginTx(s.Context(), nil) }

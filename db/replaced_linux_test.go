@@ -1,0 +1,188 @@
+package db
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/runner/jobs"
+)
+
+var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
+
+// damages are what can happen to the files of a database while it is open, by their effect.
+var damages = map[string]func(path string) error{
+	"file removed":          os.Remove,
+	"file moved":            func(path string) error { return os.Rename(path, path+".old") },
+	"file truncated":        func(path string) error { return os.Truncate(path, 0) },
+	"another file moved in": func(path string) error { return errors.Join(copyFile(path, path+".new"), os.Rename(path+".new", path)) },
+	"copied over":           func(path string) error { return copyFile(path, path) },
+	"log removed":           func(path string) error { return os.Remove(path + "-wal") },
+	"shared memory removed": func(path string) error { return os.Remove(path + "-shm") },
+	"shared memory replaced": func(path string) error {
+		return errors.Join(os.Remove(path+"-shm"), os.WriteFile(path+"-shm", nil, 0o600))
+	},
+}
+
+// copyFile writes the text of a file over another one, or over itself, as cp does.
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
+}
+
+func TestNoWriteOfReplacedFilesIsAcknowledged(t *testing.T) {
+	for name, damage := range damages {
+		t.Run(name, func(t *testing.T) {
+			d := openTest(t)
+			if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(d.path); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := d.Insert(t.Context(), commandTrue, now()); !errors.Is(err, jobs.ErrReplaced) {
+				t.Errorf("a write after it: got %v, %v, want an error of kind ErrReplaced", got, err)
+			}
+		})
+		t.Run("during a write: "+name, func(t *testing.T) {
+			d := openTest(t)
+			err := d.update(t.Context(), normal, func(tx *tx) error {
+				_, err := tx.insertSpec(&commandTrue[0], nil, now())
+				return errors.Join(err, damage(d.path))
+			})
+			if !errors.Is(err, jobs.ErrReplaced) {
+				t.Errorf("got %v, want an error of kind ErrReplaced", err)
+			}
+		})
+	}
+}
+
+// The log may hold the tasks of others by then. SQLite would move what this process knows of it into the file, and remove it.
+func TestADatabaseThatWasReplacedLeavesItsLogAlone(t *testing.T) {
+	d := openTest(t)
+	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(d.path + "-wal")
+	if err != nil || len(want) == 0 {
+		t.Fatalf("a log of %d bytes, %v", len(want), err)
+	}
+	if err := os.Remove(d.path + "-shm"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(d.path + "-wal"); !bytes.Equal(got, want) {
+		t.Errorf("got a log of %d bytes, %v, want that of before, %d bytes", len(got), err, len(want))
+	}
+}
+
+func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
+	for _, name := range []string{"file removed", "file moved", "file truncated", "another file moved in", "log removed", "shared memory removed"} {
+		d := openTest(t)
+		if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := damages[name](d.path); err != nil {
+			t.Fatal(err)
+		}
+		if other, err := Open(t.Context(), d.path, Options{Create: true, BusyTimeout: time.Millisecond}); !errors.Is(err, jobs.ErrReplaced) {
+			t.Errorf("%s: got %v, want an error of kind ErrReplaced", name, err)
+			if err == nil {
+				other.Close()
+			}
+		}
+	}
+}
+
+// What a checkpoint writes to the file is no damage, whichever process made it, when the log starts afresh, too.
+func TestCheckpointsReplaceNothing(t *testing.T) {
+	d := openTest(t)
+	other, err := connect(d.path, "rw", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for i := range 40 {
+		if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+		if content := d.content.Load(); content == nil || !content.settled {
+			t.Fatalf("write %d: content %+v, want a settled one", i, content)
+		}
+		switch i % 3 {
+		case 0:
+			_, err = other.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+		case 1:
+			_, err = other.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A file that is mounted by itself, as by docker run -v ./q.db:/data/q.db, has its log beside the mount.
+func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may mount")
+	}
+	dir := t.TempDir()
+	inside, outside, beside := filepath.Join(dir, "inside", "q.db"), filepath.Join(dir, "outside", "q.db"), filepath.Join(dir, "beside", "q.db")
+	for _, path := range []string{inside, outside, beside} {
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(t, outside)
+	if err := os.WriteFile(inside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	type result struct{ mount, file, dir error }
+	done := make(chan result)
+	go func() { // this goroutine's thread gets mounts of its own, and ends with it
+		runtime.LockOSThread()
+		open := func(path string) error {
+			d, err := Open(t.Context(), path, Options{})
+			if err == nil {
+				err = d.Close()
+			}
+			return err
+		}
+		r := result{mount: errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount(outside, inside, "", unix.MS_BIND, ""), unix.Mount(filepath.Dir(outside), filepath.Dir(beside), "", unix.MS_BIND, ""))}
+		if r.mount == nil {
+			r.file, r.dir = open(inside), open(beside)
+		}
+		done <- r
+	}()
+	got := <-done
+	if got.mount != nil {
+		t.Fatal(got.mount)
+	}
+	if !errors.Is(got.file, jobs.ErrPermission) {
+		t.Errorf("the file is mounted: got %v, want an error of kind ErrPermission", got.file)
+	}
+	if got.dir != nil {
+		t.Errorf("its directory is mounted: got %v, want none", got.dir)
+	}
+}
+
+func TestTheMountTableNamesMountPoints(t *testing.T) {
+	const mounts = "22 1 0:21 / / rw - ext4 /dev/vda rw\n36 22 0:21 /q.db /data/a\\040b.db rw,noatime master:1 - ext4 /dev/vda rw\n"
+	for path, want := range map[string]bool{"/data/a b.db": true, "/data": false, "/": true, "/q.db": false} {
+		if got := hasMount(mounts, path); got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+}

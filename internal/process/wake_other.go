@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// WakeGuardians finds none on this system.
+func WakeGuardians(string, int) bool { return false }

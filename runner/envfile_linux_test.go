@@ -1,0 +1,170 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// withEnvFile is a command that reads its environment from file.
+func withEnvFile(file, script string, options ...jobs.Option) jobs.Spec {
+	command := jobs.Shell(script)
+	command.EnvFile = file
+	return command.With(options...)
+}
+
+// workEmpty runs all tasks of r in one slot. A task that holds the slot fails the test after a minute.
+func workEmpty(t *testing.T, r *runner.Runner) {
+	t.Helper()
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("a task holds its slot for a minute"))
+	defer stop()
+	if err := r.WorkUntilEmpty(ctx); err != nil || ctx.Err() != nil {
+		t.Fatal(err, context.Cause(ctx))
+	}
+}
+
+func wantEnd(t *testing.T, r *runner.Runner, id int64, state jobs.State, reason jobs.Reason, message string) {
+	t.Helper()
+	task, err := r.Get(t.Context(), id)
+	if err != nil || task.State != state || task.Reason != reason || !strings.Contains(task.Error, message) {
+		t.Errorf("task %d: got %s, %s, %q, %v; want %s, %s, %q", id, task.State, task.Reason, task.Error, err, state, reason, message)
+	}
+}
+
+func TestAnEnvironmentFileIsARegularFileOfAtMost1MiB(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) string {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return at(name)
+	}
+	comment := "#" + strings.Repeat("x", 1022) + "\n" // 1 KiB
+	largest := write("largest", strings.Repeat(comment, 1023)+"A=b\n#"+strings.Repeat("x", 1018)+"\n")
+	write("larger", strings.Repeat(comment, 1024)+"\n")
+	if err := syscall.Mkfifo(at("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	for name, to := range map[string]string{"link": largest, "zero": "/dev/zero", "pipe": at("fifo")} {
+		if err := os.Symlink(to, at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := open(t, runner.Options{Concurrency: 1})
+	bad := map[int64]string{}
+	for file, message := range map[string]string{at("fifo"): "not a regular file", at("pipe"): "not a regular file", at("zero"): "not a regular file",
+		"/dev/tty": "not a regular file", at("socket"): "not a regular file", dir: "not a regular file",
+		at("larger"): "larger than 1048576 bytes", at("none"): "no such file"} {
+		bad[enqueue(t, r, withEnvFile(file, "exit 0")).ID] = "env_file: " + file + ": " + message
+	}
+	good := enqueue(t, r, withEnvFile(largest, `test "$A" = b`))
+	linked := enqueue(t, r, withEnvFile(at("link"), `test "$A" = b`))
+	workEmpty(t, r)
+	for id, message := range bad {
+		wantEnd(t, r, id, jobs.Failed, jobs.ReasonStart, message)
+	}
+	wantEnd(t, r, good.ID, jobs.Completed, "", "")
+	wantEnd(t, r, linked.ID, jobs.Completed, "", "")
+}
+
+func TestAnEnvironmentFileThatIsNeverReadEndsWithItsAttempt(t *testing.T) {
+	hung := filepath.Join(hungFilesystem(t), "env")
+	r := open(t, runner.Options{Concurrency: 1})
+	late := enqueue(t, r, withEnvFile(hung, "exit 0", jobs.Timeout(200*time.Millisecond))).ID
+	cancelled := enqueue(t, r, withEnvFile(hung, "exit 0")).ID
+	neighbour := enqueue(t, r, jobs.Shell("exit 0").With()).ID
+	go func() {
+		running := func() (bool, error) {
+			task, err := r.Get(t.Context(), cancelled)
+			return task.State == jobs.Running, err
+		}
+		if err := r.Changes(t.Context(), running); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Cancel(t.Context(), []int64{cancelled}, runner.CancelOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
+	workEmpty(t, r)
+	wantEnd(t, r, late, jobs.Failed, jobs.ReasonTimeout, "ran for longer than 200ms")
+	wantEnd(t, r, cancelled, jobs.Cancelled, jobs.ReasonCancelled, "")
+	wantEnd(t, r, neighbour, jobs.Completed, "", "")
+}
+
+func TestAnEnvironmentFileThatIsNeverReadFailsItsAttempt(t *testing.T) {
+	t.Parallel() // it waits for ten seconds
+	hung := filepath.Join(hungFilesystem(t), "env")
+	r := open(t, runner.Options{Concurrency: 1})
+	id := enqueue(t, r, withEnvFile(hung, "exit 0")).ID
+	workEmpty(t, r)
+	wantEnd(t, r, id, jobs.Failed, jobs.ReasonStart, "env_file: "+hung+": not read within 10s")
+}
+
+// hungFilesystem mounts a filesystem whose server never answers, as one on a network does when its server is gone, and returns its directory.
+func hungFilesystem(t *testing.T) string {
+	t.Helper()
+	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip("no filesystem can be mounted:", err)
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("hung", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse)); err != nil {
+		_ = unix.Close(fuse)
+		t.Skip("no filesystem can be mounted:", err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Close(fuse) // whoever waits gets an error
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestACommandThatIsTooLongNamesWhatIsTooLong(t *testing.T) {
+	r := open(t, runner.Options{Concurrency: 1})
+	long := strings.Repeat("x", 200_000)
+	variable := jobs.Shell("exit 0")
+	file := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(file, []byte("LONG="+long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	variable.EnvFile = file
+	words := jobs.Command{Argv: []string{"true"}}
+	for range 10 {
+		words.Argv = append(words.Argv, long[:100_000])
+	}
+	argument := enqueue(t, r, jobs.Command{Argv: []string{"true", "a", long}}.With()).ID
+	inFile := enqueue(t, r, variable.With()).ID
+	all := enqueue(t, r, words.With()).ID
+	var before unix.Rlimit // the system takes a quarter of the stack
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: 2 << 20, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_STACK, &before)
+	workEmpty(t, r)
+	wantEnd(t, r, argument, jobs.Failed, jobs.ReasonStart, "args: argument 3 has 200000 bytes; at most 131071")
+	wantEnd(t, r, inFile, jobs.Failed, jobs.ReasonStart, "env or env_file: the variable LONG has 200005 bytes; at most 131071")
+	wantEnd(t, r, all, jobs.Failed, jobs.ReasonStart, "args and environment have 10")
+}

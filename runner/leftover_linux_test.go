@@ -1,0 +1,185 @@
+package runner_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// leftOverVariable makes the test program leave a process behind in one of these ways, and print its pid.
+const leftOverVariable = "RUNNER_TEST_LEFT_OVER"
+
+func init() {
+	var err error
+	switch os.Getenv(leftOverVariable) {
+	case "":
+		return
+	case "clone": // the child is not this process's, but that of its parent
+		var pid int
+		pid, err = syscall.ForkExec("/bin/sleep", []string{"sleep", "300"},
+			&syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT}})
+		fmt.Println(pid)
+	case "undumpable": // /proc shows nothing of it to other processes of its user, as of ssh-agent
+		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+		fmt.Println(os.Getpid())
+		os.Stdout.Close()
+		if err == nil {
+			time.Sleep(5 * time.Minute)
+		}
+	case "setuid":
+		err = syscall.Setresuid(otherUID, otherUID, otherUID)
+		fmt.Println(os.Getpid())
+		os.Stdout.Close()
+		if err == nil {
+			time.Sleep(5 * time.Minute)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+const workerUID, otherUID = 54321, 54322
+
+// leaving is a script that leaves processes behind in every way, and fails. It adds their pids to $0.pids, and those that it finds alive of an
+// earlier attempt to $0.beside.
+const leaving = `
+for p in $(cat "$0.pids" 2>/dev/null); do
+	case $(cut -d" " -f3 /proc/$p/stat 2>/dev/null) in
+	"" | Z | X) ;;
+	*) echo $p >>"$0.beside" ;;
+	esac
+done
+n=$(cat "$0.pids" 2>/dev/null | wc -l)
+note='echo $$ >>"$0.pids"; exec sleep 300'
+env -i PATH="$PATH" setsid -f sh -c "$note" "$0"
+(setsid sh -c 'env -i PATH="$PATH" sh -c "$1" "$0" &' "$0" "$note" &)
+nohup sh -c "$note" "$0" >/dev/null 2>&1 &
+for how in clone "$@"; do
+	n=$((n + 1))
+	RUNNER_TEST_LEFT_OVER=$how setsid -f "$0" >>"$0.pids"
+done
+until test $(wc -l <"$0.pids") -ge $((n + 3)); do sleep 0.02; done
+exit 1`
+
+// programCopy copies the test program to where every user may execute it.
+func programCopy(t *testing.T, dir string) string {
+	t.Helper()
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	path := filepath.Join(dir, "program")
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = io.Copy(to, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// An attempt does not run beside processes of an earlier one, whatever these did to leave it, while a neighbour runs.
+func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may become others")
+	}
+	for name, test := range map[string]struct {
+		uid  int
+		ways []string
+	}{"root": {0, []string{"undumpable", "setuid"}}, "other user": {workerUID, []string{"undumpable"}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
+				if err := os.Chmod(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			program := programCopy(t, dir)
+			home := filepath.Join(dir, "home")
+			if err := os.Mkdir(home, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			r, err := runner.Open(t.Context(), filepath.Join(home, "runner.db"), runner.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			script := append([]string{"sh", "-c", leaving, program}, test.ways...)
+			task := enqueue(t, r, jobs.Command{Argv: script}.With(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))
+			neighbour := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.Priority(1), jobs.KillAfter(0)))
+			err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { return os.Lchown(path, test.uid, test.uid) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			worker := exec.Command("/proc/self/exe")
+			worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", workerVariable, r.Path(), 2, longLease), "GORACE=atexit_sleep_ms=0")
+			worker.Stderr, worker.Dir = os.Stderr, "/"
+			worker.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(test.uid), Gid: uint32(test.uid)}}
+			if err := worker.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = worker.Process.Kill()
+				_ = worker.Wait()
+			}()
+			until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Failed })
+			if got := get(t, r, neighbour.ID); got.State != jobs.Running {
+				t.Errorf("the neighbour: %+v", got)
+			}
+			pids, _ := os.ReadFile(program + ".pids")
+			if got, want := len(strings.Fields(string(pids))), 3*(4+len(test.ways)); got != want {
+				t.Errorf("got %d processes, want %d", got, want)
+			}
+			if beside, err := os.ReadFile(program + ".beside"); err == nil {
+				t.Errorf("processes that were alive in the next attempt: %q of %q", beside, pids)
+			}
+		})
+	}
+}
+
+// What a task leaves behind, again and again, holds up the end of no other task.
+func TestALeftOverHoldsUpNoNeighbour(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})
+	handlers(r)
+	noisy := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `while :; do (env -i setsid sleep 1 &); sleep 0.1; done`}}.With(jobs.KillAfter(0)))
+	work(t, r)
+	until(t, r, func() bool { return get(t, r, noisy.ID).State == jobs.Running })
+	var longest time.Duration
+	for range 10 {
+		task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With(jobs.Timeout(3*time.Second)))
+		until(t, r, func() bool { return get(t, r, task.ID).State.Finished() })
+		got := get(t, r, task.ID)
+		if got.State != jobs.Completed {
+			t.Errorf("%+v", got)
+		}
+		longest = max(longest, got.FinishedAt.Sub(got.StartedAt))
+	}
+	t.Log("the slowest neighbour took", longest)
+	if longest > 700*time.Millisecond { // a fork, an exec and an exit, beside other tests
+		t.Errorf("the slowest neighbour took %v", longest)
+	}
+	if _, err := r.Cancel(t.Context(), []int64{noisy.ID}, runner.CancelOptions{Now: true}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,252 @@
+package runner_test
+
+import (
+	"database/sql"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// shortLease is one whose end a test lives to see.
+const shortLease = time.Second
+
+// sleepers enqueues commands that last until they are killed, and may be attempted once.
+func sleepers(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []jobs.Task {
+	t.Helper()
+	tasks := make([]jobs.Task, n)
+	for i := range tasks {
+		tasks[i] = enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(append(options, jobs.MaxAttempts(1))...))
+	}
+	return tasks
+}
+
+// lockWrites keeps everybody from writing until the returned function is called.
+func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
+	t.Helper()
+	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = tx.Rollback()
+		_ = other.Close()
+	}
+}
+
+// noneDiedBySignal checks that no attempt of the tasks has ended by a signal: nobody but runner has sent one.
+func noneDiedBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
+	t.Helper()
+	for _, task := range tasks {
+		got := get(t, r, task.ID)
+		attempts, err := r.Attempts(t.Context(), got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range attempts {
+			if a.State != jobs.Running && (a.Reason == jobs.ReasonSignal || a.Counted) {
+				t.Errorf("task %d: attempt ended %s, reason %s, %q; want a loss. The task is %s, with %d losses", task.ID, a.State, a.Reason, a.Error, got.State, got.Losses)
+			}
+		}
+	}
+}
+
+// A worker and its guardian are stopped past their lease. Another worker takes over, but cannot write, and then is stopped itself. When the
+// first two go on, they must not find their commands killed, and report that as if somebody else had done it.
+func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{})
+	const n = 16
+	tasks := sleepers(t, r, n)
+	victim := startWorker(t, r, n, shortLease)
+	until(t, r, func() bool { return get(t, r, tasks[n-1].ID).State == jobs.Running })
+	worker := get(t, r, tasks[0].ID).WorkerID
+	soon(t, 20*time.Second, "the commands", func() bool { return len(commandsOf(worker)) == n })
+	commands := commandsOf(worker)
+	reaper := startWorker(t, r, 1, shortLease)
+	soon(t, 20*time.Second, "the other worker", func() bool { return len(locks(t, r)) == 2 })
+	halt(t, r, victim.Pid)
+	guardians := guardiansOf(worker)
+	for _, pid := range guardians {
+		signal(t, pid, syscall.SIGSTOP)
+	}
+	unlock := lockWrites(t, r)
+	// The reaper finds the lease over after a second at the earliest. A reaper that kills before it writes does that now.
+	for end := time.Now().Add(4 * shortLease); living(commands) > 0 && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	signal(t, reaper.Pid, syscall.SIGSTOP)
+	unlock()
+	for _, pid := range guardians {
+		signal(t, pid, syscall.SIGCONT)
+	}
+	soon(t, 20*time.Second, "the end of the commands, by their deadline", func() bool { return living(commands) == 0 })
+	signal(t, victim.Pid, syscall.SIGCONT)
+	until(t, r, func() bool {
+		for _, task := range tasks {
+			if got := get(t, r, task.ID); got.State == jobs.Running && got.GenerationID == task.GenerationID+1 {
+				return false
+			}
+		}
+		return true
+	})
+	noneDiedBySignal(t, r, tasks)
+	signal(t, reaper.Pid, syscall.SIGCONT)
+}
+
+// A reaper dies after it has revoked the claims of a worker that hangs. The next one kills their processes and records the loss, and what the
+// worker reports when it goes on is refused.
+func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	tasks := sleepers(t, r, 2)
+	victim := startWorker(t, r, 2, longLease)
+	until(t, r, func() bool { return get(t, r, tasks[1].ID).State == jobs.Running })
+	worker := get(t, r, tasks[0].ID).WorkerID
+	soon(t, 20*time.Second, "the commands", func() bool { return len(commandsOf(worker)) == 2 })
+	commands := commandsOf(worker)
+	halt(t, r, victim.Pid)
+	guardians := guardiansOf(worker)
+	for _, pid := range guardians {
+		signal(t, pid, syscall.SIGSTOP)
+	}
+	store, err := db.Open(t.Context(), r.Path(), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	reaper, err := store.Register(t.Context(), db.WorkerInfo{Name: "dies", Lease: longLease, StartedAt: time.Now()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leases, err := reaper.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if revoked, err := reaper.Revoke(t.Context(), leases); err != nil || len(revoked) != 2 || living(commands) != 2 {
+		t.Fatalf("revoked %+v, %v, %d commands live; want 2 of each", revoked, err, living(commands))
+	}
+	work(t, r)
+	until(t, r, func() bool {
+		first, second := get(t, r, tasks[0].ID), get(t, r, tasks[1].ID)
+		return first.Losses == 1 && first.State == jobs.Running && second.Losses == 1 && second.State == jobs.Running
+	})
+	if n := living(commands); n != 0 {
+		t.Errorf("%d commands of the first attempts live", n)
+	}
+	for _, pid := range guardians {
+		signal(t, pid, syscall.SIGCONT)
+	}
+	signal(t, victim.Pid, syscall.SIGCONT)
+	next := enqueue(t, r, quick.With(nil))
+	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
+	soon(t, 20*time.Second, "the end of what the guardian ran", func() bool { return len(commandsOf(worker)) == 0 })
+	noneDiedBySignal(t, r, tasks)
+	for _, task := range tasks {
+		if got := get(t, r, task.ID); got.State != jobs.Running || got.Losses != 1 || got.GenerationID != task.GenerationID+4 {
+			t.Errorf("got %s, %d losses, generation %d; want running, 1, %d", got.State, got.Losses, got.GenerationID, task.GenerationID+4)
+		}
+	}
+}
+
+// All workers and guardians are stopped for longer than their leases, as in a container that is frozen. Commands are killed by their
+// guardians then, since others might run them by now, and are lost. Functions go on: nobody takes them from a worker that has not had the time
+// to renew its leases.
+func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{})
+	const lease = 3 * time.Second
+	commands := sleepers(t, r, 6)
+	once := sleepers(t, r, 2, jobs.AtMostOnce())
+	all := append(commands, once...)
+	startWorker(t, r, 5, lease)
+	startWorker(t, r, 5, lease)
+	functions := []jobs.Task{enqueue(t, r, hang.With(nil)), enqueue(t, r, hang.With(nil))}
+	running := func() bool {
+		for _, task := range append(all, functions...) {
+			if get(t, r, task.ID).State != jobs.Running {
+				return false
+			}
+		}
+		return get(t, r, functions[0].ID).Progress != nil && get(t, r, functions[1].ID).Progress != nil
+	}
+	until(t, r, running)
+	list, err := r.Workers(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("got %+v, %v; want 2 workers", list, err)
+	}
+	if functions[0] = get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {
+		slices.Reverse(list) // the one that runs it goes on last
+	}
+	functions[1] = get(t, r, functions[1].ID)
+	soon(t, 20*time.Second, "looks of each worker at the other", func() bool { return time.Since(functions[0].StartedAt) > lease })
+	var guardians []int
+	for _, w := range list {
+		halt(t, r, w.PID)
+		guardians = append(guardians, guardiansOf(w.ID)...)
+	}
+	for _, pid := range guardians {
+		signal(t, pid, syscall.SIGSTOP)
+	}
+	frozen := time.Now()
+	soon(t, 20*time.Second, "one lease and a half", func() bool { return time.Since(frozen) > lease*3/2 })
+	for _, pid := range guardians {
+		signal(t, pid, syscall.SIGCONT)
+	}
+	soon(t, 20*time.Second, "the end of the commands, by their deadline", func() bool {
+		return len(commandsOf(list[0].ID))+len(commandsOf(list[1].ID)) == 0
+	})
+	signal(t, list[0].PID, syscall.SIGCONT)
+	first := time.Now()
+	soon(t, 20*time.Second, "a moment in which the first one looks", func() bool { return time.Since(first) > lease/10 })
+	signal(t, list[1].PID, syscall.SIGCONT)
+	until(t, r, func() bool {
+		for _, task := range all {
+			if got := get(t, r, task.ID); got.State == jobs.Pending || got.State == jobs.Running && got.Losses == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	noneDiedBySignal(t, r, all)
+	for _, task := range once {
+		if got := get(t, r, task.ID); got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
+			t.Errorf("at most once: got %s, reason %q; want failed, lost", got.State, got.Reason)
+		}
+	}
+	for _, task := range functions {
+		if got := get(t, r, task.ID); got.State != jobs.Running || got.GenerationID != task.GenerationID {
+			t.Errorf("function: got %s, generation %d, %d losses; want running, generation %d", got.State, got.GenerationID, got.Losses, task.GenerationID)
+		}
+	}
+}
+
+// A worker is killed while its guardian is stopped, which then still holds the worker's lock. Nobody waits for the lease.
+func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Grace: -1})
+	handlers(r)
+	task, victim, members := runningFamily(t, r, longLease)
+	work(t, r)
+	soon(t, 20*time.Second, "the other worker", func() bool { return len(locks(t, r)) == 2 })
+	for _, pid := range guardiansOf(task.WorkerID) {
+		signal(t, pid, syscall.SIGSTOP)
+	}
+	signal(t, victim.Pid, syscall.SIGKILL)
+	began := time.Now()
+	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	t.Log("runs again after", time.Since(began))
+	if n := living(members); n != 0 {
+		t.Errorf("%d of the family live, want none: their guardian has killed them", n)
+	}
+	noneDiedBySignal(t, r, []jobs.Task{task})
+}
