@@ -77,6 +77,7 @@ var plans = map[string]plan{
 	"firstDue":        {text: firstDue, by: []string{"COVERING INDEX tasks_due (run_at<?)"}},
 	"selectOrdered":   {text: selectOrdered, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"setBackTasks":    {text: setBackTasks, by: []string{"INDEX tasks_due (run_at>?)"}},
+	"setBackNew":      {text: setBackNew, by: []string{"INDEX tasks_due (run_at>?)"}},
 	"setBackEnds":     {text: setBackEnds, by: []string{"INDEX tasks_finished (finished_at>?)"}},
 	"setBackWorkers":  {setBackWorkers, nil, []string{"SCAN workers"}},
 	"setBackLimits":   {setBackLimits, nil, []string{"SCAN limits"}},
