@@ -122,6 +122,15 @@ type jsonFullTask struct {
 	Dependents   []jsonDependency `json:"dependents"`
 	Steps        []jsonStep       `json:"steps"`
 	History      []jsonAttempt    `json:"history"`
+	Outlived     []jsonProcess    `json:"outlived"`
+}
+
+// jsonProcess is a process that has outlived its attempt.
+type jsonProcess struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	State string `json:"state"`
+	UID   int    `json:"uid"`
 }
 
 // jsonFullRevealed is jsonFullTask with --reveal.
