@@ -244,7 +244,8 @@ type jsonFence struct {
 
 // jsonServe is what serve prints.
 type jsonServe struct {
-	URL string `json:"url"`
+	URL       string  `json:"url"`
+	TokenFile *string `json:"token_file"`
 }
 
 // jsonCheck is what a check of doctor found.
