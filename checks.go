@@ -245,7 +245,7 @@ func (e *examination) stragglers(ctx context.Context, tell func(status, message,
 	for _, p := range list {
 		name := fmt.Sprintf("process %d (%s, state %s) of task %d", p.PID, p.Name, p.State, p.TaskID)
 		switch {
-		case p.Foreign:
+		case p.Unawaited:
 			tell(checkWarn, fmt.Sprintf("%s belongs to user %d: it has outlived its attempt, and the task does not wait for it", name, p.UID),
 				fmt.Sprintf("kill %d     as root, or as that user", p.PID))
 		case p.Alone:

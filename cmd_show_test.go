@@ -151,7 +151,7 @@ func TestLastLines(t *testing.T) {
 func TestShowNamesTheProcessesThatOutliveTheirAttempt(t *testing.T) {
 	setZone(t)
 	s := sampleSheet()
-	s.outlived = []runner.Straggler{{PID: 4242, Name: "sudo", State: "S", UID: 0, Foreign: true}}
+	s.outlived = []runner.Straggler{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
 	p, out, _ := testPrinter(80)
 	s.draw(p)
 	p.flush()

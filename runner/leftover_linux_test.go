@@ -190,7 +190,7 @@ func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Completed })
 	left := familyOf(program + ".pids")
 	defer func() { _ = syscall.Kill(left[0], syscall.SIGKILL) }()
-	want := runner.Straggler{PID: left[0], Name: "program", State: "S", UID: otherUID, TaskID: task.ID, Foreign: true}
+	want := runner.Straggler{PID: left[0], Name: "program", State: "S", UID: otherUID, TaskID: task.ID, Unawaited: true}
 	if found, err := r.Outlived(t.Context(), get(t, r, task.ID)); err != nil || len(found) != 1 || found[0] != want {
 		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}

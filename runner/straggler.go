@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -13,15 +12,15 @@ import (
 )
 
 // Straggler is a process of a command that should be dead: its attempt is over, or was to end, or its worker is dead. While it lives its
-// task is held back, so that nothing runs beside it, unless it is Foreign.
+// task is held back, so that nothing runs beside it, unless it is Unawaited.
 type Straggler struct {
-	PID     int
-	Name    string
-	State   string // the letter of ps; D: no signal reaches it until what it waits for has come about
-	UID     int    // of its real user
-	TaskID  int64
-	Alone   bool // there is no worker that would have killed it
-	Foreign bool // it is another user's than this process's. Workers without the right to kill it do not wait for it
+	PID       int
+	Name      string
+	State     string // the letter of ps; D: no signal reaches it until what it waits for has come about
+	UID       int    // of its real user
+	TaskID    int64
+	Alone     bool // there is no worker that would have killed it
+	Unawaited bool // its attempt has ended without it, because its worker may not kill it; the task does not wait for it
 }
 
 const (
@@ -54,26 +53,26 @@ func (r *Runner) Outlived(ctx context.Context, task jobs.Task) (found []Straggle
 		if p.Mark.Task() != task.ID {
 			continue
 		}
-		over, err := r.isOver(ctx, p.Mark, false)
+		over, ended, err := r.isOver(ctx, p.Mark, false)
 		if err != nil {
 			return nil, err
 		}
 		if over {
-			found = append(found, straggler(p, false))
+			found = append(found, straggler(p, false, ended))
 		}
 	}
 	return found, nil
 }
 
-// ended says whether a mark is that of one of some attempts, which have ended.
-func ended(m process.Mark, attempts []jobs.Attempt) bool {
+// isOneOf says whether a mark is that of one of some attempts.
+func isOneOf(m process.Mark, attempts []jobs.Attempt) bool {
 	return slices.ContainsFunc(attempts, func(a jobs.Attempt) bool {
 		return m == process.MarkOf(a.WorkerID, process.Key{ID: a.TaskID, Generation: a.GenerationID})
 	})
 }
 
-func straggler(p process.Marked, alone bool) Straggler {
-	return Straggler{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.Task(), Alone: alone, Foreign: os.Getuid() != p.UID}
+func straggler(p process.Marked, alone, ended bool) Straggler {
+	return Straggler{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.Task(), Alone: alone, Unawaited: ended}
 }
 
 func (r *Runner) stragglers(ctx context.Context) ([]Straggler, error) {
@@ -92,14 +91,13 @@ func (r *Runner) stragglers(ctx context.Context) ([]Straggler, error) {
 	alone := !slices.ContainsFunc(workers, func(w db.WorkerInfo) bool { return !dead[w.ID] })
 	var found []Straggler
 	for _, p := range marked {
-		over := false
-		if i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.Of(w.ID) }); i >= 0 && dead[workers[i].ID] {
-			over = true
-		} else if over, err = r.isOver(ctx, p.Mark, i >= 0); err != nil {
+		i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.Of(w.ID) })
+		over, ended, err := r.isOver(ctx, p.Mark, i >= 0)
+		if err != nil {
 			return nil, err
 		}
-		if over {
-			found = append(found, straggler(p, alone))
+		if over || i >= 0 && dead[workers[i].ID] {
+			found = append(found, straggler(p, alone, ended))
 		}
 	}
 	return found, nil
@@ -114,27 +112,29 @@ func (r *Runner) isDead(w db.WorkerInfo) bool {
 	return err == nil || WorkerState(w, now()) == WorkerLost
 }
 
-// isOver says whether the attempt with a mark has ended, or should have. A mark of an unknown worker may be that of another database.
-func (r *Runner) isOver(ctx context.Context, m process.Mark, known bool) (bool, error) {
+// isOver says whether the attempt with a mark has ended, or should have, and which of both. The mark of an unknown worker may be one of
+// another database.
+func (r *Runner) isOver(ctx context.Context, m process.Mark, known bool) (over, ended bool, err error) {
 	if m.Task() == 0 { // of an on-failure command
-		return false, nil
+		return false, false, nil
 	}
 	task, err := r.Get(ctx, m.Task())
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
-		return known, nil
+		return known, known, nil
 	case err != nil:
-		return false, err
+		return false, false, err
 	case task.State != jobs.Running || m != process.MarkOf(task.WorkerID, process.Key{ID: task.ID, Generation: task.GenerationID}):
-		if known {
-			return true, nil
+		if !known {
+			attempts, err := r.store.Attempts(ctx, task.ID)
+			over = isOneOf(m, attempts)
+			return over, over, err
 		}
-		attempts, err := r.store.Attempts(ctx, task.ID)
-		return ended(m, attempts), err
+		return true, true, nil
 	}
 	at, kill := now(), task.KillAfter+stopWait
 	if asked := task.CancelRequestedAt; !asked.IsZero() && at.Sub(asked) > kill {
-		return true, nil
+		return true, false, nil
 	}
-	return task.Timeout > 0 && at.Sub(task.StartedAt) > task.Timeout+kill, nil
+	return task.Timeout > 0 && at.Sub(task.StartedAt) > task.Timeout+kill, false, nil
 }
