@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// A clock that was set back leaves times in the file that lie further ahead than anybody meant. What waits for a time on the wall goes on
-// to wait for that, unless the clock that it was enqueued by was more than a day ahead. What waits for a time from now, by a clock that now turns out to have been ahead, would wait for as long as the clock
-// was ahead, and that may be years.
+// A clock that was set back leaves times in the file that lie further ahead than anybody meant. A task that waits for a time on the wall
+// goes on to wait for it, unless it was enqueued by a clock that was more than a day ahead. Retries, snoozes and rates wait for a time from
+// now: written by a clock that was ahead, they would wait for as long as it was ahead, and that may be years.
 
 // setBackTasks lets tasks that put themselves off, and those that are to be tried again, wait from [1] for as long as they were to wait from
 // a moment that is yet to come. Their generation stays: so do their owners. Index: tasks_due, from [1] on; it is run when a clock was set back.
 const setBackTasks = `UPDATE tasks SET run_at = ?1 + run_at - updated_at, updated_at = ?1
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`
 
-// setBackNew lets tasks that somebody enqueued by a clock which was more than a day ahead, at [2] or later, wait from [1] for as long as they
-// were to wait. Index: tasks_due.
-const setBackNew = `UPDATE tasks SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1, updated_at = ?1
+// setBackNew lets tasks that were enqueued after [2], by a clock which was more than a day ahead, wait from [1] for as long as they were
+// to wait. Index: tasks_due.
+const setBackNew = `UPDATE tasks SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1,
+	updated_at = ?1
 WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL`
 
-// setBackEnds lets tasks that ended by a clock which was more than a day ahead, at [2] or later, have ended at [1]: else they would be
-// deleted years late. setBackWorkers lets signs of life of such a clock have come at [1].
+// setBackEnds gives the end [1] to tasks that ended after [2], by a clock which was more than a day ahead: else they would be deleted
+// years late. setBackWorkers does the same for the last sign of life of workers.
 const (
 	setBackEnds    = `UPDATE tasks SET finished_at = ?1 WHERE finished_at > ?2`
 	setBackWorkers = `UPDATE workers SET beat_at = ?1 WHERE beat_at > ?2`

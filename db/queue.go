@@ -23,8 +23,8 @@ const AllQueues = ""
 // DeletionPause is the key of the pause of deletions in the table pauses. No queue has such a name.
 const DeletionPause = "-deletion"
 
-// setDeletionPause pauses deletions since [1], by [2], because of [3], whether they pause or not. endDeletionPause ends a pause that began at
-// [1], or any if [1] is 0. selectDeletionPause reads it.
+// setDeletionPause begins or replaces the pause of deletions: since [1], by [2], because of [3]. endDeletionPause ends the pause if it
+// began at [1], or in any case if [1] is 0. selectDeletionPause reads the pause.
 const (
 	setDeletionPause = `INSERT INTO pauses (queue, paused_at, paused_by, reason) VALUES ('` + DeletionPause + `', ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`

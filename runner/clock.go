@@ -65,7 +65,8 @@ func (e *engine) startClock(ctx context.Context, at time.Time) error {
 	if !before.At.IsZero() && at.Sub(before.At) >= jumpPause {
 		e.clock.asOf = before.At // else nothing would ever be deleted where a worker runs for some minutes every few days
 	}
-	return e.pauseDeletion(ctx, db.Pause{At: at, By: e.info.Name, Reason: fmt.Sprintf("no worker ran from %s to %s, or the clock is wrong", stamp(seen), stamp(at))})
+	why := fmt.Sprintf("no worker ran from %s to %s, or the clock is wrong", stamp(seen), stamp(at))
+	return e.pauseDeletion(ctx, db.Pause{At: at, By: e.info.Name, Reason: why})
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }

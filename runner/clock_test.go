@@ -46,7 +46,8 @@ func (b *bubble) jumping() *engine {
 	return e
 }
 
-// A clock that jumps under a running worker pauses the deletions of all workers until an hour has passed, somebody confirms, or it jumps back.
+// A clock that jumps under a running worker pauses the deletions of all workers until an hour has passed, a person confirms that it is
+// right, or it jumps back.
 func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {

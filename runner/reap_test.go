@@ -150,5 +150,8 @@ func TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain(t *testing.T) {
 		}
 		remove()
 	}
-	soon(t, 20*time.Second, "the directory, by a worker that starts nothing", func() bool { info, err := os.Stat(dir); return err == nil && info.Mode().Perm() == 0o700 })
+	soon(t, 20*time.Second, "the directory, by a worker that starts nothing", func() bool {
+		info, err := os.Stat(dir)
+		return err == nil && info.Mode().Perm() == 0o700
+	})
 }
