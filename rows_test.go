@@ -145,8 +145,8 @@ func (f *rowFuzz) run() {
 		f.Errorf("the worker does not stop\n%s", f.log())
 	}
 	f.Logf("%d rows were taken", f.taken)
-	if f.taken < 10 {
-		f.Errorf("%d rows were taken: %v", f.taken, f.seen)
+	if f.taken == 0 {
+		f.Errorf("no row was taken: %v", f.seen)
 	}
 }
 

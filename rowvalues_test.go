@@ -56,16 +56,16 @@ type rowValues struct {
 // of draws a value that a column of that name could hold, or as often as not any.
 func (v *rowValues) of(column string) any {
 	pools := [][]any{extremeNumbers, extremeReals, extremeTexts, extremeJSON, extremeBytes, v.files, {nil}}
-	switch n := v.IntN(100); {
-	case n < 25:
+	switch n := v.IntN(1000); {
+	case n < 250:
 		return v.from(pools[v.IntN(len(pools))])
-	case n < 26:
+	case n < 252:
 		return strings.Repeat("x", 16<<20)
-	case n < 27:
+	case n < 254:
 		return bytes.Repeat([]byte("y"), 16<<20+v.IntN(2))
-	case n < 30:
+	case n < 300:
 		return nil
-	case n < 40 && strings.HasSuffix(column, "_at"):
+	case n < 400 && strings.HasSuffix(column, "_at"):
 		return time.Now().Add(time.Duration(v.IntN(2000)-1000) * time.Millisecond).UnixMilli()
 	}
 	switch column {

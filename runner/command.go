@@ -74,6 +74,14 @@ func (c *command) run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, file := range []string{c.task.Cwd, path} { // or the guardian would wait for it, and all other tasks for the guardian
+		if file == "" {
+			continue
+		}
+		if err := answers(c.ctx, file); err != nil {
+			return nil, startError(cannotExecute, "%s: %v", file, err)
+		}
+	}
 	remove, err := c.writeUpstream()
 	defer remove()
 	if err != nil {

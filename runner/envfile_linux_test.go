@@ -115,7 +115,19 @@ func TestAnEnvironmentFileThatIsNeverReadFailsItsAttempt(t *testing.T) {
 	r := open(t, runner.Options{Concurrency: 1})
 	id := enqueue(t, r, withEnvFile(hung, "exit 0")).ID
 	workEmpty(t, r)
-	wantEnd(t, r, id, jobs.Failed, jobs.ReasonStart, "env_file: "+hung+": not read within 10s")
+	wantEnd(t, r, id, jobs.Failed, jobs.ReasonStart, "env_file: "+hung+": no answer within 10s")
+}
+
+func TestADirectoryThatDoesNotAnswerHoldsUpItsOwnTaskOnly(t *testing.T) {
+	dir := hungFilesystem(t)
+	r := open(t, runner.Options{Concurrency: 1})
+	in := enqueue(t, r, jobs.Command{Argv: []string{"true"}, Dir: filepath.Join(dir, "cwd")}.With(jobs.Timeout(200*time.Millisecond))).ID
+	program := enqueue(t, r, jobs.Command{Argv: []string{filepath.Join(dir, "program")}}.With(jobs.Timeout(200*time.Millisecond))).ID
+	neighbour := enqueue(t, r, jobs.Shell("exit 0").With()).ID
+	workEmpty(t, r)
+	wantEnd(t, r, in, jobs.Failed, jobs.ReasonTimeout, "ran for longer than 200ms")
+	wantEnd(t, r, program, jobs.Failed, jobs.ReasonTimeout, "ran for longer than 200ms")
+	wantEnd(t, r, neighbour, jobs.Completed, "", "")
 }
 
 // hungFilesystem mounts a filesystem whose server never answers, as one on a network does when its server is gone, and returns its directory.

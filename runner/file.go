@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -31,40 +32,57 @@ func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, er
 }
 
 const (
-	hangingReads = 64               // files that are read at once; beyond it the next read waits
-	readWithin   = 10 * time.Second // for a file that a task names
+	hangingMost = 64               // calls that touch files of tasks at once; beyond it the next one waits
+	fileWithin  = 10 * time.Second // for each of them
 )
 
-// reading has a place for each file that readTaskFile reads. A read that never returns keeps its place and its thread.
-var reading = make(chan struct{}, hangingReads)
+// touching has a place for each call of touchFile. A call that never returns keeps its place and its thread.
+var touching = make(chan struct{}, hangingMost)
 
-// readTaskFile is readRegular for a file that a task names. A network filesystem may never answer, and no system call can be taken back:
-// readTaskFile then returns an error when ctx ends, or after readWithin.
-func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, readWithin, fmt.Errorf("not read within %v", readWithin))
+// touchFile returns what touch returns, which touches a file that a task names. A network filesystem may never answer, and no system call
+// can be taken back: touchFile then returns an error when ctx ends, or after fileWithin.
+func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error)) (result T, err error) {
+	ctx, stop := context.WithTimeoutCause(ctx, fileWithin, fmt.Errorf("no answer within %v", fileWithin))
 	defer stop()
 	select {
-	case reading <- struct{}{}:
+	case touching <- struct{}{}:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return result, context.Cause(ctx)
 	}
 	type answer struct {
-		text []byte
-		err  error
+		result T
+		err    error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		defer func() { <-reading }()
+		defer func() { <-touching }()
+		result, err := touch(ctx)
+		answers <- answer{result, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.result, a.err
+	case <-ctx.Done():
+		return result, context.Cause(ctx)
+	}
+}
+
+// readTaskFile is readRegular for a file that a task names, which must not be larger than limit.
+func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
+	return touchFile(ctx, func(ctx context.Context) ([]byte, error) {
 		text, err := readRegular(ctx, path, 0, limit)
 		if err == nil && len(text) > limit {
 			err = fmt.Errorf("larger than %d bytes", limit)
 		}
-		answers <- answer{text, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.text, a.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+		return text, err
+	})
+}
+
+// answers returns an error if the filesystem of a file does not answer. Whether the file exists is found out by whoever uses it.
+func answers(ctx context.Context, path string) error {
+	_, err := touchFile(ctx, func(context.Context) (fs.FileInfo, error) {
+		info, _ := os.Stat(path)
+		return info, nil
+	})
+	return err
 }
