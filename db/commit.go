@@ -54,6 +54,7 @@ const (
 	yields      = 4                     // Gosched before a group is taken
 	restAfter   = 10 * time.Millisecond // of writing without a break
 	restFor     = time.Millisecond
+	lookAgain   = time.Millisecond       // after a look at the files, a write looks at them again before it writes
 	breakLength = 500 * time.Microsecond // what counts as a break
 )
 
@@ -74,6 +75,7 @@ type writer struct {
 	broken    bool      // the last write met damage: the connection is opened anew before the next one
 	busySince time.Time // start of the present stretch of writing
 	lastEnd   time.Time
+	looked    time.Time // when lookAfter last found the files in their places
 }
 
 func (w *writer) start(d *DB) {
@@ -238,6 +240,24 @@ func (w *writer) commit(group []*request) {
 	for _, r := range group {
 		r.done <- err
 	}
+}
+
+// lookBefore returns an error when the files of the database were replaced, before anything is written. It is called with the write lock,
+// for which the writer may have waited. Commits that follow each other closely need no look in between.
+func (w *writer) lookBefore() error {
+	if time.Since(w.looked) < lookAgain {
+		return nil
+	}
+	return w.db.Replaced()
+}
+
+// lookAfter returns an error when others do not see what was committed.
+func (w *writer) lookAfter() error {
+	err := w.db.committed()
+	if err == nil {
+		w.looked = time.Now()
+	}
+	return err
 }
 
 // pauseBusy waits before the lock is tried again: for less than a busy writer rests, and jittered so that a crowd spreads. Who has

@@ -28,9 +28,12 @@ type Options struct {
 
 // DB is an open database. It is safe for use by many goroutines.
 type DB struct {
-	path    string  // of the file; on a server its name, for people
-	server  *server // nil: the database is a file
-	id      fileID
+	path   string  // of the file; on a server its name, for people
+	server *server // nil: the database is a file
+	id     fileID
+
+	logPath, sharedPath string // of the files beside it
+
 	found   int64                      // bytes of the log before it was opened
 	beside  atomic.Pointer[companions] // nil: not open in WAL mode yet
 	options Options
@@ -69,6 +72,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 		}
 	} else {
 		d.path, err = resolve(path)
+		d.logPath, d.sharedPath = d.path+"-wal", d.path+"-shm"
 	}
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (w *writer) transaction(group []*request) (err error) {
 	if err := w.begin(t, !slices.ContainsFunc(group, func(r *request) bool { return !r.shared })); err != nil {
 		return w.explain(err)
 	}
-	if err := w.db.Replaced(); err != nil { // while it has the lock: others have waited for it, and wrote
+	if err := w.lookBefore(); err != nil {
 		w.rollback(t)
 		return err
 	}
@@ -73,7 +73,7 @@ func (w *writer) transaction(group []*request) (err error) {
 				}
 				return explain(begun, w.db.path)
 			}
-			return &memberError{w.db.refused(err)}
+			return &memberError{w.db.refused(w.explain(err))}
 		}
 		news = news || t.news
 	}
@@ -84,7 +84,7 @@ func (w *writer) transaction(group []*request) (err error) {
 			return w.explain(err)
 		}
 	}
-	if err := w.db.committed(); err != nil { // it is written where nobody else may find it
+	if err := w.lookAfter(); err != nil {
 		return err
 	}
 	if w.db.server != nil {
