@@ -244,9 +244,13 @@ func (e *examination) stragglers(ctx context.Context, tell func(status, message,
 	list, err := e.r.Stragglers(ctx)
 	for _, p := range list {
 		name := fmt.Sprintf("process %d (%s, state %s) of task %d", p.PID, p.Name, p.State, p.TaskID)
-		if p.Alone {
+		switch {
+		case p.Foreign:
+			tell(checkWarn, fmt.Sprintf("%s belongs to user %d: it has outlived its attempt, and the task does not wait for it", name, p.UID),
+				fmt.Sprintf("kill %d     as root, or as that user", p.PID))
+		case p.Alone:
 			tell(checkWarn, name+" has outlived its worker", "runner work kills it before it runs the task again")
-		} else { // somebody has tried to
+		default: // somebody has tried to
 			tell(checkFail, name+" does not die, and holds its task back", fmt.Sprintf("cat /proc/%d/stack, as root, tells what it waits for", p.PID))
 		}
 	}

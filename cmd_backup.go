@@ -34,7 +34,7 @@ EXIT STATUS
   1   the file exists, or cannot be written; no database; nothing was changed
   2   usage
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{boolOption("force", "replace FILE if it exists")},
+		Flags: []cli.Flag{boolOption("force", "replace FILE if it is a regular file")},
 		Action: func(c *cli.Context) error {
 			o, err := readBackupOptions(c, a.printer)
 			if err != nil {

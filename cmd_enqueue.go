@@ -33,7 +33,8 @@ come before it. There is no shell unless --shell asks for one. The program is
 looked up now, in this PATH or, if it has a slash, from --cwd.
 
 -e NAME keeps the value of a variable in the database. For secrets use
---env-file: the file is read at each start, and never stored.
+--env-file: the file is read at each start, and never stored. It is a regular
+file of at most 1 MiB.
 
 --batch reads JSON Lines, an object per task as list --json prints it, or an
 array: a bare argv. Keys: job args shell label queue priority run_at in

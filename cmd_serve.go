@@ -19,9 +19,10 @@ func serveCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Category: "Look after", Usage: "web dashboard, health and metrics", UsageText: "runner serve [OPTIONS]",
 		Description: `Shows queues, tasks, their output and schedules to a browser, until a signal
-stops it. Open the address that it prints: it holds a token, which lies in a
-file of this user (runner.db.d/token). Without the token nobody sees or does
-anything, neither other users of this machine. From another machine:
+stops it. Open the address that it prints on a terminal: it holds a token, which
+is in a file of this user (runner.db.d/token). A pipe or a log gets the address
+without the token, and the path of that file. Without the token nobody sees or
+does anything, not even another user of this machine. From another machine:
   ssh -L 8484:127.0.0.1:8484 HOST
 
 Tasks can be retried, cancelled and deleted there, queues and schedules paused;
@@ -51,7 +52,7 @@ EXIT STATUS
 				return err
 			}
 			defer r.Close()
-			return runServe(c.Context, r, a.printer, o, get[bool](c, "open"))
+			return runServe(c.Context, r, a.printer, o, get[bool](c, "print-token"), get[bool](c, "open"))
 		},
 	}
 }
@@ -64,6 +65,7 @@ func serveOptions() []cli.Flag {
 		textOption("public-url", "URL", "how browsers reach it through a proxy", ""),
 		choiceOption("auth", "none: with a unix socket only (token)", "token", "token", "none"),
 		textOption("token-file", "FILE", "holds the token; made if missing (runner.db.d/token)", ""),
+		boolOption("print-token", "print the address with the token to a pipe or a log, too"),
 		boolOption("hide-args", "keep arguments, commands, results and output here"),
 		boolOption("insecure", "listen where other machines reach it, without TLS"),
 	}
@@ -76,18 +78,22 @@ func readServeOptions(c *cli.Context) web.ServerOptions {
 		Insecure: get[bool](c, "insecure")}
 }
 
-func runServe(ctx context.Context, r *runner.Runner, p *printer, o web.ServerOptions, open bool) error {
+func runServe(ctx context.Context, r *runner.Runner, p *printer, o web.ServerOptions, printToken, open bool) error {
 	s, err := web.Listen(r, o)
 	if err != nil {
 		return err
 	}
+	url, hidden := shownURL(s, &p.out, printToken)
 	if p.json {
-		err = p.record(jsonServe{s.URL()})
+		err = p.record(jsonServe{url, known(s.TokenFile())})
 	} else {
-		p.print(s.URL() + "\n")
+		p.print(url + "\n")
 	}
 	if err := errors.Join(err, p.flush()); err != nil {
 		return err
+	}
+	if hidden != "" && !p.json {
+		p.say("%s", hidden)
 	}
 	p.note("^C stops it")
 	if open {
@@ -100,6 +106,15 @@ func runServe(ctx context.Context, r *runner.Runner, p *printer, o web.ServerOpt
 	ctx, release := untilSignal(ctx)
 	defer release()
 	return s.Serve(ctx)
+}
+
+// shownURL returns the address for a reader of out, and a sentence that tells where its token is if the address is without it: a log is
+// no place for a token.
+func shownURL(s *web.Server, out *stream, printToken bool) (url, hidden string) {
+	if out.tty || printToken || s.TokenFile() == "" {
+		return s.URL(), ""
+	}
+	return s.Address(), "sign in with the token in " + s.TokenFile() + "; --print-token prints it here"
 }
 
 // openBrowser hands an address to whatever opens addresses on this system. Everybody can read the list of processes, so the token

@@ -18,7 +18,8 @@ func showCommand(a *app) *cli.Command {
 		Flags:     []cli.Flag{revealOption(), formatOption()},
 		Description: `What a task runs, under which rules, and each of its attempts. For one that
 has not finished, why it waits; after a failed attempt, the last five lines of
-its output (all of it: runner logs ID).
+its output (all of it: runner logs ID). Processes that live though their attempt
+has ended are named.
 
 The values of env are shown as ••• (in JSON: null) unless --reveal is given.
 In a pipe: a line "key, tab, value" for each key of the JSON record, then a
@@ -101,8 +102,9 @@ type sheet struct {
 	on, by   []runner.Dependency // what it waits or has waited for, and what for it
 	steps    []jobs.Step
 	why      string
-	tail     []string // the last lines of the last attempt that ended, if that failed
-	input    []byte   // with reveal only
+	outlived []runner.Straggler // processes that should be dead
+	tail     []string           // the last lines of the last attempt that ended, if that failed
+	input    []byte             // with reveal only
 	reveal   bool
 	now      time.Time
 }
@@ -126,6 +128,8 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		if s.steps, err = r.Steps(ctx, id); err != nil {
 			return s, err
 		}
+	} else if s.outlived, err = r.Outlived(ctx, t); err != nil {
+		return s, err
 	}
 	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
 		chunks, err := r.LastOutput(ctx, *last, 64)
@@ -156,12 +160,15 @@ func (s *sheet) lastEnded() *jobs.Attempt {
 // record is the sheet in JSON.
 func (s *sheet) record() any {
 	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: dependencyRecords(s.on),
-		Dependents: dependencyRecords(s.by), Steps: []jsonStep{}, History: []jsonAttempt{}}
+		Dependents: dependencyRecords(s.by), Steps: []jsonStep{}, History: []jsonAttempt{}, Outlived: []jsonProcess{}}
 	for _, step := range s.steps {
 		full.Steps = append(full.Steps, stepRecord(step))
 	}
 	for _, a := range s.attempts {
 		full.History = append(full.History, attemptRecord(a))
+	}
+	for _, p := range s.outlived {
+		full.Outlived = append(full.Outlived, jsonProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID})
 	}
 	if !s.reveal {
 		return full

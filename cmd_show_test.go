@@ -147,3 +147,23 @@ func TestLastLines(t *testing.T) {
 		}
 	}
 }
+
+func TestShowNamesTheProcessesThatOutliveTheirAttempt(t *testing.T) {
+	setZone(t)
+	s := sampleSheet()
+	s.outlived = []runner.Straggler{{PID: 4242, Name: "sudo", State: "S", UID: 0, Foreign: true}}
+	p, out, _ := testPrinter(80)
+	s.draw(p)
+	p.flush()
+	if want := "\n  outlived  by process 4242 (sudo, state S, user 0)\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("got\n%s\nwant a line %q", out, want)
+	}
+	p, out, _ = testPrinter(80)
+	if err := p.record(s.record()); err != nil {
+		t.Fatal(err)
+	}
+	p.flush()
+	if want := `"outlived":[{"pid":4242,"name":"sudo","state":"S","uid":0}]`; !strings.Contains(out.String(), want) {
+		t.Errorf("got %s, want %s", out, want)
+	}
+}

@@ -95,6 +95,7 @@ type workOptions struct {
 	notifier   *notifier          // of a service manager; nil: there is none
 	terminal   bool               // a person started it there, and it ends with the terminal
 	serve      *web.ServerOptions // nil: no pages
+	printToken bool               // print the address of the pages with the token to a log, too
 }
 
 func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
@@ -114,7 +115,7 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	if address := get[string](c, "serve"); address != "" {
 		pages := readServeOptions(c)
 		pages.Listen = address
-		o.serve = &pages
+		o.serve, o.printToken = &pages, get[bool](c, "print-token")
 	} else if name := firstSet(c, serveOptions()); name != "" {
 		return o, usage("--%s goes with --serve", name).hint("runner work --serve 127.0.0.1:8484")
 	}
@@ -196,14 +197,18 @@ func firstSet(c *cli.Context, list []cli.Flag) string {
 	return ""
 }
 
-// servePages serves the pages while tasks run. Its address, with the token, goes to stderr: stdout is for --tee.
+// servePages serves the pages while tasks run. Its address goes to stderr: stdout is for --tee.
 func servePages(ctx context.Context, r *runner.Runner, p *printer, o workOptions) (stop func(), err error) {
 	o.serve.Log = o.engine.Log
 	s, err := web.Listen(r, *o.serve)
 	if err != nil {
 		return nil, err
 	}
-	p.say("%s", s.URL())
+	url, hidden := shownURL(s, &p.talk, o.printToken)
+	p.say("%s", url)
+	if hidden != "" {
+		p.say("%s", hidden)
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the last task has ended
 	ended := make(chan struct{})
 	go func() {

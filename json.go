@@ -122,6 +122,15 @@ type jsonFullTask struct {
 	Dependents   []jsonDependency `json:"dependents"`
 	Steps        []jsonStep       `json:"steps"`
 	History      []jsonAttempt    `json:"history"`
+	Outlived     []jsonProcess    `json:"outlived"`
+}
+
+// jsonProcess is a process that has outlived its attempt.
+type jsonProcess struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	State string `json:"state"`
+	UID   int    `json:"uid"`
 }
 
 // jsonFullRevealed is jsonFullTask with --reveal.
@@ -235,7 +244,8 @@ type jsonFence struct {
 
 // jsonServe is what serve prints.
 type jsonServe struct {
-	URL string `json:"url"`
+	URL       string  `json:"url"`
+	TokenFile *string `json:"token_file"`
 }
 
 // jsonCheck is what a check of doctor found.

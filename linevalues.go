@@ -57,7 +57,7 @@ var keyNames = [keys]string{"job", "args", "shell", "label", "queue", "priority"
 // otherKeys are those of records of tasks that say what became of a task, and not what was asked. They are passed over.
 var otherKeys = []string{"reason", "schedule", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
-	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "steps", "history"}
+	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "steps", "history", "outlived"}
 
 // lineValues are the values of a line, as JSON, by key. Null is like absent. The first error stays.
 type lineValues struct {

@@ -4,15 +4,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +19,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/runner"
@@ -72,11 +68,13 @@ func TestRowsOfPlainSQL(t *testing.T) {
 // extremeFiles are names of what is no file to read, or is one that never ends.
 func extremeFiles(t *testing.T, dir string) []any {
 	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
-	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(large, bytes.Repeat([]byte("#\n"), 1<<20), 0o600), os.Symlink("/dev/zero", filepath.Join(dir, "zero")),
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(large, bytes.Repeat([]byte("#\n"), 1<<20), 0o600),
+		os.Symlink("/dev/zero", filepath.Join(dir, "zero")),
 		os.Symlink("loop", filepath.Join(dir, "loop"))); err != nil {
 		t.Fatal(err)
 	}
-	return []any{fifo, large, dir + "/zero", dir + "/loop", dir, "/dev/zero", "/dev/null", "/dev/stdin", "/dev/tty", "/proc/self/environ", "/proc/self/mem", "/proc/kmsg", "/", "relative", "",
+	return []any{fifo, large, dir + "/zero", dir + "/loop", dir, "/dev/zero", "/dev/null", "/dev/stdin", "/dev/tty", "/proc/self/environ",
+		"/proc/self/mem", "/proc/kmsg", "/", "relative", "",
 		"/no/such", "/\x00", "/\xff", "/" + strings.Repeat("d/", 2047), strings.Repeat("x", 5000), "/bin/true"}
 }
 
@@ -103,7 +101,8 @@ type canary struct {
 var rowTables = []struct {
 	name string
 	n    int
-}{{"tasks", 60}, {"inputs", 3}, {"dependencies", 4}, {"limits", 4}, {"pauses", 3}, {"schedule_rows", 6}, {"schedule_inputs", 2}, {"steps", 2}, {"output", 2}, {"attempt_rows", 3}}
+}{{"tasks", 60}, {"inputs", 3}, {"dependencies", 4}, {"limits", 4}, {"pauses", 3}, {"schedule_rows", 6}, {"schedule_inputs", 2},
+	{"steps", 2}, {"output", 2}, {"attempt_rows", 3}}
 
 func (f *rowFuzz) run() {
 	f.open()
@@ -115,6 +114,7 @@ func (f *rowFuzz) run() {
 		f.write()
 		if n%10 == 0 {
 			f.canary()
+			f.flags()
 		}
 		if time.Since(looked) > time.Second {
 			f.look()
@@ -252,7 +252,8 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 	if table == "tasks" && !slices.Contains(names, "args") {
 		names, row = append(names, "args"), append(row, extremeJSON[f.values.IntN(6)])
 	}
-	if table == "tasks" && !slices.Contains(names, "generation_id") && f.values.IntN(3) == 0 { // such rows are not checked as those of plain SQL are
+	if table == "tasks" && !slices.Contains(names, "generation_id") &&
+		f.values.IntN(3) == 0 { // such rows are not checked as those of plain SQL are
 		names, row = append(names, "generation_id"), append(row, int64(1))
 		if !slices.Contains(names, "state") {
 			names, row = append(names, "state"), append(row, "pending")
@@ -302,7 +303,8 @@ func (f *rowFuzz) update(table string) {
 	if table == "tasks" {
 		where = ` WHERE queue <> 'canary'`
 	}
-	f.exec(fmt.Sprintf(`UPDATE %s SET %s WHERE %s IN (SELECT %[3]s FROM %[1]s%s ORDER BY %[3]s DESC LIMIT 1)`, table, strings.Join(sets, ", "), key, where), row...)
+	f.exec(fmt.Sprintf(`UPDATE %s SET %s WHERE %s IN (SELECT %[3]s FROM %[1]s%s ORDER BY %[3]s DESC LIMIT 1)`, table, strings.Join(sets,
+		", "), key, where), row...)
 }
 
 func (f *rowFuzz) mark(n int) string {
@@ -322,9 +324,6 @@ func (f *rowFuzz) marks(n int) string {
 
 // exec writes, and is not surprised when the database says no.
 func (f *rowFuzz) exec(text string, row ...any) {
-	if testing.Verbose() && len(os.Getenv("ROWS_TRACE")) > 0 {
-		fmt.Fprintf(os.Stderr, "%s %.300q\n", text, row)
-	}
 	result, err := f.raw.ExecContext(f.Context(), text, row...)
 	if err != nil {
 		f.seen[err.Error()[:min(60, len(err.Error()))]]++
@@ -332,110 +331,5 @@ func (f *rowFuzz) exec(text string, row ...any) {
 	}
 	if n, err := result.RowsAffected(); err == nil {
 		f.taken += int(n)
-	}
-}
-
-// canary enqueues an ordinary task, and looks whether the one before has completed in time.
-func (f *rowFuzz) canary() {
-	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
-	id, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-	if err != nil || id == 0 {
-		f.Fatalf("enqueue: %v %s", err, out)
-	}
-	f.canaries = append(f.canaries, canary{id, time.Now()})
-	for len(f.canaries) > 0 && f.completed(f.canaries[0]) {
-		f.canaries = f.canaries[1:]
-	}
-}
-
-func (f *rowFuzz) completed(c canary) bool {
-	task, err := f.r.Get(f.Context(), c.id)
-	switch {
-	case err != nil:
-		f.Fatalf("canary %d: %v", c.id, err)
-	case task.State.Finished() && task.State != "completed":
-		f.Errorf("canary %d: %s %s %s", c.id, task.State, task.Reason, task.Error)
-	case !task.State.Finished() && time.Since(c.from) > canaryWithin:
-		f.Fatalf("canary %d is %s after %v\n%s", c.id, task.State, time.Since(c.from), f.log())
-	}
-	return task.State.Finished()
-}
-
-func (f *rowFuzz) awaitCanary() {
-	c := f.canaries[0]
-	ctx, stop := context.WithTimeout(f.Context(), canaryWithin)
-	defer stop()
-	if _, err := f.r.Await(ctx, c.id); ctx.Err() == nil && err != nil {
-		f.Errorf("canary %d: %v", c.id, err)
-	}
-	f.completed(c)
-	f.canaries = f.canaries[1:]
-}
-
-// look shows what there is, in every way.
-func (f *rowFuzz) look() {
-	last := strconv.FormatInt(f.newest(), 10)
-	for _, args := range [][]string{{"list", "-n", "200"}, {"list", "-n", "200", "--json"}, {"list", "--since", "1h", "--json"}, {"status"}, {"status", "--json"}, {"show", last},
-		{"show", last, "--json"}, {"schedule", "list"}, {"schedule", "list", "--json"}, {"limit", "list"}, {"limit", "list", "--json"}, {"logs", last}, {"doctor", "--json"}} {
-		c := f.command(args...)
-		var stderr bytes.Buffer
-		c.Stderr = &stderr
-		kill := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
-		out, err := c.Output()
-		kill.Stop()
-		words := strings.Join(args, " ")
-		if err != nil && args[0] != "doctor" && !strings.Contains(stderr.String(), "no task") && !strings.Contains(stderr.String(), "has not started") {
-			f.Errorf("runner %s: %v %.1000s", words, err, &stderr)
-		}
-		if slices.Contains(args, "--json") {
-			for line := range bytes.Lines(out) {
-				f.wantJSON(words, line)
-			}
-		}
-	}
-	for _, path := range []string{"/", "/tasks", "/tasks?q=state%3Afailed", "/schedules", "/metrics", "/tasks/" + last, "/tasks/" + last + "/log", "/tasks/" + last + "/args"} {
-		answer := httptest.NewRecorder()
-		f.pages.ServeHTTP(answer, httptest.NewRequestWithContext(f.Context(), "GET", path, nil))
-		if answer.Code >= 500 {
-			f.Errorf("%s: status %d %.500s", path, answer.Code, answer.Body)
-		}
-	}
-}
-
-// newest is the id of a task that is no canary.
-func (f *rowFuzz) newest() (id int64) {
-	if err := f.raw.QueryRowContext(f.Context(), `SELECT coalesce(max(id), 1) FROM tasks WHERE queue <> 'canary'`).Scan(&id); err != nil {
-		f.Fatal(err)
-	}
-	return id
-}
-
-// wantJSON checks a line: valid JSON, valid UTF-8, and times of RFC 3339.
-func (f *rowFuzz) wantJSON(words string, line []byte) {
-	var value any
-	if err := json.Unmarshal(line, &value); err != nil || !utf8.Valid(line) {
-		f.Errorf("runner %s: no JSON, or no UTF-8: %v: %.500q", words, err, line)
-	}
-	f.wantTimes(words, "", value)
-}
-
-func (f *rowFuzz) wantTimes(words, key string, value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, value := range value {
-			if key != "args" && key != "result" && key != "env" && key != "task" {
-				f.wantTimes(words, key, value)
-			}
-		}
-	case []any:
-		for _, value := range value {
-			f.wantTimes(words, key, value)
-		}
-	case string:
-		if strings.HasSuffix(key, "_at") {
-			if at, err := time.Parse(time.RFC3339, value); err != nil || len(value) < len("2026-01-31T15:04:05Z") || at.Year() > 9999 {
-				f.Errorf("runner %s: %s is %q", words, key, value)
-			}
-		}
 	}
 }

@@ -12,25 +12,38 @@ import (
 
 // Values that plain SQL may write by mistake, or by malice: the ends of what a type can hold, and what breaks a reader that trusts.
 
-var extremeNumbers = []any{int64(math.MinInt64), int64(math.MinInt64 + 1), int64(-62167219200001), int64(-1 << 53), int64(-1 << 31), int64(-1000), int64(-1), int64(0),
-	int64(1), int64(2), int64(10), int64(1000), int64(1<<31 - 1), int64(1 << 31), int64(1 << 53), int64(253402300799999), int64(253402300800000),
+var extremeNumbers = []any{int64(math.MinInt64), int64(math.MinInt64 + 1), int64(-62167219200001), int64(-1 << 53), int64(-1 << 31),
+	int64(-1000), int64(-1), int64(0),
+	int64(1), int64(2), int64(10), int64(1000), int64(1<<31 - 1), int64(1 << 31), int64(1 << 53), int64(253402300799999),
+	int64(253402300800000),
 	int64(6248034633600000), int64(math.MaxInt64/1000 + 1), int64(math.MaxInt64 - 1), int64(math.MaxInt64)}
 
-var extremeReals = []any{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, 1.5, -0.5, math.Copysign(0, -1)}
+var extremeReals = []any{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, 1.5, -0.5, math.Copysign(0,
+	-1)}
 
-var extremeTexts = []any{"", " ", "a", "0", "-1", "-f", "--help", "a\x00b", "\x00", "\xff\xfe", "a\xc3", "\xed\xa0\x80", "é", "日本語", "\u202egnp.exe", "\x1b]0;x\x07", "\x1b[2J", "\r\n", "\t",
-	"'; DROP TABLE tasks; --", "%s%n", "{{.}}", "<script>alert(1)</script>", "../../etc/passwd", "$HOME", "*", "q1", "q2", "l1", "command", "exponential",
-	"fixed", "pending", "scheduled", "blocked", "running", "retrying", "completed", "failed", "cancelled", "queue", "job", "lane", "skip", "all", "one", "allow",
-	"replace", "UTC", "* * * * *", "@every 1s", "@every 1ns", "@every 999999h", "0 0 30 2 *", "75,100-111", "0-255", "-", "256", strings.Repeat("x", 201), strings.Repeat("0,", 600),
+var extremeTexts = []any{"", " ", "a", "0", "-1", "-f", "--help", "a\x00b", "\x00", "\xff\xfe", "a\xc3", "\xed\xa0\x80", "é", "日本語",
+	"\u202egnp.exe", "\x1b]0;x\x07", "\x1b[2J", "\r\n", "\t",
+	"'; DROP TABLE tasks; --", "%s%n", "{{.}}", "<script>alert(1)</script>", "../../etc/passwd", "$HOME", "*", "q1", "q2", "l1", "command",
+	"exponential",
+	"fixed", "pending", "scheduled", "blocked", "running", "retrying", "completed", "failed", "cancelled", "queue", "job", "lane", "skip",
+	"all", "one", "allow",
+	"replace", "UTC", "* * * * *", "@every 1s", "@every 1ns", "@every 999999h", "0 0 30 2 *", "75,100-111", "0-255", "-", "256",
+	strings.Repeat("x", 201), strings.Repeat("0,", 600),
 	strings.Repeat("é", 100), strings.Repeat("x", 200_000), strings.Repeat("\x01", 8192)}
 
-var extremeJSON = []any{`["true"]`, `["false"]`, `["sh","-c","exit 3"]`, `["sh","-c","echo a; echo b >&2; printf '\\377\\000'"]`, `["sh","-c","echo '{' >$RUNNER_RESULT"]`, `["cat"]`,
-	`["nosuchprogram"]`, `["/"]`, `["sh","-c","kill -9 $$"]`, `["true","\u0000"]`, `["true","\ud800"]`, "[\"true\",\"\xff\"]", `[""]`, `[]`, `{}`, `null`, `1`, `""`, `[null]`, `[1]`, `[2]`,
-	`[0]`, `[-1]`, `[9223372036854775807]`, `[9223372036854775808]`, `[1e999]`, `[1.5]`, `{"A":"b"}`, `{"A":1}`, `{"A":"\u0000"}`, `{"A=B":"c"}`, `{"":"c"}`, `{"PATH":""}`,
-	"{\"\xff\":\"\xfe\"}", `{"A":"b","A":"c"}`, `{`, `[1,`, `nul`, `NaN`, `[1]x`, "[1]\x00", "[1]\x00x", "\ufeff[1]", `{a:1}`, `[1,]`, "// c\n[1]", `'x'`, `0x10`,
+var extremeJSON = []any{`["true"]`, `["false"]`, `["sh","-c","exit 3"]`, `["sh","-c","echo a; echo b >&2; printf '\\377\\000'"]`,
+	`["sh","-c","echo '{' >$RUNNER_RESULT"]`, `["cat"]`,
+	`["nosuchprogram"]`, `["/"]`, `["sh","-c","kill -9 $$"]`, `["true","\u0000"]`, `["true","\ud800"]`, "[\"true\",\"\xff\"]", `[""]`, `[]`,
+	`{}`, `null`, `1`, `""`, `[null]`, `[1]`, `[2]`,
+	`[0]`, `[-1]`, `[9223372036854775807]`, `[9223372036854775808]`, `[1e999]`, `[1.5]`, `{"A":"b"}`, `{"A":1}`, `{"A":"\u0000"}`,
+	`{"A=B":"c"}`, `{"":"c"}`, `{"PATH":""}`,
+	"{\"\xff\":\"\xfe\"}", `{"A":"b","A":"c"}`, `{`, `[1,`, `nul`, `NaN`, `[1]x`, "[1]\x00", "[1]\x00x", "\ufeff[1]", `{a:1}`, `[1,]`,
+	"// c\n[1]", `'x'`, `0x10`,
 	strings.Repeat("[", 1000) + strings.Repeat("]", 1000), strings.Repeat("[", 1001) + strings.Repeat("]", 1001), strings.Repeat("[", 500_000),
-	`["true"` + strings.Repeat(`,"x"`, 100_000) + `]`, `["true","` + strings.Repeat("x", 200_000) + `"]`, `[` + strings.Repeat("1,", 100_000) + `1]`,
-	`{"A":"` + strings.Repeat("\x7f", 100_000) + `"}`, `{"args":["true"],"queue":"q1"}`, `{"argv":["true"]}`, `{"job":"command","args":["true"],"queue":"q1","max_losses":3}`}
+	`["true"` + strings.Repeat(`,"x"`, 100_000) + `]`, `["true","` + strings.Repeat("x", 200_000) + `"]`, `[` + strings.Repeat("1,",
+		100_000) + `1]`,
+	`{"A":"` + strings.Repeat("\x7f", 100_000) + `"}`, `{"args":["true"],"queue":"q1"}`, `{"argv":["true"]}`,
+	`{"job":"command","args":["true"],"queue":"q1","max_losses":3}`}
 
 var extremeBytes = []any{[]byte{}, []byte{0}, []byte{0xff, 0xfe}, []byte("text"), bytes.Repeat([]byte{0}, 100_000)}
 
@@ -62,7 +75,8 @@ func (v *rowValues) of(column string) any {
 		return v.from(v.files)
 	case "input", "data":
 		return v.from([][]any{extremeBytes, extremeTexts}[v.IntN(2)])
-	case "job", "label", "queue", "state", "reason", "unique_key", "backoff", "retry_on", "worker_id", "cancel_text", "created_by", "error", "schedule", "lane", "name",
+	case "job", "label", "queue", "state", "reason", "unique_key", "backoff", "retry_on", "worker_id", "cancel_text", "created_by", "error",
+		"schedule", "lane", "name",
 		"kind", "cron", "zone", "overlap", "catch_up", "paused_by", "kept_state":
 		return v.from(extremeTexts)
 	}

@@ -90,6 +90,9 @@ func (s *sheet) facts() [][]fact {
 	if s.why != "" {
 		add(fact{"why", s.why})
 	}
+	for _, p := range s.outlived {
+		add(fact{"outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID)})
+	}
 	return lines
 }
 

@@ -6,13 +6,18 @@ import (
 )
 
 // A clock that was set back leaves times in the file that lie further ahead than anybody meant. What waits for a time on the wall goes on
-// to wait for that. What waits for a time from now, by a clock that now turns out to have been ahead, would wait for as long as the clock
+// to wait for that, unless the clock that it was enqueued by was more than a day ahead. What waits for a time from now, by a clock that now turns out to have been ahead, would wait for as long as the clock
 // was ahead, and that may be years.
 
 // setBackTasks lets tasks that put themselves off, and those that are to be tried again, wait from [1] for as long as they were to wait from
 // a moment that is yet to come. Their generation stays: so do their owners. Index: tasks_due, from [1] on; it is run when a clock was set back.
 const setBackTasks = `UPDATE tasks SET run_at = ?1 + run_at - updated_at, updated_at = ?1
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`
+
+// setBackNew lets tasks that somebody enqueued by a clock which was more than a day ahead, at [2] or later, wait from [1] for as long as they
+// were to wait. Index: tasks_due.
+const setBackNew = `UPDATE tasks SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1, updated_at = ?1
+WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL`
 
 // setBackEnds lets tasks that ended by a clock which was more than a day ahead, at [2] or later, have ended at [1]: else they would be
 // deleted years late. setBackWorkers lets signs of life of such a clock have come at [1].
@@ -24,15 +29,15 @@ const (
 // setBackLimits lets rates count from [1], and lanes that wait for theirs be looked at. Limits are few.
 const setBackLimits = `UPDATE limits SET filled_at = ?1, due_at = CASE WHEN due_at IS NOT NULL THEN ?1 END WHERE filled_at > ?1`
 
-// SetBack puts right what times later than now, written by a clock that was ahead, would hold back: retries and snoozes, the rates of
-// limits, and the deletion of old tasks. It returns how many retries and snoozes it has moved. To repeat it changes nothing.
+// SetBack puts right what times later than now, written by a clock that was ahead, would hold back: retries and snoozes, new tasks,
+// the rates of limits, and the deletion of old tasks. It returns how many retries and snoozes it has moved. To repeat it changes nothing.
 func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
 	var n int64
 	err := d.update(ctx, normal, func(t *tx) (err error) {
 		if n, err = t.exec(setBackTasks, now.UnixMilli()); err != nil {
 			return err
 		}
-		for _, text := range []string{setBackEnds, setBackWorkers} {
+		for _, text := range []string{setBackNew, setBackEnds, setBackWorkers} {
 			if _, err := t.exec(text, now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()); err != nil {
 				return err
 			}

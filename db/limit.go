@@ -29,6 +29,10 @@ const removeLimit = `DELETE FROM limits WHERE kind = ? AND name = ?`
 // setLaneDue says when the rate of lane [2] lets its next task start [1]; NULL: nothing waits for it.
 const setLaneDue = `UPDATE limits SET due_at = ? WHERE kind = 'lane' AND name = ?`
 
+// clearLaneDue takes from lane [2] the time that has come at [1], and from other limits of that name, to which only plain SQL gives one: they
+// would be looked at for ever. Index: limits_due.
+const clearLaneDue = `UPDATE limits SET due_at = NULL WHERE due_at <= ? AND name = ?`
+
 // selectFreeLanes lists lanes whose rate lets a task start at [1]. Index: limits_due.
 const selectFreeLanes = `SELECT name FROM limits WHERE due_at <= ? LIMIT 1000`
 
@@ -119,7 +123,7 @@ func (t *tx) freeDueLanes(now time.Time) error {
 		return err
 	}
 	for _, lane := range lanes {
-		if _, err := t.exec(setLaneDue, nil, lane); err != nil {
+		if _, err := t.exec(clearLaneDue, now.UnixMilli(), lane); err != nil {
 			return err
 		}
 		if err := t.freeLane(lane, now); err != nil {

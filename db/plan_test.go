@@ -77,6 +77,7 @@ var plans = map[string]plan{
 	"firstDue":        {text: firstDue, by: []string{"COVERING INDEX tasks_due (run_at<?)"}},
 	"selectOrdered":   {text: selectOrdered, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"setBackTasks":    {text: setBackTasks, by: []string{"INDEX tasks_due (run_at>?)"}},
+	"setBackNew":      {text: setBackNew, by: []string{"INDEX tasks_due (run_at>?)"}},
 	"setBackEnds":     {text: setBackEnds, by: []string{"INDEX tasks_finished (finished_at>?)"}},
 	"setBackWorkers":  {setBackWorkers, nil, []string{"SCAN workers"}},
 	"setBackLimits":   {setBackLimits, nil, []string{"SCAN limits"}},
@@ -160,6 +161,7 @@ var plans = map[string]plan{
 	"removeLimit":     {text: removeLimit, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
 	"setLaneDue":      {text: setLaneDue, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
 	"selectFreeLanes": {text: selectFreeLanes, by: []string{"COVERING INDEX limits_due (due_at<?)"}},
+	"clearLaneDue":    {text: clearLaneDue, by: []string{"limits_due (due_at<?)"}},
 	"somePending":     {somePending, []string{"COVERING INDEX tasks_pending (queue=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"somePendingJob":  {somePendingJob, []string{"COVERING INDEX tasks_pending (queue=? AND job=?)"}, []string{"SCAN CONSTANT ROW"}},
 

@@ -199,7 +199,7 @@ func (d *DB) gone(name string, err error) error {
 func (d *DB) replaced(name, what, why string, err error) error {
 	part := map[string]string{d.path: "database", d.path + "-wal": "log of the database", d.path + "-shm": "shared memory of the database"}[name]
 	return &jobs.Problem{Kind: jobs.ErrReplaced, What: part + " " + what + ": " + name, Err: err,
-		Why: []string{why, "this process writes no more, since nobody else would see it"}, Try: "stop every process that uses " + d.path + ", then start them again"}
+		Why: []string{why, "nobody else would see what this process writes from now on"}, Try: "stop every process that uses " + d.path + ", then start them again"}
 }
 
 // keepLog keeps the last connection of a database that was replaced from moving its log into the file and removing it as it closes: the log

@@ -186,3 +186,20 @@ func TestTheMountTableNamesMountPoints(t *testing.T) {
 		}
 	}
 }
+
+// What each transaction pays to notice that its files were replaced.
+func BenchmarkLookForReplacedFiles(b *testing.B) {
+	d, err := Open(b.Context(), filepath.Join(b.TempDir(), "test.db"), Options{Create: true, Normal: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Insert(b.Context(), commandTrue, now()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := errors.Join(d.Replaced(), d.committed()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -19,14 +19,20 @@ const (
 	tokenLength = 22 // characters, at least: 128 bits in base64
 )
 
-// Token reads the token that stands in a file (empty: "token" beside the database), or makes both. The file is its owner's alone from its
-// first moment and appears whole; what stands in its place and is no plain file, or may be read by others, is refused.
+// TokenFile returns the path of the token's file: "token" in the directory beside the database.
+func (d *DB) TokenFile() string { return filepath.Join(d.Dir(), "token") }
+
+// Token reads the token in a file (empty: TokenFile), or makes both. The file is its owner's alone from its first moment and appears
+// whole. Token refuses a file that is not a regular file of this user alone, and a directory where others may put another one in its place.
 func (d *DB) Token(path string) (string, error) {
 	if path == "" {
 		if err := d.MakeDir(); err != nil {
 			return "", err
 		}
-		path = filepath.Join(d.Dir(), "token")
+		path = d.TokenFile()
+	}
+	if err := tokenDir(path); err != nil {
+		return "", err
 	}
 	token, err := readToken(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -50,6 +56,29 @@ func (d *DB) Token(path string) (string, error) {
 	return readToken(path)
 }
 
+// tokenDir refuses a directory where others may replace the file at path. In a sticky directory they may not, and readToken refuses a
+// file that they were quicker to make.
+func tokenDir(path string) error {
+	dir := filepath.Dir(path)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return tokenProblem(path, err)
+	}
+	mode := info.Mode()
+	if mode&fs.ModeSticky != 0 {
+		mode &^= 0o022
+	}
+	uid, gid, ok := owner(info)
+	if !ok {
+		return nil
+	}
+	if why, try := exposed(mode, uid, gid, os.Geteuid(), sameName); why != "" {
+		return &jobs.Problem{Kind: jobs.ErrPermission, What: "the directory of the token file " + path + " " + why,
+			Why: []string{"another user could put a token there that they know"}, Try: try + " " + dir + ", or --token-file in a directory of your own"}
+	}
+	return nil
+}
+
 func readToken(path string) (string, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -58,7 +87,8 @@ func readToken(path string) (string, error) {
 	case err != nil:
 		return "", tokenProblem(path, err)
 	case !info.Mode().IsRegular(): // a pipe would wait
-		return "", &jobs.Problem{Kind: jobs.ErrPermission, What: "the token file " + path + " is no plain file"}
+		return "", &jobs.Problem{Kind: jobs.ErrPermission, What: "the token file " + path + " is not a regular file",
+			Why: []string{"a link may lead to a file of another user"}, Try: "--token-file with the path of the file itself; or rm " + path + ", for a new token"}
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
@@ -69,8 +99,13 @@ func readToken(path string) (string, error) {
 	if err != nil {
 		return "", tokenProblem(path, err)
 	}
-	if _, _, modes := owner(info); modes && info.Mode().Perm()&0o077 != 0 {
-		return "", &jobs.Problem{Kind: jobs.ErrPermission, What: "others may read the token file " + path, Try: "rm " + path + ", for a new token"}
+	uid, _, modes := owner(info)
+	if modes && uid != os.Geteuid() && uid != 0 {
+		return "", &jobs.Problem{Kind: jobs.ErrPermission, What: "the token file " + path + " belongs to " + userText(uid),
+			Why: []string{"that user knows the token"}, Try: "rm " + path + ", for a new token; or --token-file with a file of your own"}
+	}
+	if modes && info.Mode().Perm()&0o077 != 0 {
+		return "", &jobs.Problem{Kind: jobs.ErrPermission, What: "others may read or write the token file " + path, Try: "rm " + path + ", for a new token"}
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 4096))
 	if err != nil {

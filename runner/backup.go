@@ -8,7 +8,7 @@ import (
 
 // Backup writes a consistent copy of the database to a file, under load: every task that was enqueued before it began is in it. The
 // file appears complete or not at all, readable for this user alone, and is on the disk when Backup returns its size. A file that
-// exists is jobs.ErrConflict, unless replace; the database itself, or one in use, always.
+// exists is jobs.ErrConflict, unless replace; the database itself, one in use, or what is not a regular file, always.
 func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int64, err error) {
 	return r.store.Backup(ctx, to, replace)
 }

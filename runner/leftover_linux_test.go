@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +98,41 @@ func programCopy(t *testing.T, dir string) string {
 	return path
 }
 
+// readable makes directories that every user may enter, and returns the last one, for a user's database.
+func readable(t *testing.T) (dir, home string) {
+	t.Helper()
+	dir = t.TempDir()
+	for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	home = filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir, home
+}
+
+// startWorkerOf starts a worker of another user, to whom all in dir is given.
+func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...uintptr) {
+	t.Helper()
+	if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { return os.Lchown(path, uid, uid) }); err != nil {
+		t.Fatal(err)
+	}
+	worker := exec.Command("/proc/self/exe")
+	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", workerVariable, r.Path(), 2, longLease), "GORACE=atexit_sleep_ms=0")
+	worker.Stderr, worker.Dir = os.Stderr, "/"
+	worker.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, AmbientCaps: caps}
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = worker.Process.Kill()
+		_ = worker.Wait()
+	})
+}
+
 // An attempt does not run beside processes of an earlier one, whatever these did to leave it, while a neighbour runs.
 func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -108,17 +144,8 @@ func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 	}{"root": {0, []string{"undumpable", "setuid"}}, "other user": {workerUID, []string{"undumpable"}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
-				if err := os.Chmod(d, 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
+			dir, home := readable(t)
 			program := programCopy(t, dir)
-			home := filepath.Join(dir, "home")
-			if err := os.Mkdir(home, 0o700); err != nil {
-				t.Fatal(err)
-			}
 			r, err := runner.Open(t.Context(), filepath.Join(home, "runner.db"), runner.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -127,21 +154,7 @@ func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 			script := append([]string{"sh", "-c", leaving, program}, test.ways...)
 			task := enqueue(t, r, jobs.Command{Argv: script}.With(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))
 			neighbour := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.Priority(1), jobs.KillAfter(0)))
-			err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { return os.Lchown(path, test.uid, test.uid) })
-			if err != nil {
-				t.Fatal(err)
-			}
-			worker := exec.Command("/proc/self/exe")
-			worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", workerVariable, r.Path(), 2, longLease), "GORACE=atexit_sleep_ms=0")
-			worker.Stderr, worker.Dir = os.Stderr, "/"
-			worker.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(test.uid), Gid: uint32(test.uid)}}
-			if err := worker.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				_ = worker.Process.Kill()
-				_ = worker.Wait()
-			}()
+			startWorkerOf(t, r, dir, test.uid)
 			until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Failed })
 			if got := get(t, r, neighbour.ID); got.State != jobs.Running {
 				t.Errorf("the neighbour: %+v", got)
@@ -154,6 +167,35 @@ func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 				t.Errorf("processes that were alive in the next attempt: %q of %q", beside, pids)
 			}
 		})
+	}
+}
+
+// A process that the worker may not kill is not waited for, and named.
+func TestWhatCannotBeKilledIsNamed(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may become others")
+	}
+	t.Parallel()
+	dir, home := readable(t)
+	program := programCopy(t, dir)
+	r, err := runner.Open(t.Context(), filepath.Join(home, "runner.db"), runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	script := `RUNNER_TEST_LEFT_OVER=setuid setsid -f "$0" >"$0.pids"; until test -s "$0.pids"; do sleep 0.02; done`
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, program}}.With(jobs.MaxAttempts(1)))
+	const capSetuid = 7
+	startWorkerOf(t, r, dir, workerUID, capSetuid)
+	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Completed })
+	left := familyOf(program + ".pids")
+	defer func() { _ = syscall.Kill(left[0], syscall.SIGKILL) }()
+	want := runner.Straggler{PID: left[0], Name: "program", State: "S", UID: otherUID, TaskID: task.ID, Foreign: true}
+	if found, err := r.Outlived(t.Context(), get(t, r, task.ID)); err != nil || len(found) != 1 || found[0] != want {
+		t.Errorf("got %+v, %v, want %+v", found, err, want)
+	}
+	if found, err := r.Stragglers(t.Context()); err != nil || !slices.Contains(found, want) {
+		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
 }
 

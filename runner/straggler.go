@@ -13,7 +13,7 @@ import (
 )
 
 // Straggler is a process of a command that should be dead: its attempt is over, or was to end, or its worker is dead. While it lives its
-// task is held back, so that nothing runs beside it, unless it is foreign.
+// task is held back, so that nothing runs beside it, unless it is Foreign.
 type Straggler struct {
 	PID     int
 	Name    string
@@ -48,21 +48,21 @@ func (r *Runner) Stragglers(ctx context.Context) ([]Straggler, error) {
 	return found, err
 }
 
-// Outlived lists the processes of attempts of one task that have ended, and of no other. It does not wait: an attempt has ended when all that
-// its worker may kill is dead.
-func (r *Runner) Outlived(ctx context.Context, task jobs.Task) ([]Straggler, error) {
-	marked := slices.DeleteFunc(process.FindMarked(), func(p process.Marked) bool { return p.Mark.Task() != task.ID })
-	if len(marked) == 0 {
-		return nil, nil
-	}
-	attempts, err := r.store.Attempts(ctx, task.ID)
-	var found []Straggler
-	for _, p := range marked {
-		if ended(p.Mark, attempts) {
+// Outlived lists the processes of one task that should be dead. It does not wait: what its worker may kill is dead when an attempt ends.
+func (r *Runner) Outlived(ctx context.Context, task jobs.Task) (found []Straggler, err error) {
+	for _, p := range process.FindMarked() {
+		if p.Mark.Task() != task.ID {
+			continue
+		}
+		over, err := r.isOver(ctx, p.Mark, false)
+		if err != nil {
+			return nil, err
+		}
+		if over {
 			found = append(found, straggler(p, false))
 		}
 	}
-	return found, err
+	return found, nil
 }
 
 // ended says whether a mark is that of one of some attempts, which have ended.

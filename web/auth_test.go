@@ -235,6 +235,27 @@ func TestTheTokenFileIsGuarded(t *testing.T) {
 	if _, err := r.Token(link); !errors.Is(err, jobs.ErrPermission) {
 		t.Error("a link:", err)
 	}
+	if os.Getuid() == 0 { // a file that another user has planted
+		planted := filepath.Join(t.TempDir(), "token")
+		if err := errors.Join(os.WriteFile(planted, []byte(token), 0o600), os.Chown(planted, 65534, 65534)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Token(planted); !errors.Is(err, jobs.ErrPermission) {
+			t.Errorf("a file of another user: got %v, want an error of kind ErrPermission", err)
+		}
+	}
+	for mode, want := range map[os.FileMode]error{0o777: jobs.ErrPermission, 0o777 | os.ModeSticky: nil, 0o755: nil} {
+		dir := filepath.Join(t.TempDir(), "open")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Token(filepath.Join(dir, "token")); !errors.Is(err, want) {
+			t.Errorf("a directory of mode %v: got %v, want %v", mode, err, want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "token")); (err == nil) != (want == nil) {
+			t.Errorf("a directory of mode %v: the token file: %v", mode, err)
+		}
+	}
 	short := filepath.Join(t.TempDir(), "short")
 	if err := os.WriteFile(short, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,9 @@ type Server struct {
 	handler http.Handler
 	listen  net.Listener
 	socket  string // path of the unix socket; empty: there is none
-	home    string
+	address string
+	token   string // empty: there is none
+	file    string // that holds the token
 	log     *slog.Logger
 }
 
@@ -82,7 +84,10 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{socket: socket, log: o.Log}
+	s := &Server{socket: socket, log: o.Log, token: g.token}
+	if g.token != "" {
+		s.file = cmp.Or(o.TokenFile, r.TokenFile())
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -106,7 +111,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	o.Authorize = nil
 	o.gate = g
 	s.handler = Handler(r, o.Options)
-	s.home = home(g, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
+	s.address = home(g, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
 	return s, nil
 }
 
@@ -182,7 +187,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// home is the address to open in a browser, with the token behind #, where it reaches no server's log.
+// home is the address to open in a browser, without the token.
 func home(g *gate, address, base string) string {
 	base = strings.TrimRight(path.Clean("/"+base), "/") + "/"
 	u := "unix:" + address
@@ -196,14 +201,23 @@ func home(g *gate, address, base string) string {
 	case g.port != "":
 		u = "http://" + address + base
 	}
-	if g.token != "" {
-		u += "#t=" + g.token
-	}
 	return u
 }
 
-// URL is the address to open in a browser. It holds the token.
-func (s *Server) URL() string { return s.home }
+// Address returns the address to open in a browser. The page asks for the token there.
+func (s *Server) Address() string { return s.address }
+
+// URL returns Address with the token, if there is one. The token is behind #, which browsers send to nobody. Whoever reads it in a log may
+// sign in.
+func (s *Server) URL() string {
+	if s.token == "" {
+		return s.address
+	}
+	return s.address + "#t=" + s.token
+}
+
+// TokenFile returns the path of the file that holds the token; empty: there is no token.
+func (s *Server) TokenFile() string { return s.file }
 
 // Serve answers requests until ctx ends, and then for a moment those that are under way.
 func (s *Server) Serve(ctx context.Context) error {

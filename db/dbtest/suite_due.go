@@ -122,13 +122,14 @@ var dues = group{
 	},
 	"after a clock was set back by years, what waits from a moment waits no longer than it was to": func(s *store) {
 		const ahead = 4 * 365 * 24 * time.Hour
+		wall := s.insert(task(jobs.In(2 * ahead)))[0] // a time on the wall
 		s.sleep(ahead)
 		w := s.worker()
 		retry := task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 		id := s.insert(retry)[0]
 		s.finish(w, s.one(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		wait := s.get(id).RunAt.Sub(s.now)
-		at := s.insert(task(jobs.In(time.Hour)))[0] // a time on the wall
+		at := s.insert(task(jobs.In(time.Hour), jobs.ExpiresIn(2*time.Hour)))[0] // of somebody whose clock was ahead, too
 		must(0, s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.LaneTarget, Name: "l"}, Rate: 1, Per: time.Minute, Burst: 1}, s.now))(s)
 		s.insert(task(jobs.Lane("l")), task(jobs.Lane("l")))
 		s.finish(w, s.one(w), jobs.Outcome{})
@@ -152,8 +153,11 @@ var dues = group{
 		if got := must(s.Seen(s.Context()))(s); got.After(s.now) {
 			s.Errorf("the last sign of life came at %v, want at most %v", got, s.now)
 		}
-		if got := s.get(at).RunAt; !got.Equal(start.Add(ahead + time.Hour)) {
-			s.Errorf("%v", got)
+		if got := s.get(wall).RunAt; !got.Equal(start.Add(2 * ahead)) {
+			s.Errorf("a task of before is due at %v, want %v as it was", got, start.Add(2*ahead))
+		}
+		if got := s.get(at); !got.RunAt.Equal(start.Add(time.Hour)) || !got.ExpiresAt.Equal(start.Add(3*time.Hour)) {
+			s.Errorf("a task that was to wait for an hour is due at %v and expires at %v, want an hour from %v, and two hours after that", got.RunAt, got.ExpiresAt, start)
 		}
 		if got := s.get(id).RunAt; !got.Equal(start.Add(wait)) {
 			s.Errorf("the retry is due at %v, not after %v", got, wait)

@@ -40,8 +40,8 @@ func killAdopted() {
 	}
 }
 
-// adopted lists the children of this process that it has not started: neither guardians, nor other processes of this package, nor those of its
-// own session, where what it starts by other means is.
+// adopted lists the children of this process that it has not started: neither guardians, nor other processes of this package, nor those
+// of its own session, where what it starts by other means is.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
 	if !starting.TryLock() { // an exec may hang; the next look finds them

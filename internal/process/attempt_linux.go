@@ -90,7 +90,8 @@ func (g *guardian) free(a *attempt) {
 
 // spawn starts the leader, in a session of its own. It dies with this thread, that is, with the guardian.
 func (g *guardian) spawn(o order) (int, error) {
-	attr := &syscall.ProcAttr{Dir: string(o.request.Dir), Env: texts(o.request.Env), Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
+	attr := &syscall.ProcAttr{Dir: string(o.request.Dir), Env: texts(o.request.Env),
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
 	for _, fd := range o.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
@@ -179,8 +180,8 @@ func (g *guardian) bury(a *attempt, pid int) (exit Exit, leader bool) {
 	return exit, true
 }
 
-// clear kills all processes that are left of an attempt, and waits until there is none. It does not wait for processes that may not be killed:
-// it returns them. Without an attempt it waits for those, too, as long as there is a worker.
+// clear kills all processes that are left of an attempt, and waits until there is none. It does not wait for processes that may not be
+// killed: it returns them. Without an attempt it waits for those, too, as long as there is a worker.
 func (g *guardian) clear(a *attempt) (leftOver int, denied []Marked) {
 	for began, pause := monotonic(), firstPause; ; pause = min(2*pause, longestPause) {
 		g.mu.Lock()
@@ -221,9 +222,9 @@ func reapAll() (killed int, none bool) {
 	}
 }
 
-// killAll kills all processes of the attempt that can be reached: its cgroup, the group of its leader, and the children of this process. What
-// these leave behind is reached by the next call. It returns how many children it could kill, and those that it may not. The mutex is held,
-// so that no child is waited for meanwhile and no number changes hands.
+// killAll kills all processes of the attempt that can be reached: its cgroup, the group of its leader, and the children of this process.
+// What these leave behind is reached by the next call. It returns how many children it could kill, and those that it may not. The mutex
+// is held, so that no child is waited for meanwhile and no number changes hands.
 func (g *guardian) killAll() (living int, denied []int) {
 	if g.group != "" {
 		killGroup(g.group)

@@ -279,8 +279,8 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("the end was reported after %v, want 1s at most", took)
+	if took := time.Since(began); took > 5*time.Second { // 0.25 s on a machine that has nothing else to do
+		t.Errorf("the end was reported after %v", took)
 	}
 	if !running(stranger) {
 		t.Error("it was killed all the same")

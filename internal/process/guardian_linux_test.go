@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -389,4 +391,92 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 		}
 	}
 	eventually(t, "the end of the command", func() bool { return !running(command) })
+}
+
+// A sweep may kill a command before its guardian, which was stopped, finds that its deadline has passed.
+func TestAKillAfterTheDeadlineBelongsToTheDeadline(t *testing.T) {
+	for _, test := range []struct {
+		left time.Duration
+		want string
+	}{{-time.Millisecond, byDeadline}, {time.Hour, bySelf}} {
+		g := newGuardian(worker, 0, locked(t), nil)
+		p, err := Start(shell("kill -9 $$"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := awaitEnd(p.Pid()); err != nil {
+			t.Fatal(err)
+		}
+		a := &attempt{deadline: monotonic() + int64(test.left), by: bySelf, leader: p.Pid()}
+		if exit, leader := g.bury(a, p.Pid()); !leader || exit.Signal != 9 || a.by != test.want {
+			t.Errorf("got an end by %s (%+v), want by %s", a.by, exit, test.want)
+		}
+		started.Delete(p.Pid())
+	}
+}
+
+var leftOvers = flag.Int("leftovers", 500, "processes that one command leaves behind at once")
+
+// breed leaves so many processes behind, each in a session of its own and without an environment.
+func breed(n string) {
+	count, _ := strconv.Atoi(n)
+	for range count {
+		attr := &syscall.ProcAttr{Env: []string{}, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}}
+		if _, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "300"}, attr); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(count)
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+}
+
+// A command that leaves very many processes behind is rid of all of them, and its neighbour starts and ends meanwhile.
+func TestVeryManyLeftOversAtOnce(t *testing.T) {
+	g, lock := guarded(t)
+	other := guardianOf(t, lock, 1)
+	in, open, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	c := self(t, "breed", strconv.Itoa(*leftOvers))
+	c.Stdin, c.Stdout, c.Stderr = in, w, os.Stderr
+	child, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(5*time.Minute))
+	in.Close()
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := line(t, bufio.NewReader(out)); got != *leftOvers {
+		t.Fatalf("got %d processes, want %d", got, *leftOvers)
+	}
+	open.Close()
+	began := time.Now()
+	end := make(chan Exit, 1)
+	go func() {
+		exit, _ := child.Wait()
+		end <- exit
+	}()
+	var longest time.Duration
+	for over := false; !over; {
+		at := time.Now()
+		neighbour, _, _ := bear(t, other, "exit 0", time.Minute)
+		if exit, err := ends(t, neighbour); exit.Code != 0 || err != nil {
+			t.Errorf("the neighbour: %+v, %v", exit, err)
+		}
+		longest = max(longest, time.Since(at))
+		select {
+		case exit := <-end:
+			over = true
+			if took := time.Since(began); exit.LeftOver != *leftOvers || took > 10*time.Second {
+				t.Errorf("got %d left over, all dead after %v, want %d", exit.LeftOver, took, *leftOvers)
+			}
+			t.Logf("%d processes were gone after %v; the slowest neighbour took %v", *leftOvers, time.Since(began), longest)
+		default:
+		}
+	}
 }

@@ -1,12 +1,10 @@
 package process
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -35,17 +33,6 @@ type Guardian struct {
 	gone    bool   // nothing can be started any more
 	retired bool   // it has processes that it cannot kill, and ends with them
 	clean   bool   // it has ended, and no process of its command is left
-}
-
-// Child is a command that was started by a guardian. Its methods are safe for use by many goroutines.
-type Child struct {
-	g     *Guardian
-	key   Key
-	pid   int
-	born  chan reply    // buffered: started or refused
-	ended chan struct{} // closed when exit and err are set
-	exit  Exit
-	err   error
 }
 
 // StartGuardian starts a guardian process and returns when it is ready.
@@ -217,97 +204,6 @@ func (g *Guardian) handle(r reply) bool {
 	return true
 }
 
-// tell answers whoever waits for the birth; false: that was done before.
-func (c *Child) tell(r reply) bool {
-	select {
-	case c.born <- r:
-		return true
-	default:
-		return false
-	}
-}
-
-// Start is as the function Start, but the command is the guardian's child: it is killed at deadline unless Renew moves that, and
-// with the end of this process. k is the two numbers in its environment (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). If ctx ends
-// while it is being started, it is killed. Besides the errors of Start: ErrGone if there is no guardian any more, ErrRefused if the command was
-// surely not started, and ErrLost. A guardian has one command at a time.
-func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Time) (*Child, error) {
-	files, done, err := c.files()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	r := request{Op: opStart, Key: k, Path: []byte(c.Path), Argv: bytesOf(c.Argv), Env: bytesOf(c.Env), Dir: []byte(c.Dir), Deadline: clockAt(deadline)}
-	if !filepath.IsAbs(c.Dir) { // the guardian's own is /
-		here, err := os.Getwd()
-		if err != nil {
-			return nil, &DirError{Dir: ".", Err: err}
-		}
-		r.Dir = []byte(filepath.Join(here, c.Dir))
-	}
-	fds := make([]int, len(files))
-	for i, f := range files {
-		fds[i] = int(f.Fd())
-	}
-	child := &Child{g: g, key: k, born: make(chan reply, 2), ended: make(chan struct{})}
-	if err := g.add(child); err != nil {
-		return nil, err
-	}
-	switch err := g.send(r, unix.UnixRights(fds...)); {
-	case err == unix.E2BIG:
-		g.drop(child)
-		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
-	case err != nil: // the guardian has not read all of it, and so done nothing
-		g.drop(child)
-		return nil, fmt.Errorf("%w: %w", ErrGone, err)
-	}
-	return child.birth(ctx, &c)
-}
-
-func (g *Guardian) add(c *Child) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.gone:
-		return ErrGone
-	case g.child != nil:
-		return fmt.Errorf("%w: the guardian has another one", ErrRefused)
-	}
-	g.child = c
-	return nil
-}
-
-// drop takes back a command that the guardian was not told of.
-func (g *Guardian) drop(c *Child) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.child == c {
-		g.child = nil
-	}
-}
-
-// birth waits for the guardian's answer.
-func (c *Child) birth(ctx context.Context, cmd *Command) (*Child, error) {
-	var r reply
-	select {
-	case r = <-c.born:
-	case <-ctx.Done():
-		_ = c.Kill() // or the guardian is gone, and it with it
-		r = <-c.born
-	}
-	switch {
-	case r.Op == opStarted:
-		c.pid = r.Pid
-		return c, nil
-	case r.Op == opExited:
-		return nil, ErrLost
-	case r.Why == whyExec:
-		return nil, cmd.explain(&os.PathError{Op: "fork/exec", Path: cmd.Path, Err: unix.Errno(r.Errno)})
-	default:
-		return nil, fmt.Errorf("%w: %s", ErrRefused, r.Why)
-	}
-}
-
 // send writes a message whole, and the descriptors with its first byte. A guardian that does not take it is killed.
 func (g *Guardian) send(r request, rights []byte) error {
 	text, err := frame(r)
@@ -393,37 +289,6 @@ func (g *Guardian) Close() error {
 		return errors.New("processes of commands do not die")
 	}
 	return nil
-}
-
-// Guardian returns the guardian of the command.
-func (c *Child) Guardian() *Guardian { return c.g }
-
-// Pid returns the process id of the leader, which is also the id of its group and session.
-func (c *Child) Pid() int { return c.pid }
-
-// Terminate asks the command to end, as Process.Terminate does; after a while, if that is not 0, the guardian kills it.
-func (c *Child) Terminate(after time.Duration) error {
-	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGTERM), After: after.Milliseconds()}, nil)
-}
-
-// Kill ends the whole command at once. It does not wait.
-func (c *Child) Kill() error {
-	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGKILL)}, nil)
-}
-
-// Wait waits until no process of the command is left, and returns how its leader ended. The error is ErrDeadline if the guardian
-// killed it at its deadline, and ErrLost if it died with its guardian.
-func (c *Child) Wait() (Exit, error) {
-	<-c.ended
-	return c.exit, c.err
-}
-
-func bytesOf(list []string) [][]byte {
-	out := make([][]byte, len(list))
-	for i, text := range list {
-		out[i] = []byte(text)
-	}
-	return out
 }
 
 // clockAt returns a time as CLOCK_MONOTONIC. The clock is read first: if this process is stopped in between, the result is too

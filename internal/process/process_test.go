@@ -45,6 +45,8 @@ func TestMain(m *testing.M) {
 		anotherUser(os.Args[1:])
 	case "sweeper":
 		sweeper(os.Args[1])
+	case "breed":
+		breed(os.Args[1])
 	case "inside":
 		inside(os.Args[1])
 	case "no descriptors":

@@ -8,3 +8,4 @@ func lesserWorker(string)  {}
 func anotherUser([]string) {}
 func sweeper(string)       {}
 func inside(string)        {}
+func breed(string)         {}

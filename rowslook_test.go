@@ -1,0 +1,155 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// canary enqueues an ordinary task, and looks whether the one before has completed in time.
+func (f *rowFuzz) canary() {
+	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
+	id, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil || id == 0 {
+		f.Fatalf("enqueue: %v %s", err, out)
+	}
+	f.canaries = append(f.canaries, canary{id, time.Now()})
+	for len(f.canaries) > 0 && f.completed(f.canaries[0]) {
+		f.canaries = f.canaries[1:]
+	}
+}
+
+// flags enqueues a task with options of extreme values. A file that is read now is none that has no end.
+func (f *rowFuzz) flags() {
+	options := []string{"--queue", "--priority", "--in", "--at", "--expires-in", "--after", "--after-any", "--lane", "--unique", "--label",
+		"--cwd", "--env", "--env-file", "--timeout",
+		"--kill-after", "--max-attempts", "--backoff", "--backoff-delay", "--backoff-max", "--retry-on", "--max-losses", "--output-limit",
+		"--args", "--input", "--batch"}
+	words := []string{"enqueue", "--no-resolve"}
+	for range 1 + f.values.IntN(3) {
+		option := options[f.values.IntN(len(options))]
+		value := strings.ReplaceAll(fmt.Sprint(f.values.from([][]any{extremeNumbers, extremeReals, extremeTexts,
+			f.values.files}[f.values.IntN(4)])), "\x00", "")
+		if strings.HasSuffix(value, "fifo") && (option == "--input" || option == "--batch") || len(value) >= 128<<10 {
+			continue // whoever names a FIFO waits for its writer; no argument is so long
+		}
+		words = append(words, option+"="+value)
+	}
+	ctx, stop := context.WithTimeout(f.Context(), time.Minute)
+	defer stop()
+	c := exec.CommandContext(ctx, "runner", append(words, "--", "true")...)
+	c.Dir, c.Env = f.dir, append(os.Environ(), "RUNNER_DB="+f.address, "HOME="+f.dir)
+	out, err := c.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() < 1 || exit.ExitCode() > 3) ||
+		bytes.Contains(out, []byte("panic")) {
+		f.Errorf("runner %.300q: %v %.1000s", words, err, out)
+	}
+}
+
+func (f *rowFuzz) completed(c canary) bool {
+	task, err := f.r.Get(f.Context(), c.id)
+	switch {
+	case err != nil:
+		f.Fatalf("canary %d: %v", c.id, err)
+	case task.State.Finished() && task.State != "completed":
+		f.Errorf("canary %d: %s %s %s", c.id, task.State, task.Reason, task.Error)
+	case !task.State.Finished() && time.Since(c.from) > canaryWithin:
+		f.Fatalf("canary %d is %s after %v\n%s", c.id, task.State, time.Since(c.from), f.log())
+	}
+	return task.State.Finished()
+}
+
+func (f *rowFuzz) awaitCanary() {
+	c := f.canaries[0]
+	ctx, stop := context.WithTimeout(f.Context(), canaryWithin)
+	defer stop()
+	if _, err := f.r.Await(ctx, c.id); ctx.Err() == nil && err != nil {
+		f.Errorf("canary %d: %v", c.id, err)
+	}
+	f.completed(c)
+	f.canaries = f.canaries[1:]
+}
+
+// look shows what there is, in every way.
+func (f *rowFuzz) look() {
+	last := strconv.FormatInt(f.newest(), 10)
+	for _, args := range [][]string{{"list", "-n", "200"}, {"list", "-n", "200", "--json"}, {"list", "--since", "1h", "--json"}, {"status"},
+		{"status", "--json"}, {"show", last},
+		{"show", last, "--json"}, {"schedule", "list"}, {"schedule", "list", "--json"}, {"limit", "list"}, {"limit", "list", "--json"},
+		{"logs", last}, {"doctor", "--json"}} {
+		c := f.command(args...)
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		kill := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+		out, err := c.Output()
+		kill.Stop()
+		words := strings.Join(args, " ")
+		if err != nil && args[0] != "doctor" && !strings.Contains(stderr.String(), "no task") && !strings.Contains(stderr.String(),
+			"has not started") {
+			f.Errorf("runner %s: %v %.1000s", words, err, &stderr)
+		}
+		if slices.Contains(args, "--json") {
+			for line := range bytes.Lines(out) {
+				f.wantJSON(words, line)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/tasks", "/tasks?q=state%3Afailed", "/schedules", "/metrics", "/tasks/" + last,
+		"/tasks/" + last + "/log", "/tasks/" + last + "/args"} {
+		answer := httptest.NewRecorder()
+		f.pages.ServeHTTP(answer, httptest.NewRequestWithContext(f.Context(), "GET", path, nil))
+		if answer.Code >= 500 {
+			f.Errorf("%s: status %d %.500s", path, answer.Code, answer.Body)
+		}
+	}
+}
+
+// newest is the id of a task that is no canary.
+func (f *rowFuzz) newest() (id int64) {
+	if err := f.raw.QueryRowContext(f.Context(), `SELECT coalesce(max(id), 1) FROM tasks WHERE queue <> 'canary'`).Scan(&id); err != nil {
+		f.Fatal(err)
+	}
+	return id
+}
+
+// wantJSON checks a line: valid JSON, valid UTF-8, and times of RFC 3339.
+func (f *rowFuzz) wantJSON(words string, line []byte) {
+	var value any
+	if err := json.Unmarshal(line, &value); err != nil || !utf8.Valid(line) {
+		f.Errorf("runner %s: no JSON, or no UTF-8: %v: %.500q", words, err, line)
+	}
+	f.wantTimes(words, "", value)
+}
+
+func (f *rowFuzz) wantTimes(words, key string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, value := range value {
+			if key != "args" && key != "result" && key != "env" && key != "task" {
+				f.wantTimes(words, key, value)
+			}
+		}
+	case []any:
+		for _, value := range value {
+			f.wantTimes(words, key, value)
+		}
+	case string:
+		if strings.HasSuffix(key, "_at") {
+			if at, err := time.Parse(time.RFC3339, value); err != nil || len(value) < len("2026-01-31T15:04:05Z") || at.Year() > 9999 {
+				f.Errorf("runner %s: %s is %q", words, key, value)
+			}
+		}
+	}
+}
