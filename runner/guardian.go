@@ -108,7 +108,7 @@ func (g *guard) launch() (*process.Guardian, error) {
 	if err != nil {
 		delete(g.slots, slot)
 		if !g.worked || !process.Trouble(err) {
-			g.failed(err, !g.worked)
+			g.failed(err, !g.worked && !errors.Is(err, process.ErrLost))
 		}
 		return nil, fmt.Errorf("%w: %w", process.ErrRefused, err)
 	}

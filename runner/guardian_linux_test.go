@@ -380,3 +380,25 @@ func TestFunctionsNeedNoGuardian(t *testing.T) {
 		t.Error(guardians)
 	}
 }
+
+// Somebody kills the first guardian of a worker while it starts. The worker starts another one.
+func TestAGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\n[ -e '%[1]s/killed' ] || { : >'%[1]s/killed'; kill -9 $$; }\nexec '%[2]s' \"$@\"\n", dir, self)
+	path := filepath.Join(dir, "guardian")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, runner.Options{GuardianPath: path})
+	handlers(r)
+	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	drain(t, r)
+	if got := get(t, r, task.ID); got.State != jobs.Completed || got.Losses != 0 {
+		t.Errorf("got %s, %d losses; want completed, 0", got.State, got.Losses)
+	}
+}

@@ -84,6 +84,9 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	signal(t, reaper.Pid, syscall.SIGSTOP)
+	if alive := living(commands); alive != n {
+		t.Errorf("%d of %d commands live while no claim could be revoked; want all", alive, n)
+	}
 	unlock()
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGCONT)
@@ -243,7 +246,7 @@ func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	}
 	signal(t, victim.Pid, syscall.SIGKILL)
 	began := time.Now()
-	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	soon(t, 20*time.Second, "the next attempt", func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
 	if n := living(members); n != 0 {
 		t.Errorf("%d of the family live, want none: their guardian has killed them", n)

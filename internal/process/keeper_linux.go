@@ -3,12 +3,14 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,7 +37,7 @@ type Guardian struct {
 	clean   bool   // it has ended, and no process of its command is left
 }
 
-// StartGuardian starts a guardian process and returns when it is ready.
+// StartGuardian starts a guardian process and returns when it is ready. The error is ErrLost if somebody killed it meanwhile.
 func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	g := &Guardian{options: o, done: make(chan struct{})}
 	if err := g.launch(); err != nil {
@@ -43,7 +45,9 @@ func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	}
 	if err := g.hello(); err != nil {
 		_ = g.process.Kill() // it may be dead
-		_, _ = g.process.Wait()
+		if state, _ := g.process.Wait(); errors.Is(err, io.EOF) && killed(state) {
+			err = fmt.Errorf("%w: it was killed", ErrLost)
+		}
 		started.Delete(g.process.Pid)
 		g.removeGroup()
 		_ = g.socket.Close()
@@ -51,6 +55,15 @@ func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	}
 	go g.receive()
 	return g, nil
+}
+
+// killed says whether a process was ended by SIGKILL. A signal does not change how a process has ended that is about to exit.
+func killed(state *os.ProcessState) bool {
+	if state == nil {
+		return false
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 func (g *Guardian) launch() error {
