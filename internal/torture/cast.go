@@ -25,6 +25,7 @@ type cast struct {
 	mu      sync.Mutex
 	parts   []*part
 	all     map[*actor]bool // alive
+	looker  int             // the pid of the command line that looks; 0: none does now
 	history []life
 	waiting sync.WaitGroup
 	closed  bool
@@ -117,9 +118,17 @@ func (c *cast) call(ctx context.Context, args ...string) error {
 
 // start starts a role.
 func (c *cast) start(name, role string, args ...string) (*actor, error) {
-	cmd, log, err := c.command(name, append([]string{RoleCommand, role, c.dir, name}, args...)...)
+	return c.startIn(c.dir, name, role, args...)
+}
+
+// startIn starts a role whose database is in another directory.
+func (c *cast) startIn(dir, name, role string, args ...string) (*actor, error) {
+	cmd, log, err := c.command(name, append([]string{RoleCommand, role, dir, name}, args...)...)
 	if err != nil {
 		return nil, err
+	}
+	if role == boundRole {
+		ownMounts(cmd)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +276,9 @@ func (c *cast) look(p *part) {
 		if err == nil {
 			err = c.spawner.start(cmd)
 			if err == nil {
+				c.looks(cmd.Process.Pid)
 				err = cmd.Wait()
+				c.looks(0)
 			}
 			log.Close()
 		}
@@ -284,6 +295,25 @@ func (c *cast) look(p *part) {
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
+}
+
+func (c *cast) looks(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looker = pid
+}
+
+// everybody lists the processes of the run that live, but for guardians and commands.
+func (c *cast) everybody() (pids []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for a := range c.all {
+		pids = append(pids, a.pid)
+	}
+	if c.looker != 0 {
+		pids = append(pids, c.looker)
+	}
+	return pids
 }
 
 // actors returns who plays a role now.
