@@ -33,7 +33,7 @@ const (
 
 	killServerEvery = 8 * time.Second // by the clock: by chance it would be never, in a short run
 
-	drainWithin = 45 * time.Second // for every task to end when the nemesis is gone
+	drainWithin = 90 * time.Second // for every task to end when the nemesis is gone
 	endWithin   = 15 * time.Second // for workers to end when they are told to
 )
 
