@@ -126,7 +126,7 @@ func (e *evidence) judge(report *Report) map[string]*joined {
 	e.delays(r, report)
 	e.resumes(r, report)
 	for _, l := range e.lives {
-		if l.end != "" {
+		if l.end != "" && !(l.guardians && e.touched[l.pid]) {
 			report.find("I10", 0, "%s", l.end)
 		}
 	}
