@@ -22,10 +22,12 @@ func selftestCommand(a *app) *cli.Command {
 		UsageText: "runner selftest [--for DUR] [--seed N] [--dir DIR] [--postgres] [--json]",
 		Description: `Tries to break the promise of docs/reliability.md on this machine, this disk,
 this kernel. Six workers run a hurtful workload in a new database, below --dir,
-while they are killed, stopped and starved, several times a second. Then what
-happened is replayed, step by step, and held against every rule. Databases of
-yours are not touched; both processors are busy meanwhile. A filesystem of less
-than a gigabyte is filled up for moments, too; a larger one is not.
+while they are killed, stopped and starved, several times a second, and frozen
+as by a suspend, several times a minute. Then what happened is replayed, step by
+step, and held against every rule. Databases of yours are not touched; both
+processors are busy meanwhile. A filesystem of less than a gigabyte is filled up
+for moments, too; a larger one is not. As root it also makes processes of the
+user 65534, and mounts a file in a mount namespace of its own.
 
 --postgres puts the database on a PostgreSQL server, made for this from the
 installed programs. Then there seem to be two hosts, whose connections are cut,
@@ -183,7 +185,12 @@ func selftestRows(r *torture.Report) []selftestRow {
 		{"seed", strconv.FormatUint(r.Seed, 10)}, {"tasks", n(r.Tasks)}, {"claims", n(r.Claims)}, {"losses", n(r.Losses)},
 		{"kills and stops", n(r.KillsStops)}, {"violations", n(len(r.Violations))}, {"acknowledged enqueues", n(r.Enqueued)},
 		{"acknowledged enqueues lost", n(f.Lost)}, {"kills of a committing process", n(r.CommitKills)}, {"overlapping executions", n(f.Overlaps)},
-		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"busy errors", n(f.Busy)}, {"recovery after SIGKILL p99", s(f.RecoveryP99)},
+		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"freezes of everything", n(r.Acts["freeze"])},
+		{"kills of guardians", n(r.Acts["kill_guardian"] + r.Acts["kill_both"])}, {"leftovers made", n(f.Leftovers)},
+		{"leftovers unreadable", n(f.Unreadable)}, {"leftovers of another user", n(f.Foreign)}, {"leftovers 1s after the end", n(f.Survivors)},
+		{"attempts failed by runner's own kill", n(f.OwnKills)}, {"end recorded beside leftovers p99", s(f.DelayP99)},
+		{"bind mounts of the file", n(r.Acts["bind_mount"])}, {"removals of shared memory", n(r.Acts["remove_shm"])},
+		{"busy errors", n(f.Busy)}, {"recovery after SIGKILL p99", s(f.RecoveryP99)},
 		{"recovery after SIGKILL max", s(f.RecoveryMax)}, {"recovery by lease max", s(f.LeaseMax)}, {"reopen after a kill max", s(f.OpenMax)},
 		{"drain", s(f.Drain)},
 	}

@@ -33,16 +33,21 @@ func selftestRoleCommand(a *app) *cli.Command {
 }
 
 func selftestRole(ctx context.Context, a *app, role, dir string, words []string) error {
+	if role == "child" {
+		return torture.Child(dir, words)
+	}
 	words = append(words, "", "", "") // whoever leaves one out is told what is wrong with it
 	switch role {
 	case "task":
 		return exitStatus(torture.Task(dir, words[0], words[1]))
-	case "child":
-		return torture.Child(dir, words[0] == "again")
 	case "worker":
 		return selftestWorker(ctx, a, dir, words[0], words[1] == "functions")
 	case "browse":
 		return selftestBrowser(ctx, dir)
+	case "bound":
+		if err := torture.Bind(dir); err != nil {
+			return err
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {

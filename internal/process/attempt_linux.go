@@ -173,6 +173,7 @@ func (g *guardian) bury(a *attempt, pid int) (exit Exit, leader bool) {
 	exit = Exit{Code: status.ExitStatus(), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano())}
 	if status.Signaled() {
 		exit.Signal = int(status.Signal())
+		g.spent = g.spent || g.group != "" && exit.Signal == int(unix.SIGKILL) // a worker that took over may have killed the cgroup
 	}
 	if a.by == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
 		a.by = byDeadline // killed by a worker that took over, if not by this process
@@ -186,6 +187,7 @@ func (g *guardian) clear(a *attempt) (leftOver int, denied []Marked) {
 	for began, pause := monotonic(), firstPause; ; pause = min(2*pause, longestPause) {
 		g.mu.Lock()
 		n, none := reapAll()
+		g.spent = g.spent || g.group != "" && n > 0 // as in bury
 		var living int
 		var others []int
 		if !none {

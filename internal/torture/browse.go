@@ -29,8 +29,8 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Second}
-	go func() { _ = server.Serve(listen) }() // until it is closed
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute} // longer than any freeze
+	go func() { _ = server.Serve(listen) }()                               // until it is closed
 	defer func() { _ = server.Close() }()
 	for i := 0; ctx.Err() == nil; i++ {
 		var last int64

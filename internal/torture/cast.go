@@ -25,6 +25,7 @@ type cast struct {
 	mu      sync.Mutex
 	parts   []*part
 	all     map[*actor]bool // alive
+	looker  int             // the pid of the command line that looks; 0: none does now
 	history []life
 	waiting sync.WaitGroup
 	closed  bool
@@ -33,8 +34,9 @@ type cast struct {
 // life is what is known of a process that has ended.
 type life struct {
 	pid          int
-	born, buried int64 // monotonic µs; buried: its end was noticed
-	end          string
+	born, buried int64  // monotonic µs; buried: its end was noticed
+	end          string // why that was a fault; empty: it was none
+	guardians    bool   // it ended because its guardians did, which is a fault unless somebody killed them
 }
 
 type role int
@@ -117,9 +119,17 @@ func (c *cast) call(ctx context.Context, args ...string) error {
 
 // start starts a role.
 func (c *cast) start(name, role string, args ...string) (*actor, error) {
-	cmd, log, err := c.command(name, append([]string{RoleCommand, role, c.dir, name}, args...)...)
+	return c.startIn(c.dir, name, role, args...)
+}
+
+// startIn starts a role whose database is in another directory.
+func (c *cast) startIn(dir, name, role string, args ...string) (*actor, error) {
+	cmd, log, err := c.command(name, append([]string{RoleCommand, role, dir, name}, args...)...)
 	if err != nil {
 		return nil, err
+	}
+	if role == boundRole {
+		ownMounts(cmd)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,32 +152,33 @@ func (c *cast) start(name, role string, args ...string) (*actor, error) {
 		log.Close()
 		c.mu.Lock()
 		delete(c.all, a)
-		c.history = append(c.history, life{a.pid, a.born, monotonic(), a.verdict()})
+		end, guardians := a.verdict()
+		c.history = append(c.history, life{a.pid, a.born, monotonic(), end, guardians})
 		c.mu.Unlock()
 		close(a.done)
 	})
 	return a, nil
 }
 
-// verdict says so when nobody wished for an end; else it is empty.
-func (a *actor) verdict() string {
+// verdict says so when nobody wished for an end, and whether it was for want of guardians; else it is empty.
+func (a *actor) verdict() (end string, guardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](a.err)
 	switch {
 	case failed && exit.ExitCode() < 0: // by a signal: somebody sent it
-		return ""
+		return "", false
 	case !failed && a.told > 0, failed && exit.ExitCode() == 1 && a.told > 1: // the second time means at once
-		return ""
+		return "", false
 	}
 	text, _ := os.ReadFile(a.log.Name())
-	if failed && bytes.Contains(text, []byte("the guardian died 3 times")) {
-		return ""
-	}
-	if text := text[min(int(a.from), len(text)):]; onServer(a.c.database()) && (a.told > 0 || !bytes.Contains(text, []byte("msg=ready"))) &&
+	text = text[min(int(a.from), len(text)):]
+	if onServer(a.c.database()) && (a.told > 0 || !bytes.Contains(text, []byte("msg=ready"))) &&
 		(bytes.Contains(text, []byte("no connection to")) || bytes.Contains(text, []byte("the connection was lost during a commit"))) {
-		return "" // who starts or ends while the server is away says so
+		return "", false // who starts or ends while the server is away says so
 	}
 	last := a.c.tail(strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"))
-	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"), a.pid, a.err, last)
+	guardians = bytes.Contains(text, []byte("start the guardian: it said no hello")) ||
+		bytes.Contains(text, []byte("guardians in a row died before they had started a command"))
+	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"), a.pid, a.err, last), guardians
 }
 
 // tail is the end of what somebody has said.
@@ -267,7 +278,9 @@ func (c *cast) look(p *part) {
 		if err == nil {
 			err = c.spawner.start(cmd)
 			if err == nil {
+				c.looks(cmd.Process.Pid)
 				err = cmd.Wait()
+				c.looks(0)
 			}
 			log.Close()
 		}
@@ -284,6 +297,25 @@ func (c *cast) look(p *part) {
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
+}
+
+func (c *cast) looks(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looker = pid
+}
+
+// everybody lists the processes of the run that live, but for guardians and commands.
+func (c *cast) everybody() (pids []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for a := range c.all {
+		pids = append(pids, a.pid)
+	}
+	if c.looker != 0 {
+		pids = append(pids, c.looker)
+	}
+	return pids
 }
 
 // actors returns who plays a role now.

@@ -3,6 +3,7 @@ package torture
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,13 +16,18 @@ import (
 
 // evidence is everything that a run leaves to be judged by.
 type evidence struct {
-	events []event
+	events iter.Seq[event]
 	notes  []note
 	lives  []life
-	seen   map[tag]int64 // processes of commands, and when they were last seen alive; monotonic µs
-	offset int64         // ms of the wall clock at monotonic 0
-	drift  int64         // ms by which that changed
-	held   []span        // when nobody could write because of the nemesis, ms of the wall clock
+	seen   map[member]int64 // processes of attempts, and when they were last seen alive; monotonic µs
+	offset int64            // ms of the wall clock at monotonic 0
+	drift  int64            // ms by which that changed
+	held   []span           // when nobody could write because of the nemesis, ms of the wall clock
+
+	livesOf map[int][]life  // by pid
+	kills   map[int][]int64 // by pid of a worker: when somebody set about to kill it
+	touched map[int]bool    // pids of workers of whose guardians somebody killed or stopped some
+	stops   map[int][]span  // by pid of a worker: when it, or a guardian of it, was stopped
 }
 
 // span is a stretch of time.
@@ -33,16 +39,17 @@ const mostOfAKind = 20 // violations that are reported of one invariant
 
 func (r *run) check(ctx context.Context) error {
 	var e evidence
-	var err error
-	if e.events, err = r.history.events(ctx); err != nil {
-		return err
-	}
+	var err, broken error
+	e.events = func(yield func(event) bool) { broken = r.history.events(ctx, yield) }
 	if e.notes, err = readNotes(r.stage); err != nil {
 		return err
 	}
 	e.lives, e.seen, e.offset = r.cast.history, r.watch.seen, wallOffset()
 	e.drift = e.offset - r.offset
-	e.judge(r.report)
+	workers := e.judge(r.report)
+	if broken != nil {
+		return broken
+	}
 	problems, err := r.history.sound(ctx)
 	if err != nil {
 		return err
@@ -50,7 +57,12 @@ func (r *run) check(ctx context.Context) error {
 	for _, p := range problems {
 		r.report.find("I11", 0, "%s", p)
 	}
-	r.leftovers(&e)
+	r.leftovers(&e, workers)
+	r.nemesis.mu.Lock()
+	defer r.nemesis.mu.Unlock()
+	for _, v := range r.nemesis.found {
+		r.report.find(v.Invariant, v.Task, "%s", v.Text)
+	}
 	r.report.KillsStops = r.nemesis.killsAndStops()
 	return nil
 }
@@ -69,22 +81,18 @@ func (r *Report) find(invariant string, task int64, format string, args ...any) 
 }
 
 // leftovers looks for what must be gone when all workers have ended.
-func (r *run) leftovers(e *evidence) {
-	for _, t := range tagged(r.addresses()...) {
-		r.report.find("I10", t.task, "process %d of generation %d outlived all workers", t.pid, t.generation)
-		_ = kill(t.pid)
-	}
-	ids := map[string]bool{}
-	for _, event := range e.events {
-		if event.op == "join" {
-			ids[event.worker] = true
-		}
+func (r *run) leftovers(e *evidence, workers map[string]*joined) {
+	for _, pid := range within(r.dir) {
+		m := e.memberOf(pid)
+		_, name := parentOf(pid)
+		r.report.find("I10", m.task, "process %d (%s %s) of generation %d outlived all workers", pid, name, m.how, m.generation)
+		_ = kill(pid)
 	}
 	for _, pid := range processes() {
 		if _, name := parentOf(pid); name == "guardian" {
 			if line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); len(line) > 0 {
 				words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
-				if ids[words[len(words)-1]] {
+				if workers[words[len(words)-1]] != nil {
 					r.report.find("I10", 0, "guardian %d outlived its worker %s", pid, words[len(words)-1])
 					_ = kill(pid)
 				}
@@ -96,30 +104,33 @@ func (r *run) leftovers(e *evidence) {
 	locks = append(locks, ofHosts...)
 	for _, lock := range locks { // a reaper may have been killed before it removed one: the next to start does, after a minute
 		info, err := os.Stat(lock)
-		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); ids[id] && err == nil && time.Since(info.ModTime()) > lockPatience {
+		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); workers[id] != nil && err == nil && time.Since(info.ModTime()) > lockPatience {
 			r.report.find("I10", 0, "lock file of worker %s, which has ended", id)
 		}
 	}
 }
 
-// judge holds both histories against the invariants.
-func (e *evidence) judge(report *Report) {
+// judge holds both histories against the invariants. It returns the workers that there were.
+func (e *evidence) judge(report *Report) map[string]*joined {
 	r := newReplay(report.find)
 	r.slack = abs(e.drift)
 	r.play(e.events)
-	e.held = e.holds()
+	e.index()
 	report.Claims, report.Losses, report.Tasks = r.claims, r.losses, len(r.tasks)
 	e.enqueues(r, report)
 	e.ends(r, report)
+	report.Figures.OwnKills = r.ownKills
 	e.executions(r, report)
 	e.deaths(r, report)
 	e.processes(r, report)
-	e.resumes(report)
+	e.delays(r, report)
+	e.resumes(r, report)
 	for _, l := range e.lives {
-		if l.end != "" {
+		if l.end != "" && !(l.guardians && e.touched[l.pid]) {
 			report.find("I10", 0, "%s", l.end)
 		}
 	}
+	return r.workers
 }
 
 // wall is a time of notes as history 1 has it.
@@ -182,7 +193,6 @@ func (e *evidence) ends(r *replay, report *Report) {
 func (e *evidence) executions(r *replay, report *Report) {
 	type key struct{ task, generation int64 }
 	started, times := map[key]int{}, map[int64]int{}
-	touched := e.touched()
 	for _, n := range e.notes {
 		t := r.tasks[n.task]
 		switch n.op {
@@ -199,7 +209,7 @@ func (e *evidence) executions(r *replay, report *Report) {
 				report.find("I9", n.task, "was to run at most once and was started again as generation %d", n.generation)
 			}
 		case opOverlap:
-			excused := n.text == "function" && t != nil && slices.ContainsFunc(t.claims, func(c *claimed) bool { return c.generation < n.generation && c.by == byLease })
+			excused := strings.HasPrefix(n.text, "function") && t != nil && slices.ContainsFunc(t.claims, func(c *claimed) bool { return c.generation < n.generation && c.by == byLease })
 			if excused {
 				report.Figures.Functions++
 			} else {
@@ -211,8 +221,8 @@ func (e *evidence) executions(r *replay, report *Report) {
 				continue
 			}
 			for _, c := range t.claims {
-				late := e.wall(n.at) - c.lease
-				if w := r.workers[c.worker]; c.generation == n.generation && w != nil && !touched[w.pid] && late > Lease.Milliseconds()/4+abs(e.drift) {
+				late := e.wall(n.at) - c.lease - e.heldWithin(c.lease, e.wall(n.at))
+				if w := r.workers[c.worker]; c.generation == n.generation && w != nil && !e.touched[w.pid] && late > Lease.Milliseconds()/4+abs(e.drift) {
 					report.find("I9", n.task, "was alive as generation %d %d ms after its lease had ended", n.generation, late)
 				}
 			}
@@ -220,152 +230,20 @@ func (e *evidence) executions(r *replay, report *Report) {
 	}
 }
 
-// touched are the workers whose guardian somebody killed or stopped.
-func (e *evidence) touched() map[int]bool {
-	list := map[int]bool{}
-	for _, n := range e.notes {
-		if n.op == opGuard {
-			pid, _ := strconv.Atoi(n.text)
-			list[pid] = true
-		}
-	}
-	return list
-}
-
-// deathOf returns when somebody first set about to kill a worker, ms of the wall clock, and what is known of its process. Without a
-// killer the time is that when its end was noticed.
-func (e *evidence) deathOf(w *joined, kills map[int][]int64) (at int64, killed, known bool) {
-	for _, l := range e.lives {
-		born, buried := e.wall(l.born), e.wall(l.buried)
-		if l.pid != w.pid || w.at < born-abs(e.drift) || w.at > buried+abs(e.drift) {
-			continue
-		}
-		for _, at := range kills[w.pid] { // in order
-			if at >= born && at <= buried {
-				return at, true, true
-			}
-		}
-		return buried, false, true
-	}
-	return 0, false, false
-}
-
-// kills are the times at which somebody set about to kill a process, ms of the wall clock.
-func (e *evidence) kills() map[int][]int64 {
-	list := map[int][]int64{}
-	for _, n := range e.notes {
-		if n.op == opKill {
-			pid, _ := strconv.Atoi(n.text)
-			list[pid] = append(list[pid], e.wall(n.at))
-		}
-	}
-	return list
-}
-
-// deaths compares when workers were taken for dead with when they died (I3), and measures how long that took (I13).
-func (e *evidence) deaths(r *replay, report *Report) {
-	kills, touched := e.kills(), e.touched()
-	const noticed = 1000 // ms within which the end of a child is
-	var recovered, leases []time.Duration
-	for _, w := range r.workers {
-		if w.left == 0 || w.self {
-			continue
-		}
-		death, killed, known := e.deathOf(w, kills)
-		switch {
-		case known && killed && w.left < death-5-abs(e.drift), known && !killed && w.left < death-noticed-abs(e.drift):
-			report.find("I3", 0, "worker %s (pid %d) was taken for dead %d ms before it died", w.id, w.pid, death-w.left)
-		case known && killed && !touched[w.pid] && slices.ContainsFunc(r.had(w), func(c *claimed) bool { return c.by == byDeath }):
-			recovered = append(recovered, time.Duration(w.left-death-e.heldWithin(death, w.left))*time.Millisecond)
-		}
-	}
-	for _, t := range r.tasks {
-		for _, c := range t.claims {
-			if c.by == byLease {
-				leases = append(leases, time.Duration(c.ended-c.leaseAt-e.heldWithin(c.leaseAt, c.ended))*time.Millisecond)
-			}
-		}
-	}
-	f := &report.Figures
-	f.Recoveries, f.RecoveryP99, f.RecoveryMax = len(recovered), seconds(percentile(recovered, 0.99)), seconds(percentile(recovered, 1))
-	f.Leases, f.LeaseMax = len(leases), seconds(percentile(leases, 1))
-}
-
 // resumes measures how soon work goes on when the server is back.
-func (e *evidence) resumes(report *Report) {
+func (e *evidence) resumes(r *replay, report *Report) {
 	f := &report.Figures
 	for _, n := range e.notes {
 		if n.op != opUp {
 			continue
 		}
 		at := e.wall(n.at)
-		i := slices.IndexFunc(e.events, func(event event) bool {
-			return event.at > at && event.op == "update" && event.state == string(jobs.Running) && event.oldState != event.state
-		})
+		i := slices.IndexFunc(r.started, func(started int64) bool { return started > at })
 		if i < 0 {
 			continue
 		}
 		f.Resumed++
-		f.ResumeMax = max(f.ResumeMax, seconds(time.Duration(e.events[i].at-at-e.heldWithin(at, e.events[i].at))*time.Millisecond))
-	}
-}
-
-// had lists the claims of a worker.
-func (r *replay) had(w *joined) (list []*claimed) {
-	for _, t := range r.tasks {
-		for _, c := range t.claims {
-			if c.worker == w.id {
-				list = append(list, c)
-			}
-		}
-	}
-	return list
-}
-
-// holds lists when the nemesis kept everybody from writing.
-func (e *evidence) holds() (list []span) {
-	depth, from := 0, int64(0)
-	for _, n := range e.notes {
-		switch n.op {
-		case opHold:
-			if depth++; depth == 1 {
-				from = e.wall(n.at)
-			}
-		case opFree:
-			if depth--; depth == 0 {
-				list = append(list, span{from, e.wall(n.at)})
-			}
-		}
-	}
-	return list
-}
-
-func (e *evidence) heldWithin(from, to int64) (sum int64) {
-	for _, s := range e.held {
-		sum += max(0, min(to, s.to)-max(from, s.from))
-	}
-	return sum
-}
-
-// processes looks for processes of commands that lived on (I10).
-func (e *evidence) processes(r *replay, report *Report) {
-	kills, touched := e.kills(), e.touched()
-	const late = 1000 // ms
-	for p, last := range e.seen {
-		w, t := r.workers[p.worker], r.tasks[p.task]
-		if w == nil || t == nil {
-			report.find("I10", p.task, "process %d belongs to worker %q, whom nobody knows", p.pid, p.worker)
-			continue
-		}
-		if death, killed, _ := e.deathOf(w, kills); killed && !touched[w.pid] && e.wall(last) > death+late+abs(e.drift) {
-			report.Figures.Orphans++
-			report.find("I10", p.task, "process %d lived for %d ms after its worker was killed", p.pid, e.wall(last)-death)
-		}
-		for _, c := range t.claims {
-			if c.generation == p.generation && c.ended != 0 && e.wall(last) > c.ended+late+abs(e.drift) {
-				report.find("I10", p.task, "process %d of generation %d was seen %d ms after that had ended", p.pid, p.generation, e.wall(last)-c.ended)
-			}
-		}
+		f.ResumeMax = max(f.ResumeMax, seconds(time.Duration(r.started[i]-at-e.heldWithin(at, r.started[i]))*time.Millisecond))
 	}
 }
 

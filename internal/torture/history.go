@@ -80,10 +80,15 @@ func (h *history) hold(do func()) {
 		return
 	}
 	h.on(func(conn *sql.Conn) {
-		if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
-			do()
-			_, _ = conn.ExecContext(context.Background(), "ROLLBACK")
+		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // SQLite's own pauses grow too long to be in time
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
+				do()
+				_, _ = conn.ExecContext(context.Background(), "ROLLBACK")
+				break
+			}
 		}
+		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 10000")
 	})
 }
 
@@ -166,7 +171,8 @@ type event struct {
 	pid                       int
 }
 
-func (h *history) events(ctx context.Context) (list []event, err error) {
+// events calls do for each event until that returns false.
+func (h *history) events(ctx context.Context, do func(event) bool) error {
 	rows, err := h.db.QueryContext(ctx, `SELECT seq, at, op, coalesce(id, 0), coalesce(old_state, ''), coalesce(state, ''), coalesce(old_generation, 0),
 		coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0), coalesce(lease, 0), coalesce(old_attempt, 0),
 		coalesce(attempt, 0), coalesce(old_losses, 0), coalesce(losses, 0), coalesce(max_attempts, 0), coalesce(max_losses, 0), coalesce(priority, 0),
@@ -174,7 +180,7 @@ func (h *history) events(ctx context.Context) (list []event, err error) {
 		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(after, '[]'), coalesce(after_any, '[]'),
 		coalesce(waits, 1) FROM torture_history ORDER BY seq`)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -182,11 +188,13 @@ func (h *history) events(ctx context.Context) (list []event, err error) {
 		if err := rows.Scan(&e.seq, &e.at, &e.op, &e.id, &e.oldState, &e.state, &e.oldGeneration, &e.generation, &e.oldWorker, &e.worker, &e.oldLease,
 			&e.lease, &e.oldAttempt, &e.attempt, &e.oldLosses, &e.losses, &e.maxAttempts, &e.maxLosses, &e.priority, &e.queue, &e.job, &e.label,
 			&e.key, &e.reason, &e.err, &e.result, &e.pid, &e.lane, &e.after, &e.afterAny, &e.waits); err != nil {
-			return nil, err
+			return err
 		}
-		list = append(list, e)
+		if !do(e) {
+			break
+		}
 	}
-	return list, rows.Err()
+	return rows.Err()
 }
 
 // sound asks SQLite whether the file is. A server has no such question.

@@ -11,15 +11,16 @@ import (
 // story builds a history by hand. Its clock is ms of the wall, and the notes' the same from 0 on.
 type story struct {
 	evidence
-	now   int64
-	tasks map[int64]event // as they are
+	events []event
+	now    int64
+	tasks  map[int64]event // as they are
 }
 
 const storyLease = 1000
 
 func newStory() *story {
 	s := &story{now: 10_000, tasks: map[int64]event{}}
-	s.seen = map[tag]int64{}
+	s.seen = map[member]int64{}
 	return s
 }
 
@@ -81,10 +82,21 @@ func (s *story) beat(id int64, worker string) {
 func (s *story) end(id int64, change func(*event)) {
 	claim := s.tasks[id]
 	s.update(id, func(e *event) { e.result = resultOf(claim.generation); change(e) })
-	s.add(event{op: "attempt", id: id, generation: claim.generation, worker: claim.worker, err: s.events[len(s.events)-1].err})
+	last := s.events[len(s.events)-1]
+	s.add(event{op: "attempt", id: id, generation: claim.generation, worker: claim.worker, reason: last.reason, err: last.err})
 }
 
 func (s *story) complete(id int64) { s.end(id, func(e *event) { e.state = "completed" }) }
+
+// revoke takes a claim away from its worker, which keeps the task until the loss is recorded.
+func (s *story) revoke(id int64) { s.update(id, func(e *event) { e.lease = 0 }) }
+
+// endRevoked records the end of a claim that was revoked.
+func (s *story) endRevoked(id int64, change func(*event)) {
+	claim := s.tasks[id]
+	s.end(id, change)
+	s.events[len(s.events)-1].generation = claim.generation - 1
+}
 
 func lost(e *event) {
 	e.state, e.attempt, e.losses, e.reason, e.err = "pending", e.attempt-1, e.losses+1, "lost", lostText
@@ -96,7 +108,10 @@ func (s *story) judge() *Report {
 	return r
 }
 
-func (s *story) judgeInto(r *Report) { s.evidence.judge(r) }
+func (s *story) judgeInto(r *Report) {
+	s.evidence.events = slices.Values(s.events)
+	s.evidence.judge(r)
+}
 
 // good is a history in which every rule held: a worker is killed, another hangs, and their tasks are run by others.
 func good() *story {
@@ -359,7 +374,7 @@ func TestBadHistoriesBreakTheirRules(t *testing.T) {
 		}},
 		"a process outlives its worker": {"I10", func() *story {
 			s := good()
-			s.seen[tag{99, "w1", 1, 2}] = (10_250 + 1100) * 1000
+			s.seen[member{99, 1, 1, 2, "session"}] = (10_250 + 1100) * 1000
 			return s
 		}},
 		"two unfinished tasks with a key": {"I12", func() *story {

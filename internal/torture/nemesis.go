@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +26,10 @@ type nemesis struct {
 
 	mu      sync.Mutex
 	stopped map[int]bool // pids
+	found   []Violation  // in databases beside that of the run
+
+	besides int         // databases so far
+	busy    atomic.Bool // there is one now
 }
 
 // deedOf is something that it does, and how often beside the others.
@@ -34,21 +39,28 @@ type deedOf struct {
 	do   func(*nemesis) bool // false: there was nobody to do it to
 }
 
-// acts are what it does, in a hundred.
+// acts are what it does. Beside them everything is frozen now and then, by the clock: see freezeEvery.
 var acts = []deedOf{
-	{"kill_worker", 42, (*nemesis).killWorker},
-	{"stop_worker", 22, (*nemesis).stopWorker},
-	{"kill_guardian", 6, (*nemesis).killGuardian},
-	{"stop_guardian", 4, (*nemesis).stopGuardian},
+	{"kill_worker", 40, (*nemesis).killWorker},
+	{"stop_worker", 20, (*nemesis).stopWorker},
+	{"kill_guardian", 9, (*nemesis).killGuardians},
+	{"stop_guardian", 7, (*nemesis).stopGuardians},
 	{"kill_both", 6, (*nemesis).killBoth},
 	{"end_worker", 5, (*nemesis).endWorker},
 	{"kill_enqueuer", 6, (*nemesis).killEnqueuer},
 	{"hold_lock", 2, (*nemesis).holdLock},
+	{"hold_sweep", 3, (*nemesis).holdSweep},
 	{"long_reader", 3, (*nemesis).readLong},
 	{"checkpoint", 2, (*nemesis).checkpoint},
 	{"burn", 1, (*nemesis).burn},
-	{"fill_disk", 1, (*nemesis).fillDisk},
 }
+
+// fileActs come on top where the database is a file.
+var fileActs = append([]deedOf{
+	{"fill_disk", 1, (*nemesis).fillDisk},
+	{"bind_mount", 2, (*nemesis).bindMount},
+	{"remove_shm", 2, (*nemesis).removeShm},
+}, acts...)
 
 func newNemesis(s stage, c *cast, h *history, n *notebook, random *rand.Rand) *nemesis {
 	return &nemesis{stage: s, cast: c, history: h, notes: n, random: random, counts: map[string]int{}, over: make(chan struct{}), stopped: map[int]bool{}}
@@ -57,7 +69,7 @@ func newNemesis(s stage, c *cast, h *history, n *notebook, random *rand.Rand) *n
 // act waits a moment and does one thing.
 func (n *nemesis) act() {
 	time.Sleep(80*time.Millisecond + time.Duration(n.random.Int64N(int64(100*time.Millisecond))))
-	list := acts
+	list := fileActs
 	if n.server != nil {
 		list = serverActs
 	}
@@ -77,7 +89,8 @@ func (n *nemesis) act() {
 }
 
 func (n *nemesis) killsAndStops() (sum int) {
-	for _, name := range []string{"kill_worker", "stop_worker", "kill_guardian", "stop_guardian", "kill_both", "end_worker", "kill_enqueuer"} {
+	for _, name := range []string{"kill_worker", "stop_worker", "kill_guardian", "stop_guardian", "kill_both", "end_worker", "kill_enqueuer",
+		"hold_sweep", "freeze"} {
 		sum += n.counts[name]
 	}
 	return sum
@@ -115,27 +128,46 @@ func (n *nemesis) stopFor() time.Duration {
 	return Lease/2 + time.Duration(n.random.Int64N(int64(2*Lease)))
 }
 
-// pause stops a process, and lets it go on later.
-func (n *nemesis) pause(pid int, d time.Duration) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.stopped[pid] {
+// pause stops processes of a worker, the worker itself or guardians, and lets them go on later. It leaves out those that are stopped
+// already, and returns false if all are.
+func (n *nemesis) pause(worker int, pids []int, d time.Duration) bool {
+	resume := n.halt(worker, pids)
+	if resume == nil {
 		return false
 	}
-	n.notes.add(opStop, 0, 0, strconv.Itoa(pid))
-	if stop(pid) != nil {
-		return false
-	}
-	n.stopped[pid] = true
 	n.beside.Go(func() {
 		n.sleep(d)
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.stopped, pid)
-		_ = goOn(pid) // it may be dead
-		n.notes.add(opCont, 0, 0, strconv.Itoa(pid))
+		resume()
 	})
 	return true
+}
+
+// halt stops processes of a worker. It returns what lets them go on, in any order, and nil if there is none to stop.
+func (n *nemesis) halt(worker int, pids []int) (resume func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notes.add(opStop, 0, 0, strconv.Itoa(worker))
+	var halted []int
+	for _, pid := range pids {
+		if !n.stopped[pid] && stop(pid) == nil {
+			n.stopped[pid] = true
+			halted = append(halted, pid)
+		}
+	}
+	cont := func() { n.notes.add(opCont, 0, 0, strconv.Itoa(worker)) }
+	if halted == nil {
+		cont()
+		return nil
+	}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, i := range rand.Perm(len(halted)) {
+			delete(n.stopped, halted[i])
+			_ = goOn(halted[i]) // it may be dead
+		}
+		cont()
+	}
 }
 
 // sleep ends early when all is to be healed.
@@ -143,6 +175,15 @@ func (n *nemesis) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-n.over:
+	}
+}
+
+func (n *nemesis) isOver() bool {
+	select {
+	case <-n.over:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -154,7 +195,7 @@ func (n *nemesis) stopWorker() bool {
 	}
 	n.notes.add(opHold, 0, 0, "")
 	d := n.stopFor()
-	if !n.pause(a.pid, d) {
+	if !n.pause(a.pid, []int{a.pid}, d) {
 		n.notes.add(opFree, 0, 0, "")
 		return false
 	}
@@ -170,47 +211,72 @@ func (n *nemesis) stopWorker() bool {
 	return true
 }
 
-func (n *nemesis) killGuardian() bool {
+// guarded returns a worker and some of its guardians: one, or all; nil: it has none.
+func (n *nemesis) guarded() (*actor, []int) {
 	a := n.victim(working)
 	if a == nil {
-		return false
+		return nil, nil
 	}
-	guardians := guardiansOf(a.pid)
-	if len(guardians) == 0 {
-		return false
+	guardians := n.someGuardians(a.pid)
+	if guardians == nil {
+		return nil, nil
 	}
-	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
-	return kill(guardians[n.random.IntN(len(guardians))]) == nil
+	return a, guardians
 }
 
-func (n *nemesis) stopGuardian() bool {
-	a := n.victim(working)
-	if a == nil {
-		return false
+// someGuardians lists one guardian of a worker, or all; nil: it has none.
+func (n *nemesis) someGuardians(worker int) []int {
+	guardians := readTree().guardians(worker)
+	if len(guardians) == 0 || n.random.IntN(2) == 0 {
+		return guardians
 	}
-	guardians := guardiansOf(a.pid)
-	if len(guardians) == 0 {
-		return false
-	}
-	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
-	return n.pause(guardians[n.random.IntN(len(guardians))], n.stopFor())
+	return []int{guardians[n.random.IntN(len(guardians))]}
 }
 
-// killBoth kills a worker and its guardians so that neither can clean up after the other.
+// burst is how many workers lose guardians at once: one as a rule.
+func (n *nemesis) burst() int {
+	if n.random.IntN(4) > 0 {
+		return 1
+	}
+	return 2 + n.random.IntN(2)
+}
+
+func (n *nemesis) killGuardians() (done bool) {
+	for range n.burst() {
+		a, guardians := n.guarded()
+		if a == nil {
+			continue
+		}
+		n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+		for _, pid := range guardians {
+			done = kill(pid) == nil || done
+		}
+	}
+	return done
+}
+
+func (n *nemesis) stopGuardians() (done bool) {
+	for range n.burst() {
+		a, guardians := n.guarded()
+		if a == nil {
+			continue
+		}
+		n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+		done = n.pause(a.pid, guardians, n.stopFor()) || done
+	}
+	return done
+}
+
+// killBoth kills a worker together with one of its guardians, or all: neither can clean up after the other.
 func (n *nemesis) killBoth() bool {
 	a := n.victim(working)
 	if a == nil {
 		return false
 	}
-	_ = stop(a.pid)
-	guardians := guardiansOf(a.pid)
-	if len(guardians) == 0 {
-		_ = goOn(a.pid)
-		return false
-	}
+	_ = stop(a.pid) // so that it starts no other
 	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
-	for _, guardian := range guardians {
-		_ = kill(guardian)
+	for _, pid := range n.someGuardians(a.pid) {
+		_ = kill(pid)
 	}
 	n.notes.add(opKill, 0, 0, strconv.Itoa(a.pid))
 	a.kill()

@@ -11,7 +11,7 @@ var serverActs = append([]deedOf{
 	{"cut_host", 6, (*nemesis).cutHost},
 	{"partition", 5, (*nemesis).partition},
 	{"end_connection", 4, (*nemesis).endConnection},
-}, acts[:len(acts)-1]...) // its disk is not ours to fill
+}, acts...)
 
 // cutCommit loses an answer of the server's, which as a rule is that to a commit.
 func (n *nemesis) cutCommit() bool {

@@ -2,6 +2,7 @@ package torture
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -23,12 +24,13 @@ const (
 	opStart   = "start"   // task, generation; text: the kind. Its code runs
 	opAlive   = "alive"   // task, generation: it still does
 	opEnd     = "end"     // task, generation: it ended by itself
-	opOverlap = "overlap" // task, generation; text: command or function. It found another execution of its task alive
+	opOverlap = "overlap" // task, generation; text: command or function, and the processes it found alive of another execution of its task
+	opBorn    = "born"    // task, generation; text: when the process that writes this started, and how. It belongs to an attempt
 
 	opKill  = "kill"  // text: a pid that is about to be killed, of a worker
-	opStop  = "stop"  // text: a pid that is about to be stopped, of a worker or its guardian
-	opCont  = "cont"  // text: a pid that goes on
-	opGuard = "guard" // text: the pid of a worker whose guardian is about to be killed
+	opStop  = "stop"  // text: the pid of a worker that is about to be stopped, or one of whose guardians is
+	opCont  = "cont"  // text: the pid of a worker; what was stopped goes on
+	opGuard = "guard" // text: the pid of a worker of whose guardians some are about to be killed or stopped
 	opHold  = "hold"  // the nemesis holds the write lock, or has stopped somebody who may
 	opDown  = "down"  // the nemesis has killed the server
 	opUp    = "up"    // the server answers again
@@ -89,8 +91,11 @@ func readNotes(s stage) ([]note, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []note
-	for line := range strings.Lines(string(text)) {
+	return parseNotes(string(text))
+}
+
+func parseNotes(text string) (list []note, err error) {
+	for line := range strings.Lines(text) {
 		part := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 6)
 		if len(part) != 6 {
 			return nil, fmt.Errorf("notes: %q", line)
@@ -101,13 +106,33 @@ func readNotes(s stage) ([]note, error) {
 		n.pid, errs[1] = strconv.Atoi(part[1])
 		n.task, errs[2] = strconv.ParseInt(part[3], 10, 64)
 		n.generation, errs[3] = strconv.ParseInt(part[4], 10, 64)
-		for _, err := range errs {
-			if err != nil {
-				return nil, fmt.Errorf("notes: %q: %w", line, err)
-			}
+		if err := errors.Join(errs[:]...); err != nil {
+			return nil, fmt.Errorf("notes: %q: %w", line, err)
 		}
 		n.op, n.text = part[2], part[5]
 		list = append(list, n)
 	}
 	return list, nil
+}
+
+// since returns the whole notes from an offset on, and the offset behind them.
+func (n *notebook) since(from int64) (list []note, next int64) {
+	text := make([]byte, max(n.size()-from, 0))
+	k, _ := n.file.ReadAt(text, from)
+	text = text[:bytes.LastIndexByte(text[:k], '\n')+1]
+	list, _ = parseNotes(string(text)) // what cannot be read is told of at the end
+	return list, from + int64(len(text))
+}
+
+// leader is the word for the first process of a command; see leftover.go for those of the others.
+const leader = "leader"
+
+// born returns when the process of a note started, and the words for how.
+func (n note) born() (at int64, how string, ok bool) {
+	if n.op != opBorn {
+		return 0, "", false
+	}
+	start, how, _ := strings.Cut(n.text, " ")
+	at, err := strconv.ParseInt(start, 10, 64)
+	return at, how, err == nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -34,10 +33,10 @@ func (p *player) enter(task, generation int64, k kind, as string) (*os.File, err
 	case err != nil:
 		return nil, err
 	case held:
-		p.notes.add(opOverlap, task, generation, as)
-		if as == "command" {
-			return nil, errors.New("another execution of this task is alive")
-		}
+		p.notes.add(opOverlap, task, generation, as+p.holders(task, generation))
+	}
+	if as == "command" {
+		p.note(task, generation, []string{leader})
 	}
 	p.notes.add(opStart, task, generation, string(k))
 	return lock, nil
@@ -52,7 +51,7 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 	switch k {
 	case poison:
 		time.Sleep(time.Duration(ms) * time.Millisecond / 4)
-		if worker := p.worker(); worker != 0 {
+		if worker, _ := p.worker(); worker != 0 {
 			p.notes.add(opKill, task, generation, fmt.Sprint(worker))
 			_ = kill(worker)
 		}
@@ -61,19 +60,27 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 		marker, err := os.OpenFile(filepath.Join(p.dir, fmt.Sprintf("killer-%d", task)), os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			marker.Close()
-			if worker := p.worker(); worker != 0 {
+			if worker, guardians := p.worker(); worker != 0 {
 				p.notes.add(opGuard, task, generation, fmt.Sprint(worker))
-				_ = kill(os.Getppid()) // the guardian of this command
+				if task%2 == 0 { // the guardian of this command alone
+					guardians = guardians[:1]
+				}
+				for _, pid := range guardians {
+					_ = kill(pid)
+				}
 				time.Sleep(time.Minute)
 			}
 		}
 	case deaf, regret:
 		ignoreTerminate()
-	case family:
-		if err := p.breed(lock); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 99
+	case late:
+		if task%2 == 0 {
+			ignoreTerminate()
 		}
+	}
+	if err := p.prepare(k, lock, time.Duration(ms)*time.Millisecond, task, generation); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 99
 	}
 	p.pass(context.Background(), k, time.Duration(ms)*time.Millisecond, task, generation)
 	p.notes.add(opEnd, task, generation, "")
@@ -81,28 +88,75 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	err = os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
-	for end := time.Now().Add(2 * fullMost); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // the disk may be full
-		err = os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
+	if k == foreign { // its result is there, and this user may not write it
+		return 0
 	}
-	if err != nil {
+	if err := writeResult(generation); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
 	return 0
 }
 
-// worker returns the worker of a command, which is the parent of its guardian; 0 when either is dead: then somebody else has their children.
-func (p *player) worker() int {
-	guardian, _ := parentOf(os.Getpid())
-	worker, name := parentOf(guardian)
-	if name != "guardian" {
-		return 0
+// prepare does what a kind does before its time passes.
+func (p *player) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
+	switch {
+	case k == foreign:
+		if err := writeResult(generation); err != nil {
+			return err
+		}
+		return dropPrivileges()
+	case lock == nil: // an earlier execution still has it, and the judge knows
+		return nil
+	case k == orphans:
+		return p.leaveSome(lock, d, task, generation)
+	case k == family:
+		for _, words := range plainWays {
+			if err := p.leave(lock, words, task, generation); err != nil {
+				return err
+			}
+		}
 	}
-	if !slices.Contains(within(p.dir), worker) {
-		return 0
+	return nil
+}
+
+// writeResult writes the result of a command, when the disk has room for it.
+func writeResult(generation int64) error {
+	err := os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
+	for end := time.Now().Add(2 * fullMost); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		err = os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
 	}
-	return worker
+	return err
+}
+
+// worker returns the worker of this command and the worker's guardians, that of this command first. The worker is 0 when it or its guardian
+// is dead: then somebody else has their children.
+func (p *player) worker() (worker int, guardians []int) {
+	own, _ := parentOf(os.Getpid())
+	worker = own
+	for {
+		parent, name := parentOf(worker)
+		if name != guardianName {
+			break
+		}
+		worker = parent
+	}
+	if worker == own || !slices.Contains(within(p.dir), worker) {
+		return 0, nil
+	}
+	others := slices.DeleteFunc(readTree().guardians(worker), func(pid int) bool { return pid == own })
+	return worker, append([]int{own}, others...)
+}
+
+// holders names the processes that hold the lock of a task: those of earlier attempts that live.
+func (p *player) holders(task, generation int64) (names string) {
+	notes, _ := readNotes(p.stage)
+	for _, n := range notes {
+		if at, _, ok := n.born(); ok && n.task == task && n.generation < generation && startOf(n.pid) == at {
+			names += fmt.Sprintf(" %d/%d", n.pid, at)
+		}
+	}
+	return names
 }
 
 // pass lets time pass; long tasks give signs of life meanwhile.
@@ -121,29 +175,6 @@ func (p *player) pass(ctx context.Context, k kind, d time.Duration, task, genera
 			}
 		}
 	}
-}
-
-// breed leaves a child of each shape behind. All but the one without an environment hold the task's lock with it.
-func (p *player) breed(lock *os.File) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	for _, shape := range shapes {
-		c := exec.Command(self)
-		c.Args = []string{os.Args[0], RoleCommand, "child", p.dir}
-		c.ExtraFiles = []*os.File{lock}
-		shape(c)
-		if err := c.Start(); err != nil {
-			return err
-		}
-		if c.Args[len(c.Args)-1] == "again" {
-			if err := c.Wait(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (p *player) function(ctx context.Context, d deed, task, generation int64) error {

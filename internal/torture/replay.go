@@ -3,6 +3,7 @@ package torture
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 
 	"example.com/runner/jobs"
@@ -23,6 +24,8 @@ type replay struct {
 	slack   int64 // ms by which the wall clock was moved during the run
 
 	claims, losses int
+	started        []int64 // when tasks were claimed, ms of the wall clock
+	ownKills       int     // attempts that failed by a signal, which only runner sends
 }
 
 // replayed is a task at a point of its history.
@@ -61,6 +64,7 @@ type path string
 
 const (
 	byOwner path = "owner" // itself, whatever the outcome
+	byGuard path = "guard" // its worker says itself that it was lost: its guardian died
 	byDeath path = "death" // taken from a worker that is dead
 	byLease path = "lease" // taken from one that hangs
 )
@@ -94,45 +98,61 @@ func (t *replayed) last() *claimed {
 	return t.claims[len(t.claims)-1]
 }
 
-func (r *replay) play(events []event) {
-	for i, e := range events {
-		isClaim := e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
-		if len(r.run) > 0 && !(isClaim && r.run[0].worker == e.worker && r.run[0].queue == r.task(e.id).queue) {
-			r.order()
-		}
-		switch e.op {
-		case "insert":
-			r.insert(e)
-		case "update":
-			r.update(e, events[i+1:])
-		case "delete":
-			if t := r.task(e.id); !t.state.Finished() {
-				r.found("I8", e.id, "deleted while %s", t.state)
-			} else {
-				t.deleted = true
-			}
-		case "attempt":
-			r.attempt(e)
-		case "join":
-			w := &joined{id: e.worker, pid: e.pid, at: e.at, lease: e.lease, running: map[int64]*replayed{}}
-			_ = json.Unmarshal([]byte(e.job), &w.jobs)
-			r.workers[e.worker] = w
-		case "leave":
-			if w := r.workers[e.worker]; w != nil {
-				w.left, w.self = e.at, e.pid == 1
-			}
-		case "beat":
-			for _, b := range r.beats {
-				if b.worker != e.worker {
-					r.found("I7", b.id, "worker %s renewed the lease of worker %s", e.worker, b.worker)
-				}
-			}
-		}
-		if e.op != "update" || e.state != e.oldState {
-			r.beats = nil
+// lookAhead is how many events the replay knows beyond the one that it is at: more than any transaction makes. All events of a long run would
+// take too much memory.
+const lookAhead = 2000
+
+func (r *replay) play(events iter.Seq[event]) {
+	var ahead []event
+	for e := range events {
+		if ahead = append(ahead, e); len(ahead) > lookAhead {
+			r.step(ahead[0], ahead[1:])
+			ahead = ahead[1:]
 		}
 	}
+	for i, e := range ahead {
+		r.step(e, ahead[i+1:])
+	}
 	r.order()
+}
+
+// step replays one event; rest are some that follow it.
+func (r *replay) step(e event, rest []event) {
+	isClaim := e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
+	if len(r.run) > 0 && !(isClaim && r.run[0].worker == e.worker && r.run[0].queue == r.task(e.id).queue) {
+		r.order()
+	}
+	switch e.op {
+	case "insert":
+		r.insert(e)
+	case "update":
+		r.update(e, rest)
+	case "delete":
+		if t := r.task(e.id); !t.state.Finished() {
+			r.found("I8", e.id, "deleted while %s", t.state)
+		} else {
+			t.deleted = true
+		}
+	case "attempt":
+		r.attempt(e)
+	case "join":
+		w := &joined{id: e.worker, pid: e.pid, at: e.at, lease: e.lease, running: map[int64]*replayed{}}
+		_ = json.Unmarshal([]byte(e.job), &w.jobs)
+		r.workers[e.worker] = w
+	case "leave":
+		if w := r.workers[e.worker]; w != nil {
+			w.left, w.self = e.at, e.pid == 1
+		}
+	case "beat":
+		for _, b := range r.beats {
+			if b.worker != e.worker {
+				r.found("I7", b.id, "worker %s renewed the lease of worker %s", e.worker, b.worker)
+			}
+		}
+	}
+	if e.op != "update" || e.state != e.oldState {
+		r.beats = nil
+	}
 }
 
 func (r *replay) task(id int64) *replayed {
@@ -251,6 +271,7 @@ func (r *replay) update(e event, rest []event) {
 
 func (r *replay) claim(t *replayed, e event) {
 	r.claims++
+	r.started = append(r.started, e.at)
 	if e.attempt != e.oldAttempt+1 || e.losses != e.oldLosses || e.attempt > e.maxAttempts {
 		r.found("I5", e.id, "was claimed as attempt %d of %d with %d losses, after attempt %d with %d", e.attempt, e.maxAttempts, e.losses, e.oldAttempt, e.oldLosses)
 	}
@@ -387,7 +408,11 @@ func (r *replay) lost(t *replayed, c *claimed, e event, rest []event) {
 		r.found("I5", e.id, "is %s after %d losses of %d", state, e.losses, e.maxLosses)
 	}
 	w := r.workers[e.oldWorker]
-	if w == nil || ownWord(e, rest) {
+	if w == nil {
+		return
+	}
+	if ownWord(e, rest) {
+		c.by = byGuard
 		return
 	}
 	c.by = byLease
@@ -423,5 +448,9 @@ func (r *replay) attempt(e event) {
 		r.found("I2", e.id, "accepted a second end of generation %d", e.generation)
 	default:
 		c.recorded = true
+	}
+	if e.reason == string(jobs.ReasonSignal) {
+		r.ownKills++
+		r.found("I14", e.id, "generation %d ended as %s: %s, and nobody but runner sends signals to commands", e.generation, e.state, e.err)
 	}
 }

@@ -31,12 +31,20 @@ type Report struct {
 
 // Figures are what was measured. Times are seconds.
 type Figures struct {
-	RecoveryP99 float64 `json:"recovery_p99"` // from SIGKILL of a worker until all its tasks were free again, the harness's own locks apart
+	RecoveryP99 float64 `json:"recovery_p99"` // from SIGKILL of a worker until all its tasks were free again, without locks and freezes of the harness
 	RecoveryMax float64 `json:"recovery_max"`
 	Recoveries  int     `json:"recoveries"`
 	LeaseMax    float64 `json:"lease_recovery_max"` // from the last heartbeat of a stopped worker
 	Leases      int     `json:"lease_recoveries"`
-	Orphans     int     `json:"orphans"` // alive 1 s after the SIGKILL of their worker
+	Orphans     int     `json:"orphans"`   // alive 1 s after the SIGKILL of their worker
+	Survivors   int     `json:"survivors"` // alive 1 s after the end of their attempt
+	Leftovers   int     `json:"leftovers"` // processes that commands have left behind
+	Unreadable  int     `json:"unreadable_leftovers"`
+	Foreign     int     `json:"foreign_leftovers"`
+	OwnKills    int     `json:"own_kills"`     // attempts that ended by a signal, which only runner sends
+	DelayP99    float64 `json:"end_delay_p99"` // from the end of a command's work until that is recorded, while others have leftovers
+	DelayMax    float64 `json:"end_delay_max"`
+	Delays      int     `json:"end_delays"`
 	Overlaps    int     `json:"overlaps"`
 	Functions   int     `json:"function_overlaps"` // of functions whose worker had been stopped for longer than its lease: see the limits
 	Lost        int     `json:"lost"`              // enqueues that were acknowledged
@@ -50,7 +58,7 @@ type Figures struct {
 
 // Violation is a broken promise.
 type Violation struct {
-	Invariant string `json:"invariant"` // I1 to I13 of docs/reliability.md
+	Invariant string `json:"invariant"` // I1 to I14 of docs/reliability.md
 	Task      int64  `json:"task"`      // 0: of none
 	Text      string `json:"text"`
 }

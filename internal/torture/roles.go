@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"time"
@@ -23,7 +22,8 @@ import (
 //	sql DIR NAME SEED MS       by plain SQL, until killed
 //	browse DIR                 looks at the pages, until killed
 //	task DIR KIND MS           a command of the workload
-//	child DIR [again]          what a command leaves behind
+//	child DIR TASK GENERATION [WORD...]  what a command leaves behind
+//	bound DIR NAME SEED MS     enqueue, through a bind mount of the file that DIR names; it enqueues there once
 const RoleCommand = "__selftest"
 
 // Client is how an enqueuer reaches the product.
@@ -75,13 +75,13 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 		return err
 	}
 	return e.run(ctx, func(d draft) (id int64, err error) {
-		key, lane, after, afterAny, runAt := d.columns(time.Now())
+		key, lane, after, afterAny, runAt, timeout := d.columns(time.Now())
 		s := d.spec
 		const text = `INSERT INTO tasks (job, args, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
-			backoff_delay, unique_key, lane, after, after_any, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+			backoff_delay, unique_key, lane, after, after_any, timeout, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 			coalesce(?, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))) ON CONFLICT DO NOTHING RETURNING id`
 		args := []any{s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
-			s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, runAt}
+			s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, timeout, runAt}
 		if onServer(e.database()) {
 			id, err = insertServer(ctx, e.db, text, args)
 		} else {
@@ -117,7 +117,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := false
+		light := e.every == 0 // then it enqueues far more than the workers could run as commands
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int
@@ -202,20 +202,4 @@ func Task(dir, k, ms string) int {
 		return 99
 	}
 	return p.command(kind(k), n, id, generation)
-}
-
-// Child is what a command leaves behind: it lives far longer than any run. With again it leaves that to a child of its own.
-func Child(dir string, again bool) error {
-	if !again {
-		time.Sleep(5 * time.Minute)
-		return nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	c := exec.Command(self)
-	c.Args = []string{os.Args[0], RoleCommand, "child", dir}
-	c.ExtraFiles = []*os.File{os.NewFile(3, "lock")}
-	return c.Start()
 }

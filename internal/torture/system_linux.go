@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,23 +55,6 @@ func terminate(pid int) error { return send(pid, syscall.SIGTERM) }
 
 func ignoreTerminate() { signal.Ignore(syscall.SIGTERM) }
 
-// The ways in which a child of a command is started, each harder to find than the one before.
-var shapes = []func(*exec.Cmd){
-	func(*exec.Cmd) {}, // in the background
-	func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} },          // by a shell with job control
-	func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} },           // setsid
-	func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}; twice(c) }, // setsid -f
-	func(c *exec.Cmd) { twice(c) }, // double fork
-	func(c *exec.Cmd) {
-		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		c.Env = []string{}
-		c.ExtraFiles = nil
-	}, // env -i setsid
-}
-
-// twice makes the child start another and end.
-func twice(c *exec.Cmd) { c.Args = append(c.Args, "again") }
-
 // diskSpace returns the bytes of a disk that are free, and all.
 func diskSpace(dir string) (free, total int64) {
 	var fs syscall.Statfs_t
@@ -103,7 +85,10 @@ func newSpawner() *spawner {
 }
 
 func (s *spawner) start(c *exec.Cmd) (err error) {
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.SysProcAttr == nil {
+		c.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	c.SysProcAttr.Setpgid, c.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	done := make(chan struct{})
 	s.jobs <- func() {
 		err = c.Start()
@@ -113,22 +98,44 @@ func (s *spawner) start(c *exec.Cmd) (err error) {
 	return err
 }
 
+// end ends the thread of a spawner, and with it whatever it has started.
+func (s *spawner) end() { close(s.jobs) }
+
 // parentOf returns the parent of a process and its name; 0 if it is gone.
 func parentOf(pid int) (parent int, name string) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, ""
-	}
-	open, shut := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
-	field := strings.Fields(string(stat[shut+1:])) // state, parent
-	if len(field) < 2 || field[0] == "Z" || field[0] == "X" {
+	name, field := stat(pid)
+	if len(field) == 0 {
 		return 0, ""
 	}
 	parent, _ = strconv.Atoi(field[1])
-	return parent, string(stat[open+1 : shut])
+	return parent, name
 }
 
-// processes lists all pids.
+// startOf returns when a process started, in ticks since the boot. With the pid it names one process for good. 0: it is gone.
+func startOf(pid int) int64 {
+	_, field := stat(pid)
+	if len(field) == 0 {
+		return 0
+	}
+	at, _ := strconv.ParseInt(field[19], 10, 64)
+	return at
+}
+
+// stat returns the name of a living process and the fields of /proc/PID/stat that follow it: state, parent, ...
+func stat(pid int) (name string, field []string) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", nil
+	}
+	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	field = strings.Fields(string(text[shut+1:]))
+	if len(field) < 20 || field[0] == "Z" || field[0] == "X" { // a zombie is dead
+		return "", nil
+	}
+	return string(text[open+1 : shut]), field
+}
+
+// processes lists the pids of all processes.
 func processes() []int {
 	entries, _ := os.ReadDir("/proc")
 	pids := make([]int, 0, len(entries))
@@ -138,50 +145,6 @@ func processes() []int {
 		}
 	}
 	return pids
-}
-
-// guardiansOf returns the guardians of a worker.
-func guardiansOf(worker int) (pids []int) {
-	for _, pid := range processes() {
-		if parent, name := parentOf(pid); parent == worker && name == "guardian" {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// tag is what the environment of a command's process says.
-type tag struct {
-	pid              int
-	worker           string
-	task, generation int64
-}
-
-// tagged lists the living processes of commands whose environment names a database by one of its addresses.
-func tagged(databases ...string) []tag {
-	var list []tag
-	for _, pid := range processes() {
-		environ, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if !slices.ContainsFunc(databases, func(d string) bool { return bytes.Contains(environ, []byte("RUNNER_DB="+d+"\x00")) }) {
-			continue
-		}
-		t := tag{pid: pid}
-		for v := range bytes.SplitSeq(environ, []byte{0}) {
-			name, value, _ := strings.Cut(string(v), "=")
-			switch name {
-			case "RUNNER_WORKER_ID":
-				t.worker = value
-			case "RUNNER_TASK_ID":
-				t.task, _ = strconv.ParseInt(value, 10, 64)
-			case "RUNNER_TASK_GENERATION":
-				t.generation, _ = strconv.ParseInt(value, 10, 64)
-			}
-		}
-		if parent, _ := parentOf(pid); parent != 0 && t.worker != "" { // a zombie is dead
-			list = append(list, t)
-		}
-	}
-	return list
 }
 
 // within lists the living processes whose command line names a directory.

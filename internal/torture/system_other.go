@@ -9,17 +9,10 @@ import (
 
 const supported = false
 
-type tag struct {
-	pid              int
-	worker           string
-	task, generation int64
-}
-
 type spawner struct{}
 
-var shapes []func(*exec.Cmd)
-
 func newSpawner() *spawner                 { return &spawner{} }
+func (*spawner) end()                      {}
 func (*spawner) start(*exec.Cmd) error     { return ErrUnsupported }
 func monotonic() int64                     { return 0 }
 func kill(int) error                       { return ErrUnsupported }
@@ -28,8 +21,12 @@ func goOn(int) error                       { return ErrUnsupported }
 func terminate(int) error                  { return ErrUnsupported }
 func ignoreTerminate()                     {}
 func parentOf(int) (int, string)           { return 0, "" }
-func guardiansOf(int) []int                { return nil }
-func tagged(...string) []tag               { return nil }
+func startOf(int) int64                    { return 0 }
+func shape(*exec.Cmd, []string)            {}
+func settle([]string)                      {}
+func dropPrivileges() error                { return ErrUnsupported }
+func ownMounts(*exec.Cmd)                  {}
+func bind(string, string) error            { return ErrUnsupported }
 func diskSpace(string) (free, total int64) { return 0, 0 }
 func processes() []int                     { return nil }
 func within(string) []int                  { return nil }

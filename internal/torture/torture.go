@@ -31,9 +31,9 @@ const (
 	enqueuers = 2
 	backlog   = 40 // pending tasks at which enqueuers pause
 
-	killServerEvery = 8 * time.Second
+	killServerEvery = 8 * time.Second // by the clock: by chance it would be never, in a short run
 
-	drainWithin = 45 * time.Second // for every task to end when the nemesis is gone
+	drainWithin = 90 * time.Second // for every task to end when the nemesis is gone
 	endWithin   = 15 * time.Second // for workers to end when they are told to
 )
 
@@ -114,7 +114,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	if err := r.commits(ctx); err != nil {
 		return err
 	}
-	r.watch = newWatch(r.stage)
+	r.watch = newWatch(r.stage, r.notes)
 	r.cast.raise(r.Seed)
 	r.torture(ctx)
 	r.nemesis.heal()
@@ -179,10 +179,15 @@ func (r *run) torture(ctx context.Context) {
 	r.nemesis = newNemesis(r.stage, r.cast, r.history, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
 	r.nemesis.server, r.nemesis.proxies = r.Server, r.proxies
 	began := time.Now()
-	for kills := 1; ctx.Err() == nil && time.Since(began) < r.For; {
-		if r.Server != nil && time.Since(began) > time.Duration(kills)*killServerEvery-killServerEvery/2 { // by chance it would be never, in a short run
-			kills++
+	killAt, freezeAt := killServerEvery/2, freezeFirst
+	for ctx.Err() == nil && time.Since(began) < r.For {
+		if r.Server != nil && time.Since(began) > killAt {
+			killAt += killServerEvery
 			r.nemesis.killServer()
+		}
+		if time.Since(began) > freezeAt {
+			freezeAt += freezeEvery
+			r.nemesis.freeze()
 		}
 		r.tell(Progress{Phase: "torture", Done: time.Since(began), Of: r.For, Acts: r.nemesis.killsAndStops()})
 		r.nemesis.act()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,10 @@ const (
 	poison  kind = "poison"  // kills its worker, each time
 	killer  kind = "killer"  // kills its guardian, the first time
 	deaf    kind = "deaf"    // does not listen to TERM, or to its context
-	family  kind = "family"  // leaves processes behind in every way there is
+	family  kind = "family"  // leaves processes behind in each of the plain ways
+	orphans kind = "orphans" // leaves 1 to 20 processes behind while it runs, most of which cannot be recognised by their environment
+	foreign kind = "foreign" // becomes a process of another user, where it may
+	late    kind = "late"    // runs for longer than its timeout
 	once    kind = "once"    // at most once
 	regret  kind = "regret"  // cancelled while it runs, to which it does not listen, and run again
 )
@@ -30,7 +34,8 @@ const (
 var weights = []struct {
 	kind kind
 	of   int
-}{{long, 70}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 80}, {once, 30}, {regret, 30}}
+}{{long, 50}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 40}, {orphans, 60}, {foreign, 30}, {late, 15},
+	{once, 30}, {regret, 30}}
 
 const (
 	failingAttempts = 3
@@ -40,6 +45,9 @@ const (
 	tickToken       = "ticks:quick"
 	functionJob     = "torture.function"
 )
+
+// commandsOnly are the kinds that no function can be.
+var commandsOnly = []kind{family, orphans, foreign, killer, regret}
 
 var priorities = []int{2, 5, 7, 9}
 
@@ -88,11 +96,13 @@ func (a *author) draw(light bool) draft {
 	ms := 5 + a.random.IntN(55)
 	switch k {
 	case long:
-		ms = int(Lease.Milliseconds()) * (21 + a.random.IntN(10)) / 10
-	case family, regret:
+		ms = int(Lease.Milliseconds()) * (21 + a.random.IntN(30)) / 10
+	case family, orphans, regret:
 		ms = 200 + a.random.IntN(400)
 	case deaf:
 		ms = 100 + a.random.IntN(200)
+	case late:
+		ms = int(time.Minute.Milliseconds())
 	}
 	a.n++
 	token := fmt.Sprintf("%s-%d:%s", a.me, a.n, k)
@@ -106,6 +116,8 @@ func (a *author) draw(light bool) draft {
 		options = append(options, jobs.MaxLosses(poisonLosses))
 	case once:
 		options = append(options, jobs.AtMostOnce())
+	case late:
+		options = append(options, jobs.Timeout(time.Duration(200+a.random.IntN(400))*time.Millisecond))
 	case regret: // it must run when it is cancelled, and again at once
 		options = append(options, jobs.Priority(urgent))
 	}
@@ -122,7 +134,7 @@ func (a *author) draw(light bool) draft {
 	if a.random.IntN(20) == 0 {
 		options = append(options, jobs.In(time.Duration(10+a.random.IntN(500))*time.Millisecond))
 	}
-	if light || a.random.IntN(3) == 0 && k != family && k != killer && k != regret {
+	if light || a.random.IntN(3) == 0 && !slices.Contains(commandsOnly, k) {
 		return draft{function.With(deed{k, ms}, options...), token, k}
 	}
 	c := jobs.Command{Argv: []string{a.path, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
@@ -153,6 +165,8 @@ func mayEnd(k kind, t *replayed, cancelled, broken bool) bool {
 		return t.state == jobs.Failed && t.attempt == failingAttempts && (t.reason == string(jobs.ReasonExit) || t.reason == string(jobs.ReasonError))
 	case poison:
 		return t.state == jobs.Failed && t.reason == string(jobs.ReasonLost) && t.losses == poisonLosses+1
+	case late:
+		return t.state == jobs.Failed && t.reason == string(jobs.ReasonTimeout)
 	case once:
 		return t.state == jobs.Completed || t.state == jobs.Failed && (t.reason == string(jobs.ReasonLost) || t.reason == string(jobs.ReasonShutdown))
 	}
@@ -160,7 +174,7 @@ func mayEnd(k kind, t *replayed, cancelled, broken bool) bool {
 }
 
 // columns are what a plain INSERT of a draft takes besides what is never null.
-func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt any) {
+func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeout any) {
 	text := func(value string) any {
 		if value == "" {
 			return nil
@@ -177,5 +191,8 @@ func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt any) {
 	if d.spec.In > 0 {
 		runAt = now.Add(d.spec.In).UnixMilli()
 	}
-	return text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.After), list(d.spec.AfterAny), runAt
+	if d.spec.Timeout > 0 {
+		timeout = d.spec.Timeout.Milliseconds()
+	}
+	return text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.After), list(d.spec.AfterAny), runAt, timeout
 }
