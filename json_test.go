@@ -80,7 +80,7 @@ func TestRevealFillsEnvAndInput(t *testing.T) {
 	s := sampleSheet()
 	if line := jsonLine(t, s.record()); strings.Contains(line, "s3cret") || !strings.HasSuffix(line, `"generation_id":0,"state":"failed",`+
 		`"reason":"exit","counted":true,"worker_id":null,"worker":"web1:811","started_at":"2026-01-31T13:11:13.000Z","finished_at":null,`+
-		`"duration":2.1,"exit_code":22,"signal":null,"error":null,"output_bytes":118,"output_truncated":false}]}`+"\n") {
+		`"duration":2.1,"exit_code":22,"signal":null,"error":null,"output_bytes":118,"output_truncated":false}],"outlived":[]}`+"\n") {
 		t.Error(line)
 	}
 	s.reveal, s.input = true, []byte("in\xff")

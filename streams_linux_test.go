@@ -64,18 +64,17 @@ func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	}
 	each(func(i int) {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Error(err)
-			return
+		status := 0
+		if err == nil {
+			conns[i] = conn
+			status = ask(conn)
 		}
-		conns[i] = conn
-		status := ask(conn)
 		mu.Lock()
 		defer mu.Unlock()
 		answers[status]++
 	})
 	if answers[http.StatusOK] != streams || answers[http.StatusServiceUnavailable] == 0 {
-		t.Errorf("got answers %v, want %d streams", answers, streams)
+		t.Errorf("got answers %v, want %d streams; 0 is no answer", answers, streams)
 	}
 	t.Logf("answers %v, %d MiB while they are open", answers, resident(t, server)>>10)
 	if got := resident(t, server); got > while {
@@ -106,7 +105,7 @@ func serving(t *testing.T) (server *os.Process, address, token string) {
 	if out, err := enqueue.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	c := exec.Command("runner", "serve", "--listen", "127.0.0.1:0")
+	c := exec.Command("runner", "serve", "--listen", "127.0.0.1:0", "--print-token")
 	c.Env = env
 	out, err := c.StdoutPipe()
 	if err == nil {
