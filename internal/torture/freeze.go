@@ -70,12 +70,19 @@ func (n *nemesis) holdSweep() bool {
 		return false
 	}
 	n.beside.Go(func() {
-		if !n.sweepBegins(a.pid) {
-			resume()
-			return
-		}
+		defer resume() // if that was not done
 		n.notes.add(opHold, 0, 0, "")
 		defer n.notes.add(opFree, 0, 0, "")
+		if n.history.locked(50 * time.Millisecond) { // by the worker that stands still: nobody could take anything over
+			n.sleep(Lease / 4)
+			return
+		}
+		n.notes.add(opFree, 0, 0, "")
+		begins := n.sweepBegins(a.pid)
+		n.notes.add(opHold, 0, 0, "")
+		if !begins {
+			return
+		}
 		var resumes []func()
 		n.history.hold(func() {
 			for _, other := range n.cast.actors(working) {

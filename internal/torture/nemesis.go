@@ -142,7 +142,7 @@ func (n *nemesis) pause(worker int, pids []int, d time.Duration) bool {
 	return true
 }
 
-// halt stops processes of a worker. It returns what lets them go on, in any order, and nil if there is none to stop.
+// halt stops processes of a worker. It returns what lets them go on, once and in any order, and nil if there is none to stop.
 func (n *nemesis) halt(worker int, pids []int) (resume func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -159,7 +159,7 @@ func (n *nemesis) halt(worker int, pids []int) (resume func()) {
 		cont()
 		return nil
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for _, i := range rand.Perm(len(halted)) {
@@ -167,7 +167,7 @@ func (n *nemesis) halt(worker int, pids []int) (resume func()) {
 			_ = goOn(halted[i]) // it may be dead
 		}
 		cont()
-	}
+	})
 }
 
 // sleep ends early when all is to be healed.
