@@ -294,7 +294,8 @@ func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { removeGroup(dir) })                                   // after the process that lesser starts in it has ended
+	// The cgroup can be removed when the process that lesser starts in it has ended: cleanups run in reverse order.
+	t.Cleanup(func() { removeGroup(dir) })
 	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // as systemd delegates
 		if err := os.Chown(file, workerUID, workerUID); err != nil {
 			t.Fatal(err)
