@@ -80,15 +80,11 @@ func (g *Guardian) drop(c *Child) {
 	}
 }
 
-// birth waits for the guardian's answer.
+// birth waits for the guardian's answer. The command is killed if ctx ends before that, even when the answer comes at the same time.
 func (c *Child) birth(ctx context.Context, cmd *Command) (*Child, error) {
-	var r reply
-	select {
-	case r = <-c.born:
-	case <-ctx.Done():
-		_ = c.Kill() // or the guardian is gone, and it with it
-		r = <-c.born
-	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Kill() }) // it fails when the guardian is gone, and the command with it
+	defer stop()
+	r := <-c.born
 	switch {
 	case r.Op == opStarted:
 		c.pid = r.Pid
