@@ -297,6 +297,9 @@ func (r *replay) claim(t *replayed, e event) {
 		r.found("I6", e.id, "of job %s was claimed by a worker that has %v", t.job, w.jobs)
 	}
 	for id, other := range w.running {
+		if other.claims[len(other.claims)-1].revoked {
+			continue // lost already: a worker that goes on claims again before the loss is recorded
+		}
 		if t.suspect() || other.suspect() {
 			r.found("I5", e.id, "with %d losses of %d runs beside task %d with %d of %d, and one of them may kill its worker", t.losses, t.maxLosses, id, other.losses, other.maxLosses)
 		}

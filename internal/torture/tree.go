@@ -1,5 +1,7 @@
 package torture
 
+import "slices"
+
 // guardianName is what guardians call themselves.
 const guardianName = "guardian"
 
@@ -20,23 +22,32 @@ func readTree() tree {
 	return t
 }
 
-// guardians lists the guardians of a worker.
+// guardians lists the guardians of a worker. They are its own children: a child of a guardian has the same name until its exec, and is a
+// command.
 func (t tree) guardians(worker int) (list []int) {
 	for _, pid := range t.children[worker] {
 		if t.names[pid] == guardianName {
-			list = append(append(list, pid), t.guardians(pid)...)
+			list = append(list, pid)
 		}
 	}
 	return list
 }
 
-// commands lists the processes of commands below a worker or a guardian, which are all of them that are no guardians.
-func (t tree) commands(of int) (list []int) {
-	for _, pid := range t.children[of] {
-		if t.names[pid] != guardianName {
+// commands lists the processes of commands below a worker: all but its guardians.
+func (t tree) commands(worker int) (list []int) {
+	guardians := t.guardians(worker)
+	for _, pid := range t.below(worker) {
+		if !slices.Contains(guardians, pid) {
 			list = append(list, pid)
 		}
-		list = append(list, t.commands(pid)...)
+	}
+	return list
+}
+
+// below lists the descendants of a process.
+func (t tree) below(of int) (list []int) {
+	for _, pid := range t.children[of] {
+		list = append(append(list, pid), t.below(pid)...)
 	}
 	return list
 }

@@ -40,8 +40,8 @@ var weights = []struct {
 const (
 	failingAttempts = 3
 	poisonLosses    = 2
-	manyLosses      = 1000 // of all others: whom the nemesis hits how often says nothing about a task
-	urgent          = 50   // a priority above all others
+	manyLosses      = 100_000 // of all others: whom the nemesis hits how often says nothing about a task
+	urgent          = 50      // a priority above all others
 	tickToken       = "ticks:quick"
 	functionJob     = "torture.function"
 )
