@@ -51,6 +51,23 @@ func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 			s.complete(1)
 			return s
 		}},
+		"a worker goes on and claims a suspect before the loss of what was taken from it is recorded": {"", func() *story {
+			s := firstAttempt(quick)
+			s.enqueue(2, poison)
+			for range poisonLosses {
+				s.claim(2, "w2")
+				s.wait(storyLease)
+				s.end(2, lost)
+			}
+			s.revoke(1)
+			s.claim(2, "w1")
+			s.endRevoked(1, lost)
+			s.claim(1, "w2")
+			s.complete(1)
+			s.wait(storyLease)
+			s.end(2, func(e *event) { lost(e); e.state = "failed" })
+			return s
+		}},
 		"an attempt fails by a kill of runner's": {"I14", func() *story {
 			s := newStory()
 			s.join("w1", 11)
