@@ -110,7 +110,8 @@ func (f *rowFuzz) run() {
 	gone := make(chan error, 1)
 	go func() { gone <- worker.Wait() }()
 	looked := time.Now()
-	for end, n := time.Now().Add(*rowsFor), 0; time.Now().Before(end) && !f.Failed(); n++ {
+	const rowsLeast = 10 // on a busy machine they take longer than rowsFor
+	for end, n := time.Now().Add(*rowsFor), 0; (time.Now().Before(end) || f.taken < rowsLeast) && !f.Failed(); n++ {
 		f.write()
 		if n%10 == 0 {
 			f.canary()
@@ -144,10 +145,7 @@ func (f *rowFuzz) run() {
 	case <-time.After(time.Minute):
 		f.Errorf("the worker does not stop\n%s", f.log())
 	}
-	f.Logf("%d rows were taken", f.taken)
-	if f.taken == 0 {
-		f.Errorf("no row was taken: %v", f.seen)
-	}
+	f.Logf("%d rows were taken, and refused: %v", f.taken, f.seen)
 }
 
 func (f *rowFuzz) open() {
