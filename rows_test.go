@@ -267,7 +267,8 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 func (f *rowFuzz) value(table, column string) any {
 	for {
 		value := f.values.of(column)
-		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (value == "" || value == "command") {
+		text := fmt.Sprintf("%s", value) // a server takes bytes for text
+		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
 		if n, ok := value.(int64); ok && column == "generation_id" && n == 1<<53 {
@@ -301,7 +302,7 @@ func (f *rowFuzz) update(table string) {
 	if table == "tasks" {
 		where = ` WHERE queue <> 'canary'`
 	}
-	f.exec(fmt.Sprintf(`UPDATE %s SET %s WHERE %s IN (SELECT %[3]s FROM %[1]s%s ORDER BY %[3]s DESC LIMIT 1)`, table, strings.Join(sets,
+	f.exec(fmt.Sprintf(`UPDATE %[1]s SET %[2]s WHERE %[3]s IN (SELECT %[3]s FROM %[1]s%[4]s ORDER BY %[3]s DESC LIMIT 1)`, table, strings.Join(sets,
 		", "), key, where), row...)
 }
 

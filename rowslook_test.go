@@ -42,8 +42,9 @@ func (f *rowFuzz) flags() {
 		option := options[f.values.IntN(len(options))]
 		value := strings.ReplaceAll(fmt.Sprint(f.values.from([][]any{extremeNumbers, extremeReals, extremeTexts,
 			f.values.files}[f.values.IntN(4)])), "\x00", "")
-		if strings.HasSuffix(value, "fifo") && (option == "--input" || option == "--batch") || len(value) >= 128<<10 {
-			continue // whoever names a FIFO waits for its writer; no argument is so long
+		waits := strings.HasSuffix(value, "fifo") || value == "/proc/kmsg"
+		if waits && (option == "--input" || option == "--batch") || len(value) >= 128<<10 {
+			continue // who names such a file waits for its writer; no argument is so long
 		}
 		words = append(words, option+"="+value)
 	}
@@ -66,7 +67,9 @@ func (f *rowFuzz) completed(c canary) bool {
 	case task.State.Finished() && task.State != "completed":
 		f.Errorf("canary %d: %s %s %s", c.id, task.State, task.Reason, task.Error)
 	case !task.State.Finished() && time.Since(c.from) > canaryWithin:
-		f.Fatalf("canary %d is %s after %v\n%s", c.id, task.State, time.Since(c.from), f.log())
+		shown, _ := f.command("show", strconv.FormatInt(c.id, 10)).CombinedOutput()
+		running, _ := f.command("list", "--state", "running", "--json").CombinedOutput()
+		f.Fatalf("canary %d is %s after %v\n%s\n%s\n%s", c.id, task.State, time.Since(c.from), shown, running, f.log())
 	}
 	return task.State.Finished()
 }

@@ -119,7 +119,7 @@ func (t *tx) finishAttempt(worker string, f *Finish, now time.Time) (done Finish
 		var state, owner, cancelText string
 		var generation int64
 		var cancelAt number
-		var cancelNow, before bool
+		var cancelNow, before truth
 		err = t.scan(selectRefused, []any{f.Task.GenerationID, worker, string(change.AttemptState), nullText(f.Outcome.Reason),
 			f.Outcome.Finished.UnixMilli(), f.Task.ID}, &state, &generation, &owner, &cancelAt, &cancelNow, &cancelText, &before)
 		switch {
@@ -127,10 +127,10 @@ func (t *tx) finishAttempt(worker string, f *Finish, now time.Time) (done Finish
 			return Finished{Fenced: true}, false, nil
 		case err != nil:
 			return Finished{}, false, err
-		case before: // accepted by a write whose answer was lost
+		case bool(before): // accepted by a write whose answer was lost
 			return Finished{Change: change}, false, nil
 		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() && cancelAt != 0:
-			task.CancelRequestedAt, task.CancelNow, task.CancelText = cancelAt.time(), cancelNow, cancelText // decide again, knowing it
+			task.CancelRequestedAt, task.CancelNow, task.CancelText = cancelAt.time(), bool(cancelNow), cancelText // decide again, knowing it
 		default:
 			return Finished{Fenced: true}, false, nil
 		}

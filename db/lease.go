@@ -120,15 +120,15 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 func (w *Worker) Asked(ctx context.Context) ([]Asked, error) {
 	var rows []struct {
 		ClaimID
-		Now  bool `db:"cancel_now"`
-		Text text `db:"cancel_text"`
+		Now  truth `db:"cancel_now"`
+		Text text  `db:"cancel_text"`
 	}
 	if err := w.db.read.SelectContext(ctx, &rows, selectAsked, w.id); err != nil {
 		return nil, explain(err, w.db.path)
 	}
 	asked := make([]Asked, len(rows))
 	for i, r := range rows {
-		asked[i] = Asked{r.ClaimID, r.Now, string(r.Text)}
+		asked[i] = Asked{r.ClaimID, bool(r.Now), string(r.Text)}
 	}
 	return asked, nil
 }

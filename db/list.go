@@ -266,7 +266,7 @@ func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 		Attempt         int    `db:"attempt"`
 		State           string `db:"state"`
 		Reason          text   `db:"reason"`
-		Counted         bool   `db:"counted"`
+		Counted         truth  `db:"counted"`
 		WorkerID        string `db:"worker_id"`
 		Worker          string `db:"worker"`
 		StartedAt       number `db:"started_at"`
@@ -276,7 +276,7 @@ func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 		Signal          number `db:"signal"`
 		Error           text   `db:"error"`
 		OutputBytes     int64  `db:"output_bytes"`
-		OutputTruncated bool   `db:"output_truncated"`
+		OutputTruncated truth  `db:"output_truncated"`
 	}
 	if err := d.read.SelectContext(ctx, &rows, selectAttempts, id); err != nil {
 		return nil, explain(err, d.path)
@@ -284,9 +284,9 @@ func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 	attempts := make([]jobs.Attempt, len(rows))
 	for i, r := range rows {
 		attempts[i] = jobs.Attempt{TaskID: r.TaskID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
-			Reason: jobs.Reason(r.Reason), Counted: r.Counted, WorkerID: r.WorkerID, Worker: r.Worker, StartedAt: r.StartedAt.time(),
+			Reason: jobs.Reason(r.Reason), Counted: bool(r.Counted), WorkerID: r.WorkerID, Worker: r.Worker, StartedAt: r.StartedAt.time(),
 			FinishedAt: r.FinishedAt.time(), Duration: r.Duration.duration(), ExitCode: r.ExitCode.value, Signal: int(r.Signal),
-			Error: string(r.Error), OutputBytes: r.OutputBytes, OutputTruncated: r.OutputTruncated}
+			Error: string(r.Error), OutputBytes: r.OutputBytes, OutputTruncated: bool(r.OutputTruncated)}
 	}
 	return attempts, nil
 }

@@ -52,7 +52,7 @@ type row struct {
 	Worker          text   `db:"worker"`
 	LeaseExpiresAt  number `db:"lease_expires_at"`
 	CancelAt        number `db:"cancel_requested_at"`
-	CancelNow       bool   `db:"cancel_now"`
+	CancelNow       truth  `db:"cancel_now"`
 	CancelText      text   `db:"cancel_text"`
 	CreatedAt       number `db:"created_at"`
 	CreatedBy       text   `db:"created_by"`
@@ -65,7 +65,7 @@ type row struct {
 	ExitCode        choice `db:"exit_code"`
 	Signal          number `db:"signal"`
 	OutputBytes     int64  `db:"output_bytes"`
-	OutputTruncated bool   `db:"output_truncated"`
+	OutputTruncated truth  `db:"output_truncated"`
 	Progress        text   `db:"progress"`
 	Schedule        text   `db:"schedule"`
 	Tick            number `db:"tick"`
@@ -88,21 +88,23 @@ func (r *row) task() jobs.Task {
 		RetryOn: jobs.Codes(r.RetryOn), OutputLimit: r.OutputLimit, Path: string(r.Path), Cwd: string(r.Cwd), Env: r.Env.object(),
 		EnvFile: string(r.EnvFile), InputBytes: r.InputBytes, WorkerID: string(r.WorkerID), Worker: string(r.Worker),
 		LeaseExpiresAt: r.LeaseExpiresAt.time(), CancelRequestedAt: r.CancelAt.time(),
-		CancelNow: r.CancelNow, CancelText: string(r.CancelText), CreatedAt: r.CreatedAt.time(),
+		CancelNow: bool(r.CancelNow), CancelText: string(r.CancelText), CreatedAt: r.CreatedAt.time(),
 		CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time(),
 		Duration: r.Duration.duration(), Result: r.Result.json(), Error: string(r.Error), ExitCode: r.ExitCode.value,
-		Signal: int(r.Signal), OutputBytes: r.OutputBytes, OutputTruncated: r.OutputTruncated, Progress: r.Progress.json(),
+		Signal: int(r.Signal), OutputBytes: r.OutputBytes, OutputTruncated: bool(r.OutputTruncated), Progress: r.Progress.json(),
 		Schedule: string(r.Schedule), Tick: r.Tick.time(),
 		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Depends || r.After != "" || r.AfterAny != "",
 		After: r.AfterOpen.ids(), AfterAny: r.AfterAnyOpen.ids(),
 	}
 }
 
-// text, number and choice are columns that may be null: the empty text, 0, and nil stand for it.
+// text, number and choice are columns that may be null: the empty text, 0, and nil stand for it. A truth is an integer column or a condition: any
+// number but 0 is true, null is false.
 type (
 	text   string
 	number int64
 	choice struct{ value *int }
+	truth  bool
 )
 
 // Scan implements sql.Scanner.
@@ -144,6 +146,20 @@ func (c *choice) Scan(value any) error {
 	}
 	i := int(n)
 	c.value = &i
+	return nil
+}
+
+// Scan implements sql.Scanner.
+func (f *truth) Scan(value any) error {
+	if value, ok := value.(bool); ok { // a condition, on PostgreSQL
+		*f = truth(value)
+		return nil
+	}
+	var n number
+	if err := n.Scan(value); err != nil {
+		return err
+	}
+	*f = n != 0
 	return nil
 }
 
