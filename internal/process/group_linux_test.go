@@ -1,13 +1,16 @@
 package process
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 )
 
-// A worker that takes over kills the cgroup of a guardian that hangs. When that guardian goes on, its next command must live: the kernel kills
-// every process that is started into a cgroup that was killed.
-func TestACommandLivesAfterSomebodyElseHasKilledTheCgroup(t *testing.T) {
+// A guardian that hung goes on when another worker has killed its command. Its next command must live: the kernel kills every process that is
+// started into a cgroup that was killed.
+func TestACommandLivesAfterSomebodyElseHasKilledTheOneBefore(t *testing.T) {
 	g, lock := guarded(t)
 	killed, key, _ := bear(t, g, "exec sleep 300", time.Minute)
 	if _, clean := Sweep(worker, []Key{key}, lock.Records()); !clean {
@@ -19,5 +22,32 @@ func TestACommandLivesAfterSomebodyElseHasKilledTheCgroup(t *testing.T) {
 	next, _, _ := bear(t, g, "exit 0", time.Minute)
 	if exit, err := ends(t, next); exit.Signal != 0 || exit.Code != 0 || err != nil {
 		t.Errorf("the next command: got %+v, %v; want exit status 0", exit, err)
+	}
+}
+
+// A guardian that hung may go on while another worker sweeps what it was told of: the next attempt is in the same cgroup, and must live.
+func TestASweepOfOneAttemptLeavesTheNextInTheCgroup(t *testing.T) {
+	g, lock := guarded(t)
+	next, _, _ := bear(t, g, "exec sleep 300", time.Minute)
+	group := lock.Records()[0].Group
+	if _, err := os.Stat(group); group == "" || err != nil {
+		t.Skip("this user may not make a cgroup")
+	}
+	before, child := marked(t, worker, Key{9, 3})
+	for _, pid := range []int{before.Pid(), child} {
+		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, clean := Sweep(worker, []Key{{9, 3}}, lock.Records()); !clean || running(child) {
+		t.Errorf("got clean %v, %v alive; want all of the attempt to be dead", clean, running(child))
+	}
+	wait(t, before)
+	if !running(next.Pid()) {
+		t.Error("the next attempt was killed")
+	}
+	next.Kill()
+	if exit, err := ends(t, next); exit.Signal != 9 || err != nil {
+		t.Errorf("got %+v, %v; want signal 9", exit, err)
 	}
 }

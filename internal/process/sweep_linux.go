@@ -23,10 +23,11 @@ func Sweep(worker string, keys []Key, records []Record) (denied []Marked, clean 
 		} else if looks > 20 && time.Now().After(s.end) {
 			return s.denied, false
 		}
+		killed := false
 		for _, r := range records {
-			s.killGroup(r)
+			killed = s.killGroup(r) || killed
 		}
-		if still++; s.pass() {
+		if still++; s.pass() || killed {
 			still = 0
 		}
 	}
@@ -70,15 +71,31 @@ func (s *sweeping) pass() (found bool) {
 }
 
 // killGroup kills the cgroup of a record whose processes are wanted: those of other users, too. The guardian of a worker that only hangs may
-// have gone on to another attempt, which must not be hit, so the marks in the cgroup decide.
-func (s *sweeping) killGroup(r Record) {
+// go on any moment, and start another attempt in its cgroup, which must not be hit. So a cgroup of such a worker is killed only for what
+// strike may not kill: a guardian that finds that beside its next attempt kills the cgroup itself, and makes another. cgroup.kill is opened
+// first, since that other one has the same name.
+func (s *sweeping) killGroup(r Record) (killed bool) {
 	if r.Group == "" {
-		return
+		return false
 	}
+	kill, err := os.OpenFile(filepath.Join(r.Group, "cgroup.kill"), os.O_WRONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer kill.Close()
 	text, _ := os.ReadFile(filepath.Join(r.Group, "cgroup.procs"))
-	if slices.ContainsFunc(numbersIn(text), func(pid int) bool { return s.wanted(markOf(pid)) }) {
-		killGroup(r.Group)
+	if !slices.ContainsFunc(numbersIn(text), s.groupWanted) {
+		return false
 	}
+	_, err = kill.WriteString("1")
+	return err == nil // the cgroup may be gone
+}
+
+func (s *sweeping) groupWanted(pid int) bool {
+	if s.keys == nil {
+		return s.wanted(markOf(pid))
+	}
+	return slices.ContainsFunc(s.denied, func(m Marked) bool { return m.PID == pid })
 }
 
 // FindMarked lists the living processes that have the mark of an attempt.
