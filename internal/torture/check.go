@@ -209,8 +209,8 @@ func (e *evidence) executions(r *replay, report *Report) {
 				report.find("I9", n.task, "was to run at most once and was started again as generation %d", n.generation)
 			}
 		case opOverlap:
-			excused := strings.HasPrefix(n.text, "function") && t != nil && slices.ContainsFunc(t.claims, func(c *claimed) bool { return c.generation < n.generation && c.by == byLease })
-			if excused {
+			mayGoOn := func(c *claimed) bool { return c.generation < n.generation && (c.by == byLease || c.abandoned) }
+			if strings.HasPrefix(n.text, "function") && t != nil && slices.ContainsFunc(t.claims, mayGoOn) {
 				report.Figures.Functions++
 			} else {
 				report.Figures.Overlaps++

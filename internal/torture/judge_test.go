@@ -397,11 +397,22 @@ func TestBadHistoriesBreakTheirRules(t *testing.T) {
 	}
 }
 
-func TestAFunctionMayOverlapWhenItsWorkerHung(t *testing.T) {
-	s := good()
-	s.note(3, opOverlap, 2, 6, "function") // its worker before, w2, hung
-	if r := s.judge(); len(r.Violations) > 0 || r.Figures.Functions != 1 {
-		t.Error(r.Violations, r.Figures.Functions)
+func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
+	hung := good()
+	hung.note(3, opOverlap, 2, 6, "function") // its worker before, w2, hung
+	abandoned := newStory()
+	abandoned.join("w1", 11)
+	abandoned.join("w2", 12)
+	abandoned.enqueue(1, quick)
+	abandoned.claim(1, "w1")
+	abandoned.end(1, func(e *event) { e.state, e.attempt, e.reason, e.err = "pending", 0, "shutdown", abandonedText })
+	abandoned.claim(1, "w2")
+	abandoned.note(3, opOverlap, 1, 4, "function")
+	abandoned.complete(1)
+	for name, s := range map[string]*story{"its worker hung": hung, "its worker stopped": abandoned} {
+		if r := s.judge(); len(r.Violations) > 0 || r.Figures.Functions != 1 {
+			t.Errorf("%s: got %v and %d overlaps of functions, want none and 1", name, r.Violations, r.Figures.Functions)
+		}
 	}
 }
 

@@ -57,6 +57,7 @@ type claimed struct {
 	ended      int64 // 0: not yet
 	by         path
 	recorded   bool // its attempt is
+	abandoned  bool // its worker stopped, and did not wait for it
 }
 
 // path is how a claim ended.
@@ -80,6 +81,9 @@ type joined struct {
 	left    int64 // when; 0: not yet
 	self    bool  // it said so itself
 }
+
+// abandonedText is the error of an attempt that goes on while its worker stops: of a function, which nobody can kill.
+const abandonedText = "its worker stopped, and it did not"
 
 // lostText is the error of a task that was taken from its worker. When a worker itself reports a loss it has other words.
 const lostText = "its worker was lost"
@@ -450,7 +454,7 @@ func (r *replay) attempt(e event) {
 	case c.recorded:
 		r.found("I2", e.id, "accepted a second end of generation %d", e.generation)
 	default:
-		c.recorded = true
+		c.recorded, c.abandoned = true, e.err == abandonedText
 	}
 	if e.reason == string(jobs.ReasonSignal) {
 		r.ownKills++

@@ -46,7 +46,7 @@ type Figures struct {
 	DelayMax    float64 `json:"end_delay_max"`
 	Delays      int     `json:"end_delays"`
 	Overlaps    int     `json:"overlaps"`
-	Functions   int     `json:"function_overlaps"` // of functions whose worker had been stopped for longer than its lease: see the limits
+	Functions   int     `json:"function_overlaps"` // of functions that outlived their claims, as a worker stood still or did not wait for them: see the limits
 	Lost        int     `json:"lost"`              // enqueues that were acknowledged
 	Busy        int     `json:"busy"`              // errors for want of the lock that anybody was told of
 	OpenMax     float64 `json:"open_max"`          // of a database whose last process was killed while it committed
