@@ -119,7 +119,7 @@ func (t *tx) finishAttempt(worker string, f *Finish, now time.Time) (done Finish
 		var state, owner, cancelText string
 		var generation int64
 		var cancelAt number
-		var cancelNow, before truth
+		var cancelNow, before boolean
 		err = t.scan(selectRefused, []any{f.Task.GenerationID, worker, string(change.AttemptState), nullText(f.Outcome.Reason),
 			f.Outcome.Finished.UnixMilli(), f.Task.ID}, &state, &generation, &owner, &cancelAt, &cancelNow, &cancelText, &before)
 		switch {

@@ -120,8 +120,8 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 func (w *Worker) Asked(ctx context.Context) ([]Asked, error) {
 	var rows []struct {
 		ClaimID
-		Now  truth `db:"cancel_now"`
-		Text text  `db:"cancel_text"`
+		Now  boolean `db:"cancel_now"`
+		Text text    `db:"cancel_text"`
 	}
 	if err := w.db.read.SelectContext(ctx, &rows, selectAsked, w.id); err != nil {
 		return nil, explain(err, w.db.path)

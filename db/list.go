@@ -261,22 +261,22 @@ func (d *DB) Ahead(ctx context.Context, task jobs.Task) (int, error) {
 // Attempts lists the attempts of a task that have ended, oldest first.
 func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 	var rows []struct {
-		TaskID          int64  `db:"task_id"`
-		GenerationID    int64  `db:"generation_id"`
-		Attempt         int    `db:"attempt"`
-		State           string `db:"state"`
-		Reason          text   `db:"reason"`
-		Counted         truth  `db:"counted"`
-		WorkerID        string `db:"worker_id"`
-		Worker          string `db:"worker"`
-		StartedAt       number `db:"started_at"`
-		FinishedAt      number `db:"finished_at"`
-		Duration        number `db:"duration"`
-		ExitCode        choice `db:"exit_code"`
-		Signal          number `db:"signal"`
-		Error           text   `db:"error"`
-		OutputBytes     int64  `db:"output_bytes"`
-		OutputTruncated truth  `db:"output_truncated"`
+		TaskID          int64   `db:"task_id"`
+		GenerationID    int64   `db:"generation_id"`
+		Attempt         int     `db:"attempt"`
+		State           string  `db:"state"`
+		Reason          text    `db:"reason"`
+		Counted         boolean `db:"counted"`
+		WorkerID        string  `db:"worker_id"`
+		Worker          string  `db:"worker"`
+		StartedAt       number  `db:"started_at"`
+		FinishedAt      number  `db:"finished_at"`
+		Duration        number  `db:"duration"`
+		ExitCode        choice  `db:"exit_code"`
+		Signal          number  `db:"signal"`
+		Error           text    `db:"error"`
+		OutputBytes     int64   `db:"output_bytes"`
+		OutputTruncated boolean `db:"output_truncated"`
 	}
 	if err := d.read.SelectContext(ctx, &rows, selectAttempts, id); err != nil {
 		return nil, explain(err, d.path)

@@ -20,62 +20,62 @@ const taskColumns = `tasks.id, tasks.generation_id, tasks.job, tasks.args, tasks
 	tasks.output_truncated, tasks.progress, tasks.schedule, tasks.tick, tasks.after, tasks.after_any, tasks.lane, tasks.waits`
 
 type row struct {
-	ID              int64  `db:"id"`
-	GenerationID    int64  `db:"generation_id"`
-	Job             string `db:"job"`
-	Args            text   `db:"args"`
-	Label           text   `db:"label"`
-	Queue           string `db:"queue"`
-	State           string `db:"state"`
-	Reason          text   `db:"reason"`
-	Priority        int    `db:"priority"`
-	UniqueKey       text   `db:"unique_key"`
-	RunAt           number `db:"run_at"`
-	ExpiresAt       number `db:"expires_at"`
-	Attempt         int    `db:"attempt"`
-	MaxAttempts     number `db:"max_attempts"`
-	Losses          int    `db:"losses"`
-	MaxLosses       int    `db:"max_losses"`
-	Timeout         number `db:"timeout"`
-	KillAfter       number `db:"kill_after"`
-	Backoff         text   `db:"backoff"`
-	BackoffDelay    number `db:"backoff_delay"`
-	BackoffMax      number `db:"backoff_max"`
-	RetryOn         text   `db:"retry_on"`
-	OutputLimit     int64  `db:"output_limit"`
-	Path            text   `db:"path"`
-	Cwd             text   `db:"cwd"`
-	Env             text   `db:"env"`
-	EnvFile         text   `db:"env_file"`
-	InputBytes      int64  `db:"input_bytes"`
-	WorkerID        text   `db:"worker_id"`
-	Worker          text   `db:"worker"`
-	LeaseExpiresAt  number `db:"lease_expires_at"`
-	CancelAt        number `db:"cancel_requested_at"`
-	CancelNow       truth  `db:"cancel_now"`
-	CancelText      text   `db:"cancel_text"`
-	CreatedAt       number `db:"created_at"`
-	CreatedBy       text   `db:"created_by"`
-	UpdatedAt       number `db:"updated_at"`
-	StartedAt       number `db:"started_at"`
-	FinishedAt      number `db:"finished_at"`
-	Duration        number `db:"duration"`
-	Result          text   `db:"result"`
-	Error           text   `db:"error"`
-	ExitCode        choice `db:"exit_code"`
-	Signal          number `db:"signal"`
-	OutputBytes     int64  `db:"output_bytes"`
-	OutputTruncated truth  `db:"output_truncated"`
-	Progress        text   `db:"progress"`
-	Schedule        text   `db:"schedule"`
-	Tick            number `db:"tick"`
-	Lane            text   `db:"lane"`
-	Waits           number `db:"waits"`
-	After           text   `db:"after"` // as it was written; Depends, in a claim, says whether one of both was
-	AfterAny        text   `db:"after_any"`
-	Depends         bool   `db:"depends"`
-	AfterOpen       text   `db:"after_open"` // of selectTasks: JSON, what it still waits for
-	AfterAnyOpen    text   `db:"after_any_open"`
+	ID              int64   `db:"id"`
+	GenerationID    int64   `db:"generation_id"`
+	Job             string  `db:"job"`
+	Args            text    `db:"args"`
+	Label           text    `db:"label"`
+	Queue           string  `db:"queue"`
+	State           string  `db:"state"`
+	Reason          text    `db:"reason"`
+	Priority        int     `db:"priority"`
+	UniqueKey       text    `db:"unique_key"`
+	RunAt           number  `db:"run_at"`
+	ExpiresAt       number  `db:"expires_at"`
+	Attempt         int     `db:"attempt"`
+	MaxAttempts     number  `db:"max_attempts"`
+	Losses          int     `db:"losses"`
+	MaxLosses       int     `db:"max_losses"`
+	Timeout         number  `db:"timeout"`
+	KillAfter       number  `db:"kill_after"`
+	Backoff         text    `db:"backoff"`
+	BackoffDelay    number  `db:"backoff_delay"`
+	BackoffMax      number  `db:"backoff_max"`
+	RetryOn         text    `db:"retry_on"`
+	OutputLimit     int64   `db:"output_limit"`
+	Path            text    `db:"path"`
+	Cwd             text    `db:"cwd"`
+	Env             text    `db:"env"`
+	EnvFile         text    `db:"env_file"`
+	InputBytes      int64   `db:"input_bytes"`
+	WorkerID        text    `db:"worker_id"`
+	Worker          text    `db:"worker"`
+	LeaseExpiresAt  number  `db:"lease_expires_at"`
+	CancelAt        number  `db:"cancel_requested_at"`
+	CancelNow       boolean `db:"cancel_now"`
+	CancelText      text    `db:"cancel_text"`
+	CreatedAt       number  `db:"created_at"`
+	CreatedBy       text    `db:"created_by"`
+	UpdatedAt       number  `db:"updated_at"`
+	StartedAt       number  `db:"started_at"`
+	FinishedAt      number  `db:"finished_at"`
+	Duration        number  `db:"duration"`
+	Result          text    `db:"result"`
+	Error           text    `db:"error"`
+	ExitCode        choice  `db:"exit_code"`
+	Signal          number  `db:"signal"`
+	OutputBytes     int64   `db:"output_bytes"`
+	OutputTruncated boolean `db:"output_truncated"`
+	Progress        text    `db:"progress"`
+	Schedule        text    `db:"schedule"`
+	Tick            number  `db:"tick"`
+	Lane            text    `db:"lane"`
+	Waits           number  `db:"waits"`
+	After           text    `db:"after"` // as it was written; Depends, in a claim, says whether one of both was
+	AfterAny        text    `db:"after_any"`
+	Depends         bool    `db:"depends"`
+	AfterOpen       text    `db:"after_open"` // of selectTasks: JSON, what it still waits for
+	AfterAnyOpen    text    `db:"after_any_open"`
 }
 
 func (r *row) task() jobs.Task {
@@ -98,13 +98,13 @@ func (r *row) task() jobs.Task {
 	}
 }
 
-// text, number and choice are columns that may be null: the empty text, 0, and nil stand for it. A truth is an integer column or a condition: any
+// text, number and choice are columns that may be null: the empty text, 0, and nil stand for it. A boolean is an integer column or a condition: any
 // number but 0 is true, null is false.
 type (
-	text   string
-	number int64
-	choice struct{ value *int }
-	truth  bool
+	text    string
+	number  int64
+	choice  struct{ value *int }
+	boolean bool
 )
 
 // Scan implements sql.Scanner.
@@ -150,9 +150,9 @@ func (c *choice) Scan(value any) error {
 }
 
 // Scan implements sql.Scanner.
-func (f *truth) Scan(value any) error {
+func (f *boolean) Scan(value any) error {
 	if value, ok := value.(bool); ok { // a condition, on PostgreSQL
-		*f = truth(value)
+		*f = boolean(value)
 		return nil
 	}
 	var n number
