@@ -57,7 +57,7 @@ func TestTailOf(t *testing.T) {
 func TestTranscriptLines(t *testing.T) {
 	p, out, talk := testPrinter(0)
 	s := &transcript{p: p, named: true}
-	task, other := jobs.Task{ID: 7, OutputLimit: 1 << 20}, jobs.Task{ID: 8}
+	task, other := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 1 << 20}}, jobs.Task{ID: 8}
 	piece := func(task jobs.Task, stream, text string, missing int64) {
 		t.Helper()
 		if err := s.piece(task, jobs.Chunk{TaskID: task.ID, Stream: stream, Data: []byte(text)}, missing); err != nil {
@@ -90,7 +90,7 @@ func TestTranscriptLines(t *testing.T) {
 func TestFollowerCountsWhatIsMissing(t *testing.T) {
 	p, out, talk := testPrinter(0)
 	s := &transcript{p: p}
-	task := jobs.Task{ID: 7, OutputLimit: 20}
+	task := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 20}}
 	f := followed{which: which{lines: -1}}
 	show := func(seq, dropped int64, text string) {
 		t.Helper()

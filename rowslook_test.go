@@ -87,6 +87,7 @@ func (f *rowFuzz) awaitCanary() {
 
 // look shows what there is, in every way.
 func (f *rowFuzz) look() {
+	f.views()
 	last := strconv.FormatInt(f.newest(), 10)
 	for _, args := range [][]string{{"list", "-n", "200"}, {"list", "-n", "200", "--json"}, {"list", "--since", "1h", "--json"}, {"status"},
 		{"status", "--json"}, {"show", last},
@@ -115,6 +116,22 @@ func (f *rowFuzz) look() {
 		f.pages.ServeHTTP(answer, httptest.NewRequestWithContext(f.Context(), "GET", path, nil))
 		if answer.Code >= 500 {
 			f.Errorf("%s: status %d %.500s", path, answer.Code, answer.Body)
+		}
+	}
+}
+
+// views reads all rows of the views, as any program may.
+func (f *rowFuzz) views() {
+	for _, view := range []string{"tasks_view", "attempts_view", "schedules_view"} {
+		rows, err := f.raw.QueryContext(f.Context(), `SELECT * FROM `+view)
+		if err != nil {
+			f.Errorf("%s: %v", view, err)
+			continue
+		}
+		for rows.Next() { // values are read as they come
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			f.Errorf("%s: %v", view, err)
 		}
 	}
 }

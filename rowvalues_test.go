@@ -43,7 +43,18 @@ var extremeJSON = []any{`["true"]`, `["false"]`, `["sh","-c","exit 3"]`, `["sh",
 	`["true"` + strings.Repeat(`,"x"`, 100_000) + `]`, `["true","` + strings.Repeat("x", 200_000) + `"]`, `[` + strings.Repeat("1,",
 		100_000) + `1]`,
 	`{"A":"` + strings.Repeat("\x7f", 100_000) + `"}`, `{"args":["true"],"queue":"q1"}`, `{"argv":["true"]}`,
-	`{"job":"command","args":["true"],"queue":"q1","max_losses":3}`}
+	`{"job":"command","args":["true"],"queue":"q1","max_losses":3}`,
+	`{"job":"command","args":["true"],"queue":"q1","max_losses":3,"options":{"timeout":"x","kill_after":null}}`,
+	`{"job":"command","args":["true"],"queue":"q1","max_losses":3,"options":[1],"expires_in":-9223372036854775808}`}
+
+// extremeObjects are what the columns options and outcome could hold.
+var extremeObjects = []any{`{}`, `{"timeout":1}`, `{"timeout":0}`, `{"timeout":-1}`, `{"timeout":9223372036854775807}`, `{"timeout":1e999}`, `{"timeout":"x"}`,
+	`{"kill_after":null}`, `{"kill_after":1.5}`, `{"backoff":1}`, `{"backoff":"never","backoff_delay":-5}`, `{"backoff_max":9223372036854775807}`,
+	`{"retry_on":"9-1"}`, `{"retry_on":7}`, `{"output_limit":-1}`, `{"output_limit":1e400}`, `{"env":{"A":1}}`, `{"env":{"A=B":"\u0000"}}`, `{"env":[]}`,
+	`{"path":{"base64":"!"}}`, `{"path":{"base64":"/w=="}}`, `{"path":{}}`, `{"cwd":"relative"}`, `{"env_file":"/dev/zero"}`, `{"unheard":{"of":1}}`, `{"":1}`,
+	`{"timeout":1,"timeout":2}`, `{"reason":1}`, `{"reason":"no such reason"}`, `{"reason":"exit","error":"a\u0000\u001b[2J","exit_code":1e99}`,
+	`{"error":[1]}`, `{"exit_code":-1}`, `{"exit_code":9223372036854775808}`, `{"signal":999999}`, `{"duration":-1}`, `{"duration":9223372036854775807}`,
+	`{"duration":1.5}`, `{"duration":"x"}`, `{"output_bytes":[]}`, `{"output_truncated":1}`}
 
 var extremeBytes = []any{[]byte{}, []byte{0}, []byte{0xff, 0xfe}, []byte("text"), bytes.Repeat([]byte{0}, 100_000)}
 
@@ -69,13 +80,15 @@ func (v *rowValues) of(column string) any {
 		return time.Now().Add(time.Duration(v.IntN(2000)-1000) * time.Millisecond).UnixMilli()
 	}
 	switch column {
-	case "args", "after", "after_any", "env", "result", "progress", "task", "value":
+	case "args", "after", "after_any", "env", "result", "report", "task", "value":
 		return v.from(extremeJSON)
+	case "options", "outcome":
+		return v.from([][]any{extremeObjects, extremeObjects, extremeJSON}[v.IntN(3)])
 	case "cwd", "env_file", "path":
 		return v.from(v.files)
 	case "input", "data":
 		return v.from([][]any{extremeBytes, extremeTexts}[v.IntN(2)])
-	case "job", "label", "queue", "state", "reason", "unique_key", "backoff", "retry_on", "worker_id", "cancel_text", "created_by", "error",
+	case "job", "label", "queue", "state", "reason", "unique_key", "backoff", "retry_on", "text", "created_by",
 		"schedule", "lane", "name",
 		"kind", "cron", "zone", "overlap", "catch_up", "paused_by", "kept_state":
 		return v.from(extremeTexts)

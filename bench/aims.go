@@ -17,7 +17,7 @@ type aim struct {
 	unit     string // × if it is a ratio
 }
 
-// aims are the figures that were set before any of this was built.
+// aims are the figures to reach. Those of bytes are half of what they were with a wide table of tasks, and that of the file's size is 0.6 of it.
 func aims() []aim {
 	ratio := func(text string, w *workload, system, than string, figure float64) aim {
 		return aim{text, w, system, than, w.low, figure, "×"}
@@ -30,12 +30,12 @@ func aims() []aim {
 	}
 	d1, d10, d100 := drains[1], drains[10], drains[100]
 	return []aim{
-		ratio("drain at concurrency 100 over River, tuned", d100, own, riverTuned, 12),
-		ratio("… over backlite, one connection", d100, own, liteTuned, 7),
-		ratio("… over plainjob", d100, own, plainOne, 4),
+		ratio("drain at concurrency 100 over River, tuned", d100, own, riverTuned, 10),
+		ratio("… over backlite, one connection", d100, own, liteTuned, 10),
+		ratio("… over plainjob", d100, own, plainOne, 3.5),
 		ratio("… over the bare loop", d100, own, limit, 0.7),
 		ratio("… synced, over River without a sync", d100, ownDurable, riverTuned, 8),
-		ratio("drain at concurrency 10 over River, tuned", d10, own, riverTuned, 8),
+		ratio("drain at concurrency 10 over River, tuned", d10, own, riverTuned, 9),
 		ratio("drain one at a time over River, tuned", d1, own, riverTuned, 3),
 		ratio("enqueue one by one over River", enqueueOne, own, riverTuned, 6),
 		ratio("… over backlite", enqueueOne, own, liteTuned, 1),
@@ -46,51 +46,67 @@ func aims() []aim {
 		most("from enqueue to start, idle, p50", latencies, own+", p50", 0.5),
 		most("… p99", latencies, own+", p99", 3),
 		most("… of another process, p50", across, own+", p50", 1),
-		most("… p99", across, own+", p99", 5),
-		most("an idle worker", idles, own, 0.1),
-		most("an enqueue beside a drain of another process at concurrency 10, p99", besides, own+", concurrency 10, p99", 25),
-		most("… 100, p99", besides, own+", concurrency 100, p99", 25),
+		most("… p99", across, own+", p99", 4),
+		most("an idle worker", idles, own, 0.05),
+		most("an enqueue beside a drain of another process at concurrency 10, p99", besides, own+", concurrency 10, p99", 15),
+		most("… 100, p99", besides, own+", concurrency 100, p99", 15),
 		least("… what the drain keeps, 10", keeps, own+", concurrency 10", 70),
 		least("… 100", keeps, own+", concurrency 100", 70),
-		ratio("500 commands over xargs -P2", commands, own, "xargs -P2", 0.5),
-		ratio("… over task-spooler", commands, own, "task-spooler -S 2", 1),
+		ratio("500 commands over xargs -P2", commands, own, "xargs -P2", 0.6),
+		ratio("… over task-spooler", commands, own, "task-spooler -S 2", 1.5),
 		ratio("… over nq", commands, own, "nq", 1),
 		ratio("… over GNU parallel", commands, own, "GNU parallel -j2", 1),
-		ratio("one process that enqueues, over the sqlite3 shell", starts, "runner enqueue -- true", "sqlite3, one INSERT", 2.5),
-		most("… memory", startSize, "runner enqueue -- true", 20),
-		ratio("claim and finish at 5 M pending and 5 M finished, over 1 k", growth, "10 M (5 M pending, 5 M finished)", "1 k", 1.5),
+		ratio("one process that enqueues, over the sqlite3 shell", starts, "runner enqueue -- true", "sqlite3, one INSERT", 1.6),
+		most("… memory", startSize, "runner enqueue -- true", 17),
+		ratio("claim and finish at 5 M pending and 5 M finished, over 1 k", growth, "10 M (5 M pending, 5 M finished)", "1 k", 1.3),
 		ratio("8 processes over one", many, "8 processes", "1 process", 0.7),
 		most("… the longest wait of one", starves, "8 processes", 1000),
+		most("sent to the disk for the life of a task, synced, one at a time", writes, ownDurable+", 1 at a time", 21_800),
+		most("… 100 at a time", writes, ownDurable+", 100 at a time", 950),
+		most("the file, for each completed task without output", sizes, own, 194),
 		ratio("a task's life with all indexes and triggers over one without those that it does not need", costs, whole, unused, 1/0.88),
 	}
 }
 
-// aims prints what was aimed at and what was reached.
-func (r *report) aims(w *bufio.Writer) {
+// reached is an aim with what was measured.
+type reached struct {
+	aim
+	value float64
+}
+
+// reached returns the aims that were measured.
+func (r *report) reached() (list []reached) {
 	medians := map[string]float64{}
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {
 			medians[t.Name+"/"+row.System] = row.Median
 		}
 	}
-	fmt.Fprint(w, "| figure | aim | measured | |\n|---|--:|--:|---|\n")
 	for _, a := range aims() {
 		value, there := medians[a.workload.name+"/"+a.system]
 		if a.than != "" {
 			than, also := medians[a.workload.name+"/"+a.than]
 			value, there = value/than, there && also
 		}
-		if !there || math.IsNaN(value) || math.IsInf(value, 0) {
-			continue
+		if there && !math.IsNaN(value) && !math.IsInf(value, 0) {
+			list = append(list, reached{a, value})
 		}
+	}
+	return list
+}
+
+// aims prints what was aimed at and what was reached.
+func (r *report) aims(w *bufio.Writer) {
+	fmt.Fprint(w, "| figure | aim | measured | |\n|---|--:|--:|---|\n")
+	for _, a := range r.reached() {
 		sign, verdict := "≥", "reached"
 		if a.low {
 			sign = "≤"
 		}
-		if a.low == (value > a.figure) && value != a.figure {
+		if a.low == (a.value > a.figure) && a.value != a.figure {
 			verdict = "**missed**"
 		}
-		fmt.Fprintf(w, "| %s | %s %s | %s | %s |\n", a.text, sign, figure(a.figure, a.unit), figure(value, a.unit), verdict)
+		fmt.Fprintf(w, "| %s | %s %s | %s | %s |\n", a.text, sign, figure(a.figure, a.unit), figure(a.value, a.unit), verdict)
 	}
 	fmt.Fprintln(w)
 }

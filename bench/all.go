@@ -147,7 +147,7 @@ func all(e *env) ([]*measurement, error) {
 		add(startSize, "runner enqueue -- true", startMemory(func(e *env) []string { return []string{e.binary, "enqueue", "--", "true"} }, 20))
 		if have("sqlite3") {
 			add(starts, "sqlite3, one INSERT", start(func(e *env) []string {
-				return []string{"sqlite3", "-cmd", ".timeout 5000", e.path("runner.db"), `INSERT INTO tasks (job, args, queue) VALUES ('command', '["true"]', 'other')`}
+				return []string{"sqlite3", "-cmd", ".timeout 5000", e.path("runner.db"), `INSERT INTO enqueue (job, args, queue) VALUES ('command', '["true"]', 'other')`}
 			}, 40))
 		}
 		add(cli, own, batchLines(1_000_000, false))

@@ -16,14 +16,14 @@ import (
 const (
 	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id FROM tasks WHERE state = 'pending' AND queue = 'default' AND job = 'noop'
 	ORDER BY priority DESC, id LIMIT ?)
-UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, max_attempts = 1, worker_id = ?,
+UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, max_attempts = 1, worker = ?,
 	lease_expires_at = ?, started_at = ?, updated_at = ? FROM next
 WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING tasks.id, tasks.generation_id, tasks.args`
-	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?,
-	duration = 0 WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
-	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, created_at, updated_at)
-VALUES (1, 'noop', ?, 'default', 'pending', 5, ?, 1, ?, ?)`
-	bareWorker = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0000"
+	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?
+WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
+	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at)
+VALUES (1, 'noop', ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
+	bareWorker = 1 // a number of workers, which has no row
 )
 
 // bare is one connection with its prepared statements.

@@ -11,9 +11,10 @@ import (
 
 // beneath fills a database with rows that are never claimed here: pending ones of a lower priority and finished ones, half each.
 const beneath = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-INSERT INTO tasks (generation_id, job, args, state, priority, run_at, max_attempts, attempt, worker_id, started_at, finished_at, created_at, updated_at)
-SELECT 3, 'noop', '{"n":0}', CASE i % 2 WHEN 0 THEN 'pending' ELSE 'completed' END, 0, 1, 2, i % 2,
-	CASE i % 2 WHEN 1 THEN 'w' END, CASE i % 2 WHEN 1 THEN 1 END, CASE i % 2 WHEN 1 THEN i END, 1, 1 FROM n`
+INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at, finished_at,
+	created_at, updated_at)
+SELECT 3, CASE i % 2 WHEN 0 THEN 'pending' ELSE 'completed' END, 'default', 'noop', '{"n":0}', 0, 1, 2, 3, i % 2,
+	CASE i % 2 WHEN 1 THEN 1 END, CASE i % 2 WHEN 1 THEN 1 END, CASE i % 2 WHEN 1 THEN i END, 1, 1 FROM n`
 
 // grown claims and finishes 2000 tasks, ten at a time, in a database with n other rows: microseconds each.
 func grown(n int) func(context.Context, *env) (float64, error) {

@@ -4,7 +4,7 @@
 //	./run                 everything, three rounds, about 25 minutes
 //	./run -short          small, one round: what CI does
 //	./run -only drain
-//	./run -out ../docs/performance -page ../docs/performance.md    what make bench does
+//	./run -out ../docs/performance -page ../docs/performance.md -history ../docs/dev/bench-history.tsv    what make bench does
 package main
 
 import (
@@ -28,6 +28,8 @@ func main() {
 	only := flag.String("only", "", "regular expression: measurements whose `workload/system` it matches")
 	out := flag.String("out", "", "write results.json and plots into this `directory`")
 	page := flag.String("page", "", "write the tables into this `file`, between the lines \"<!-- measured -->\" and \"<!-- end -->\"")
+	history := flag.String("history", "", "print which figures are worse than in the last run in this `file`, and add this run")
+	commit := flag.String("commit", "", "the commit to name in the history")
 	dir := flag.String("dir", "", "where the databases are made (default a temporary directory)")
 	binary := flag.String("runner", "", "the runner binary, for what starts processes")
 	log.SetFlags(0)
@@ -53,7 +55,7 @@ func main() {
 			*rounds = 1
 		}
 	}
-	if err := run(ctx, e, *rounds, *only, *dir, target{*out, *page}); err != nil {
+	if err := run(ctx, e, *rounds, *only, *dir, target{*out, *page, *history, *commit}); err != nil {
 		log.Fatal("bench: ", err)
 	}
 }
@@ -144,12 +146,20 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 type target struct {
 	dir  string // empty: nowhere
 	page string // empty: nowhere
+
+	history string // empty: nowhere
+	commit  string
 }
 
 func finish(w io.Writer, list []*measurement, to target) error {
 	r := newReport(list)
 	if err := r.markdown(w); err != nil {
 		return err
+	}
+	if to.history != "" {
+		if err := r.remember(w, to.history, to.commit); err != nil {
+			return err
+		}
 	}
 	if to.page != "" {
 		if err := r.rewrite(to.page, to.dir); err != nil {

@@ -3,16 +3,14 @@ package db
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"example.com/runner/jobs"
 )
 
 // What a database holds is carried to another one by the hundred tasks, each with all that belongs to it in one transaction, in the order of
 // ids: the highest id over there says how far it has come, so a move that was killed goes on behind it. What is not of single tasks comes with
-// the last transaction, which counts, too. Rows are the same on both engines; see migrations/postgres.
+// the last transaction, which counts, too. Rows are the same on both engines; see schema/postgres.
 
 // carried is a table whose rows are carried.
 type carried struct {
@@ -24,23 +22,22 @@ type carried struct {
 var carriedTables = []carried{
 	{"tasks", "id", "id"},
 	{"inputs", "task_id", "task_id"},
-	{"attempt_rows", "task_id", "task_id, generation_id"},
+	{"cancel_requests", "task_id", "task_id"},
+	{"progress_reports", "task_id", "task_id"},
+	{"attempts", "task_id", "task_id, generation_id"},
 	{"output", "task_id", "task_id, generation_id, seq"},
 	{"steps", "task_id", "task_id, seq"},
 	{"dependencies", "task_id", "task_id, on_id"},
-	{"schedule_rows", "", "name"},
+	{"schedules", "", "name"},
 	{"schedule_open", "", "schedule, task_id"},
 	{"schedule_inputs", "", "name"},
 	{"limits", "", "kind, name"},
 	{"pauses", "", "queue"},
-	{"workers", "", "id"},
+	{"workers", "", "number"},
 	{"counters", "", "queue, state, minute"},
 	{"counter_hours", "", "queue, state, hour"},
 	{"totals", "", "queue, job, result"},
 }
-
-// pathColumns are those that name files: no byte of theirs may change.
-var pathColumns = []string{`"path"`, `"cwd"`, `"env_file"`}
 
 const (
 	carryTasks = 256     // in one transaction
@@ -63,10 +60,6 @@ const (
 	selectNextIDs = `SELECT id FROM tasks WHERE id > ? ORDER BY id LIMIT ?`
 )
 
-// setPlain gives task [1] the generation of a row of plain SQL that no worker has looked at: a row that is inserted with it would be checked
-// against what it waited for, which may have been deleted.
-const setPlain = `UPDATE tasks SET generation_id = 0 WHERE id = ?`
-
 // endWorkers says goodbye for those that were killed: nobody of them will.
 const endWorkers = `UPDATE workers SET ended_at = beat_at WHERE ended_at IS NULL`
 
@@ -76,13 +69,13 @@ const (
 	sumTasks  = `SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations FROM tasks GROUP BY state ORDER BY state`
 )
 
-// What was the highest id ever given, and that the next one is higher. In a file's table of sequences the name of ours is [1], or [2].
+// The highest id that a task ever had: selectHighestID, or the sequence of a server; rememberID and serverSetID see to it that the next one is
+// higher than [1]. serverSetWorker does that for the numbers of workers; the table of SQLite does it by itself.
 const (
-	selectSequence = `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?`
-	clearSequence  = `DELETE FROM sqlite_sequence WHERE name = ?`
-	setSequence    = `INSERT INTO sqlite_sequence (seq, name) VALUES (?, ?)`
-	serverSequence = `SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`
-	serverSetID    = `SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`
+	rememberID      = `INSERT INTO last_ids (id) VALUES (?) ON CONFLICT DO NOTHING`
+	serverHighestID = `SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`
+	serverSetID     = `SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`
+	serverSetWorker = `SELECT setval(CAST(pg_get_serial_sequence(?, 'number') AS regclass), (SELECT coalesce(max(number), 0) + 1 FROM workers))`
 )
 
 // Carried is how many rows of a table there are, in both databases.
@@ -106,11 +99,11 @@ func (t *tx) carry(from *DB, c carried, behind, upTo int64) error {
 	if err != nil {
 		return err
 	}
-	generation := -1
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return err
+	}
 	for i, name := range columns {
-		if c.name == "tasks" && name == "generation_id" {
-			generation = i
-		}
 		columns[i] = `"` + name + `"`
 	}
 	text = carryRow
@@ -118,24 +111,17 @@ func (t *tx) carry(from *DB, c carried, behind, upTo int64) error {
 		text = carryRowTo
 	}
 	insert := fmt.Sprintf(text, c.name, strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?")
-	var plain []int64
 	waiting, bytes := 0, 0
 	for rows.Next() {
 		values, err := rows.SliceScan()
 		if err != nil {
 			return explain(err, from.path)
 		}
-		if generation >= 0 && values[generation] == int64(0) {
-			values[generation] = int64(1)
-			plain = append(plain, values[0].(int64)) // id is the first column
-		}
 		for i, value := range values {
-			bytes += width(value)
-			if text, ok := value.(string); ok && t.db.server != nil && slices.Contains(pathColumns, columns[i]) && !utf8.ValidString(text) {
-				return &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("%s of task %v is not UTF-8: %q", columns[i], values[0], text),
-					Why: []string{"a server cannot store it, and it would name another file", "it has not been moved"},
-					Try: "runner move --undo " + from.path + ", then delete the task; a new name for the file"}
+			if text, ok := value.([]byte); ok && types[i].DatabaseTypeName() == "JSON" { // which the driver of a server does not call a text
+				values[i] = string(text)
 			}
+			bytes += width(value)
 		}
 		if err := t.later(insert, values...); err != nil {
 			return err
@@ -149,11 +135,6 @@ func (t *tx) carry(from *DB, c carried, behind, upTo int64) error {
 	}
 	if err := rows.Err(); err != nil {
 		return explain(err, from.path)
-	}
-	for _, id := range plain {
-		if err := t.one(setPlain, id); err != nil {
-			return err
-		}
 	}
 	return t.settle()
 }
@@ -174,31 +155,33 @@ func width(value any) int {
 	return 8
 }
 
-// sequence returns the highest id that a task ever had.
-func (d *DB) sequence(ctx context.Context) (last int64, err error) {
-	text, arg := selectSequence, d.prefix()+"tasks"
+// highestID returns the highest id that a task ever had.
+func (d *DB) highestID(ctx context.Context) (last int64, err error) {
 	if d.server != nil {
-		text = serverSequence
+		return last, explain(d.read.GetContext(ctx, &last, serverHighestID, d.prefix()+"tasks"), d.path)
 	}
-	return last, explain(d.read.GetContext(ctx, &last, text, arg), d.path)
+	return last, explain(d.read.GetContext(ctx, &last, selectHighestID), d.path)
 }
 
-// setSequence makes the next id a higher one.
-func (t *tx) setSequence(last int64) error {
-	table := t.db.prefix() + "tasks"
-	own, err := t.db.sequence(t.ctx)
-	if err != nil || own >= last {
+// setHighestID makes the next id a higher one than last, and the next number of a worker higher than those that were carried.
+func (t *tx) setHighestID(last int64) error {
+	own, err := t.db.highestID(t.ctx)
+	if err != nil {
 		return err
 	}
-	if t.db.server != nil {
-		var set int64
-		return t.scan(serverSetID, []any{last, table}, &set)
-	}
-	if _, err := t.exec(clearSequence, table); err != nil {
+	if t.db.server == nil {
+		if own < last {
+			_, err = t.exec(rememberID, last)
+		}
 		return err
 	}
-	_, err = t.exec(setSequence, last, table)
-	return err
+	var set int64
+	if own < last {
+		if err := t.scan(serverSetID, []any{last, t.db.prefix() + "tasks"}, &set); err != nil {
+			return err
+		}
+	}
+	return t.scan(serverSetWorker, []any{t.db.prefix() + "workers"}, &set)
 }
 
 // sameRows counts the rows of both databases, and returns an error when one has what the other has not. It is asked before rows are written

@@ -26,12 +26,9 @@ FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id
 // The two parts that claimTasks and claimThese share.
 const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
-	max_attempts = coalesce(max_attempts, most), worker_id = ?, lease_expires_at = ?, started_at = ?, updated_at = ?, reason = NULL,
-	error = NULL, result = NULL, exit_code = NULL, signal = NULL, duration = NULL, output_bytes = 0, output_truncated = 0,
-	progress = NULL, cancel_requested_at = NULL, cancel_now = 0, cancel_text = NULL`
+	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?, outcome = NULL, result = NULL`
 	claimReturning = `RETURNING tasks.id, tasks.generation_id, job, args, label, queue, tasks.priority, run_at, attempt, max_attempts, losses, max_losses,
-	timeout, kill_after, backoff, backoff_delay, backoff_max, retry_on, output_limit, path, cwd, env, env_file, input_bytes,
-	created_at, created_by, unique_key, expires_at, schedule, tick, lane, after IS NOT NULL OR after_any IS NOT NULL`
+	options, parts, created_at, created_by, unique_key, expires_at, schedule, tick, lane, ` + inputBytes
 )
 
 // ClaimJob is a job that a worker can run, and the max attempts of its tasks that name none.
@@ -52,7 +49,8 @@ type Claim struct {
 
 // claimer finds the tasks of one worker. It is used by one goroutine.
 type claimer struct {
-	worker   string
+	worker   int64 // its number
+	id       string
 	jobs     []ClaimJob
 	text     string    // claimTasks with an arm for each job
 	alone    string    // the same for suspects
@@ -64,11 +62,11 @@ type claimer struct {
 }
 
 // newClaimer prepares the claims of a worker; server: in the words of one.
-func newClaimer(worker string, jobs []ClaimJob, server *dialect) *claimer {
+func newClaimer(id string, jobs []ClaimJob, server *dialect) *claimer {
 	text := func(statement, arm string) string {
 		return fmt.Sprintf(statement, strings.TrimSuffix(strings.Repeat(arm+" UNION ALL ", len(jobs)), " UNION ALL "))
 	}
-	c := &claimer{worker: worker, jobs: jobs}
+	c := &claimer{id: id, jobs: jobs}
 	if server != nil {
 		c.text, c.alone = server.claimText(claimTasks, claimArm, len(jobs)), server.claimText(claimTasks, suspectArm, len(jobs))
 		c.peek = text(peekTasks, server.typed(claimArm))
@@ -200,7 +198,7 @@ func (t *tx) take(c *claimer, text string, args []any, most int, lease time.Dura
 	}
 	for i := range claimed { // what the claim has set
 		task := &claimed[i]
-		task.State, task.WorkerID, task.LeaseExpiresAt, task.StartedAt, task.UpdatedAt = jobs.Running, c.worker, now.Add(lease), now, now
+		task.State, task.WorkerID, task.LeaseExpiresAt, task.StartedAt, task.UpdatedAt = jobs.Running, c.id, now.Add(lease), now, now
 	}
 	slices.SortFunc(claimed, func(a, b jobs.Task) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
@@ -223,9 +221,8 @@ func (t *tx) claimRows(text string, args []any, most int) ([]jobs.Task, error) {
 	for rows.Next() {
 		var r row
 		if err := rows.Scan(&r.ID, &r.GenerationID, &r.Job, &r.Args, &r.Label, &r.Queue, &r.Priority, &r.RunAt, &r.Attempt, &r.MaxAttempts,
-			&r.Losses, &r.MaxLosses, &r.Timeout, &r.KillAfter, &r.Backoff, &r.BackoffDelay, &r.BackoffMax, &r.RetryOn, &r.OutputLimit,
-			&r.Path, &r.Cwd, &r.Env, &r.EnvFile, &r.InputBytes, &r.CreatedAt, &r.CreatedBy, &r.UniqueKey, &r.ExpiresAt, &r.Schedule, &r.Tick, &r.Lane,
-			&r.Depends); err != nil {
+			&r.Losses, &r.MaxLosses, &r.Options, &r.Parts, &r.CreatedAt, &r.CreatedBy, &r.UniqueKey, &r.ExpiresAt, &r.Schedule, &r.Tick, &r.Lane,
+			&r.InputBytes); err != nil {
 			return nil, err
 		}
 		if claimed == nil { // a task is large: growing to a hundred would copy each twice

@@ -9,26 +9,21 @@ import (
 
 // completeTasks is completeTask for many tasks at once, of worker [3] at [1]: [2] is a JSON array of objects with the columns of d. It is
 // for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has completed, and
-// what selectUses does. What is joined with an empty text keeps the planner from all tasks that run, each of which it would compare with each
-// of d.
-const completeTasks = `UPDATE tasks SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', result = d.result,
-	exit_code = d.exit_code, duration = d.duration, output_bytes = d.output_bytes, output_truncated = d.output_truncated,
-	finished_at = d.finished_at, updated_at = ?
-FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, result text, exit_code bigint, duration bigint, output_bytes bigint,
-	output_truncated bigint, finished_at bigint)
-WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker_id || '' = ? AND tasks.state || '' = 'running'
+// what selectUses does. The empty text and the 0 that are added keep the planner from all tasks that run, each of which it would compare with
+// each of d.
+const completeTasks = `UPDATE tasks SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', outcome = d.outcome,
+	result = d.result, finished_at = d.finished_at, updated_at = ?
+FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, outcome json, result text, finished_at bigint)
+WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker + 0 = ? AND tasks.state || '' = 'running'
 RETURNING tasks.id, (` + serverUses + `) AS uses`
 
 // completion is a row of completeTasks.
 type completion struct {
-	ID           int64   `json:"id"`
-	GenerationID int64   `json:"generation_id"`
-	Result       *string `json:"result"` // JSON, as a text
-	ExitCode     *int    `json:"exit_code"`
-	Duration     int64   `json:"duration"`
-	OutputBytes  int64   `json:"output_bytes"`
-	Truncated    int     `json:"output_truncated"`
-	FinishedAt   int64   `json:"finished_at"`
+	ID           int64           `json:"id"`
+	GenerationID int64           `json:"generation_id"`
+	Outcome      json.RawMessage `json:"outcome,omitempty"`
+	Result       *string         `json:"result,omitempty"` // JSON, as a text
+	FinishedAt   int64           `json:"finished_at"`
 }
 
 // completions are those of a list of ends that complete their task and have nothing else to store.
@@ -51,13 +46,12 @@ func completionsOf(list []Finish, now time.Time) completions {
 			continue
 		}
 		o := f.Outcome
-		row := completion{ID: f.Task.ID, GenerationID: f.Task.GenerationID, ExitCode: o.ExitCode, Duration: o.Duration.Milliseconds(),
-			OutputBytes: o.OutputBytes, FinishedAt: o.Finished.UnixMilli()}
+		row := completion{ID: f.Task.ID, GenerationID: f.Task.GenerationID, FinishedAt: o.Finished.UnixMilli()}
+		if text, ok := encodeOutcome(o, "", "", true).(string); ok {
+			row.Outcome = json.RawMessage(text)
+		}
 		if len(c.Result) > 0 {
 			row.Result = new(string(c.Result))
-		}
-		if o.OutputTruncated {
-			row.Truncated = 1
 		}
 		all.at[f.Task.ID], all.changes[i] = i, c
 		all.rows = append(all.rows, row)
@@ -68,7 +62,7 @@ func completionsOf(list []Finish, now time.Time) completions {
 
 // completeMany ends those attempts of list that complete their task and have nothing else to store, and says which: they are answered in
 // done. The others, and those that were refused, are for finishOne.
-func (t *tx) completeMany(worker string, list []Finish, done []Finished, now time.Time) (map[int]bool, error) {
+func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (map[int]bool, error) {
 	all := completionsOf(list, now)
 	if len(all.rows) < 2 {
 		return nil, nil

@@ -9,19 +9,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// cancelTask cancels task [4] if it waits; who and why [1], times [2], [3].
-const cancelTask = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, reason = 'cancelled', error = ?, waits = NULL,
-	finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`
+// cancelTask cancels task [4] if it waits; who and why [1], times [2], [3]. The rest of its outcome is that of its last attempt.
+const cancelTask = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,
+	outcome = json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?), finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`
 
-// askCancel asks the owner of task [5] to cancel it, if it runs. It is no change of state or owner, and keeps the generation.
-const askCancel = `UPDATE tasks SET cancel_requested_at = coalesce(cancel_requested_at, ?), cancel_now = max(cancel_now, ?),
-	cancel_text = coalesce(cancel_text, ?) WHERE id = ? AND state = 'running'`
+// askCancel asks the owner of task [1] to cancel it, if it runs; at [2], by KILL at once [3], who and why [4]. A request that is there already keeps
+// its time and text.
+const askCancel = `INSERT INTO cancel_requests (task_id, generation_id, requested_at, now, text)
+SELECT id, generation_id, ?2, ?3, ?4 FROM tasks WHERE id = ?1 AND state = 'running'
+ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
+	requested_at = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.requested_at ELSE excluded.requested_at END,
+	now = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 AND cancel_requests.now > excluded.now THEN cancel_requests.now ELSE excluded.now END,
+	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`
 
 // retryFinished makes the finished task [5] wait again, as if new, due at [3] in state [1], for other tasks [2]; time [4]. No row: it is not finished, or its
 // unique key is taken. Index: tasks_unique.
 const retryFinished = `UPDATE tasks SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
-	expires_at = NULL, finished_at = NULL, started_at = NULL, reason = NULL, error = NULL, result = NULL, exit_code = NULL, signal = NULL,
-	duration = NULL, output_bytes = 0, output_truncated = 0, progress = NULL, cancel_requested_at = NULL, cancel_now = 0, cancel_text = NULL
+	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
 WHERE id = ? AND finished_at IS NOT NULL
 	AND NOT EXISTS (SELECT 1 FROM tasks AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`
 
@@ -30,16 +34,18 @@ const hastenTask = `UPDATE tasks SET state = ?1, generation_id = generation_id +
 WHERE id = ?4 AND (state = 'scheduled' OR state = 'retrying')`
 
 // selectStanding reads what decides what retrying task [1] does.
-const selectStanding = `SELECT state, coalesce(lane, ''), after IS NOT NULL OR after_any IS NOT NULL FROM tasks WHERE id = ?`
+const selectStanding = `SELECT state, coalesce(lane, ''), coalesce(parts, 0) >= 2 FROM tasks WHERE id = ?`
 
 const selectState = `SELECT state FROM tasks WHERE id = ?`
 
 // deleteTask forgets task [1] if it has finished; the rest of it goes in the same transaction.
 const (
 	deleteTask     = `DELETE FROM tasks WHERE id = ? AND finished_at IS NOT NULL`
-	deleteAttempts = `DELETE FROM attempt_rows WHERE task_id = ?`
+	deleteAttempts = `DELETE FROM attempts WHERE task_id = ?`
 	deleteOutputs  = `DELETE FROM output WHERE task_id = ?`
 	deleteInput    = `DELETE FROM inputs WHERE task_id = ?`
+	deleteRequest  = `DELETE FROM cancel_requests WHERE task_id = ?`
+	deleteProgress = `DELETE FROM progress_reports WHERE task_id = ?`
 	deleteWaiting  = `DELETE FROM dependencies WHERE task_id = ?`
 )
 
@@ -66,7 +72,7 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (Moved, err
 	case !errors.Is(err, sql.ErrNoRows):
 		return Moved{}, err
 	}
-	n, err := t.exec(askCancel, now.UnixMilli(), hard, text, id)
+	n, err := t.exec(askCancel, id, now.UnixMilli(), hard, text)
 	if err != nil || n == 1 {
 		return Moved{State: jobs.Running, Done: true}, err
 	}
@@ -208,7 +214,7 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
 
 // forget deletes all that belongs to a task that was deleted.
 func (t *tx) forget(id int64) error {
-	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput, deleteWaiting, deleteSteps} {
+	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps} {
 		if _, err := t.exec(text, id); err != nil {
 			return err
 		}

@@ -12,10 +12,10 @@ import (
 )
 
 // insertDependency makes task [1] wait for task [2], however that ends [3]; or only remembers it [4].
-const insertDependency = `INSERT INTO dependencies (task_id, on_id, whatever, open) VALUES (?, ?, ?, ?)`
+const insertDependency = `INSERT INTO dependencies (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`
 
 // selectFollowers lists those who wait for task [1], and whether they wait for others too. Indexes: dependencies_on, dependencies_open.
-const selectFollowers = `SELECT task_id, whatever, lane, run_at, EXISTS (SELECT 1 FROM dependencies AS other WHERE other.open = 1
+const selectFollowers = `SELECT task_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM dependencies AS other WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id) AS waits
 FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1`
 
@@ -32,35 +32,36 @@ const reopen = `UPDATE dependencies SET open = 1 WHERE task_id = ?
 // selectRevivable lists the tasks that were cancelled because of a dependency, have one on task [1], and have none whose task has
 // ended in a way that would cancel them again. Index: dependencies_on.
 const selectRevivable = `SELECT tasks.id FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id
-WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.reason = 'dependency'
+WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->> 'reason' = 'dependency'
 	AND NOT EXISTS (SELECT 1 FROM dependencies AS other JOIN tasks AS ended ON ended.id = other.on_id
-		WHERE other.task_id = tasks.id AND other.whatever = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
+		WHERE other.task_id = tasks.id AND other.any_outcome = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
 ORDER BY tasks.id`
 
-// adoptTask blocks the row [3] of plain SQL until its dependencies allow it to start; whether it waits [1], time [2]. refuseTask
-// cancels row [4] because of one of them; error [1], times [2], [3].
+// selectNamed lists the tasks that task [1] of plain SQL names. adoptTask blocks that task [3] until its dependencies allow it to start; whether it
+// waits [1], time [2]. refuseTask cancels task [4] because of one of them; outcome [1], times [2], [3].
 const (
-	adoptTask  = `UPDATE tasks SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
-	refuseTask = `UPDATE tasks SET state = 'cancelled', generation_id = 1, reason = 'dependency', error = ?, finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
+	selectAfter = `SELECT on_id, any_outcome FROM dependencies WHERE task_id = ? ORDER BY on_id`
+	adoptTask   = `UPDATE tasks SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
+	refuseTask  = `UPDATE tasks SET state = 'cancelled', generation_id = 1, outcome = ?, finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
 )
 
 // The two sides of the dependencies of task [1], at most [2] of each, for people.
 const (
-	selectDependencies = `SELECT on_id AS id, whatever, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = on_id
+	selectDependencies = `SELECT on_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = on_id
 WHERE task_id = ? ORDER BY on_id LIMIT ?`
-	selectDependents = `SELECT task_id AS id, whatever, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = task_id
+	selectDependents = `SELECT task_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = task_id
 WHERE on_id = ? ORDER BY task_id LIMIT ?`
 )
 
 // selectUpstream lists the tasks that task [1] waited for. Primary key.
-const selectUpstream = `SELECT ` + taskColumns + ` FROM dependencies JOIN tasks ON tasks.id = dependencies.on_id WHERE dependencies.task_id = ? ORDER BY on_id`
+const selectUpstream = selectTasks + ` JOIN dependencies ON dependencies.on_id = tasks.id WHERE dependencies.task_id = ? ORDER BY on_id`
 
 type follower struct {
-	ID       int64  `db:"task_id"`
-	Whatever bool   `db:"whatever"`
-	Waits    bool   `db:"waits"` // for another one too
-	Lane     text   `db:"lane"`
-	RunAt    number `db:"run_at"`
+	ID         int64   `db:"task_id"`
+	AnyOutcome boolean `db:"any_outcome"`
+	Waits      boolean `db:"waits"` // for another one too
+	Lane       text    `db:"lane"`
+	RunAt      number  `db:"run_at"`
 }
 
 // waiting is what a task that is enqueued waits for.
@@ -126,7 +127,22 @@ func (t *tx) keep(id int64, w waiting) error {
 
 // adopt reads what a due row of plain SQL waits for: it becomes blocked, for now, or is cancelled.
 func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
-	w, err := t.waitsFor(r.After.ids(), r.AfterAny.ids())
+	var named []struct {
+		ID         int64   `db:"on_id"`
+		AnyOutcome boolean `db:"any_outcome"`
+	}
+	if err := t.list(&named, selectAfter, r.ID); err != nil {
+		return ends, err
+	}
+	var after, afterAny []int64
+	for _, on := range named {
+		if on.AnyOutcome {
+			afterAny = append(afterAny, on.ID)
+		} else {
+			after = append(after, on.ID)
+		}
+	}
+	w, err := t.waitsFor(after, afterAny)
 	if errors.Is(err, jobs.ErrNotFound) { // it was there when the row was written, and was deleted since
 		w, err = waiting{broken: err.Error()}, nil
 	}
@@ -135,10 +151,13 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 	}
 	waits, ms := w.waits(), now.UnixMilli()
 	if w.broken != "" {
-		err = t.one(refuseTask, w.broken, ms, ms, r.ID)
+		err = t.one(refuseTask, brokenOutcome(w.broken), ms, ms, r.ID)
 		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled})
 	} else {
 		err = t.one(adoptTask, waits, ms, r.ID)
+	}
+	if err == nil {
+		_, err = t.exec(deleteWaiting, r.ID)
 	}
 	if err == nil {
 		err = t.keep(r.ID, w)
@@ -152,8 +171,8 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 // Dependency is one side of a dependency between two tasks.
 type Dependency struct {
 	ID    int64      `db:"id"`
-	Any   bool       `db:"whatever"` // it waits for the end, however it comes
-	State jobs.State `db:"state"`    // empty: the task was deleted
+	Any   bool       `db:"any_outcome"` // it waits for the end, however it comes
+	State jobs.State `db:"state"`       // empty: the task was deleted
 }
 
 // Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it: at most most of each;

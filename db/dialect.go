@@ -38,22 +38,37 @@ const serverUses = `SELECT CASE WHEN EXISTS (SELECT 1 FROM dependencies WHERE op
 // serverSamples is selectSamples where each stretch is a seek: a list of ids would be looked up for each of all tasks.
 const serverSamples = `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
 	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
-SELECT step, ended.started_at - ended.run_at AS wait, ended.duration AS duration FROM stretches, LATERAL (SELECT * FROM tasks
+SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.started_at AS duration FROM stretches, LATERAL (SELECT * FROM tasks
 	WHERE finished_at >= stretches.at AND finished_at < stretches.at + CAST(?2 AS bigint) LIMIT ?4) AS ended WHERE ended.started_at IS NOT NULL`
 
 // serverArm is an arm of a claim: the first tasks of one job, up to the number of parameter %[2]s, without those that another transaction
 // has locked.
 const serverArm = `SELECT * FROM (%[1]s ORDER BY priority DESC, id LIMIT %[2]s FOR UPDATE SKIP LOCKED) AS arm%[3]d`
 
+// serverCancel is cancelTask with PostgreSQL's functions of JSON.
+const serverCancel = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,
+	outcome = CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') || jsonb_build_object('reason', 'cancelled', 'error', CAST(? AS text)) AS json),
+	finished_at = ?, updated_at = ?
+WHERE id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`
+
 // differing are the statements that PostgreSQL says otherwise.
-var differing = map[string]string{
-	selectUses:      serverUses,
-	askCancel:       strings.Replace(askCancel, "max(", "greatest(", 1),
-	renewLeases:     strings.Replace(renewLeases, "max(", "greatest(", 1),
-	selectLatest:    strings.Replace(selectLatest, "max(coalesce", "greatest(coalesce", 1),
-	selectOld:       strings.NewReplacer("min(", "least(", "max(", "greatest(").Replace(selectOld),
-	selectOldFailed: strings.NewReplacer("min(", "least(", "max(", "greatest(").Replace(selectOldFailed),
-	selectSamples:   serverSamples,
+var differing = sync.OnceValue(func() map[string]string {
+	list := map[string]string{
+		selectUses:    serverUses,
+		cancelTask:    serverCancel,
+		renewLeases:   strings.Replace(renewLeases, "max(", "greatest(", 1),
+		selectLatest:  strings.Replace(selectLatest, "max(coalesce", "greatest(coalesce", 1),
+		selectSamples: serverSamples,
+	}
+	for _, text := range insertTasks {
+		list[text] = serverInsert(text)
+	}
+	return list
+})
+
+// serverInsert is one of insertTasks without the ids, which the server gives and returns.
+func serverInsert(text string) string {
+	return strings.NewReplacer("(id, ", "(", "(?, 1, ", "(1, ").Replace(text) + " RETURNING id"
 }
 
 // in returns a statement as PostgreSQL is to get it.
@@ -64,7 +79,7 @@ func (d *dialect) in(text string) string {
 	if done, ok := d.known.Load(text); ok {
 		return done.(string)
 	}
-	done, ok := differing[text]
+	done, ok := differing()[text]
 	if !ok {
 		done = text
 	}

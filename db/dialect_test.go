@@ -14,7 +14,7 @@ import (
 )
 
 // onFiles are statements about the file itself, which no server is sent.
-var onFiles = []string{"lowerSequence", "readVersion", "selectSchema", "selectMain", "selectMarks", "insertMark", "selectTaken", "hasMarks", "selectPages", "selectFrozen", "selectSequence", "clearSequence", "setSequence"}
+var onFiles = []string{"readVersion", "selectSchema", "selectMain", "selectMarks", "insertMark", "selectTaken", "hasMarks", "selectPages", "selectFrozen", "selectHighestID", "rememberID"}
 
 // A server prepares every statement that this package has: it knows each word, name and type in it.
 func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
@@ -36,12 +36,8 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	setup := "CREATE SCHEMA ours; SET search_path = ours;"
-	for _, name := range serverMigrationNames() {
-		text, err := serverMigrations.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		setup += string(text)
+	for _, m := range migrationFiles(serverSchemaFiles, "schema/postgres") {
+		setup += m.text()
 	}
 	if _, err := conn.Exec(t.Context(), setup+"; SET search_path = pg_catalog"); err != nil {
 		t.Fatal(err)
@@ -50,7 +46,7 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	d.names.prefix = "ours."
 	texts := map[string]string{"serverVersion": serverVersion, "SelectBackend": SelectBackend, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
 		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks,
-		"serverSequence": serverSequence, "serverSetID": serverSetID, "serverFrozen": serverFrozen,
+		"serverHighestID": serverHighestID, "serverSetID": serverSetID, "serverSetWorker": serverSetWorker, "serverFrozen": serverFrozen,
 		"insertTasks32": insertTasks32, "insertTasks64": insertTasks64, "insertTasks128": insertTasks128, "assertUnused": assertUnused, "assertCompleted": assertCompleted}
 	for name, p := range plans {
 		texts[name] = p.text
@@ -88,7 +84,7 @@ func TestPlaceholdersAreNumbered(t *testing.T) {
 	var d dialect
 	d.names.prefix = "ours."
 	c := newClaimer("w", make([]ClaimJob, 2), &d)
-	if got := d.in(c.text); strings.Count(got, "LIMIT $7") != 3 || !strings.Contains(got, "worker_id = $8") || !strings.Contains(got, "CAST($4 AS bigint) AS most") {
+	if got := d.in(c.text); strings.Count(got, "LIMIT $7") != 3 || !strings.Contains(got, "worker = $8") || !strings.Contains(got, "CAST($4 AS bigint) AS most") {
 		t.Error(got)
 	}
 }

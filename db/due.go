@@ -19,15 +19,16 @@ const firstDue = `SELECT id FROM tasks WHERE (state = 'scheduled' OR state = 're
 
 // promoteTasks makes tasks pending that are due at [2]; time [1]. Those that others have a say in are left to promoteOrdered.
 const promoteTasks = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
-WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR after IS NULL AND after_any IS NULL)`
+WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`
 
 // selectOrdered lists those of the first tasks due at [1] that have a lane, or that plain SQL has written and that name others to wait for.
-const selectOrdered = `SELECT id, queue, lane, state, after, after_any, generation_id FROM tasks
-WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND (after IS NOT NULL OR after_any IS NOT NULL))`
+const selectOrdered = `SELECT id, queue, lane, state, parts, generation_id FROM tasks
+WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`
 
-// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. Index: tasks_expiry.
-const expireTasks = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, reason = 'expired', error = 'not started in time',
-	waits = NULL, finished_at = ?, updated_at = ? WHERE id IN (
+// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. Only plain SQL can have written a running task that has not started:
+// that one loses its lease. Index: tasks_expiry.
+const expireTasks = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
+	outcome = '{"reason":"expired","error":"not started in time"}', finished_at = ?, updated_at = ? WHERE id IN (
 	SELECT id FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
 	ORDER BY expires_at LIMIT 1000) RETURNING id, queue, lane`
 
@@ -112,7 +113,7 @@ func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 		r := &rows[i]
 		var err error
 		switch {
-		case r.GenerationID == 0 && (r.After != "" || r.AfterAny != ""):
+		case r.GenerationID == 0 && r.Parts&partDependencies != 0:
 			ends, err = t.adopt(r, ends, &lanes, now)
 		case jobs.State(r.State).Keeps():
 			err = t.startHolder(r, now)

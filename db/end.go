@@ -7,8 +7,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// cancelDependent cancels task [5], which waits for one that did not complete; error [1], times [2], [3], [4].
-const cancelDependent = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, reason = 'dependency', error = ?, waits = NULL,
+// cancelDependent cancels task [4], which waits for one that did not complete; outcome [1], times [2], [3].
+const cancelDependent = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, outcome = ?, waits = NULL,
 	finished_at = ?, updated_at = ? WHERE id = ? AND waits = 1 RETURNING queue`
 
 // freeDependent lets task [3] start that waits for no other task any more: in state [1], which may be blocked still, by its lane; time [2].
@@ -106,9 +106,9 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	var cancelled []end
 	ms := now.UnixMilli()
 	for _, f := range followers {
-		if !e.state.Frees(f.Whatever) {
+		if !e.state.Frees(bool(f.AnyOutcome)) {
 			var queue string
-			if err := t.scan(cancelDependent, []any{brokenText(e.id, e.state), ms, ms, f.ID}, &queue); err != nil {
+			if err := t.scan(cancelDependent, []any{brokenOutcome(brokenText(e.id, e.state)), ms, ms, f.ID}, &queue); err != nil {
 				return nil, fmt.Errorf("cancel task %d, which waits for %d: %w", f.ID, e.id, err)
 			}
 			if _, err := t.exec(closeAll, f.ID); err != nil {
@@ -117,7 +117,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 			cancelled = append(cancelled, end{id: f.ID, queue: queue, state: jobs.Cancelled})
 			continue
 		}
-		if f.Waits {
+		if bool(f.Waits) {
 			continue
 		}
 		if err := t.free(f, lanes, now); err != nil {
@@ -136,6 +136,11 @@ func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
 	t.moved = true
 	_, err := t.exec(freeDependent, string(to), now.UnixMilli(), f.ID)
 	return err
+}
+
+// brokenOutcome is the outcome of such a task.
+func brokenOutcome(text string) string {
+	return outcome{Reason: jobs.ReasonDependency, Error: text}.encode()
 }
 
 // brokenText is the error of a task that is cancelled because another did not complete.

@@ -25,7 +25,7 @@ import (
 // Only the last commit thaws the database over there, and only after this one says that it was moved: so there is no moment when both run.
 
 // frozenTables are those that a move takes as they are; what else there is follows from writes of tasks.
-var frozenTables = []string{"tasks", "schedule_rows", "limits", "pauses"}
+var frozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
 // What triggers say. A text begins with frozenText: by that it is found again.
 const (
@@ -37,7 +37,7 @@ const (
 
 const (
 	freezeRows     = `CREATE TRIGGER %[1]smoving_%[2]s_%[3]s BEFORE %[3]s ON %[2]s BEGIN SELECT RAISE(ABORT, %[4]s); END`
-	thawRows       = `DROP TRIGGER %smoving_%s_%s`
+	thawRows       = `DROP TRIGGER IF EXISTS %smoving_%s_%s`
 	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` + notNow + `', MESSAGE = %s; END $moving$`
 	freezeTable    = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE ON %[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
 	thawFunction   = `DROP FUNCTION %smoving() CASCADE`
@@ -111,10 +111,19 @@ func (t *tx) freeze(text string) error {
 	if err != nil || is == text {
 		return err
 	}
+	for _, statement := range t.db.freezing(is, text) {
+		if _, err := t.w.conn.ExecContext(t.ctx, statement); err != nil { // each once: none is worth being kept
+			return err
+		}
+	}
+	return nil
+}
+
+// freezing returns the statements that make a database that is frozen with the text is one that is frozen with text; empty: not frozen.
+func (d *DB) freezing(is, text string) (list []string) {
 	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
-	prefix := t.db.prefix()
-	var list []string
-	if t.db.server != nil {
+	prefix := d.prefix()
+	if d.server != nil {
 		if is != "" {
 			list = append(list, fmt.Sprintf(thawFunction, prefix))
 		}
@@ -124,24 +133,19 @@ func (t *tx) freeze(text string) error {
 				list = append(list, fmt.Sprintf(freezeTable, prefix, table))
 			}
 		}
-	} else {
-		for _, table := range frozenTables {
-			for _, write := range rowWrites {
-				if is != "" {
-					list = append(list, fmt.Sprintf(thawRows, prefix, table, write))
-				}
-				if text != "" {
-					list = append(list, fmt.Sprintf(freezeRows, prefix, table, write, quoted))
-				}
+		return list
+	}
+	for _, table := range frozenTables {
+		for _, write := range rowWrites {
+			if is != "" {
+				list = append(list, fmt.Sprintf(thawRows, prefix, table, write))
+			}
+			if text != "" {
+				list = append(list, fmt.Sprintf(freezeRows, prefix, table, write, quoted))
 			}
 		}
 	}
-	for _, statement := range list {
-		if _, err := t.w.conn.ExecContext(t.ctx, statement); err != nil { // each once: none is worth being kept
-			return err
-		}
-	}
-	return nil
+	return list
 }
 
 // thaw lets this transaction write, if the database is as the move that text tells of has left it.

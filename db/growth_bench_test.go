@@ -11,8 +11,8 @@ import (
 
 // fillTasks adds [3] tasks of job [1] in state [2], with priority [4].
 const fillTasks = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
-INSERT INTO tasks (generation_id, job, state, priority, run_at, max_attempts, finished_at, created_at, updated_at)
-SELECT 1, ?1, ?2, ?4, ?5, 10, CASE WHEN ?2 = 'completed' THEN ?5 END, ?5, ?5 FROM n`
+INSERT INTO tasks (generation_id, queue, job, state, priority, run_at, max_attempts, max_losses, finished_at, created_at, updated_at)
+SELECT 1, 'default', ?1, ?2, ?4, ?5, 10, 3, CASE WHEN ?2 = 'completed' THEN ?5 END, ?5, ?5 FROM n`
 
 // BenchmarkClaim claims ten tasks in one turn and gives them back in the next, beside a million rows that must not matter. It
 // prints the time of one such pair as a ratio to the small case of the same run.

@@ -12,26 +12,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertTask adds a task; its values are those of insertSpec. Our own rows are born with generation 1 and their true state.
+// insertTask adds a task; its values are those of appendTask. A task of ours is born with generation 1.
 const insertTask = `INSERT INTO tasks (` + insertColumns + `) VALUES ` + insertRow
 
-const insertRow = `(1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertRow = `(?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// insertOrdered is insertTask for a task with a lane, or one that names others to wait for.
-const insertOrdered = `INSERT INTO tasks (` + insertColumns + `, after, after_any, lane, waits, reason, error, finished_at)
-VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertColumns = `id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
+	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome`
 
-const insertColumns = `generation_id, job, args, label, queue, state, priority, unique_key, run_at, expires_at,
-	max_attempts, max_losses, timeout, kill_after, backoff, backoff_delay, backoff_max, retry_on, output_limit, path, cwd, env,
-	env_file, input_bytes, created_at, created_by, updated_at, schedule, tick`
-
-// replaceTask gives task [30], which has not started, the settings [1] to [23] of another; what it waits for [24], [25], its lane [26]
-// and place there [27]; time [28]; its new state again [29], as only a change of state is a new generation. No row: it has started.
-const replaceTask = `UPDATE tasks SET job = ?, args = ?, label = ?, queue = ?, state = ?, priority = ?, unique_key = ?, run_at = ?,
-	expires_at = ?, max_attempts = ?, max_losses = ?, timeout = ?, kill_after = ?, backoff = ?, backoff_delay = ?, backoff_max = ?,
-	retry_on = ?, output_limit = ?, path = ?, cwd = ?, env = ?, env_file = ?, input_bytes = ?, after = ?, after_any = ?, lane = ?,
-	waits = ?, updated_at = ?, generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
+// replaceTask gives task [18], which has not started, the settings [1] to [16] of another, in the order of insertColumns; its new state again [17],
+// as only a change of state is a new generation. No row: it has started.
+const replaceTask = `UPDATE tasks SET state = ?, queue = ?, job = ?, args = ?, label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
+	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
+	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
 WHERE id = ? AND finished_at IS NULL AND started_at IS NULL`
+
+// selectHighestID returns the highest id that a task has or had; 0: there was none. See tasks_deleted for the limit.
+const selectHighestID = `SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM tasks WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM last_ids) AS ids`
 
 // selectUnique finds the unfinished task with key [1]. Index: tasks_unique.
 const selectUnique = `SELECT id FROM tasks WHERE unique_key = ? AND finished_at IS NULL`
@@ -99,10 +96,6 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		return Inserted{}, err
 	}
 	task := spec.Task(now)
-	settings, err := appendSettings(make([]any, 0, insertedValues+7), &task) // with what insertOrdered has besides
-	if err != nil {
-		return Inserted{}, err
-	}
 	if task.UniqueKey != "" {
 		var id int64
 		switch err := t.scan(selectUnique, []any{task.UniqueKey}, &id); {
@@ -111,7 +104,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 			if err != nil {
 				return Inserted{}, err
 			}
-			return t.replace(id, settings, spec.Input, task, o, now)
+			return t.replace(id, spec.Input, task, o, now)
 		case err == nil:
 			return Inserted{ID: id, Kept: true}, nil
 		case !errors.Is(err, sql.ErrNoRows):
@@ -123,11 +116,10 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		return Inserted{}, err
 	}
 	var id int64 // the write lock is held: nobody can have taken the key since
-	values := appendOrigin(settings, &task)
 	if o.used {
-		id, err = t.insertOrdered(&task, values, o, now)
+		id, err = t.insertOrdered(&task, o, now)
 	} else {
-		id, err = t.insert(insertTask, values...)
+		id, err = t.insert(&task, settings{})
 	}
 	if err == nil && len(spec.Input) > 0 {
 		_, err = t.exec(insertInput, id, spec.Input)
@@ -135,36 +127,78 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	return Inserted{ID: id}, err
 }
 
-// appendSettings adds what a task was asked to be: the first columns of insertColumns, but for the generation.
-func appendSettings(values []any, task *jobs.Task) ([]any, error) {
-	var env any
-	if len(task.Env) > 0 {
-		object, err := jobs.MarshalArgs(task.Env) // as Validate measures it
+// settings are what a task has beside what is in jobs.Task: how it stands to others, and its end if it ends at once.
+type settings struct {
+	depends    bool
+	waits      any
+	finishedAt any
+	outcome    any
+}
+
+// insert adds one task.
+func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
+	values, err := t.appendTask(make([]any, 0, insertedValues), task, s)
+	if err != nil {
+		return 0, err
+	}
+	var ids [1]int64
+	err = t.insertRows(insertTask, ids[:], values)
+	return ids[0], err
+}
+
+// appendTask adds the values of insertTask. The id is the next one: a server gives it.
+func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error) {
+	if t.db.server == nil {
+		id, err := t.nextID()
 		if err != nil {
 			return nil, err
 		}
-		env = string(object)
+		values = append(values, id)
 	}
-	return append(values, task.Job, nullText(task.Args), nullText(task.Label), task.Queue, string(task.State), int64(task.Priority),
-		nullText(task.UniqueKey), task.RunAt.UnixMilli(), nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses),
-		nullNumber(millis(task.Timeout)), millis(task.KillAfter), string(task.Backoff.Strategy), millis(task.Backoff.Delay),
-		millis(task.Backoff.Max), nullText(task.RetryOn), task.OutputLimit, nullText(task.Path), nullText(task.Cwd), env,
-		nullText(task.EnvFile), task.InputBytes), nil
+	values, err := appendSettings(values, task, s)
+	if err != nil {
+		return nil, err
+	}
+	return append(values, nullText(task.Schedule), nullTime(task.Tick), task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), s.finishedAt, s.outcome), nil
 }
 
-// appendOrigin adds where a task comes from: the rest of insertColumns.
-func appendOrigin(values []any, task *jobs.Task) []any {
-	return append(values, task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), task.UpdatedAt.UnixMilli(), nullText(task.Schedule), nullTime(task.Tick))
+// appendSettings adds the values of insertTask that replaceTask changes.
+func appendSettings(values []any, task *jobs.Task, s settings) ([]any, error) {
+	options, err := task.Options.Encode()
+	if err != nil {
+		return nil, err
+	}
+	parts := 0
+	if task.InputBytes > 0 {
+		parts |= partInput
+	}
+	if s.depends {
+		parts |= partDependencies
+	}
+	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority), task.RunAt.UnixMilli(),
+		nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses), nullText(task.UniqueKey), nullText(task.Lane), nullText(options),
+		nullNumber(parts), s.waits, task.UpdatedAt.UnixMilli()), nil
 }
 
-// stateValue is where the state stands among the settings.
-const stateValue = 4
+// nextID returns the id of the next task. It reads the highest one once in a transaction: nobody else can add a task to the file meanwhile.
+func (t *tx) nextID() (int64, error) {
+	if t.lastID == 0 {
+		if err := t.scan(selectHighestID, nil, &t.lastID); err != nil {
+			return 0, err
+		}
+	}
+	t.lastID++
+	return t.lastID, nil
+}
 
 // ordering is what a task that is asked for has to do with others.
 type ordering struct {
 	waiting
 	used bool // it has a lane, or names others
 }
+
+// names says whether the task names others.
+func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 
 // orderingOf looks at what a spec has to do with others. added are the tasks before it in the same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
@@ -184,19 +218,19 @@ func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 }
 
 // insertOrdered adds a task whose start depends on others: on those it names, or on those of its lane.
-func (t *tx) insertOrdered(task *jobs.Task, values []any, o ordering, now time.Time) (int64, error) {
+func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, error) {
 	taken, err := t.laneTaken(task.Lane)
 	if err != nil {
 		return 0, err
 	}
 	waits := o.waits()
 	state := jobs.Place(task.RunAt, now, waits, taken)
-	var reason, text, finishedAt any
+	with := settings{depends: o.names()}
 	if o.broken != "" {
-		state, reason, text, finishedAt = jobs.Cancelled, string(jobs.ReasonDependency), o.broken, now.UnixMilli()
+		state, with.finishedAt, with.outcome = jobs.Cancelled, now.UnixMilli(), brokenOutcome(o.broken)
 	}
-	values[stateValue] = string(state)
-	id, err := t.insert(insertOrdered, append(values, nullIDs(o.after), nullIDs(o.afterAny), nullText(task.Lane), waitsValue(state, waits), reason, text, finishedAt)...)
+	task.State, with.waits = state, waitsValue(state, waits)
+	id, err := t.insert(task, with)
 	if err == nil {
 		err = t.keep(id, o.waiting)
 	}
@@ -211,7 +245,7 @@ func (t *tx) insertOrdered(task *jobs.Task, values []any, o ordering, now time.T
 }
 
 // replace makes an unfinished task the one that is asked for, unless it has started.
-func (t *tx) replace(id int64, settings []any, input []byte, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
+func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
 	var was jobs.State
 	var lane string
 	var depended bool
@@ -221,9 +255,12 @@ func (t *tx) replace(id int64, settings []any, input []byte, task jobs.Task, o o
 	keepsLane := was == jobs.Pending && lane == task.Lane // who has the lane keeps it
 	waits := o.waits() || o.broken != ""
 	state := jobs.Place(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
-	settings[stateValue] = string(state)
-	n, err := t.exec(replaceTask, append(settings, nullIDs(o.after), nullIDs(o.afterAny), nullText(task.Lane), waitsValue(state, waits),
-		task.UpdatedAt.UnixMilli(), string(state), id)...)
+	task.State = state
+	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
+	if err != nil {
+		return Inserted{}, err
+	}
+	n, err := t.exec(replaceTask, append(values, string(state), id)...)
 	if err != nil || n == 0 {
 		return Inserted{ID: id, Kept: true}, err
 	}
@@ -257,7 +294,7 @@ func (t *tx) replace(id int64, settings []any, input []byte, task jobs.Task, o o
 	if o.broken != "" {
 		var queue string
 		ms := now.UnixMilli()
-		if err := t.scan(cancelDependent, []any{o.broken, ms, ms, id}, &queue); err != nil {
+		if err := t.scan(cancelDependent, []any{brokenOutcome(o.broken), ms, ms, id}, &queue); err != nil {
 			return one, err
 		}
 		if err := t.ended([]end{{id: id, queue: queue, state: jobs.Cancelled}}, now); err != nil {

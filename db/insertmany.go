@@ -31,7 +31,7 @@ var insertTasks = [...]string{insertTask, insertTasks2, insertTasks4, insertTask
 const (
 	insertTogether   = 16
 	togetherOnServer = 128
-	insertedValues   = 28      // of a task
+	insertedValues   = 23      // of a task
 	waitingMost      = 1 << 20 // bytes of arguments that wait
 )
 
@@ -56,6 +56,14 @@ func (t *tx) inserter() *inserter {
 	return t.inserts
 }
 
+// insertedValues is how many values a row of insertTask has: a server gives the id itself.
+func (t *tx) insertedValues() int {
+	if t.db.server != nil {
+		return insertedValues - 1
+	}
+	return insertedValues
+}
+
 // alone says whether a task may depend on what is in the database.
 func alone(spec jobs.Spec) bool { return spec.UniqueKey != "" || len(spec.Input) > 0 || spec.Ordered() }
 
@@ -73,13 +81,13 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 		return err
 	}
 	task := spec.Task(now)
-	values, err := appendSettings(in.waits, &task)
+	values, err := in.t.appendTask(in.waits, &task, settings{})
 	if err != nil {
 		return err
 	}
-	in.waits, in.added = appendOrigin(values, &task), append(in.added, Inserted{})
+	in.waits, in.added = values, append(in.added, Inserted{})
 	in.bytes += len(task.Args)
-	if len(in.waits) == in.most*insertedValues || in.bytes >= waitingMost {
+	if len(in.waits) == in.most*in.t.insertedValues() || in.bytes >= waitingMost {
 		return in.flush(false)
 	}
 	return nil
@@ -90,17 +98,18 @@ func (in *inserter) flush(last bool) error {
 	if in == nil {
 		return nil
 	}
-	values, waiting := in.waits, in.added[len(in.added)-len(in.waits)/insertedValues:]
+	each := in.t.insertedValues()
+	values, waiting := in.waits, in.added[len(in.added)-len(in.waits)/each:]
 	in.waits, in.bytes = in.waits[:0], 0
 	for i := len(insertTasks) - 1; i >= 0; i-- {
-		for n := 1 << i; len(waiting) >= n; waiting, values = waiting[n:], values[n*insertedValues:] {
+		for n := 1 << i; len(waiting) >= n; waiting, values = waiting[n:], values[n*each:] {
 			if last && len(waiting) == n && in.t.db.server != nil {
 				if err := in.t.commitNext(); err != nil {
 					return err
 				}
 			}
 			var ids [togetherOnServer]int64
-			if err := in.t.insertRows(insertTasks[i], ids[:n], values[:n*insertedValues]...); err != nil {
+			if err := in.t.insertRows(insertTasks[i], ids[:n], values[:n*each]); err != nil {
 				return err
 			}
 			for k := range n {

@@ -13,33 +13,33 @@ import (
 // renewLeases moves the leases of the claims [2], JSON pairs of id and generation_id, of worker [3] to [1]. A beat always changes
 // the value, even with the clock set back: a reaper looks for change. Returns the claims that the worker still owns.
 const renewLeases = `UPDATE tasks SET lease_expires_at = max(?, lease_expires_at + 1)
-WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM json_each(?)) AND worker_id = ? AND state = 'running'
+WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM json_each(?)) AND worker = ? AND state = 'running'
 RETURNING id, generation_id`
 
 // selectOwned lists the claims of worker [1] that are not revoked. Index: tasks_running.
-const selectOwned = `SELECT id, generation_id FROM tasks WHERE worker_id = ? AND state = 'running' AND lease_expires_at <> 0`
+const selectOwned = `SELECT id, generation_id FROM tasks WHERE worker = ? AND state = 'running' AND lease_expires_at <> 0`
 
 // selectAsked lists the claims of worker [1] that someone wants cancelled. Index: tasks_running.
-const selectAsked = `SELECT id, generation_id, cancel_now, cancel_text FROM tasks
-WHERE worker_id = ? AND state = 'running' AND cancel_requested_at IS NOT NULL`
+const selectAsked = `SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text FROM tasks CROSS JOIN cancel_requests ON task_id = tasks.id
+WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id >= tasks.generation_id - 1`
 
 // selectLeases lists the claims of other workers than [1], with their leases. Index: tasks_running.
-const selectLeases = `SELECT tasks.id, tasks.generation_id, tasks.worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
-FROM tasks LEFT JOIN workers ON workers.id = tasks.worker_id WHERE tasks.state = 'running' AND tasks.worker_id <> ?`
+const selectLeases = `SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id, '') AS worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
+FROM tasks LEFT JOIN workers ON workers.number = tasks.worker WHERE tasks.state = 'running' AND tasks.worker <> ?`
 
 // selectClaim reads task [1] if it still is the claim of generation [2] of worker [3].
-const selectClaim = `SELECT ` + taskColumns + ` FROM tasks WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
+const selectClaim = selectTasks + ` WHERE tasks.id = ? AND tasks.generation_id = ? AND tasks.worker = ? AND tasks.state = 'running'`
 
 // revokeClaim revokes the claim of task [1], generation [2], worker [3], if its lease still is [4]. A revoked claim is a running task
 // whose lease is 0; its generation is one above that of the claim. It keeps its worker, so that the worker's processes can be found.
 const revokeClaim = `UPDATE tasks SET generation_id = generation_id + 1, lease_expires_at = 0
-WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running' AND lease_expires_at = ?`
+WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running' AND lease_expires_at = ?`
 
 // selectRevoked is selectClaim for a claim that is revoked.
 const selectRevoked = selectClaim + ` AND lease_expires_at = 0`
 
 // selectClaims reads the running tasks of worker [1]. Index: tasks_running.
-const selectClaims = `SELECT ` + taskColumns + ` FROM tasks WHERE worker_id = ? AND state = 'running' ORDER BY id`
+const selectClaims = selectTasks + ` WHERE tasks.worker = ? AND tasks.state = 'running' ORDER BY tasks.id`
 
 // ClaimID names one claim of a task: its later writes carry both numbers.
 type ClaimID struct {
@@ -83,18 +83,18 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 func (w *Worker) renew(t *tx, owned *[]ClaimID, any bool, mine string, lease time.Duration, now time.Time) error {
 	*owned = nil
 	if any {
-		if err := t.list(owned, renewLeases, now.Add(lease).UnixMilli(), mine, w.id); err != nil {
+		if err := t.list(owned, renewLeases, now.Add(lease).UnixMilli(), mine, w.number); err != nil {
 			return err
 		}
 	}
-	_, err := t.exec(touchWorker, now.UnixMilli(), w.id)
+	_, err := t.exec(touchWorker, now.UnixMilli(), w.number)
 	return err
 }
 
 // Owned lists the claims that the database says are the worker's.
 func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
 	var claims []ClaimID
-	err := w.db.read.SelectContext(ctx, &claims, selectOwned, w.id)
+	err := w.db.read.SelectContext(ctx, &claims, selectOwned, w.number)
 	return claims, explain(err, w.db.path)
 }
 
@@ -104,14 +104,14 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 		list := make([]Finish, 0, len(claims))
 		for _, c := range claims {
 			var rows []row
-			if err := t.list(&rows, selectClaim, c.ID, c.GenerationID, w.id); err != nil {
+			if err := t.list(&rows, selectClaim, c.ID, c.GenerationID, w.number); err != nil {
 				return err
 			}
 			for i := range rows {
 				list = append(list, Finish{Task: rows[i].task(), Release: true})
 			}
 		}
-		_, err := t.finish(w.id, list, now)
+		_, err := t.finish(w.number, list, now)
 		return err
 	})
 }
@@ -123,7 +123,7 @@ func (w *Worker) Asked(ctx context.Context) ([]Asked, error) {
 		Now  boolean `db:"cancel_now"`
 		Text text    `db:"cancel_text"`
 	}
-	if err := w.db.read.SelectContext(ctx, &rows, selectAsked, w.id); err != nil {
+	if err := w.db.read.SelectContext(ctx, &rows, selectAsked, w.number); err != nil {
 		return nil, explain(err, w.db.path)
 	}
 	asked := make([]Asked, len(rows))
@@ -136,7 +136,8 @@ func (w *Worker) Asked(ctx context.Context) ([]Asked, error) {
 // Lease is a claim of another worker as it was seen.
 type Lease struct {
 	ClaimID
-	WorkerID  string `db:"worker_id"`
+	Worker    int64  `db:"worker"`           // its number
+	WorkerID  string `db:"worker_id"`        // empty: the worker is not known any more
 	ExpiresAt int64  `db:"lease_expires_at"` // as stored; only compared with itself, and with 0
 	Length    int64  `db:"lease"`            // ms
 }
@@ -155,7 +156,7 @@ func (l Lease) Claimed() ClaimID {
 // Leases lists the claims of all other workers.
 func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 	var leases []Lease
-	err := w.db.read.SelectContext(ctx, &leases, selectLeases, w.id)
+	err := w.db.read.SelectContext(ctx, &leases, selectLeases, w.number)
 	return leases, explain(err, w.db.path)
 }
 
@@ -179,7 +180,7 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) (revoked []Lease, 
 				revoked = append(revoked, l)
 				continue
 			}
-			n, err := t.exec(revokeClaim, l.ID, l.GenerationID, l.WorkerID, l.ExpiresAt)
+			n, err := t.exec(revokeClaim, l.ID, l.GenerationID, l.Worker, l.ExpiresAt)
 			if err != nil {
 				return err
 			}
@@ -200,10 +201,10 @@ func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) (reap
 		reaped = nil
 		for _, l := range revoked {
 			var rows []row
-			if err := t.list(&rows, selectRevoked, l.ID, l.GenerationID, l.WorkerID); err != nil {
+			if err := t.list(&rows, selectRevoked, l.ID, l.GenerationID, l.Worker); err != nil {
 				return err
 			}
-			some, err := t.lose(l.WorkerID, rows, now)
+			some, err := t.lose(l.Worker, rows, now)
 			if err != nil {
 				return err
 			}
@@ -217,7 +218,7 @@ func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) (reap
 
 // ReapDead records the loss of all that a worker had in hand, and its end. The caller has proof that its process is dead, and
 // with it every process of its tasks. It returns those that were reaped.
-func (w *Worker) ReapDead(ctx context.Context, worker string, now time.Time) (reaped []Reaped, err error) {
+func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) (reaped []Reaped, err error) {
 	err = w.db.update(ctx, normal, func(t *tx) error {
 		var rows []row
 		if err := t.list(&rows, selectClaims, worker); err != nil {
@@ -244,7 +245,7 @@ func (w *Worker) countLost(reaped []Reaped, err error) {
 }
 
 // lose records the loss of running tasks of worker, and counts those that ended by it.
-func (t *tx) lose(worker string, rows []row, now time.Time) ([]Reaped, error) {
+func (t *tx) lose(worker int64, rows []row, now time.Time) ([]Reaped, error) {
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()

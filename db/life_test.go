@@ -197,7 +197,7 @@ func (l *life) lose() error {
 		return err
 	}
 	for _, o := range owners {
-		if _, err := l.w.ReapDead(ctx, o.ID, l.at); err != nil {
+		if _, err := l.w.ReapDead(ctx, o.Number, l.at); err != nil {
 			return err
 		}
 	}

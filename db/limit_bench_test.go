@@ -12,8 +12,8 @@ import (
 
 // fillBehind adds [1] tasks of job [2] in queue [3], in state [4], lane [5] and place [6]; time [7].
 const fillBehind = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, created_at, updated_at, lane, waits)
-SELECT 1, ?2, ?3, ?4, 9, ?7, 10, ?7, ?7, ?5, ?6 FROM n`
+INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at, lane, waits)
+SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`
 
 // BenchmarkClaimBeside claims tasks of a worker with two jobs, and gives them back, beside a million others of a higher priority
 // that cannot start. It prints the lower quartile of the times as a ratio to the empty case: no limit, and nobody waits.

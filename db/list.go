@@ -10,11 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectTasks reads tasks with the names of their workers; a WHERE and an ORDER BY follow.
-const selectTasks = `SELECT ` + taskColumns + `, workers.name AS worker,
-	CASE WHEN waits = 1 THEN (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = tasks.id AND open = 1 AND whatever = 0) END AS after_open,
-	CASE WHEN waits = 1 THEN (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = tasks.id AND open = 1 AND whatever = 1) END AS after_any_open
-FROM tasks LEFT JOIN workers ON workers.id = tasks.worker_id`
+// selectTasks reads tasks; a WHERE and an ORDER BY follow.
+const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
 // selectIDs and countTasks read the same rows as selectTasks.
 const (
@@ -30,8 +27,11 @@ const selectSorted = selectTasks + ` WHERE tasks.id IN (` + selectIDs + `%s%s)`
 const countSome = `SELECT count(*) FROM (SELECT 1 FROM tasks%s LIMIT 0 + ?) AS part`
 
 // selectAttempts lists the attempts of task [1] that have ended: few, which are sorted.
-const selectAttempts = `SELECT attempts.*, coalesce(workers.name, '') AS worker FROM attempts LEFT JOIN workers ON workers.id = attempts.worker_id
-WHERE task_id = ? ORDER BY generation_id`
+const selectAttempts = `SELECT ended.*, coalesce(workers.id, '') AS worker_id, coalesce(workers.name, '') AS worker_name
+FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM attempts WHERE task_id = ?1
+	UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM tasks
+	WHERE id = ?1 AND state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS ended
+LEFT JOIN workers ON workers.number = ended.worker ORDER BY generation_id`
 
 // countAhead counts the pending tasks of queue [1] that start before one of priority [2] and id [3]. Index: tasks_pending.
 const countAhead = `SELECT count(*) FROM tasks WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2 AND id < ?3)`
@@ -110,11 +110,11 @@ func where(f jobs.Filter) *condition {
 		c.and("tasks.lane = ?", f.Lane)
 	}
 	if f.Worker != "" {
-		c.and("tasks.worker_id IN (SELECT id FROM workers WHERE id = ? OR name = ?)", f.Worker, f.Worker)
+		c.and("tasks.worker IN (SELECT number FROM workers WHERE id = ? OR name = ?)", f.Worker, f.Worker)
 	}
 	if f.Match != "" {
 		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Match) + "%"
-		c.and(`(tasks.label LIKE ? ESCAPE '\' OR tasks.job LIKE ? ESCAPE '\' OR tasks.args LIKE ? ESCAPE '\' OR tasks.error LIKE ? ESCAPE '\')`,
+		c.and(`(tasks.label LIKE ? ESCAPE '\' OR tasks.job LIKE ? ESCAPE '\' OR tasks.args LIKE ? ESCAPE '\' OR tasks.outcome ->> 'error' LIKE ? ESCAPE '\')`,
 			like, like, like, like)
 	}
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
@@ -261,32 +261,28 @@ func (d *DB) Ahead(ctx context.Context, task jobs.Task) (int, error) {
 // Attempts lists the attempts of a task that have ended, oldest first.
 func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 	var rows []struct {
-		TaskID          int64   `db:"task_id"`
-		GenerationID    int64   `db:"generation_id"`
-		Attempt         int     `db:"attempt"`
-		State           string  `db:"state"`
-		Reason          text    `db:"reason"`
-		Counted         boolean `db:"counted"`
-		WorkerID        string  `db:"worker_id"`
-		Worker          string  `db:"worker"`
-		StartedAt       number  `db:"started_at"`
-		FinishedAt      number  `db:"finished_at"`
-		Duration        number  `db:"duration"`
-		ExitCode        choice  `db:"exit_code"`
-		Signal          number  `db:"signal"`
-		Error           text    `db:"error"`
-		OutputBytes     int64   `db:"output_bytes"`
-		OutputTruncated boolean `db:"output_truncated"`
+		TaskID       int64   `db:"task_id"`
+		GenerationID int64   `db:"generation_id"`
+		Attempt      int     `db:"attempt"`
+		State        string  `db:"state"`
+		Counted      boolean `db:"counted"`
+		Worker       number  `db:"worker"`
+		StartedAt    number  `db:"started_at"`
+		FinishedAt   number  `db:"finished_at"`
+		Outcome      text    `db:"outcome"`
+		WorkerID     string  `db:"worker_id"`
+		WorkerName   string  `db:"worker_name"`
 	}
 	if err := d.read.SelectContext(ctx, &rows, selectAttempts, id); err != nil {
 		return nil, explain(err, d.path)
 	}
 	attempts := make([]jobs.Attempt, len(rows))
 	for i, r := range rows {
+		o := r.Outcome.outcome(r.StartedAt, r.FinishedAt)
 		attempts[i] = jobs.Attempt{TaskID: r.TaskID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
-			Reason: jobs.Reason(r.Reason), Counted: bool(r.Counted), WorkerID: r.WorkerID, Worker: r.Worker, StartedAt: r.StartedAt.time(),
-			FinishedAt: r.FinishedAt.time(), Duration: r.Duration.duration(), ExitCode: r.ExitCode.value, Signal: int(r.Signal),
-			Error: string(r.Error), OutputBytes: r.OutputBytes, OutputTruncated: bool(r.OutputTruncated)}
+			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: r.WorkerID, Worker: r.WorkerName, StartedAt: r.StartedAt.time(),
+			FinishedAt: r.FinishedAt.time(), Duration: number(*o.Duration).duration(), ExitCode: o.ExitCode, Signal: o.Signal,
+			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated}
 	}
 	return attempts, nil
 }

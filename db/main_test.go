@@ -67,6 +67,15 @@ func say(r report) {
 
 func (e errand) run() {
 	ctx := context.Background()
+	if e.Do == "keep" { // open, whatever schema it has, until stdin ends
+		raw, err := connect(e.Path, "rw", 1)
+		if err == nil {
+			err = raw.Get(new(int), "SELECT count(*) FROM sqlite_schema")
+		}
+		say(report{Kind: kindOf(err)})
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
 	d, err := Open(ctx, e.Path, e.Options)
 	if err != nil {
 		say(report{Kind: kindOf(err), Error: err.Error()})

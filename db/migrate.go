@@ -3,36 +3,94 @@ package db
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"example.com/runner/jobs"
 )
 
-// Migrations are numbered files, each run once, forward only. The number of the last one is the schema's version and stands
-// in the file as user_version.
+// The schema is the first of the numbered files; those behind it are migrations, each run once, forward only. The number of the last one is the
+// version of the schema and stands in the database file as user_version. A database of version 11 is converted by the files in convert.
 //
-//go:embed migrations/*.sql
-var migrations embed.FS
+//go:embed schema/*.sql schema/convert/*.sql
+var embedded embed.FS
+
+// schemaFiles are these files; a test adds a migration to them.
+var schemaFiles fs.FS = embedded
 
 // applicationID marks a file as ours (PRAGMA application_id): "Runr".
 const applicationID = 0x52756e72
 
 // SchemaVersion returns the version of the schema that this program writes.
-func SchemaVersion() int { return len(migrationNames()) }
+func SchemaVersion() int {
+	list := migrationFiles(schemaFiles, "schema")
+	return list[len(list)-1].version
+}
 
-func migrationNames() []string {
-	names, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil || len(names) == 0 {
-		panic("db: no migrations embedded")
+// convertedVersion is the one version before the first of the numbered files that can be converted.
+const convertedVersion = 11
+
+// migration is a numbered file.
+type migration struct {
+	version int
+	path    string
+	files   fs.FS
+}
+
+// text returns the statements of a migration.
+func (m migration) text() string {
+	text, err := fs.ReadFile(m.files, m.path)
+	if err != nil {
+		panic(err) // it is embedded
 	}
-	return names // Glob sorts
+	return string(text)
+}
+
+// migrationFiles returns the numbered files in a directory, in their order.
+func migrationFiles(files fs.FS, dir string) []migration {
+	names, err := fs.Glob(files, dir+"/*.sql") // sorted
+	list := make([]migration, len(names))
+	for i, name := range names {
+		version, invalid := strconv.Atoi(path.Base(name)[:4])
+		err = errors.Join(err, invalid)
+		list[i] = migration{version, name, files}
+	}
+	if err != nil || len(list) == 0 {
+		panic(fmt.Sprint("db: schema: ", err)) // it is embedded
+	}
+	return list
+}
+
+// migrationsFrom returns what brings a file of version have up to date, in order.
+func migrationsFrom(have int) (list []migration) {
+	if have == convertedVersion {
+		before, after := conversion()
+		all := migrationFiles(schemaFiles, "schema")
+		return slices.Concat([]migration{before}, all[:1], []migration{after}, all[1:])
+	}
+	for _, m := range migrationFiles(schemaFiles, "schema") {
+		if m.version > have {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// conversion returns what is run before and after the first schema file to convert a database of convertedVersion.
+func conversion() (before, after migration) {
+	list := migrationFiles(schemaFiles, "schema/convert")
+	return list[0], list[1]
 }
 
 const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`
@@ -69,6 +127,10 @@ func (d *DB) version(ctx context.Context) (have int, prefix string, err error) {
 		if have, prefix, err = d.mark(ctx); err != nil {
 			return 0, "", err
 		}
+	}
+	if first := migrationFiles(schemaFiles, "schema")[0].version; have > 0 && have < first && have != convertedVersion {
+		return 0, "", &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
+			Why: []string{fmt.Sprintf("its schema is %d, this one converts %d and later", have, convertedVersion)}, Try: "open it once with a runner of schema 11"}
 	}
 	if want := SchemaVersion(); have > want {
 		return 0, "", &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by a newer runner",
@@ -124,10 +186,13 @@ func notOurMark(file string, err error) error {
 // migrate brings the schema to SchemaVersion in one transaction: after a crash at any point the file has the old schema or
 // the new one. It is a no-op when another process was quicker.
 func (d *DB) migrate(ctx context.Context) error {
-	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE"); err != nil { // an index of millions of rows is sorted there
+	// An index of millions of rows is sorted in a temporary file. The views and triggers of others go on naming tasks while that is renamed.
+	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE; PRAGMA legacy_alter_table = ON"); err != nil {
 		return explain(err, d.path)
 	}
-	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA temp_store = MEMORY") }()
+	defer func() {
+		_, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA temp_store = MEMORY; PRAGMA legacy_alter_table = OFF")
+	}()
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return explain(err, d.path)
 	}
@@ -141,25 +206,32 @@ func (d *DB) migrate(ctx context.Context) error {
 			return err
 		}
 	}
-	for number, name := range migrationNames() {
-		if number < have {
-			continue
-		}
-		text, err := migrations.ReadFile(name)
-		if err != nil {
+	if have == convertedVersion {
+		if err := d.olderWorker(ctx); err != nil {
 			return err
 		}
-		if _, err := d.conn.ExecContext(ctx, string(text)); err != nil {
-			return fmt.Errorf("migration %s: %w", path.Base(name), explain(err, d.path))
+	}
+	var freezing string
+	query, name := d.frozenBy()
+	if err := noRow(d.conn.QueryRowxContext(ctx, query, name).Scan(&freezing)); err != nil {
+		return explain(err, d.path)
+	}
+	for _, m := range migrationsFrom(have) {
+		if _, err := d.conn.ExecContext(ctx, m.text(), sql.Named("prefix", d.prefix())); err != nil {
+			return fmt.Errorf("migration %s: %w", path.Base(m.path), explain(err, d.path))
+		}
+	}
+	if text := frozenIn(freezing); text != "" { // the triggers that say so went with their tables
+		for _, statement := range d.freezing(text, text) {
+			if _, err := d.conn.ExecContext(ctx, statement); err != nil {
+				return explain(err, d.path)
+			}
 		}
 	}
 	if d.names == nil {
 		_, err = d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, SchemaVersion()))
 	} else if _, err = d.conn.ExecContext(ctx, createMarks); err == nil {
 		_, err = d.conn.ExecContext(ctx, insertMark, d.names.prefix, SchemaVersion())
-	}
-	if err == nil {
-		_, err = d.conn.ExecContext(ctx, lowerSequence, d.prefix()+"tasks")
 	}
 	if err != nil {
 		return explain(err, d.path)
@@ -168,10 +240,24 @@ func (d *DB) migrate(ctx context.Context) error {
 	return explain(err, d.path)
 }
 
-// lowerSequence lets the next task have the id behind the highest one, where the table of sequences says of table [1] that the ids are used
-// up. A task that plain SQL gave the highest number that there is leaves that behind, even when it is deleted.
-const lowerSequence = `UPDATE sqlite_sequence SET seq = max((SELECT coalesce(max(id), 0) FROM tasks), (SELECT coalesce(max(task_id), 0) FROM attempt_rows
-	WHERE task_id <= 9007199254740992)) WHERE name = ? AND seq > 9007199254740992`
+// olderWorker returns an error while a worker of convertedVersion is running: after the conversion it could write nothing more, and what it executes
+// would be executed again.
+func (d *DB) olderWorker(ctx context.Context) error {
+	if !othersOpen(d.path + "-shm") {
+		return nil
+	}
+	var name string
+	var until int64
+	err := d.conn.QueryRowxContext(ctx, selectAtWork, time.Now().UnixMilli()).Scan(&name, &until)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return explain(err, d.path)
+	}
+	return &jobs.Problem{Kind: jobs.ErrBusy, What: d.path + " is in use by an older runner", Why: []string{"its worker " + name + " is running",
+		"it could not write the results of its tasks after the upgrade"}, Try: "again when that worker has stopped"}
+}
 
 // taken returns an error when the other program has something of a name that we need.
 func (d *DB) taken(ctx context.Context) error {

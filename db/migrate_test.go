@@ -16,7 +16,7 @@ func statements(text string) []string {
 	var list []string
 	whole := ""
 	for part := range strings.SplitAfterSeq(text, ";\n") {
-		if whole += part; strings.Contains(whole, "\nBEGIN\n") && !strings.HasSuffix(whole, "\nEND;\n") {
+		if whole += part; strings.Contains(whole, "BEGIN\n") && !strings.HasSuffix(whole, "\nEND;\n") {
 			continue
 		}
 		if strings.TrimSpace(whole) != "" {

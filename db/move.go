@@ -16,7 +16,7 @@ const selectAtWork = `SELECT name, beat_at + lease FROM workers WHERE ended_at I
 const selectClaimed = `SELECT id FROM tasks WHERE state = 'running' LIMIT 1`
 
 // selectSome says whether there is anything that a move would have to spare.
-const selectSome = `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM schedule_rows) OR EXISTS (SELECT 1 FROM limits)
+const selectSome = `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM schedules) OR EXISTS (SELECT 1 FROM limits)
 	OR EXISTS (SELECT 1 FROM pauses) THEN 1 ELSE 0 END`
 
 // Move is a move of all that is in one database to another.
@@ -174,7 +174,7 @@ func (m *Move) Step(ctx context.Context) (int, error) {
 // End carries what is not of single tasks, compares both databases, and hands the work over: the tasks run there from now on, and never
 // again here. It returns how many rows there are of each table.
 func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
-	highest, err := m.from.sequence(ctx)
+	highest, err := m.from.highestID(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 		if _, err := t.exec(endWorkers); err != nil {
 			return err
 		}
-		if err := t.setSequence(highest); err != nil {
+		if err := t.setHighestID(highest); err != nil {
 			return err
 		}
 		return m.from.updateAlone(ctx, full, func(t *tx) error { // and only then the commit over there

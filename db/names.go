@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,18 +49,19 @@ var ours = sync.OnceValue(func() *regexp.Regexp {
 
 // made lists the names that the schema makes, on its way, too.
 func made() []string {
-	create := regexp.MustCompile(`(?m)^CREATE (?:UNIQUE )?(?:TABLE|INDEX|VIEW|TRIGGER) (\w+)|^ALTER TABLE \w+ RENAME TO (\w+)`)
+	create := regexp.MustCompile(`(?m)^(?:CREATE (?:UNIQUE )?|DROP )(?:TABLE|INDEX|VIEW|TRIGGER) (?:IF NOT EXISTS )?(\w+)|^ALTER TABLE (\w+) RENAME TO (\w+)`)
 	var words []string
-	for _, name := range migrationNames() {
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			panic(err) // it is embedded
-		}
-		for _, match := range create.FindAllStringSubmatch(string(text), -1) {
-			words = append(words, match[1]+match[2])
+	for _, m := range migrationsFrom(convertedVersion) {
+		for _, match := range create.FindAllStringSubmatch(m.text(), -1) {
+			for _, word := range match[1:] {
+				if word != "" {
+					words = append(words, word)
+				}
+			}
 		}
 	}
-	return words
+	slices.Sort(words)
+	return slices.Compact(words)
 }
 
 // in returns a statement with the prefix before our names.

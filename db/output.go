@@ -40,7 +40,7 @@ WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT 0 + ?`
 // selectClosing reads the last two pieces that the last ended attempt of task [1] printed, the last one first. It is asked for tasks
 // that did not complete: those that did have no row.
 const selectClosing = `SELECT stream, data FROM output WHERE task_id = ?1
-AND generation_id = (SELECT generation_id FROM attempt_rows WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC LIMIT 2`
+AND generation_id = (SELECT generation_id FROM attempts WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC LIMIT 2`
 
 // Output is a change to what is kept of an attempt's output.
 type Output struct {

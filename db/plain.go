@@ -46,7 +46,7 @@ func (w *Worker) turnPlainly(ctx context.Context, turn Turn, ends completions) (
 		})
 	}
 	if len(turn.Finish) > 0 {
-		finish = w.db.updatePlain(ctx, func(t *tx) error { return t.completePlain(w.id, turn, ends) })
+		finish = w.db.updatePlain(ctx, func(t *tx) error { return t.completePlain(w.number, turn, ends) })
 		done.Finished = make([]Finished, len(turn.Finish))
 		for i := range done.Finished {
 			done.Finished[i].Change = ends.changes[i]
@@ -71,7 +71,7 @@ func (w *writer) updatePlain(ctx context.Context, run func(*tx) error) error {
 }
 
 // completePlain ends all attempts of a turn, or none.
-func (t *tx) completePlain(worker string, turn Turn, ends completions) error {
+func (t *tx) completePlain(worker int64, turn Turn, ends completions) error {
 	text, err := json.Marshal(ends.rows)
 	if err != nil {
 		return err

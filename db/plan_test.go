@@ -44,7 +44,7 @@ const (
 	byID      = "tasks USING INTEGER PRIMARY KEY (rowid=?)"
 	byRange   = "tasks USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 	byOutput  = "output USING INDEX sqlite_autoindex_output_1 (task_id=? AND generation_id=?"
-	byAttempt = "attempt_rows USING PRIMARY KEY (task_id=?"
+	byAttempt = "attempts USING PRIMARY KEY (task_id=?"
 	byPause   = "pauses USING PRIMARY KEY (queue=?)"
 )
 
@@ -55,7 +55,6 @@ var plans = map[string]plan{
 	"insertTasks4":     {insertTasks4, nil, []string{"SCAN 4-ROW VALUES CLAUSE"}},
 	"insertTasks8":     {insertTasks8, nil, []string{"SCAN 8-ROW VALUES CLAUSE"}},
 	"insertTasks16":    {insertTasks16, nil, []string{"SCAN 16-ROW VALUES CLAUSE"}},
-	"insertOrdered":    {text: insertOrdered},
 	"insertInput":      {text: insertInput},
 	"replaceTask":      {text: replaceTask, by: []string{byID}},
 	"insertAttempt":    {text: insertAttempt},
@@ -101,24 +100,24 @@ var plans = map[string]plan{
 	"insertStep":      {insertStep, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"selectSteps":     {text: selectSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
 	"deleteSteps":     {text: deleteSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
-	"setProgress":     {text: setProgress, by: []string{byID}},
-	"setLastProgress": {text: setLastProgress, by: []string{byID}},
+	"setProgress":     {setProgress, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
+	"setLastProgress": {text: setLastProgress},
 
-	"renewLeases":   {renewLeases, []string{"tasks_running (worker_id=? AND rowid=?)"}, []string{"SCAN json_each"}},
-	"selectOwned":   {text: selectOwned, by: []string{"INDEX tasks_running (worker_id=?)"}},
-	"selectAsked":   {text: selectAsked, by: []string{"INDEX tasks_running (worker_id=?)"}},
-	"selectLeases":  {selectLeases, []string{"workers USING PRIMARY KEY (id=?)"}, []string{"SCAN tasks USING INDEX tasks_running"}},
+	"renewLeases":   {renewLeases, []string{"tasks_running (worker=? AND rowid=?)"}, []string{"SCAN json_each"}},
+	"selectOwned":   {text: selectOwned, by: []string{"INDEX tasks_running (worker=?)"}},
+	"selectAsked":   {text: selectAsked, by: []string{"INDEX tasks_running (worker=?)"}},
+	"selectLeases":  {selectLeases, []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN tasks USING INDEX tasks_running"}},
 	"revokeClaim":   {text: revokeClaim, by: []string{byID}},
 	"selectRevoked": {text: selectRevoked, by: []string{byID}},
 	"selectClaim":   {text: selectClaim, by: []string{byID}},
-	"touchWorker":   {text: touchWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
-	"loseWorker":    {text: loseWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
-	"selectClaims":  {text: selectClaims, by: []string{"INDEX tasks_running (worker_id=?)"}},
-	"selectOwners": {selectOwners, []string{"COVERING INDEX tasks_running (worker_id=?)", "workers USING PRIMARY KEY (id=?)"},
+	"touchWorker":   {text: touchWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"loseWorker":    {text: loseWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"selectClaims":  {text: selectClaims, by: []string{"INDEX tasks_running (worker=?)"}},
+	"selectOwners": {selectOwners, []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		[]string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // that live, and what runs
-	"drainWorker": {text: drainWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
-	"endWorker":   {text: endWorker, by: []string{"workers USING PRIMARY KEY (id=?)"}},
-	"selectWorkers": {selectWorkers, []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker_id=?)"},
+	"drainWorker": {text: drainWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"endWorker":   {text: endWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"selectWorkers": {selectWorkers, []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker=?)"},
 		[]string{"SCAN claims", "USE TEMP B-TREE FOR ORDER BY"}}, // of the few workers
 
 	"peekTasks":        {peekOf(5), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN first"}},
@@ -183,8 +182,8 @@ var plans = map[string]plan{
 	"selectOld":        {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
 	"selectOldFailed":  {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
 	"pruneTask":        {text: pruneTask, by: []string{byID}},
-	"pruneWorkers":     {pruneWorkers, []string{"COVERING INDEX tasks_running (worker_id=?)"}, []string{"SCAN workers"}}, // once an hour
-	"sumUpHours":       {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                     // once an hour, two days
+	"pruneWorkers":     {pruneWorkers, []string{"COVERING INDEX tasks_running (worker=?)"}, []string{"SCAN workers"}}, // once an hour
+	"sumUpHours":       {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                  // once an hour, two days
 	"deleteMinutes":    {deleteMinutes, nil, []string{"SCAN counters"}},
 	"deleteHours":      {deleteHours, nil, []string{"SCAN counter_hours"}},
 	"selectPages":      {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"}},
@@ -195,25 +194,25 @@ var plans = map[string]plan{
 	"countStarts":      {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN recent"}},
 	"countOpenStarts":  {countOpenStarts, []string{byAttempt, "INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
-	"selectLastID":   {selectLastID, nil, []string{"SEARCH tasks", "SCAN tasks"}}, // one row from its end
-	"selectNextIDs":  {text: selectNextIDs, by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
-	"carryThese":     {text: fmt.Sprintf(carryThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
-	"carryAll":       {fmt.Sprintf(carryAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
-	"clearRows":      {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
-	"carryRowTo":     {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")}, // which says OVERRIDING to a server only
-	"carryRow":       {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")},
-	"setPlain":       {text: setPlain, by: []string{byID}},
-	"endWorkers":     {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
-	"countRows":      {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
-	"sumTasks":       {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
-	"selectSequence": {selectSequence, nil, []string{"SCAN sqlite_sequence"}},
-	"lowerSequence":  {lowerSequence, nil, []string{"SCAN sqlite_sequence", "SEARCH tasks", "SCAN attempt_rows"}},
-	"clearSequence":  {clearSequence, nil, []string{"SCAN sqlite_sequence"}},
-	"setSequence":    {text: setSequence},
-	"selectFrozen":   {selectFrozen, nil, []string{"SCAN sqlite_schema"}},
-	"selectAtWork":   {selectAtWork, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
-	"selectClaimed":  {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN tasks USING INDEX tasks_running"}},
-	"selectSome":     {selectSome, nil, []string{"SCAN tasks", "SCAN schedule_rows", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}}, // the first row of each
+	"selectLastID":    {selectLastID, nil, []string{"SEARCH tasks", "SCAN tasks"}}, // one row from its end
+	"selectNextIDs":   {text: selectNextIDs, by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
+	"carryThese":      {text: fmt.Sprintf(carryThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
+	"carryAll":        {fmt.Sprintf(carryAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
+	"clearRows":       {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
+	"carryRowTo":      {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")}, // which says OVERRIDING to a server only
+	"rememberID":      {text: rememberID},
+	"selectHighestID": {selectHighestID, nil, []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}}, // one row from the end of each
+	"deleteRequest":   {text: deleteRequest, by: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"deleteProgress":  {text: deleteProgress, by: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"selectAfter":     {text: selectAfter, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
+	"carryRow":        {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")},
+	"endWorkers":      {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
+	"countRows":       {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
+	"sumTasks":        {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
+	"selectFrozen":    {selectFrozen, nil, []string{"SCAN sqlite_schema"}},
+	"selectAtWork":    {selectAtWork, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
+	"selectClaimed":   {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN tasks USING INDEX tasks_running"}},
+	"selectSome":      {selectSome, nil, []string{"SCAN tasks", "SCAN schedules", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}}, // the first row of each
 
 	"insertPause":         {text: insertPause},
 	"deletePause":         {text: deletePause, by: []string{byPause}},
@@ -235,7 +234,7 @@ var plans = map[string]plan{
 	"selectSorted":        {fmt.Sprintf(selectSorted, "", ""), []string{byID}, []string{"SCAN tasks"}}, // with each filter: see below
 	"countTasks":          {countTasks, nil, []string{"SCAN tasks"}},
 	"countSome":           {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN part"}}, // with states: see below
-	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN attempts", "USE TEMP B-TREE FOR ORDER BY"}},
+	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
 	"earlierJobs":         {text: earlierJobs, by: []string{byRange}},
 	"earlierLabels":       {text: earlierLabels, by: []string{byRange}},
 	"earlierArgs":         {text: earlierArgs, by: []string{byRange}},
@@ -251,24 +250,24 @@ var plans = map[string]plan{
 	"nextJob":             {text: nextJob, by: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
 	"nextPriority":        {text: nextPriority, by: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)"}},
 	"selectHead":          {text: selectHead, by: []string{"INDEX tasks_pending (queue=? AND job=? AND priority=?)"}},
-	"selectSchedules":     {selectSchedules, []string{"t USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN s"}},
-	"selectByName":        {selectByName, []string{"SCAN s USING INDEX sqlite_autoindex_schedule_rows_1"}, []string{"SCAN s USING INDEX"}},
-	"selectNamed":         {text: selectNamed, by: []string{"s USING INDEX sqlite_autoindex_schedule_rows_1 (name=?)"}},
+	"selectSchedules":     {selectSchedules, []string{byID}, []string{"SCAN schedules"}},
+	"selectByName":        {selectByName, []string{"SCAN schedules USING INDEX sqlite_autoindex_schedules_1"}, []string{"SCAN schedules USING INDEX"}},
+	"selectNamed":         {text: selectNamed, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
 	"selectTicking":       {text: selectTicking, by: []string{"s USING INDEX schedules_next (next_at<?)"}},
 	"selectNextTick":      {selectNextTick, []string{"COVERING INDEX schedules_next"}, []string{"SCAN CONSTANT ROW"}},
 	"insertSchedule":      {text: insertSchedule},
 	"insertScheduleInput": {text: insertScheduleInput, by: []string{}},
 	"deleteScheduleInput": {text: deleteScheduleInput, by: []string{"schedule_inputs USING INDEX sqlite_autoindex_schedule_inputs_1 (name=?)"}},
-	"deleteSchedule":      {text: deleteSchedule, by: []string{"schedule_rows USING INDEX sqlite_autoindex_schedule_rows_1 (name=?)"}},
-	"pauseSchedule":       {text: pauseSchedule, by: []string{"schedule_rows USING INDEX sqlite_autoindex_schedule_rows_1 (name=?)"}},
-	"resumeSchedule":      {text: resumeSchedule, by: []string{"schedule_rows USING INDEX sqlite_autoindex_schedule_rows_1 (name=?)"}},
-	"moveTick":            {text: moveTick, by: []string{"schedule_rows USING INDEX sqlite_autoindex_schedule_rows_1 (name=?)"}},
-	"noteTask":            {text: noteTask, by: []string{"schedule_rows USING INDEX sqlite_autoindex_schedule_rows_1 (name=?)"}},
+	"deleteSchedule":      {text: deleteSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"pauseSchedule":       {text: pauseSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"resumeSchedule":      {text: resumeSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"moveTick":            {text: moveTick, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"noteTask":            {text: noteTask, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
 	"selectOpen":          {text: selectOpen, by: []string{"schedule_open USING PRIMARY KEY (schedule=?)", byID}},
 	"dropClosed":          {text: dropClosed, by: []string{"schedule_open USING PRIMARY KEY (schedule=?)", byID}},
 	"addOpen":             {text: addOpen},
 	"findOpen":            {text: findOpen, by: []string{"tasks USING INDEX tasks_tick (schedule=?)"}},
-	"reopenTask":          {text: reopenTask, by: []string{byID, "s USING COVERING INDEX sqlite_autoindex_schedule_rows_1 (name=?)"}},
+	"reopenTask":          {text: reopenTask, by: []string{byID, "s USING COVERING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
 	"hasTick":             {text: hasTick, by: []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}},
 	"selectRuns":          {selectRuns, []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick>?)", "tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}, []string{"SCAN ticks", "SCAN others"}},
 	"sparse blocked":      {sparse[jobs.Blocked], nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN part"}},
@@ -280,7 +279,7 @@ var plans = map[string]plan{
 
 // onServers are statements that only servers are sent: about their catalog and one row of ours, once for each start or question.
 var onServers = []string{"serverVersion", "SelectBackend", "selectOurs", "setVersion", "hasSchema", "serverSize", "outerServer", "selectServerTriggers", "notify", "completeTasks",
-	"insertTasks32", "insertTasks64", "insertTasks128", "assertUnused", "assertCompleted", "serverSequence", "serverSetID", "serverFrozen", "serverUses", "serverSamples", "serverArm"} // and what dialect_test.go has prepared by a server
+	"insertTasks32", "insertTasks64", "insertTasks128", "assertUnused", "assertCompleted", "serverHighestID", "serverSetID", "serverSetWorker", "serverFrozen", "serverCancel", "serverUses", "serverSamples", "serverArm"} // and what dialect_test.go has prepared by a server
 
 var numbered = regexp.MustCompile(`\?([0-9]+)`)
 

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 )
 
-// setProgress notes what an attempt reports [1], if the claim of task [2], generation [3], is still running. It is no change of state
-// or owner, and keeps the generation.
-const setProgress = `UPDATE tasks SET progress = ? WHERE id = ? AND generation_id = ? AND state = 'running'`
+// setProgress notes what an attempt reports [3], if the claim of task [1], generation [2], is still running.
+const setProgress = `INSERT INTO progress_reports (task_id, generation_id, report)
+SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
+` + replaceProgress
 
 // setLastProgress is setProgress in the transaction that has just finished the attempt.
-const setLastProgress = `UPDATE tasks SET progress = ? WHERE id = ?`
+const setLastProgress = `INSERT INTO progress_reports (task_id, generation_id, report) VALUES (?, ?, ?) ` + replaceProgress
+
+const replaceProgress = `ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id, report = excluded.report`
 
 // Report is what a running attempt says of its progress: JSON.
 type Report struct {
@@ -22,7 +25,7 @@ type Report struct {
 func (w *Worker) WriteProgress(ctx context.Context, reports []Report) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
 		for _, r := range reports {
-			if _, err := t.exec(setProgress, string(r.Progress), r.ID, r.GenerationID); err != nil {
+			if _, err := t.exec(setProgress, r.ID, r.GenerationID, string(r.Progress)); err != nil {
 				return err
 			}
 		}

@@ -8,11 +8,11 @@ import (
 // selectOld lists up to [3] tasks that ended from [1] on and before [2] and did not fail, with about how many bytes they take;
 // selectOldFailed up to [2] failed ones that ended before [1]. Indexes: tasks_finished, tasks_failed.
 const (
-	selectOld = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) + input_bytes +
-	min(output_bytes, output_limit) * max(attempt, 1) AS bytes
+	selectOld = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
+	(SELECT coalesce(sum(length(data)), 0) FROM output WHERE task_id = tasks.id) + ` + inputBytes + ` AS bytes
 FROM tasks WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`
-	selectOldFailed = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) + input_bytes +
-	min(output_bytes, output_limit) * max(attempt, 1) AS bytes
+	selectOldFailed = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
+	(SELECT coalesce(sum(length(data)), 0) FROM output WHERE task_id = tasks.id) + ` + inputBytes + ` AS bytes
 FROM tasks WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT 0 + ?`
 )
 
@@ -20,7 +20,7 @@ FROM tasks WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT
 const pruneTask = `DELETE FROM tasks WHERE id = ? AND finished_at < ?`
 
 // pruneWorkers forgets workers that gave their last sign of life before [1] and own nothing.
-const pruneWorkers = `DELETE FROM workers WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE worker_id = workers.id AND state = 'running')`
+const pruneWorkers = `DELETE FROM workers WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE worker = workers.number AND state = 'running')`
 
 // sumUpHours adds the counters of the minutes before [1] to their hours; what is summed up and what is too old, from minute or hour [1]
 // on backwards, is deleted.

@@ -9,93 +9,86 @@ import (
 	"example.com/runner/jobs"
 )
 
-// taskColumns are the columns of a task, in the order of the schema. row has a field for each of them and for worker, the
-// name joined from workers; sqlx fails on a column without one.
-const taskColumns = `tasks.id, tasks.generation_id, tasks.job, tasks.args, tasks.label, tasks.queue, tasks.state, tasks.reason,
-	tasks.priority, tasks.unique_key, tasks.run_at, tasks.expires_at, tasks.attempt, tasks.max_attempts, tasks.losses,
-	tasks.max_losses, tasks.timeout, tasks.kill_after, tasks.backoff, tasks.backoff_delay, tasks.backoff_max, tasks.retry_on,
-	tasks.output_limit, tasks.path, tasks.cwd, tasks.env, tasks.env_file, tasks.input_bytes, tasks.worker_id,
-	tasks.lease_expires_at, tasks.cancel_requested_at, tasks.cancel_now, tasks.cancel_text, tasks.created_at, tasks.created_by, tasks.updated_at, tasks.started_at,
-	tasks.finished_at, tasks.duration, tasks.result, tasks.error, tasks.exit_code, tasks.signal, tasks.output_bytes,
-	tasks.output_truncated, tasks.progress, tasks.schedule, tasks.tick, tasks.after, tasks.after_any, tasks.lane, tasks.waits`
+// taskColumns are the columns of a task as people and jobs see it: row has a field for each of them, and sqlx fails on a column without one.
+// taskTables are the tables that they come from. A request to cancel and a report of progress belong to a claim, and
+// are shown with its outcome, which is the next generation, or the second next if the claim was revoked.
+const (
+	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job, tasks.args, tasks.label, tasks.priority, tasks.run_at,
+	tasks.expires_at, tasks.attempt, tasks.max_attempts, tasks.losses, tasks.max_losses, tasks.worker, tasks.lease_expires_at, tasks.unique_key, tasks.lane,
+	tasks.schedule, tasks.tick, tasks.waits, tasks.parts, tasks.created_at, tasks.created_by, tasks.updated_at, tasks.started_at, tasks.finished_at,
+	tasks.options, tasks.outcome, tasks.result, workers.id AS worker_id, workers.name AS worker_name, cancel_requests.requested_at AS cancel_requested_at,
+	cancel_requests.now AS cancel_now, cancel_requests.text AS cancel_text, progress_reports.report AS progress, ` + inputBytes + ` AS input_bytes,
+	CASE WHEN waits = 1 THEN (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = tasks.id AND open = 1 AND any_outcome = 0) END AS after_open,
+	CASE WHEN waits = 1 THEN (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = tasks.id AND open = 1 AND any_outcome = 1) END AS after_any_open`
+	taskTables = `tasks LEFT JOIN workers ON workers.number = tasks.worker
+	LEFT JOIN cancel_requests ON cancel_requests.task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 2
+		AND (tasks.state = 'running' OR finished_at IS NOT NULL)
+	LEFT JOIN progress_reports ON progress_reports.task_id = tasks.id AND progress_reports.generation_id >= tasks.generation_id - 1`
+	inputBytes = `CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM inputs WHERE task_id = tasks.id) ELSE 0 END`
+)
+
+// The column parts says what other tables hold of a task.
+const (
+	partInput        = 1
+	partDependencies = 2
+)
 
 type row struct {
-	ID              int64   `db:"id"`
-	GenerationID    int64   `db:"generation_id"`
-	Job             string  `db:"job"`
-	Args            text    `db:"args"`
-	Label           text    `db:"label"`
-	Queue           string  `db:"queue"`
-	State           string  `db:"state"`
-	Reason          text    `db:"reason"`
-	Priority        int     `db:"priority"`
-	UniqueKey       text    `db:"unique_key"`
-	RunAt           number  `db:"run_at"`
-	ExpiresAt       number  `db:"expires_at"`
-	Attempt         int     `db:"attempt"`
-	MaxAttempts     number  `db:"max_attempts"`
-	Losses          int     `db:"losses"`
-	MaxLosses       int     `db:"max_losses"`
-	Timeout         number  `db:"timeout"`
-	KillAfter       number  `db:"kill_after"`
-	Backoff         text    `db:"backoff"`
-	BackoffDelay    number  `db:"backoff_delay"`
-	BackoffMax      number  `db:"backoff_max"`
-	RetryOn         text    `db:"retry_on"`
-	OutputLimit     int64   `db:"output_limit"`
-	Path            text    `db:"path"`
-	Cwd             text    `db:"cwd"`
-	Env             text    `db:"env"`
-	EnvFile         text    `db:"env_file"`
-	InputBytes      int64   `db:"input_bytes"`
-	WorkerID        text    `db:"worker_id"`
-	Worker          text    `db:"worker"`
-	LeaseExpiresAt  number  `db:"lease_expires_at"`
-	CancelAt        number  `db:"cancel_requested_at"`
-	CancelNow       boolean `db:"cancel_now"`
-	CancelText      text    `db:"cancel_text"`
-	CreatedAt       number  `db:"created_at"`
-	CreatedBy       text    `db:"created_by"`
-	UpdatedAt       number  `db:"updated_at"`
-	StartedAt       number  `db:"started_at"`
-	FinishedAt      number  `db:"finished_at"`
-	Duration        number  `db:"duration"`
-	Result          text    `db:"result"`
-	Error           text    `db:"error"`
-	ExitCode        choice  `db:"exit_code"`
-	Signal          number  `db:"signal"`
-	OutputBytes     int64   `db:"output_bytes"`
-	OutputTruncated boolean `db:"output_truncated"`
-	Progress        text    `db:"progress"`
-	Schedule        text    `db:"schedule"`
-	Tick            number  `db:"tick"`
-	Lane            text    `db:"lane"`
-	Waits           number  `db:"waits"`
-	After           text    `db:"after"` // as it was written; Depends, in a claim, says whether one of both was
-	AfterAny        text    `db:"after_any"`
-	Depends         bool    `db:"depends"`
-	AfterOpen       text    `db:"after_open"` // of selectTasks: JSON, what it still waits for
-	AfterAnyOpen    text    `db:"after_any_open"`
+	ID             int64   `db:"id"`
+	GenerationID   int64   `db:"generation_id"`
+	State          string  `db:"state"`
+	Queue          string  `db:"queue"`
+	Job            string  `db:"job"`
+	Args           text    `db:"args"`
+	Label          text    `db:"label"`
+	Priority       int     `db:"priority"`
+	RunAt          number  `db:"run_at"`
+	ExpiresAt      number  `db:"expires_at"`
+	Attempt        int     `db:"attempt"`
+	MaxAttempts    number  `db:"max_attempts"`
+	Losses         int     `db:"losses"`
+	MaxLosses      int     `db:"max_losses"`
+	Worker         number  `db:"worker"`
+	LeaseExpiresAt number  `db:"lease_expires_at"`
+	UniqueKey      text    `db:"unique_key"`
+	Lane           text    `db:"lane"`
+	Schedule       text    `db:"schedule"`
+	Tick           number  `db:"tick"`
+	Waits          number  `db:"waits"`
+	Parts          number  `db:"parts"`
+	CreatedAt      number  `db:"created_at"`
+	CreatedBy      text    `db:"created_by"`
+	UpdatedAt      number  `db:"updated_at"`
+	StartedAt      number  `db:"started_at"`
+	FinishedAt     number  `db:"finished_at"`
+	Options        text    `db:"options"`
+	Outcome        text    `db:"outcome"`
+	Result         text    `db:"result"`
+	WorkerID       text    `db:"worker_id"`
+	WorkerName     text    `db:"worker_name"`
+	CancelAt       number  `db:"cancel_requested_at"`
+	CancelNow      boolean `db:"cancel_now"`
+	CancelText     text    `db:"cancel_text"`
+	Progress       text    `db:"progress"`
+	InputBytes     number  `db:"input_bytes"`
+	AfterOpen      text    `db:"after_open"` // JSON: what it still waits for
+	AfterAnyOpen   text    `db:"after_any_open"`
 }
 
 func (r *row) task() jobs.Task {
-	return jobs.Task{
+	t := jobs.Task{
 		ID: r.ID, GenerationID: r.GenerationID, Job: r.Job, Args: r.Args.json(), Label: string(r.Label), Queue: r.Queue,
-		State: jobs.State(r.State), Reason: jobs.Reason(r.Reason), Priority: r.Priority, UniqueKey: string(r.UniqueKey),
+		State: jobs.State(r.State), Priority: r.Priority, UniqueKey: string(r.UniqueKey),
 		RunAt: r.RunAt.time(), ExpiresAt: r.ExpiresAt.time(), Attempt: r.Attempt, MaxAttempts: int(r.MaxAttempts),
-		Losses: r.Losses, MaxLosses: r.MaxLosses, Timeout: r.Timeout.duration(), KillAfter: r.KillAfter.duration(),
-		Backoff: jobs.Backoff{Strategy: jobs.Strategy(r.Backoff), Delay: r.BackoffDelay.duration(), Max: r.BackoffMax.duration()},
-		RetryOn: jobs.Codes(r.RetryOn), OutputLimit: r.OutputLimit, Path: string(r.Path), Cwd: string(r.Cwd), Env: r.Env.object(),
-		EnvFile: string(r.EnvFile), InputBytes: r.InputBytes, WorkerID: string(r.WorkerID), Worker: string(r.Worker),
-		LeaseExpiresAt: r.LeaseExpiresAt.time(), CancelRequestedAt: r.CancelAt.time(),
-		CancelNow: bool(r.CancelNow), CancelText: string(r.CancelText), CreatedAt: r.CreatedAt.time(),
-		CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time(),
-		Duration: r.Duration.duration(), Result: r.Result.json(), Error: string(r.Error), ExitCode: r.ExitCode.value,
-		Signal: int(r.Signal), OutputBytes: r.OutputBytes, OutputTruncated: bool(r.OutputTruncated), Progress: r.Progress.json(),
-		Schedule: string(r.Schedule), Tick: r.Tick.time(),
-		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Depends || r.After != "" || r.AfterAny != "",
-		After: r.AfterOpen.ids(), AfterAny: r.AfterAnyOpen.ids(),
+		Losses: r.Losses, MaxLosses: r.MaxLosses, InputBytes: int64(r.InputBytes), WorkerID: string(r.WorkerID), Worker: string(r.WorkerName),
+		LeaseExpiresAt: r.LeaseExpiresAt.time(), CancelRequestedAt: r.CancelAt.time(), CancelNow: bool(r.CancelNow), CancelText: string(r.CancelText),
+		CreatedAt: r.CreatedAt.time(), CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(),
+		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.json(), Schedule: string(r.Schedule), Tick: r.Tick.time(),
+		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(), AfterAny: r.AfterAnyOpen.ids(),
 	}
+	t.Options = jobs.DecodeOptions([]byte(r.Options))
+	r.Outcome.outcome(r.StartedAt, r.FinishedAt).fill(&t)
+	return t
 }
 
 // text, number and choice are columns that may be null: the empty text, 0, and nil stand for it. A boolean is an integer column or a condition: any
@@ -129,6 +122,8 @@ func (n *number) Scan(value any) error {
 		*n = 0
 	case int64:
 		*n = number(value)
+	case float64: // a sum or difference of numbers that plain SQL has written
+		*n = number(max(min(value, math.MaxInt64/2), math.MinInt64/2))
 	default:
 		return fmt.Errorf("integer column holds %T", value)
 	}
@@ -163,23 +158,19 @@ func (f *boolean) Scan(value any) error {
 	return nil
 }
 
+// json returns the JSON that a column holds. What is not JSON, which only plain SQL can have written, becomes a JSON text.
 func (t text) json() json.RawMessage {
 	if t == "" {
 		return nil
 	}
-	return json.RawMessage(t)
-}
-
-// object reads a JSON object of texts. What is none, which only plain SQL can have written, has no entries.
-func (t text) object() map[string]string {
-	if t == "" {
-		return nil
+	if value := json.RawMessage(t); json.Valid(value) {
+		return value
 	}
-	var object map[string]string
-	if json.Unmarshal([]byte(t), &object) != nil {
-		return nil
+	value, err := json.Marshal(string(t))
+	if err != nil {
+		panic(err) // texts always marshal
 	}
-	return object
+	return value
 }
 
 // ids reads a JSON array of ids that this package made.
@@ -226,30 +217,11 @@ func nullNumber[T ~int | ~int64](value T) any {
 	return int64(value)
 }
 
-// nullIDs is a JSON array.
-func nullIDs(ids []int64) any {
-	if len(ids) == 0 {
-		return nil
-	}
-	list, err := json.Marshal(ids)
-	if err != nil {
-		panic(err) // numbers always marshal
-	}
-	return string(list)
-}
-
 func nullTime(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
 	return t.UnixMilli()
-}
-
-func nullInt(value *int) any {
-	if value == nil {
-		return nil
-	}
-	return int64(*value)
 }
 
 // millis rounds up, so that a duration that is not 0 never becomes 0.

@@ -11,21 +11,23 @@ import (
 )
 
 // selectSchedules reads schedules; a WHERE or an ORDER BY may follow.
-const selectSchedules = `SELECT schedules.*, i.data AS input FROM schedules LEFT JOIN schedule_inputs AS i USING (name)`
+const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.state, kept_state) AS last_state, tasks.started_at AS last_started_at,
+	tasks.finished_at AS last_finished_at, tasks.outcome AS last_outcome
+FROM schedules LEFT JOIN schedule_inputs AS i ON i.name = schedules.name LEFT JOIN tasks ON tasks.id = last_task_id`
 
 // selectNamed, selectByName and selectTicking are the rows of selectSchedules: schedule [1], all by name, those with a tick at or
 // before [1]. Index of the last: schedules_next.
 const (
-	selectNamed   = selectSchedules + ` WHERE name = ?`
-	selectByName  = selectSchedules + ` ORDER BY name`
+	selectNamed   = selectSchedules + ` WHERE schedules.name = ?`
+	selectByName  = selectSchedules + ` ORDER BY schedules.name`
 	selectTicking = selectSchedules + ` WHERE next_at <= ? ORDER BY next_at`
 )
 
 // selectNextTick returns when the next schedule ticks; 0: none does. Index: schedules_next.
-const selectNextTick = `SELECT coalesce((SELECT min(next_at) FROM schedule_rows WHERE next_at IS NOT NULL), 0)`
+const selectNextTick = `SELECT coalesce((SELECT min(next_at) FROM schedules WHERE next_at IS NOT NULL), 0)`
 
 // insertSchedule adds a schedule, or gives the one of that name a new definition, keeping its history and its pause.
-const insertSchedule = `INSERT INTO schedule_rows (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
+const insertSchedule = `INSERT INTO schedules (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
 	updated_at, task, paused_at, paused_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
 	catch_up_window = excluded.catch_up_window, jitter = excluded.jitter, next_at = excluded.next_at, updated_at = excluded.updated_at,
@@ -34,33 +36,34 @@ ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, ove
 const (
 	insertScheduleInput = `INSERT INTO schedule_inputs (name, data) VALUES (?, ?)`
 	deleteScheduleInput = `DELETE FROM schedule_inputs WHERE name = ?`
-	deleteSchedule      = `DELETE FROM schedule_rows WHERE name = ?`
+	deleteSchedule      = `DELETE FROM schedules WHERE name = ?`
 )
 
 // pauseSchedule stops schedule [4] at [1] for [2], time [3]; resumeSchedule starts schedule [3] again, its next tick at [1], time [2].
 // Neither changes one that is as it is asked to be.
 const (
-	pauseSchedule  = `UPDATE schedule_rows SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ? AND paused_at IS NULL`
-	resumeSchedule = `UPDATE schedule_rows SET next_at = ?, paused_at = NULL, paused_by = NULL, updated_at = ? WHERE name = ? AND paused_at IS NOT NULL`
+	pauseSchedule  = `UPDATE schedules SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ? AND paused_at IS NULL`
+	resumeSchedule = `UPDATE schedules SET next_at = ?, paused_at = NULL, paused_by = NULL, updated_at = ? WHERE name = ? AND paused_at IS NOT NULL`
 )
 
 // moveTick sets the next tick of schedule [3] to [1] and adds [2] to its skipped ticks.
-const moveTick = `UPDATE schedule_rows SET next_at = ?, skipped = skipped + ? WHERE name = ?`
+const moveTick = `UPDATE schedules SET next_at = ?, skipped = skipped + ? WHERE name = ?`
 
 // noteTask makes task [2], due at [1], the last one of schedule [3].
-const noteTask = `UPDATE schedule_rows SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`
+const noteTask = `UPDATE schedules SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`
 
 // The unfinished tasks of schedule [1]: selectOpen lists them, and whether they were asked to end; dropClosed forgets those that have
 // finished or were deleted; addOpen adds task [2]; findOpen finds all, for a schedule that is new; reopenTask adds task [1] to its
 // schedule, when a finished task waits again.
 const (
-	selectOpen = `SELECT tasks.id, tasks.cancel_requested_at IS NOT NULL AS asked FROM schedule_open CROSS JOIN tasks ON tasks.id = task_id
+	selectOpen = `SELECT tasks.id, EXISTS (SELECT 1 FROM cancel_requests WHERE task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 1) AS asked
+FROM schedule_open CROSS JOIN tasks ON tasks.id = task_id
 WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`
 	dropClosed = `DELETE FROM schedule_open WHERE schedule = ? AND NOT EXISTS (
 	SELECT 1 FROM tasks WHERE id = task_id AND finished_at IS NULL)`
 	addOpen    = `INSERT INTO schedule_open (schedule, task_id) VALUES (?, ?) ON CONFLICT DO NOTHING`
 	findOpen   = `INSERT INTO schedule_open (schedule, task_id) SELECT schedule, id FROM tasks WHERE schedule = ? AND finished_at IS NULL ON CONFLICT DO NOTHING`
-	reopenTask = `INSERT INTO schedule_open (schedule, task_id) SELECT s.name, tasks.id FROM tasks CROSS JOIN schedule_rows AS s
+	reopenTask = `INSERT INTO schedule_open (schedule, task_id) SELECT s.name, tasks.id FROM tasks CROSS JOIN schedules AS s
 ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`
 )
 
@@ -71,35 +74,27 @@ const hasTick = `SELECT count(*) FROM tasks WHERE schedule = ? AND tick = ?`
 const selectRuns = `SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?2) AS ticks
 UNION ALL SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT 0 + ?2) AS others`
 
-// scheduleTask is the task of a schedule as its row keeps it: the words and units of the columns of tasks.
+// scheduleTask is the task of a schedule as its row keeps it.
 type scheduleTask struct {
-	Job          string            `json:"job"`
-	Args         json.RawMessage   `json:"args"`
-	Label        string            `json:"label,omitempty"`
-	Queue        string            `json:"queue"`
-	Priority     int               `json:"priority"`
-	Lane         string            `json:"lane,omitempty"`
-	ExpiresIn    int64             `json:"expires_in,omitempty"`
-	MaxAttempts  int               `json:"max_attempts,omitempty"`
-	MaxLosses    int               `json:"max_losses"`
-	Timeout      int64             `json:"timeout,omitempty"`
-	KillAfter    int64             `json:"kill_after"`
-	Backoff      jobs.Strategy     `json:"backoff"`
-	BackoffDelay int64             `json:"backoff_delay"`
-	BackoffMax   int64             `json:"backoff_max"`
-	RetryOn      jobs.Codes        `json:"retry_on,omitempty"`
-	OutputLimit  int64             `json:"output_limit"`
-	Path         string            `json:"path,omitempty"`
-	Cwd          string            `json:"cwd,omitempty"`
-	Env          map[string]string `json:"env,omitempty"`
-	EnvFile      string            `json:"env_file,omitempty"`
+	Job         string          `json:"job"`
+	Args        json.RawMessage `json:"args,omitempty"`
+	Label       string          `json:"label,omitempty"`
+	Queue       string          `json:"queue"`
+	Priority    int             `json:"priority"`
+	Lane        string          `json:"lane,omitempty"`
+	ExpiresIn   int64           `json:"expires_in,omitempty"` // ms
+	MaxAttempts int             `json:"max_attempts,omitempty"`
+	MaxLosses   int             `json:"max_losses"`
+	Options     json.RawMessage `json:"options,omitempty"` // as in tasks
 }
 
 func encodeTask(s *jobs.Spec) (string, error) {
+	options, err := s.Options.Encode()
+	if err != nil {
+		return "", err
+	}
 	text, err := jobs.MarshalArgs(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority, Lane: s.Lane,
-		ExpiresIn: millis(s.ExpiresIn), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: millis(s.Timeout),
-		KillAfter: millis(s.KillAfter), Backoff: s.Backoff.Strategy, BackoffDelay: millis(s.Backoff.Delay), BackoffMax: millis(s.Backoff.Max),
-		RetryOn: s.RetryOn, OutputLimit: s.OutputLimit, Path: s.Path, Cwd: s.Cwd, Env: s.Env, EnvFile: s.EnvFile})
+		ExpiresIn: millis(s.ExpiresIn), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: options})
 	return string(text), err
 }
 
@@ -108,17 +103,11 @@ func decodeTask(text string, input []byte) (jobs.Spec, error) {
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return jobs.Spec{}, err
 	}
-	if string(t.Args) == "null" {
-		t.Args = nil
-	}
 	if len(input) == 0 {
 		input = nil
 	}
-	ms := func(n int64) time.Duration { return number(n).duration() }
-	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, Lane: t.Lane, ExpiresIn: ms(t.ExpiresIn),
-		MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Timeout: ms(t.Timeout), KillAfter: ms(t.KillAfter),
-		Backoff: jobs.Backoff{Strategy: t.Backoff, Delay: ms(t.BackoffDelay), Max: ms(t.BackoffMax)}, RetryOn: t.RetryOn,
-		OutputLimit: t.OutputLimit, Path: t.Path, Cwd: t.Cwd, Env: t.Env, EnvFile: t.EnvFile, Input: input}, nil
+	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, Lane: t.Lane,
+		ExpiresIn: number(t.ExpiresIn).duration(), MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Options: jobs.DecodeOptions(t.Options), Input: input}, nil
 }
 
 type scheduleRow struct {
@@ -129,14 +118,17 @@ type scheduleRow struct {
 	CatchUp       string `db:"catch_up"`
 	CatchUpWindow number `db:"catch_up_window"`
 	Jitter        number `db:"jitter"`
-	Paused        bool   `db:"paused"`
+	KeptState     text   `db:"kept_state"`
+	KeptDuration  number `db:"kept_duration"`
+	LastStarted   number `db:"last_started_at"`
+	LastFinished  number `db:"last_finished_at"`
+	LastOutcome   text   `db:"last_outcome"`
 	PausedAt      number `db:"paused_at"`
 	PausedBy      text   `db:"paused_by"`
 	NextAt        number `db:"next_at"`
 	LastAt        number `db:"last_at"`
 	LastTaskID    number `db:"last_task_id"`
 	LastState     text   `db:"last_state"`
-	LastDuration  number `db:"last_duration"`
 	Skipped       int64  `db:"skipped"`
 	Task          string `db:"task"`
 	Input         []byte `db:"input"`
@@ -146,13 +138,17 @@ type scheduleRow struct {
 
 func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 	spec, err := decodeTask(r.Task, r.Input)
+	lasted := r.KeptDuration
+	if last := r.LastOutcome.outcome(r.LastStarted, r.LastFinished); last.Duration != nil {
+		lasted = number(*last.Duration)
+	}
 	if err != nil {
 		return jobs.Schedule{}, fmt.Errorf("schedule %s: %w", r.Name, err)
 	}
 	return jobs.Schedule{Name: r.Name, Cron: r.Cron, Zone: r.Zone, Spec: spec, Overlap: jobs.Overlap(r.Overlap), CatchUp: jobs.CatchUp(r.CatchUp),
 		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
 		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
-		LastDuration: r.LastDuration.duration(), Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
+		LastDuration: lasted.duration(), Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
 }
 
 func schedulesOf(rows []scheduleRow) ([]jobs.Schedule, error) {

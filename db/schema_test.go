@@ -16,12 +16,8 @@ import (
 func schema(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, name := range migrationNames() {
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(text)
+	for _, m := range migrationsFrom(0) {
+		all.WriteString(m.text())
 	}
 	return all.String()
 }
@@ -77,31 +73,30 @@ func TestEveryStateInSQLIsOne(t *testing.T) {
 	}
 }
 
-func TestTheLimitsOfTheTableAreThoseOfPackageJobs(t *testing.T) {
+func TestTheLimitsOfPlainSQLAreThoseOfPackageJobs(t *testing.T) {
 	text := schema(t)
-	for column, limit := range map[string]int{"args": jobs.MaxArgs, "result": jobs.MaxResult, "env": jobs.MaxEnv, "error": jobs.MaxError, "cancel_text": jobs.MaxError,
-		"label": jobs.MaxText, "unique_key": jobs.MaxText, "path": jobs.MaxPath, "cwd": jobs.MaxPath, "env_file": jobs.MaxPath} {
-		if want := fmt.Sprintf("length(CAST(%s AS BLOB)) <= %d)", column, limit); !strings.Contains(text, want) {
-			t.Errorf("no CHECK says %s", want)
-		}
-	}
-	for column, want := range map[string]string{"queue": fmt.Sprintf("BETWEEN 1 AND %d", jobs.MaxName), "job": fmt.Sprintf("BETWEEN 1 AND %d", jobs.MaxName)} {
-		if !strings.Contains(text, "CHECK (length("+column+") "+want+")") {
-			t.Errorf("no CHECK says %s %s", column, want)
+	for column, limit := range map[string]int{"args": jobs.MaxArgs, "env": jobs.MaxEnv, "label": jobs.MaxText, "unique_key": jobs.MaxText, "lane": jobs.MaxText,
+		"created_by": jobs.MaxText, "retry_on": jobs.MaxCodes, "cwd": jobs.MaxPath, "env_file": jobs.MaxPath, "input": jobs.MaxInput} {
+		if want := fmt.Sprintf("length(CAST(NEW.%s AS BLOB)) > %d", column, limit); !strings.Contains(text, want) {
+			t.Errorf("the trigger of enqueue does not say %s", want)
 		}
 	}
 	for want, of := range map[string]any{
-		"CHECK (length(data) <= %d)":                     jobs.MaxInput,
-		"DEFAULT '%s' CHECK (length(job)":                jobs.CommandJob,
-		"DEFAULT '%s' CHECK (length(queue)":              jobs.DefaultQueue,
-		"DEFAULT %d CHECK (priority":                     jobs.DefaultPriority,
-		"DEFAULT %d CHECK (max_losses":                   jobs.DefaultMaxLosses,
-		"DEFAULT %d CHECK (kill_after":                   jobs.DefaultKillAfter.Milliseconds(),
-		"DEFAULT '%s' CHECK (CASE backoff":               jobs.DefaultBackoff.Strategy,
-		"DEFAULT %d CHECK (backoff_delay":                jobs.DefaultBackoff.Delay.Milliseconds(),
-		"DEFAULT %d CHECK (backoff_max":                  jobs.DefaultBackoff.Max.Milliseconds(),
-		"DEFAULT %d CHECK (output_limit":                 jobs.DefaultOutputLimit,
-		"WHEN '%s' THEN 1 WHEN 'linear' THEN 1 WHEN 'fi": jobs.Exponential,
+		"length(NEW.queue) > %d":                              jobs.MaxName,
+		"length(NEW.job) > %d":                                jobs.MaxName,
+		"NEW.timeout NOT BETWEEN 1 AND %d":                    jobs.MaxDelay.Milliseconds(),
+		"NEW.backoff_max NOT BETWEEN 0 AND %d":                jobs.MaxDelay.Milliseconds(),
+		"CHECK (length(data) <= %d)":                          jobs.MaxInput,
+		"coalesce(NEW.job, '%s')":                             jobs.CommandJob,
+		"coalesce(NEW.queue, '%s')":                           jobs.DefaultQueue,
+		"coalesce(NEW.priority, %d)":                          jobs.DefaultPriority,
+		"coalesce(NEW.max_losses, %d)":                        jobs.DefaultMaxLosses,
+		"coalesce(t.options ->> '$.kill_after', %d)":          jobs.DefaultKillAfter.Milliseconds(),
+		"coalesce(t.options ->> '$.backoff', '%s')":           jobs.DefaultBackoff.Strategy,
+		"coalesce(t.options ->> '$.backoff_delay', %d)":       jobs.DefaultBackoff.Delay.Milliseconds(),
+		"coalesce(t.options ->> '$.backoff_max', %d)":         jobs.DefaultBackoff.Max.Milliseconds(),
+		"coalesce(t.options ->> '$.output_limit', %d)":        jobs.DefaultOutputLimit,
+		"NEW.backoff = '%s' OR NEW.backoff = 'linear' OR NEW": jobs.Exponential,
 	} {
 		if want = fmt.Sprintf(want, of); !strings.Contains(text, want) {
 			t.Errorf("the schema does not say %s", want)
@@ -155,7 +150,7 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 }
 
 // obvious are the columns whose name and CHECK say all there is.
-var obvious = []string{"created_at", "duration", "error", "exit_code", "signal"}
+var obvious = []string{"queue", "created_at"}
 
 func TestNoPredicateUsesIN(t *testing.T) {
 	for line := range strings.Lines(schema(t)) {
@@ -166,14 +161,17 @@ func TestNoPredicateUsesIN(t *testing.T) {
 	}
 }
 
-func TestARowHasAFieldForEveryColumn(t *testing.T) {
+func TestTasksAreReadWhole(t *testing.T) {
 	d := openTest(t)
 	var columns []string
-	// input is for plain SQL to write, and reads NULL.
-	if err := d.read.Select(&columns, `SELECT 'tasks.' || name FROM pragma_table_info('tasks') WHERE name <> 'input' ORDER BY cid`); err != nil {
+	if err := d.read.Select(&columns, `SELECT 'tasks.' || name FROM pragma_table_info('tasks') ORDER BY cid`); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Fields(strings.ReplaceAll(taskColumns, ",", " ")); !slices.Equal(got, columns) {
-		t.Errorf("taskColumns are %v, the table has %v", got, columns)
+	if len(columns) > 32 {
+		t.Errorf("tasks has %d columns, want at most 32", len(columns))
+	}
+	read := strings.Fields(strings.ReplaceAll(taskColumns, ",", " "))
+	if got := read[:min(len(read), len(columns))]; !slices.Equal(got, columns) {
+		t.Errorf("taskColumns begins with %v, the table has %v", got, columns)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,16 +23,8 @@ import (
 // SelectBackend tells which process of the server answers.
 const SelectBackend = `SELECT pg_backend_pid()`
 
-//go:embed migrations/postgres/*.sql
-var serverMigrations embed.FS
-
-func serverMigrationNames() []string {
-	names, err := fs.Glob(serverMigrations, "migrations/postgres/*.sql")
-	if err != nil || len(names) == 0 {
-		panic("db: no migrations embedded")
-	}
-	return names
-}
+//go:embed schema/postgres/*.sql
+var serverSchemaFiles embed.FS
 
 // What is asked of a server when it is opened: its version, whether our tables are there and what time it is; and the row about them.
 const (
@@ -110,7 +101,10 @@ func (d *DB) openServer(ctx context.Context) error {
 }
 
 // ServerSchemaVersion returns the version of the schema on servers that this program writes.
-func ServerSchemaVersion() int { return len(serverMigrationNames()) }
+func ServerSchemaVersion() int {
+	list := migrationFiles(serverSchemaFiles, "schema/postgres")
+	return list[len(list)-1].version
+}
 
 // connectServer opens the writer's connection and returns the version of the schema; 0: there is none.
 func (d *DB) connectServer(ctx context.Context) (have int, err error) {
@@ -148,6 +142,11 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 	}
 	if s.id != id {
 		return 0, d.replacedServer()
+	}
+	if first := migrationFiles(serverSchemaFiles, "schema/postgres")[0].version; have < first {
+		return 0, &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
+			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d and later", have, first)},
+			Try: "runner move " + d.path + " FILE with the older one, then DROP SCHEMA " + s.Schema + " CASCADE, then runner move FILE " + d.path + " with this one"}
 	}
 	if want := ServerSchemaVersion(); have > want {
 		return 0, &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by a newer runner",
@@ -206,16 +205,12 @@ func (d *DB) migrateServer(ctx context.Context) (err error) {
 	if _, err := d.conn.ExecContext(ctx, "SET LOCAL search_path = "+schema); err != nil {
 		return err
 	}
-	for number, name := range serverMigrationNames() {
-		if number < have {
+	for _, m := range migrationFiles(serverSchemaFiles, "schema/postgres") {
+		if m.version <= have {
 			continue
 		}
-		text, err := serverMigrations.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if err := d.script(ctx, string(text)); err != nil {
-			return fmt.Errorf("migration %s: %w", path.Base(name), err)
+		if err := d.script(ctx, m.text()); err != nil {
+			return fmt.Errorf("migration %s: %w", path.Base(m.path), err)
 		}
 	}
 	if _, err := d.conn.ExecContext(ctx, setVersion, ServerSchemaVersion()); err != nil {
@@ -315,7 +310,7 @@ func (d *DB) foreignOnServer(ctx context.Context) error {
 	if err := d.read.SelectContext(ctx, &all, selectServerTriggers, d.server.Schema); err != nil {
 		return explain(err, d.path)
 	}
-	own := []string{"schedules_keep", "tasks_generation", "tasks_plain", "tasks_plain_input", "tasks_reopened"}
+	own := []string{"enqueue_insert", "schedules_keep", "tasks_reopened"}
 	for _, trigger := range all {
 		if !slices.Contains(own, trigger.Name) && slices.Contains(made(), trigger.Table) {
 			return &jobs.Problem{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", d.path, trigger.Name, trigger.Table),

@@ -76,8 +76,8 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	}
 	if len(due) > 0 && s.Overlap != jobs.OverlapAllow {
 		var open []struct {
-			ID    int64 `db:"id"`
-			Asked bool  `db:"asked"`
+			ID    int64   `db:"id"`
+			Asked boolean `db:"asked"`
 		}
 		if err := t.list(&open, selectOpen, s.Name); err != nil {
 			return one, err

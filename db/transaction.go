@@ -181,6 +181,7 @@ type tx struct {
 	space room // on its disk
 
 	inserts *inserter // of its members
+	lastID  int64     // the highest id of a task; 0: not read yet
 
 	news      bool // what the member does may be something for other workers
 	last      bool // the member that runs is the last one of its group
@@ -252,37 +253,20 @@ func (t *tx) commitNext() error {
 	return t.w.conn.Raw(func(conn any) error { conn.(*serverConn).commits = true; return nil })
 }
 
-// insert runs an INSERT and returns the id of its row.
-func (t *tx) insert(text string, args ...any) (int64, error) {
-	if t.db.server != nil {
-		var id int64
-		return id, t.scan(text+" RETURNING id", args, &id)
-	}
-	result, err := t.do(text, args)
-	if err != nil {
-		return 0, err
-	}
-	return result.LastInsertId()
-}
-
-// insertRows runs an INSERT of as many rows as there are ids, and sets these, in the order of the rows.
-func (t *tx) insertRows(text string, ids []int64, args ...any) error {
+// insertRows runs insertTask, or one of insertTasks, for as many tasks as there are ids, and sets these, in the order of the tasks.
+func (t *tx) insertRows(text string, ids []int64, values []any) error {
 	if t.db.server != nil { // others take numbers in between, but they rise
 		got := make([]int64, 0, len(ids))
-		err := t.list(&got, text+" RETURNING id", args...)
+		err := t.list(&got, text, values...) // with RETURNING id: see serverInsert
 		slices.Sort(got)
 		if copy(ids, got) != len(ids) && err == nil {
 			err = fmt.Errorf("%d rows inserted, not %d", len(got), len(ids))
 		}
 		return err
 	}
-	result, err := t.do(text, args)
-	if err != nil {
-		return err
-	}
-	last, err := result.LastInsertId() // nobody else writes: they are numbered in a row
+	_, err := t.do(text, values)
 	for i := range ids {
-		ids[i] = last - int64(len(ids)-1-i)
+		ids[i] = values[i*insertedValues].(int64)
 	}
 	return err
 }

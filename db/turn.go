@@ -55,7 +55,7 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 	err := w.db.update(ctx, to, func(t *tx) (err error) {
 		done = Turned{}
 		t.moved = false
-		if done.Finished, err = t.finish(w.id, turn.Finish, turn.Now); err != nil {
+		if done.Finished, err = t.finish(w.number, turn.Finish, turn.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
 		}
 		if done.Looked = turn.Look || t.moved; done.Looked {

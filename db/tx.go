@@ -21,8 +21,8 @@ import (
 // selectMain names the file of the main database of a connection.
 const selectMain = `SELECT file FROM pragma_database_list WHERE name = 'main'`
 
-// selectTask reads task [1] without the name of its worker.
-const selectTask = `SELECT ` + taskColumns + `, NULL AS worker FROM tasks WHERE id = ?`
+// selectTask reads task [1].
+const selectTask = selectTasks + ` WHERE tasks.id = ?`
 
 // within makes a transaction of the caller's one of ours, after a look whether it is of the same file.
 func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
@@ -84,7 +84,7 @@ func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time
 	t, err := w.db.within(ctx, outer)
 	if err == nil {
 		var done []Finished
-		if done, err = t.finish(w.id, []Finish{f}, now); err == nil && done[0].Fenced {
+		if done, err = t.finish(w.number, []Finish{f}, now); err == nil && done[0].Fenced {
 			err = jobs.ErrLost
 		}
 	}

@@ -12,27 +12,27 @@ import (
 
 // insertWorker registers a start of a worker; values as in the schema.
 const insertWorker = `INSERT INTO workers (id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
-	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?)`
+	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`
 
 // touchWorker is the sign of life of worker [2] at [1].
-const touchWorker = `UPDATE workers SET beat_at = ? WHERE id = ?`
+const touchWorker = `UPDATE workers SET beat_at = ? WHERE number = ?`
 
-const drainWorker = `UPDATE workers SET state = 'draining' WHERE id = ?`
+const drainWorker = `UPDATE workers SET state = 'draining' WHERE number = ?`
 
-const endWorker = `UPDATE workers SET ended_at = ?, beat_at = ? WHERE id = ?`
+const endWorker = `UPDATE workers SET ended_at = ?, beat_at = ? WHERE number = ?`
 
 // loseWorker notes at [1] that worker [2] is dead. When it was last seen alive stays as it is.
-const loseWorker = `UPDATE workers SET ended_at = ? WHERE id = ? AND ended_at IS NULL`
+const loseWorker = `UPDATE workers SET ended_at = ? WHERE number = ? AND ended_at IS NULL`
 
 // selectOwners lists the workers but [1] that have not said goodbye, or left running tasks behind. Indexes: workers_live, tasks_running.
-const selectOwners = `SELECT id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM tasks WHERE worker_id = workers.id AND state = 'running') AS busy
-FROM workers WHERE ended_at IS NULL AND id <> ?1
-UNION ALL SELECT id, host, boot_id, pid, pid_namespace, uid, TRUE FROM workers
-WHERE id IN (SELECT worker_id FROM tasks WHERE state = 'running' AND worker_id <> ?1) AND ended_at IS NOT NULL`
+const selectOwners = `SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM tasks WHERE worker = workers.number AND state = 'running') AS busy
+FROM workers WHERE ended_at IS NULL AND number <> ?1
+UNION ALL SELECT number, id, host, boot_id, pid, pid_namespace, uid, TRUE FROM workers
+WHERE number IN (SELECT worker FROM tasks WHERE state = 'running' AND worker <> ?1) AND ended_at IS NOT NULL`
 
 // selectWorkers lists the workers that have not said goodbye and were seen since [1]. Index: workers_live.
 const selectWorkers = `SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, started_at, beat_at,
-	(SELECT json_group_array(id) FROM (SELECT id FROM tasks WHERE worker_id = workers.id AND state = 'running' ORDER BY id) AS claims) AS running
+	(SELECT json_group_array(id) FROM (SELECT id FROM tasks WHERE worker = workers.number AND state = 'running' ORDER BY id) AS claims) AS running
 FROM workers WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`
 
 // WorkerInfo is what a worker says of itself.
@@ -66,10 +66,14 @@ type QueueMax struct {
 type Worker struct {
 	db      *DB
 	id      string
+	number  int64 // stands for the id in the rows of tasks and attempts
 	claimer *claimer
 	tally   tally
 	careful atomic.Int64 // turns that are not tried as plain ones
 }
+
+// Number returns the number that stands for the worker in the rows of tasks and attempts.
+func (w *Worker) Number() int64 { return w.number }
 
 // ID returns the worker's id: random, never reused.
 func (w *Worker) ID() string { return w.id }
@@ -102,20 +106,21 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*W
 	}
 	at := info.StartedAt.UnixMilli()
 	return w, d.update(ctx, normal, func(t *tx) error {
-		_, err := t.exec(insertWorker, w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.Namespace, info.User,
-			int64(info.UID), info.Version, int64(info.Slots), queues, string(jobList), millis(info.Lease), at, at)
+		err := t.scan(insertWorker, []any{w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.Namespace, info.User,
+			int64(info.UID), info.Version, int64(info.Slots), queues, string(jobList), millis(info.Lease), at, at}, &w.number)
+		w.claimer.worker = w.number
 		return err
 	})
 }
 
 // Drain says that the worker starts nothing more.
 func (w *Worker) Drain(ctx context.Context) error {
-	return w.db.update(ctx, normal, func(t *tx) error { _, err := t.exec(drainWorker, w.id); return err })
+	return w.db.update(ctx, normal, func(t *tx) error { _, err := t.exec(drainWorker, w.number); return err })
 }
 
 // Sync returns when everything that was committed before it is on the disk.
 func (w *Worker) Sync(ctx context.Context, now time.Time) error {
-	return w.db.update(ctx, full, func(t *tx) error { _, err := t.exec(touchWorker, now.UnixMilli(), w.id); return err })
+	return w.db.update(ctx, full, func(t *tx) error { _, err := t.exec(touchWorker, now.UnixMilli(), w.number); return err })
 }
 
 // End says goodbye.
@@ -125,7 +130,7 @@ func (w *Worker) End(ctx context.Context, now time.Time) error {
 			if err := write(t); err != nil {
 				return err
 			}
-			_, err := t.exec(endWorker, now.UnixMilli(), now.UnixMilli(), w.id)
+			_, err := t.exec(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)
 			return err
 		})
 	})
@@ -133,6 +138,7 @@ func (w *Worker) End(ctx context.Context, now time.Time) error {
 
 // Owner is a worker that may have died with tasks in hand.
 type Owner struct {
+	Number    int64  `db:"number"`
 	ID        string `db:"id"`
 	Host      string `db:"host"`
 	BootID    string `db:"boot_id"`
@@ -145,7 +151,7 @@ type Owner struct {
 // Owners lists the other workers that have not said goodbye, or that did and left running tasks behind.
 func (w *Worker) Owners(ctx context.Context) ([]Owner, error) {
 	var owners []Owner
-	err := w.db.read.SelectContext(ctx, &owners, selectOwners, w.id)
+	err := w.db.read.SelectContext(ctx, &owners, selectOwners, w.number)
 	return owners, explain(err, w.db.path)
 }
 

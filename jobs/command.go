@@ -85,7 +85,7 @@ func CheckCommand(t *Task) error {
 	if err := t.RetryOn.Validate(); err != nil {
 		return invalid("retry_on", "%v", err)
 	}
-	s := Spec{Job: t.Job, Path: t.Path, Cwd: t.Cwd, Env: t.Env, EnvFile: t.EnvFile}
+	s := Spec{Job: t.Job, Options: t.Options}
 	return s.validateCommand()
 }
 

@@ -57,7 +57,7 @@ func TestNextForEveryOutcome(t *testing.T) {
 						if losses > maxLosses {
 							continue
 						}
-						task := Task{ID: 7, State: Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses, Backoff: DefaultBackoff}
+						task := Task{ID: 7, State: Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses, Options: DefaultOptions()}
 						if asked {
 							task.CancelRequestedAt, task.CancelText = at, "asked"
 						}
@@ -106,7 +106,7 @@ func checkChange(t *testing.T, task Task, o Outcome, c Change) {
 }
 
 func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
-	task := Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3, RetryOn: "75,100-111"}
+	task := Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3, Options: Options{RetryOn: "75,100-111"}}
 	for name, want := range map[string]State{"exit 1": Failed, "exit 75": Retrying, "signal": Retrying, "timeout": Retrying, "start": Retrying, "lost": Pending} {
 		if c := Next(task, outcomes()[name], at); c.State != want {
 			t.Errorf("%s: %s, want %s", name, c.State, want)
@@ -115,7 +115,7 @@ func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
 }
 
 func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
-	task := Task{ID: 9, Attempt: 2, MaxAttempts: 5, Backoff: Backoff{Linear, time.Minute, time.Hour}}
+	task := Task{ID: 9, Attempt: 2, MaxAttempts: 5, Options: Options{Backoff: Backoff{Linear, time.Minute, time.Hour}}}
 	if c := Next(task, outcomes()["error"], at); c.RunAt != at.Add(task.Backoff.After(9, 2)) {
 		t.Errorf("due at %v", c.RunAt)
 	}
@@ -157,7 +157,7 @@ func FuzzNext(f *testing.F) {
 		maxLosses &= 0x7fffffff
 		task := Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
 			Losses:  (losses & 0x7fffffff) % (maxLosses + 2), // a row changed by hand may have one too many
-			Backoff: Backoff{Strategy: []Strategy{Fixed, Linear, Exponential, "?"}[which%4], Delay: time.Duration(delay), Max: time.Duration(most)}}
+			Options: Options{Backoff: Backoff{Strategy: []Strategy{Fixed, Linear, Exponential, "?"}[which%4], Delay: time.Duration(delay), Max: time.Duration(most)}}}
 		if asked {
 			task.CancelRequestedAt = at
 		}

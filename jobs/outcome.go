@@ -81,7 +81,7 @@ func RetryIn(d time.Duration, err error) error {
 }
 
 // Snooze makes a function's return one that is neither success nor failure: the task starts again after d, and the
-// attempt is not counted.
+// attempt is not counted. Wrap the error to say why: the task keeps that text as its error until the next attempt.
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 
 // Cancel makes a function's error final: the task is cancelled, with err as its error, whatever attempts are left.
@@ -118,7 +118,10 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	}
 	switch {
 	case errors.As(err, &snooze):
-		o.Reason, o.Error, o.snooze = "", "", &snooze.in
+		o.Reason, o.snooze = "", &snooze.in
+		if err == error(snooze) { // else it is wrapped, and the text says why
+			o.Error = ""
+		}
 	case errors.As(err, &cancel):
 		o.Reason = ReasonCancelled
 	case errors.As(err, &retry):

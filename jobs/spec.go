@@ -55,17 +55,8 @@ type Spec struct {
 	ExpiresAt   time.Time     // zero: as ExpiresIn says; they exclude each other
 	MaxAttempts int           // 0: the job's own default
 	MaxLosses   int
-	Timeout     time.Duration
-	KillAfter   time.Duration
-	Backoff     Backoff
-	RetryOn     Codes
-	OutputLimit int64
-
-	Path    string
-	Cwd     string
-	Env     map[string]string
-	EnvFile string
-	Input   []byte
+	Options
+	Input []byte // what the command reads on stdin
 
 	// Earlier and EarlierAny are After and AfterAny for tasks that do not exist yet: the positions, from 0, of earlier Specs
 	// of the same call of EnqueueAll or Add.
@@ -79,8 +70,7 @@ type Spec struct {
 }
 
 func newSpec(job string, options ...[]Option) Spec {
-	s := Spec{Job: job, Queue: DefaultQueue, Priority: DefaultPriority, MaxLosses: DefaultMaxLosses,
-		KillAfter: DefaultKillAfter, Backoff: DefaultBackoff, OutputLimit: DefaultOutputLimit}
+	s := Spec{Job: job, Queue: DefaultQueue, Priority: DefaultPriority, MaxLosses: DefaultMaxLosses, Options: DefaultOptions()}
 	for _, list := range options {
 		for _, option := range list {
 			option(&s)
@@ -97,9 +87,8 @@ func (s *Spec) Ordered() bool {
 // Task returns the task that the Spec asks for, enqueued at now: everything but its id. It does not validate.
 func (s *Spec) Task(now time.Time) Task {
 	t := Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: Pending, Priority: s.Priority,
-		Lane: s.Lane, UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Timeout: s.Timeout,
-		KillAfter: s.KillAfter, Backoff: s.Backoff, RetryOn: s.RetryOn, OutputLimit: s.OutputLimit, Path: s.Path, Cwd: s.Cwd,
-		Env: s.Env, EnvFile: s.EnvFile, InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, CreatedAt: now,
+		Lane: s.Lane, UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
+		InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, CreatedAt: now,
 		CreatedBy: s.CreatedBy, UpdatedAt: now}
 	if !s.RunAt.IsZero() {
 		t.RunAt = s.RunAt

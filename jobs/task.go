@@ -33,16 +33,7 @@ type Task struct {
 	MaxAttempts int // 0: the job's own default, filled in at the first start
 	Losses      int
 	MaxLosses   int
-	Timeout     time.Duration // of one attempt; 0: none
-	KillAfter   time.Duration // between TERM and KILL
-	Backoff     Backoff
-	RetryOn     Codes
-	OutputLimit int64 // bytes kept of an attempt's output
-
-	Path       string // absolute; empty: looked up by the worker
-	Cwd        string // empty: the worker's
-	Env        map[string]string
-	EnvFile    string
+	Options
 	InputBytes int64 // size of what the command reads on stdin
 
 	WorkerID          string

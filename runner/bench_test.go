@@ -90,25 +90,23 @@ func (d *bareDB) exec(text string, args ...any) {
 
 const (
 	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id, priority FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? ORDER BY priority DESC, id LIMIT ?)
-UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, worker_id = ?, lease_expires_at = ?, started_at = ?, updated_at = ?
+UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?
 FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING tasks.id, tasks.generation_id, tasks.args`
-	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?, duration = 0
-WHERE id = ? AND generation_id = ? AND worker_id = ? AND state = 'running'`
-	bareAttempt = `INSERT INTO attempt_rows (task_id, generation_id, attempt, state, counted, worker_id, started_at, finished_at, duration) VALUES (?, ?, 1, 'completed', 1, ?, ?, ?, 0)`
-	bareInsert  = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, created_at, updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, ?, ?)`
+	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?
+WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
+	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
 )
 
 // drain claims and finishes n tasks, k at a time, finishing one batch and claiming the next in one transaction.
 func (d *bareDB) drain(n, k int) {
 	type claim struct{ id, generation int64 }
-	const worker = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0000"
+	const worker = 1
 	var batch []claim
 	for done := 0; done < n; done += len(batch) {
 		d.exec("BEGIN IMMEDIATE")
 		ms := time.Now().UnixMilli()
 		for _, c := range batch {
 			d.exec(bareFinish, ms, ms, c.id, c.generation, worker)
-			d.exec(bareAttempt, c.id, c.generation, worker, ms, ms)
 		}
 		batch = batch[:0]
 		rows, err := d.stmt(bareClaim).Query("default", "noop", k, worker, ms+60000, ms, ms)

@@ -10,7 +10,7 @@ import (
 
 // What a command has printed before it ended is in the pipe, however late this process comes to read it.
 func TestOutputThatIsReadLateIsKept(t *testing.T) {
-	c := newCapture(&attempt{task: jobs.Task{OutputLimit: jobs.DefaultOutputLimit}})
+	c := newCapture(&attempt{task: jobs.Task{Options: jobs.DefaultOptions()}})
 	c.closed = true // nothing is stored
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	first := true

@@ -74,12 +74,17 @@ func (a *attempt) begin() {
 		}()
 		if cause := a.late(); cause != nil {
 			err = &troubleError{cause}
+		} else if unknown := a.task.CheckKnown(); unknown != nil { // a worker of a newer version may take it meanwhile
+			err = fmt.Errorf("%w: %w", unknown, jobs.Snooze(unknownOptionDelay))
 		} else {
 			result, err = a.e.handlers[a.task.Job](a.ctx, a.task)
 		}
 		returned = true
 	}()
 }
+
+// unknownOptionDelay is how long a task is put off that has options of a newer version.
+const unknownOptionDelay = time.Minute
 
 // late is why an attempt must not begin: it was stopped already, or its process stood still for so long after the claim that the task may be
 // another worker's by now.

@@ -36,7 +36,7 @@ func TestAClaimWhoseAnswerWasLostIsGivenBack(t *testing.T) {
 		id := b.enqueue(work.With("x", jobs.In(time.Hour)))
 		b.within(25*time.Second, func() { // the worker has looked before
 			b.raw(`UPDATE tasks SET state = 'running', generation_id = generation_id + 1, attempt = 1, lease_expires_at = 1 << 47,
-				worker_id = (SELECT id FROM workers)`)
+				worker = (SELECT number FROM workers)`)
 		})
 		b.work(10 * time.Minute)
 		got := b.want(id, jobs.Completed, "")

@@ -134,7 +134,7 @@ func (p *reaper) bury(o db.Owner) bool {
 	if !before && !lock.Clean() && !p.clear(o, nil, lock.Records()) {
 		return false
 	}
-	reaped, err := p.e.worker.ReapDead(context.Background(), o.ID, now())
+	reaped, err := p.e.worker.ReapDead(context.Background(), o.Number, now())
 	if err != nil {
 		p.e.log.Warn("cannot take over tasks", "worker", o.ID, "err", err)
 		return false

@@ -21,7 +21,7 @@ func (b *bubble) suspend() {
 	defer raw.Close()
 	for _, text := range []string{`UPDATE tasks SET run_at = run_at - ?1, created_at = created_at - ?1, started_at = started_at - ?1, finished_at = finished_at - ?1,
 		lease_expires_at = lease_expires_at - ?1, updated_at = updated_at - ?1`, `UPDATE workers SET beat_at = beat_at - ?1, started_at = started_at - ?1`,
-		`UPDATE schedule_rows SET next_at = next_at - ?1`} {
+		`UPDATE schedules SET next_at = next_at - ?1`} {
 		if _, err := raw.Exec(text, asleep.Milliseconds()); err != nil {
 			b.Error(err)
 		}

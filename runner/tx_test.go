@@ -199,7 +199,7 @@ func TestEffectAndFinishCommitTogether(t *testing.T) {
 			if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
 				t.Errorf("%d effects", n)
 			}
-			if n := count(t, handle, `SELECT count(*) FROM attempts WHERE state = 'completed'`); n != 1 {
+			if n := count(t, handle, `SELECT count(*) FROM attempts_view WHERE state = 'completed'`); n != 1 {
 				t.Errorf("%d completed attempts", n)
 			}
 			if n := count(t, handle, `SELECT sum(n) FROM counters WHERE state = 'completed'`); n != 1 {

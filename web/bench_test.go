@@ -32,9 +32,9 @@ func BenchmarkPages(b *testing.B) {
 	defer pool.Close()
 	now := time.Now().UnixMilli()
 	if _, err := pool.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-		INSERT INTO tasks (generation_id, state, args, queue, attempt, max_attempts, worker_id, created_at, run_at, updated_at, started_at, finished_at, duration, error, reason, exit_code)
-		SELECT 3, CASE WHEN i % 100 = 0 THEN 'failed' ELSE 'completed' END, '["backup.sh","--full"]', CASE i % 3 WHEN 0 THEN 'default' WHEN 1 THEN 'mail' ELSE 'media' END,
-			1, 1, 'w', ?2 - (?1 - i) * 600 - 9, ?2 - (?1 - i) * 600 - 5, ?2 - (?1 - i) * 600, ?2 - (?1 - i) * 600 - 3, ?2 - (?1 - i) * 600, 3, CASE WHEN i % 100 = 0 THEN 'exit status 1' END, CASE WHEN i % 100 = 0 THEN 'exit' END, CASE WHEN i % 100 = 0 THEN 1 ELSE 0 END FROM n`, finished, now); err != nil {
+		INSERT INTO tasks (generation_id, state, job, args, queue, priority, attempt, max_attempts, max_losses, worker, created_at, run_at, updated_at, started_at, finished_at, outcome)
+		SELECT 3, CASE WHEN i % 100 = 0 THEN 'failed' ELSE 'completed' END, 'command', '["backup.sh","--full"]', CASE i % 3 WHEN 0 THEN 'default' WHEN 1 THEN 'mail' ELSE 'media' END,
+			5, 1, 1, 3, 1, ?2 - (?1 - i) * 600 - 9, ?2 - (?1 - i) * 600 - 5, ?2 - (?1 - i) * 600, ?2 - (?1 - i) * 600 - 3, ?2 - (?1 - i) * 600, CASE WHEN i % 100 = 0 THEN '{"reason":"exit","error":"exit status 1","exit_code":1}' END FROM n`, finished, now); err != nil {
 		b.Fatal(err)
 	}
 	s := serve(b, r, web.ServerOptions{})

@@ -19,7 +19,7 @@ CREATE TABLE history (seq INTEGER PRIMARY KEY AUTOINCREMENT, id, old_state, stat
 	old_lease, lease, attempt, max_attempts, losses, max_losses);
 CREATE TRIGGER history_update AFTER UPDATE ON tasks BEGIN
 	INSERT INTO history (id, old_state, state, old_generation, generation, old_owner, owner, old_lease, lease, attempt, max_attempts, losses, max_losses)
-	VALUES (NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
+	VALUES (NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker, NEW.worker, OLD.lease_expires_at,
 		NEW.lease_expires_at, NEW.attempt, NEW.max_attempts, NEW.losses, NEW.max_losses);
 END`
 
@@ -28,7 +28,7 @@ type change struct {
 	id                         int64
 	oldState, state            jobs.State
 	oldGeneration, generation  int64
-	oldOwner, owner            sql.NullString
+	oldOwner, owner            sql.NullInt64
 	oldLease, lease            sql.NullInt64
 	attempt, losses, maxLosses int
 	maxAttempts                sql.NullInt64

@@ -53,7 +53,7 @@ func cutMove(t *testing.T, from, to *db.DB) {
 	plain := func() error {
 		raw := dbtest.RawOf(t, from)
 		defer raw.Close()
-		_, err := raw.Exec(from.Text(`INSERT INTO tasks (args, after) VALUES ('["true"]', '[1]')`))
+		_, err := raw.Exec(from.Text(`INSERT INTO enqueue (args, after) VALUES ('["true"]', '[1]')`))
 		return err
 	}
 	if err := plain(); err != nil {
@@ -154,38 +154,6 @@ func TestAMoveThatWasGivenUpCannotGoOn(t *testing.T) {
 	}
 	if _, err := insert(t, from, 1); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestAPathThatIsNotUTF8IsNotMovedToAServer(t *testing.T) {
-	from, server, file, ctx := dbtest.Open(t), dbtest.OpenServer(t, ownAddress(t)), dbtest.Open(t), t.Context()
-	raw := dbtest.RawOf(t, from)
-	if _, err := raw.Exec(`INSERT INTO tasks (args, cwd) VALUES ('["true"]', CAST(x'2fff' AS TEXT))`); err != nil {
-		t.Fatal(err)
-	}
-	m, _, err := from.BeginMove(ctx, server, moving)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Step(ctx); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), `"cwd" of task 1 is not UTF-8: "/\xff"`) {
-		t.Fatal(err)
-	}
-	if err := from.UndoMove(ctx); err != nil {
-		t.Fatal(err)
-	}
-	m, _, err = from.BeginMove(ctx, file, moving)
-	if err == nil {
-		_, err = m.Step(ctx)
-	}
-	if err == nil {
-		_, err = m.End(ctx)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var same bool
-	if err := dbtest.RawOf(t, file).QueryRow(`SELECT cwd = CAST(x'2fff' AS TEXT) FROM tasks`).Scan(&same); err != nil || !same {
-		t.Error("another file keeps each byte:", same, err)
 	}
 }
 

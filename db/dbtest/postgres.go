@@ -29,9 +29,9 @@ func Empty(t testing.TB, address string) bool {
 	defer raw.Close()
 	_, err = raw.Exec("SET search_path = " + server.Schema + `; DROP TABLE IF EXISTS users; DROP FUNCTION IF EXISTS welcome();
 		CREATE OR REPLACE TRIGGER history_update AFTER UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION history_update();
-		DELETE FROM tasks; DELETE FROM inputs; DELETE FROM attempt_rows; DELETE FROM output; DELETE FROM workers; DELETE FROM counters; DELETE FROM counter_hours;
-		DELETE FROM totals; DELETE FROM pauses; DELETE FROM dependencies; DELETE FROM limits; DELETE FROM steps; DELETE FROM schedule_rows; DELETE FROM history;
-		ALTER TABLE tasks ALTER COLUMN id RESTART; ALTER TABLE history ALTER COLUMN seq RESTART`)
+		DELETE FROM tasks; DELETE FROM inputs; DELETE FROM attempts; DELETE FROM cancel_requests; DELETE FROM progress_reports; DELETE FROM output; DELETE FROM workers; DELETE FROM counters; DELETE FROM counter_hours;
+		DELETE FROM totals; DELETE FROM pauses; DELETE FROM dependencies; DELETE FROM limits; DELETE FROM steps; DELETE FROM schedules; DELETE FROM history;
+		ALTER TABLE tasks ALTER COLUMN id RESTART; ALTER TABLE workers ALTER COLUMN number RESTART; ALTER TABLE history ALTER COLUMN seq RESTART`)
 	return err == nil
 }
 
@@ -79,7 +79,7 @@ CREATE TABLE IF NOT EXISTS history (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIM
 	old_owner TEXT, owner TEXT, old_lease BIGINT, lease BIGINT, attempt BIGINT, max_attempts BIGINT, losses BIGINT, max_losses BIGINT);
 CREATE OR REPLACE FUNCTION history_update() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
 	INSERT INTO history (id, old_state, state, old_generation, generation, old_owner, owner, old_lease, lease, attempt, max_attempts, losses, max_losses)
-	VALUES (NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
+	VALUES (NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker, NEW.worker, OLD.lease_expires_at,
 		NEW.lease_expires_at, NEW.attempt, NEW.max_attempts, NEW.losses, NEW.max_losses);
 	RETURN NULL; END $$;`
 

@@ -65,7 +65,8 @@ var dues = group{
 	"one look is bounded, and says that there is more": func(s *store) {
 		const most = 11_000
 		s.exec(`DROP TRIGGER history_update`) // it would take most of the time
-		s.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks (generation_id, run_at) SELECT 1, 1 FROM n`, most)
+		s.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks
+			(generation_id, state, queue, job, priority, run_at, max_losses, created_at, updated_at) SELECT 1, 'scheduled', 'default', 'command', 5, 1, 3, 1, 1 FROM n`, most)
 		w := s.worker()
 		looks := 0
 		for next := start; !next.IsZero(); looks++ {

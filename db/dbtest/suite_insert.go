@@ -65,7 +65,7 @@ var inserts = group{
 					last := &specs[len(specs)-1]
 					last.Earlier = []int{len(specs) - 2}
 				case 7:
-					specs[0].Label = strings.Repeat("x", 300) // the schema refuses it
+					specs[0].MaxLosses = -1 // the schema refuses it
 				}
 				added, err := s.Insert(s.Context(), specs, s.now)
 				if (err != nil) != (c%10 == 7) {
@@ -173,7 +173,7 @@ var inserts = group{
 	},
 	"a batch is stored whole or not at all": func(s *store) {
 		bad := task()
-		bad.Queue = "" // as if it had not been validated: the table refuses it
+		bad.MaxLosses = -1 // as if it had not been validated: the table refuses it
 		if added, err := s.Insert(s.Context(), []jobs.Spec{task(), bad, task()}, s.now); err == nil || added != nil {
 			s.Error(added, err)
 		}

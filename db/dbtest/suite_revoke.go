@@ -117,7 +117,7 @@ var revocations = group{
 		w, reaper, claimed, _ := s.revoke()
 		s.insert(task())
 		second := s.one(w)
-		if reaped := must(reaper.ReapDead(s.Context(), w.ID(), s.now))(s); len(reaped) != 2 {
+		if reaped := must(reaper.ReapDead(s.Context(), w.Number(), s.now))(s); len(reaped) != 2 {
 			s.Errorf("reaped %+v, want both", reaped)
 		}
 		for _, c := range []jobs.Task{claimed, second} {

@@ -165,7 +165,7 @@ type event struct {
 	maxAttempts, maxLosses    int
 	priority                  int
 	queue, job, label, key    string
-	lane, after, afterAny     string
+	lane                      string
 	waits                     bool // for more than its lane, if it is blocked
 	reason, err, result       string
 	pid                       int
@@ -177,8 +177,7 @@ func (h *history) events(ctx context.Context, do func(event) bool) error {
 		coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0), coalesce(lease, 0), coalesce(old_attempt, 0),
 		coalesce(attempt, 0), coalesce(old_losses, 0), coalesce(losses, 0), coalesce(max_attempts, 0), coalesce(max_losses, 0), coalesce(priority, 0),
 		coalesce(queue, ''), coalesce(job, ''), coalesce(label, ''), coalesce(unique_key, ''), coalesce(reason, ''), coalesce(error, ''),
-		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(after, '[]'), coalesce(after_any, '[]'),
-		coalesce(waits, 1) FROM torture_history ORDER BY seq`)
+		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(waits, 1) FROM torture_history ORDER BY seq`)
 	if err != nil {
 		return err
 	}
@@ -187,7 +186,7 @@ func (h *history) events(ctx context.Context, do func(event) bool) error {
 		var e event
 		if err := rows.Scan(&e.seq, &e.at, &e.op, &e.id, &e.oldState, &e.state, &e.oldGeneration, &e.generation, &e.oldWorker, &e.worker, &e.oldLease,
 			&e.lease, &e.oldAttempt, &e.attempt, &e.oldLosses, &e.losses, &e.maxAttempts, &e.maxLosses, &e.priority, &e.queue, &e.job, &e.label,
-			&e.key, &e.reason, &e.err, &e.result, &e.pid, &e.lane, &e.after, &e.afterAny, &e.waits); err != nil {
+			&e.key, &e.reason, &e.err, &e.result, &e.pid, &e.lane, &e.waits); err != nil {
 			return err
 		}
 		if !do(e) {

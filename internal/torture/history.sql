@@ -3,45 +3,50 @@
 CREATE TABLE torture_history (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   at             INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
-  op             TEXT NOT NULL,                                  -- insert, update, delete: of a task; attempt; join, beat, leave: of a worker
+  op             TEXT NOT NULL,                                  -- insert, update, delete: of a task; depends, attempt; join, beat, leave: of a worker
   id             INTEGER,                                        -- of a task
   old_state      TEXT,    state      TEXT,
-  old_generation INTEGER, generation INTEGER,                    -- attempt: of the claim
+  old_generation INTEGER, generation INTEGER,                    -- attempt: of the claim; depends: the id of the task that it waits for
   old_worker     TEXT,    worker     TEXT,
   old_lease      INTEGER, lease      INTEGER,                    -- join: its length
-  old_attempt    INTEGER, attempt    INTEGER,
+  old_attempt    INTEGER, attempt    INTEGER,                    -- depends: 1 if any outcome lets it start
   old_losses     INTEGER, losses     INTEGER,
   max_attempts   INTEGER, max_losses INTEGER,
   priority       INTEGER, queue      TEXT, job TEXT,             -- join: the jobs, as JSON
   label          TEXT,    unique_key TEXT, reason TEXT, error TEXT,
   result         TEXT,                                           -- which names the generation of the execution that left it
-  lane           TEXT,    after      TEXT, after_any TEXT,
+  lane           TEXT,
   waits          INTEGER,                                        -- of a blocked task: 0 if it waits for its lane only
   pid            INTEGER                                         -- of a worker; leave: 1 if it was the worker itself that said so
 ) STRICT;
 
 CREATE TRIGGER torture_insert AFTER INSERT ON tasks BEGIN
   INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
-    lane, after, after_any, waits, reason)
-  VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, NEW.worker_id, NEW.lease_expires_at, NEW.attempt, NEW.losses, NEW.max_attempts,
-    NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key,
-    NEW.lane, NEW.after, NEW.after_any, NEW.waits, NEW.reason);
+    lane, waits, reason)
+  VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker), NEW.lease_expires_at, NEW.attempt, NEW.losses,
+    NEW.max_attempts, NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.waits, NEW.outcome ->> '$.reason');
 END;
 
 CREATE TRIGGER torture_update AFTER UPDATE ON tasks BEGIN
   INSERT INTO torture_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
     old_losses, losses, max_attempts, max_losses, reason, error, result, waits)
-  VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
-    NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses, NEW.max_attempts, NEW.max_losses, NEW.reason, NEW.error, NEW.result, NEW.waits);
+  VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, (SELECT id FROM workers WHERE number = OLD.worker),
+    (SELECT id FROM workers WHERE number = NEW.worker), OLD.lease_expires_at, NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses,
+    NEW.max_attempts, NEW.max_losses, NEW.outcome ->> '$.reason', NEW.outcome ->> '$.error', NEW.result, NEW.waits);
 END;
 
 CREATE TRIGGER torture_delete AFTER DELETE ON tasks BEGIN
   INSERT INTO torture_history (op, id, state, generation) VALUES ('delete', OLD.id, OLD.state, OLD.generation_id);
 END;
 
-CREATE TRIGGER torture_attempt AFTER INSERT ON attempt_rows BEGIN
+CREATE TRIGGER torture_depends AFTER INSERT ON dependencies BEGIN
+  INSERT INTO torture_history (op, id, generation, attempt) VALUES ('depends', NEW.task_id, NEW.on_id, NEW.any_outcome);
+END;
+
+CREATE TRIGGER torture_attempt AFTER INSERT ON attempts BEGIN
   INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason, error)
-  VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason, NEW.error);
+  VALUES ('attempt', NEW.task_id, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker), NEW.attempt, NEW.state,
+    NEW.outcome ->> '$.reason', NEW.outcome ->> '$.error');
 END;
 
 CREATE TRIGGER torture_join AFTER INSERT ON workers BEGIN

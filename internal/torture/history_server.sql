@@ -14,7 +14,7 @@ CREATE TABLE torture_history (
   priority       BIGINT, queue      TEXT, job TEXT,
   label          TEXT,   unique_key TEXT, reason TEXT, error TEXT,
   result         TEXT,
-  lane           TEXT,   after      TEXT, after_any TEXT,
+  lane           TEXT,
   waits          BIGINT,
   pid            BIGINT
 );
@@ -22,14 +22,15 @@ CREATE TABLE torture_history (
 CREATE FUNCTION torture_task() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
-      lane, after, after_any, waits, reason)
-    VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, NEW.worker_id, NEW.lease_expires_at, NEW.attempt, NEW.losses, NEW.max_attempts,
-      NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.after, NEW.after_any, NEW.waits, NEW.reason);
+      lane, waits, reason)
+    VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker), NEW.lease_expires_at, NEW.attempt, NEW.losses,
+      NEW.max_attempts, NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.waits, NEW.outcome::json ->> 'reason');
   ELSIF TG_OP = 'UPDATE' THEN
     INSERT INTO torture_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
       old_losses, losses, max_attempts, max_losses, reason, error, result, waits)
-    VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker_id, NEW.worker_id, OLD.lease_expires_at,
-      NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses, NEW.max_attempts, NEW.max_losses, NEW.reason, NEW.error, NEW.result, NEW.waits);
+    VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, (SELECT id FROM workers WHERE number = OLD.worker),
+      (SELECT id FROM workers WHERE number = NEW.worker), OLD.lease_expires_at, NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses,
+      NEW.max_attempts, NEW.max_losses, NEW.outcome::json ->> 'reason', NEW.outcome::json ->> 'error', NEW.result, NEW.waits);
   ELSE
     INSERT INTO torture_history (op, id, state, generation) VALUES ('delete', OLD.id, OLD.state, OLD.generation_id);
   END IF;
@@ -37,12 +38,19 @@ CREATE FUNCTION torture_task() RETURNS trigger LANGUAGE plpgsql SET search_path 
 END $$;
 CREATE TRIGGER torture_task AFTER INSERT OR UPDATE OR DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION torture_task();
 
-CREATE FUNCTION torture_attempt() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
-  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason, error)
-  VALUES ('attempt', NEW.task_id, NEW.generation_id, NEW.worker_id, NEW.attempt, NEW.state, NEW.reason, NEW.error);
+CREATE FUNCTION torture_depends() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
+  INSERT INTO torture_history (op, id, generation, attempt) VALUES ('depends', NEW.task_id, NEW.on_id, NEW.any_outcome);
   RETURN NULL;
 END $$;
-CREATE TRIGGER torture_attempt AFTER INSERT ON attempt_rows FOR EACH ROW EXECUTE FUNCTION torture_attempt();
+CREATE TRIGGER torture_depends AFTER INSERT ON dependencies FOR EACH ROW EXECUTE FUNCTION torture_depends();
+
+CREATE FUNCTION torture_attempt() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
+  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason, error)
+  VALUES ('attempt', NEW.task_id, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker), NEW.attempt, NEW.state,
+    NEW.outcome::json ->> 'reason', NEW.outcome::json ->> 'error');
+  RETURN NULL;
+END $$;
+CREATE TRIGGER torture_attempt AFTER INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION torture_attempt();
 
 CREATE FUNCTION torture_worker() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
   IF TG_OP = 'INSERT' THEN

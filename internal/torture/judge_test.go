@@ -179,11 +179,12 @@ func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	s.update(3, func(e *event) { e.state, e.reason = "cancelled", "cancelled" })
 	s.enqueue(4, quick)
 	late := &s.events[len(s.events)-1]
-	late.state, late.reason, late.after = "cancelled", "dependency", "[3]"
+	late.state, late.reason = "cancelled", "dependency"
+	s.add(event{op: "depends", id: 4, generation: 3})
 	if r := s.judge(); len(r.Violations) > 0 {
 		t.Error(r.Violations)
 	}
-	late.after = "[2]" // which has completed
+	s.events[len(s.events)-1].generation = 2 // which has completed
 	if r := s.judge(); len(r.Violations) != 1 || r.Violations[0].Invariant != "I5" {
 		t.Error(r.Violations)
 	}

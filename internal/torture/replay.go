@@ -137,6 +137,8 @@ func (r *replay) step(e event, rest []event) {
 		} else {
 			t.deleted = true
 		}
+	case "depends":
+		r.depends(e)
 	case "attempt":
 		r.attempt(e)
 	case "join":
@@ -172,10 +174,21 @@ func (r *replay) insert(e event) {
 	t := r.task(e.id)
 	t.label, t.queue, t.job, t.key, t.priority, t.maxLosses, t.maxAttempts = e.label, e.queue, e.job, e.key, e.priority, e.maxLosses, e.maxAttempts
 	t.lane = e.lane
-	_, _ = json.Unmarshal([]byte(e.after), &t.after), json.Unmarshal([]byte(e.afterAny), &t.afterAny) // the table holds JSON only
-	if t.waits = e.waits; t.state == "" {                                                             // else one trigger was quicker than the other
+	if t.waits = e.waits; t.state == "" { // else one trigger was quicker than the other
 		r.move(t, jobs.State(e.state))
 		t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason
+	}
+}
+
+// depends notes that a task waits for another one. The rows of a task of plain SQL are written again when a worker first looks at it.
+func (r *replay) depends(e event) {
+	t := r.task(e.id)
+	list := &t.after
+	if e.attempt == 1 {
+		list = &t.afterAny
+	}
+	if on := e.generation; !slices.Contains(*list, on) {
+		*list = append(*list, on)
 	}
 }
 

@@ -77,21 +77,38 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 	return e.run(ctx, func(d draft) (id int64, err error) {
 		key, lane, after, afterAny, runAt, timeout := d.columns(time.Now())
 		s := d.spec
-		const text = `INSERT INTO tasks (job, args, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
-			backoff_delay, unique_key, lane, after, after_any, timeout, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-			coalesce(?, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))) ON CONFLICT DO NOTHING RETURNING id`
-		args := []any{s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(), string(s.Backoff.Strategy),
-			s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, timeout, runAt}
-		if onServer(e.database()) {
-			id, err = insertServer(ctx, e.db, text, args)
-		} else {
-			err = e.db.QueryRowContext(ctx, text, args...).Scan(&id)
-		}
-		if errors.Is(err, sql.ErrNoRows) { // the key is taken
-			return 0, nil
-		}
-		return id, err
+		const text = `INSERT INTO enqueue (job, args, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
+			backoff_delay, unique_key, lane, after, after_any, timeout, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+		return insertPlain(ctx, e.db, onServer(e.database()), text, []any{s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses,
+			s.KillAfter.Milliseconds(), string(s.Backoff.Strategy), s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, timeout, runAt}, s.Label)
 	})
+}
+
+// insertPlain enqueues a task with that label by plain SQL, and returns its id, or 0 if its unique key is taken: then the newest task is another one.
+// On a server it takes a lock that makes what it adds visible before, or after, all that a claim looks at: else the order of the histories
+// would not be that of the commits.
+func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args []any, label string) (id int64, err error) {
+	tx, err := db.BeginTx(ctx, nil) // BEGIN IMMEDIATE: see connect
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	newest := `SELECT id FROM tasks WHERE id = (SELECT max(id) FROM tasks) AND label = ?`
+	if server {
+		if _, err := tx.ExecContext(ctx, "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return 0, err
+		}
+		text, newest = numbered(text), numbered(newest)
+	}
+	if _, err := tx.ExecContext(ctx, text, args...); err != nil {
+		return 0, err
+	}
+	if err := tx.QueryRowContext(ctx, newest, label).Scan(&id); errors.Is(err, sql.ErrNoRows) {
+		id = 0
+	} else if err != nil {
+		return 0, err
+	}
+	return id, tx.Commit()
 }
 
 type enqueuer struct {

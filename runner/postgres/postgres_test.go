@@ -459,4 +459,22 @@ func TestWorkIsWoken(t *testing.T) {
 		}
 		t.Log(time.Since(began))
 	}
+	server, err := postgres.Engine().Connect(at, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := sql.OpenDB(server.Write)
+	defer raw.Close()
+	const look = 10 * time.Second // a worker's, when nobody tells it of a task
+	for i := range 3 {
+		began := time.Now()
+		var id int64
+		err := raw.QueryRowContext(t.Context(), `INSERT INTO `+server.Schema+`.enqueue (job, args) VALUES ('count', $1) RETURNING id`, fmt.Sprint(100+i)).Scan(&id)
+		if err == nil {
+			_, err = client.Await(t.Context(), id)
+		}
+		if took := time.Since(began); err != nil || took > look/2 {
+			t.Errorf("plain SQL: %v after %v", err, took)
+		}
+	}
 }

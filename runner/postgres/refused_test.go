@@ -157,6 +157,30 @@ func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.
 	return c.Conn.QueryContext(ctx, strings.Replace(text, "current_setting('server_version_num')", "'120022'", 1), args)
 }
 
+// Tables of a version that cannot be brought up to date, and those of a newer program, stay as they are.
+func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
+	at := address(t)
+	open(t, at, runner.Options{})
+	server, err := postgres.Engine().Connect(at, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := sql.OpenDB(server.Write)
+	defer raw.Close()
+	for version, says := range map[int]string{2: "was written by an older runner", 1000: "was written by a newer runner"} {
+		if _, err := raw.ExecContext(t.Context(), `UPDATE `+server.Schema+`.runner_schema SET version = $1`, version); err != nil {
+			t.Fatal(err)
+		}
+		r, err := runner.Open(t.Context(), at, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
+		if err == nil {
+			r.Close()
+		}
+		if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), says) {
+			t.Errorf("version %d: %v, want %s", version, err, says)
+		}
+	}
+}
+
 func TestAnOldServerIsRefused(t *testing.T) {
 	engine := postgres.Engine()
 	connect := engine.Connect

@@ -3,10 +3,12 @@ package postgres
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"io"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"example.com/runner/db"
@@ -40,7 +42,7 @@ func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ dri
 		}
 		r := &rows{columns: answer.FieldDescriptions()}
 		for answer.Next() {
-			values, err := answer.Values()
+			values, err := valuesOf(answer, c.TypeMap())
 			if err != nil {
 				answer.Close()
 				return nil, affected, err
@@ -62,10 +64,29 @@ func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ dri
 	return last, affected, nil
 }
 
+// valuesOf returns the values of a row as package database/sql has them: every integer is an int64, and JSON is its text.
+func valuesOf(answer pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
+	columns := answer.FieldDescriptions()
+	values := make([]driver.Value, len(columns))
+	for i, raw := range answer.RawValues() {
+		column := &columns[i]
+		known, ok := types.TypeForOID(column.DataTypeOID)
+		if !ok { // void is what the statement that takes the lock returns
+			values[i] = string(raw)
+			continue
+		}
+		var err error
+		if values[i], err = known.Codec.DecodeDatabaseSQLValue(types, column.DataTypeOID, column.Format, raw); err != nil {
+			return nil, fmt.Errorf("column %s: %w", column.Name, err)
+		}
+	}
+	return values, nil
+}
+
 // rows are those of an answer that was read.
 type rows struct {
 	columns []pgconn.FieldDescription
-	values  [][]any
+	values  [][]driver.Value
 }
 
 func (r *rows) Columns() []string {
@@ -82,9 +103,7 @@ func (r *rows) Next(dest []driver.Value) error {
 	if len(r.values) == 0 {
 		return io.EOF
 	}
-	for i, value := range r.values[0] {
-		dest[i] = value
-	}
+	copy(dest, r.values[0])
 	r.values = r.values[1:]
 	return nil
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// A history is a file with one line per aim and run: the time, the commit, the name of the aim and the measured value, separated by tabs.
+
+// lastOf returns the values of the last run in a history, by the names of the aims; nil: there is no such file yet.
+func lastOf(path string) (map[string]float64, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var last map[string]float64
+	var at string
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		field := strings.Split(lines.Text(), "\t")
+		var value float64
+		if _, err := fmt.Sscan(field[len(field)-1], &value); err != nil || len(field) != 4 {
+			return nil, fmt.Errorf("%s: invalid line %q", path, lines.Text())
+		}
+		if field[0] != at {
+			at, last = field[0], map[string]float64{}
+		}
+		last[field[2]] = value
+	}
+	return last, lines.Err()
+}
+
+// worse is the change against the last run from which on a figure counts as a regression: figures of a shared machine differ by that much.
+const worse = 1.15
+
+// remember prints which figures are worse than in the last run of a history, and adds this run to it.
+func (r *report) remember(w io.Writer, path, commit string) error {
+	last, err := lastOf(path)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for _, a := range r.reached() {
+		name := strings.TrimPrefix(a.text, "… ")
+		if name != a.text { // it continues the one before it
+			name = a.workload.name + ": " + name
+		}
+		if before, ok := last[name]; ok {
+			change := before / a.value
+			if a.low {
+				change = a.value / before
+			}
+			if change > worse {
+				fmt.Fprintf(w, "worse than in the last run: %s: %s, before %s\n", name, figure(a.value, a.unit), figure(before, a.unit))
+			}
+		}
+		if _, err := fmt.Fprintf(file, "%s\t%s\t%s\t%.6g\n", r.At.Format("2006-01-02T15:04:05Z"), commit, name, a.value); err != nil {
+			return err
+		}
+	}
+	return file.Close()
+}

@@ -1,0 +1,434 @@
+-- The tables of runner. Times are integer milliseconds since 1970 UTC, durations integer milliseconds, flags 0 or 1.
+-- Other programs insert into enqueue and read the views at the end: docs/sql.md is the contract. docs/file-format.md has a diagram.
+-- IF NOT EXISTS marks what a conversion of schema 11 keeps as it is: the text of these tables must stay the same.
+-- Predicates are CASE and OR, never IN: IN of three or more values builds a temporary table in every statement.
+
+-- One row is one task. It holds what SQL decides on; what only an execution reads is in options, and what only people read in outcome.
+-- What few tasks have is in tables of its own. A column is NULL when the task does not have it.
+CREATE TABLE tasks (
+  id               INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 9007199254740992), -- increasing, never reused: see last_ids
+  generation_id    INTEGER NOT NULL CHECK (generation_id BETWEEN 0 AND 4503599627370496), -- compare-and-swap token: +1 with every change of state or owner
+  state            TEXT NOT NULL,              -- see the CHECK at the end
+  queue            TEXT NOT NULL,
+  job              TEXT NOT NULL,              -- what it runs: command, or a registered function
+  args             TEXT,                       -- JSON: an argv, or the input of a function
+  label            TEXT,                       -- for people; lists show it before the job
+  priority         INTEGER NOT NULL CHECK (priority BETWEEN -2147483648 AND 2147483647), -- higher runs first
+  run_at           INTEGER NOT NULL,           -- when it is due
+  expires_at       INTEGER,                    -- not started by then: cancelled
+  attempt          INTEGER NOT NULL DEFAULT 0, -- attempts started that count
+  max_attempts     INTEGER CHECK (max_attempts BETWEEN 1 AND 2147483647), -- NULL until the first claim: the default of the job
+  losses           INTEGER NOT NULL DEFAULT 0, -- attempts whose worker was lost
+  max_losses       INTEGER NOT NULL CHECK (max_losses BETWEEN 0 AND 2147483647 AND losses BETWEEN 0 AND max_losses + 1), -- beyond it: failed
+  worker           INTEGER,                    -- of the current or last attempt: a number of workers
+  lease_expires_at INTEGER,                    -- while it runs; heartbeats renew it; 0: the claim is revoked
+  unique_key       TEXT,                       -- at most one unfinished task has it
+  lane             TEXT,                       -- tasks of a lane run one at a time
+  schedule         TEXT,                       -- the schedule that enqueued it
+  tick             INTEGER,                    -- the tick of schedule; NULL: it was run by hand
+  waits            INTEGER CHECK (waits IS NULL OR state = 'blocked'), -- of a blocked task: 1 for other tasks, 0 for its lane only
+  parts            INTEGER,                    -- what other tables hold of it: 1 inputs, 2 dependencies, 3 both; NULL: neither
+  created_at       INTEGER NOT NULL,
+  created_by       TEXT,                       -- the user who enqueued it
+  updated_at       INTEGER NOT NULL,           -- last change of state or owner
+  started_at       INTEGER,                    -- of the current or last attempt
+  finished_at      INTEGER,                    -- of the task: set in the three finished states only
+  options          TEXT CHECK (options IS NULL OR json_valid(options)), -- JSON object: jobs.Options; NULL: all defaults
+  outcome          TEXT CHECK (outcome IS NULL OR json_valid(outcome)), -- JSON object: how the last attempt ended; NULL: nothing to say
+  result           TEXT,                       -- JSON: what the last attempt returned
+  CHECK (CASE state
+    WHEN 'scheduled' THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 1) - 1
+    WHEN 'pending'   THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 1) - 1
+    WHEN 'blocked'   THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 1) - 1
+    WHEN 'running'   THEN lease_expires_at BETWEEN 0 AND 253402300799999 AND worker IS NOT NULL AND finished_at IS NULL AND attempt BETWEEN 1 AND coalesce(max_attempts, 0)
+    WHEN 'retrying'  THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 0) - 1
+    WHEN 'completed' THEN lease_expires_at IS NULL AND finished_at IS NOT NULL
+    WHEN 'failed'    THEN lease_expires_at IS NULL AND finished_at IS NOT NULL
+    WHEN 'cancelled' THEN lease_expires_at IS NULL AND finished_at IS NOT NULL
+    ELSE 0 END)
+) STRICT;
+
+-- The claim's order within one queue and job: priority, then id (the rowid ends every index). Nothing but pending rows is in it.
+CREATE INDEX tasks_pending ON tasks (queue, job, priority DESC) WHERE state = 'pending';
+-- What becomes pending next. queue and state are there so that counting reads the index only.
+CREATE INDEX tasks_due ON tasks (run_at, queue, state) WHERE state = 'scheduled' OR state = 'retrying';
+-- Running tasks by worker.
+CREATE INDEX tasks_running ON tasks (worker) WHERE state = 'running';
+-- What expires next if it does not start.
+CREATE INDEX tasks_expiry ON tasks (expires_at) WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL;
+-- One unfinished task per key.
+CREATE UNIQUE INDEX tasks_unique ON tasks (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL;
+-- Finished tasks by time.
+CREATE INDEX tasks_finished ON tasks (finished_at) WHERE finished_at IS NOT NULL;
+-- Failed tasks by time: they are few, and often asked for.
+CREATE INDEX tasks_failed ON tasks (finished_at) WHERE state = 'failed';
+-- Tasks that have lost a worker: suspects are claimed apart from the others, in the same order.
+CREATE INDEX tasks_lost ON tasks (queue, job, priority DESC) WHERE losses >= 1 AND finished_at IS NULL;
+-- One task for each tick of a schedule, however many workers see the tick. Also the tasks of a schedule by tick.
+CREATE UNIQUE INDEX tasks_tick ON tasks (schedule, tick) WHERE schedule IS NOT NULL;
+-- One task of a lane at a time: the one that has the lane, from pending until it finishes or is put off.
+CREATE UNIQUE INDEX tasks_lane ON tasks (lane) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
+-- Who comes next in a lane (waits = 0): priority, then id. queue is there so that counting reads the index only. The predicate does not
+-- name the state, so that the changes of tasks that are never blocked do not touch this index.
+CREATE INDEX tasks_blocked ON tasks (lane, waits, priority DESC, id, queue) WHERE waits IS NOT NULL;
+
+-- Ids are not reused although the table has no AUTOINCREMENT, which writes one more page in each transaction: this one row remembers the
+-- highest id if the task that had it is deleted.
+CREATE TABLE last_ids (
+  id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 4503599627370495)
+) STRICT;
+-- Only the highest id is remembered. Ids of 2^52 and more, which only plain SQL can have written, do not count: there would be no next id.
+CREATE TRIGGER tasks_deleted AFTER DELETE ON tasks WHEN OLD.id < 4503599627370496 AND OLD.id > (SELECT coalesce(max(id), 0) FROM tasks WHERE id < 4503599627370496)
+BEGIN
+  INSERT OR IGNORE INTO last_ids (id) VALUES (OLD.id);
+  DELETE FROM last_ids WHERE id < OLD.id;
+END;
+
+-- An id stays what it is.
+CREATE TRIGGER tasks_id_kept BEFORE UPDATE OF id ON tasks WHEN NEW.id <> OLD.id
+BEGIN
+  SELECT RAISE(ABORT, 'id: it cannot be changed');
+END;
+
+-- What a command reads on stdin: up to 16 MiB, which each change of the task's row would write again.
+CREATE TABLE IF NOT EXISTS inputs (
+  task_id INTEGER PRIMARY KEY,
+  data    BLOB NOT NULL CHECK (length(data) <= 16777216)
+) STRICT;
+
+-- Requests to cancel a running task. A row belongs to the claim of generation_id and to the outcome of that claim, which is the next generation, or the
+-- second next if the claim was revoked. A row with an older generation belongs to an earlier attempt and means nothing any more.
+CREATE TABLE cancel_requests (
+  task_id       INTEGER PRIMARY KEY,
+  generation_id INTEGER NOT NULL,
+  requested_at  INTEGER NOT NULL,
+  now           INTEGER NOT NULL, -- 1: without the grace of kill_after
+  text          TEXT              -- who and why: becomes the error of the task
+) STRICT;
+-- What running functions report of their progress. Rows belong to a claim as those of cancel_requests do.
+CREATE TABLE progress_reports (
+  task_id       INTEGER PRIMARY KEY,
+  generation_id INTEGER NOT NULL,
+  report        TEXT NOT NULL     -- JSON
+) STRICT;
+
+-- Attempts that have ended, except for those that completed a task that is still completed: of those the task's row says everything. A running
+-- attempt is read from tasks. The key is the database's own guarantee that one claim has one outcome.
+CREATE TABLE attempts (
+  task_id       INTEGER NOT NULL,
+  generation_id INTEGER NOT NULL, -- of the claim
+  attempt       INTEGER NOT NULL, -- a lost one and its repeat share a number
+  state         TEXT NOT NULL,    -- completed, failed, cancelled or snoozed
+  counted       INTEGER NOT NULL, -- 0: lost, given back or snoozed
+  worker        INTEGER NOT NULL,
+  started_at    INTEGER NOT NULL,
+  finished_at   INTEGER NOT NULL,
+  outcome       TEXT CHECK (outcome IS NULL OR json_valid(outcome)), -- as in tasks
+  PRIMARY KEY (task_id, generation_id)
+) STRICT, WITHOUT ROWID;
+
+-- A completed task that is set back, by retry or by hand, keeps the record of the attempt that completed it. Neither a claim nor a completion
+-- writes one of these columns: a trigger on state would cost a tenth of the life of a task.
+CREATE TRIGGER tasks_reopened AFTER UPDATE OF run_at, losses, expires_at ON tasks
+WHEN OLD.state = 'completed' AND NEW.state <> 'completed' AND OLD.worker IS NOT NULL AND OLD.started_at IS NOT NULL
+BEGIN
+  INSERT OR IGNORE INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome)
+  VALUES (OLD.id, OLD.generation_id - 1, OLD.attempt, 'completed', 1, OLD.worker, OLD.started_at, OLD.finished_at, OLD.outcome);
+END;
+
+-- What attempts printed, in order: one row per piece. seq has gaps where pieces between head and tail were not kept.
+CREATE TABLE IF NOT EXISTS output (
+  task_id       INTEGER NOT NULL,
+  generation_id INTEGER NOT NULL,           -- of the claim
+  seq           INTEGER NOT NULL,
+  attempt       INTEGER NOT NULL,
+  stream        INTEGER NOT NULL,           -- 1 stdout, 2 stderr
+  at            INTEGER NOT NULL,
+  data          BLOB NOT NULL,
+  dropped_bytes INTEGER NOT NULL DEFAULT 0, -- printed before this piece and after the last one, and not kept
+  PRIMARY KEY (task_id, generation_id, seq)
+) STRICT;
+
+-- Steps of functions that have ended, and sleeps: what a function need not do again.
+CREATE TABLE IF NOT EXISTS steps (
+  task_id       INTEGER NOT NULL,
+  seq           INTEGER NOT NULL CHECK (seq >= 1), -- the order in which the function comes to them
+  generation_id INTEGER NOT NULL,                  -- of the claim that did it
+  name          TEXT NOT NULL CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 200),
+  value         TEXT CHECK (value IS NULL OR json_valid(value) AND length(CAST(value AS BLOB)) <= 1048576), -- JSON: what it returned
+  wake_at       INTEGER,                           -- of a sleep: when it ends
+  at            INTEGER NOT NULL,                  -- when it ended, or when the sleep began
+  PRIMARY KEY (task_id, seq)
+) STRICT;
+
+-- Which task waits, or has waited, for which. Rows are kept until their task is deleted: results go down them, and retry looks at them.
+CREATE TABLE dependencies (
+  task_id     INTEGER NOT NULL, -- waits
+  on_id       INTEGER NOT NULL CHECK (on_id < task_id), -- for this older one: so there are no cycles
+  any_outcome INTEGER NOT NULL, -- 1: however that ends; 0: only if it completes
+  open        INTEGER NOT NULL, -- 1: it still waits
+  PRIMARY KEY (task_id, on_id)
+) STRICT, WITHOUT ROWID;
+-- The tasks that wait for one that ends.
+CREATE INDEX dependencies_on ON dependencies (on_id, open, task_id, any_outcome);
+-- Whether a task still waits: one seek, however many have ended.
+CREATE INDEX dependencies_open ON dependencies (task_id) WHERE open = 1;
+
+-- How many tasks of a target run at once, and how often they start. See jobs.Limit and jobs.Bucket.
+CREATE TABLE IF NOT EXISTS limits (
+  kind       TEXT NOT NULL CHECK (CASE kind WHEN 'queue' THEN 1 WHEN 'job' THEN 1 WHEN 'lane' THEN 1 ELSE 0 END),
+  name       TEXT NOT NULL CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 200),
+  running    INTEGER CHECK (running >= 1), -- at once; null: any number
+  rate       INTEGER CHECK (rate >= 1),    -- starts per per; null: any number
+  per        INTEGER CHECK (per >= 1),
+  burst      INTEGER CHECK (burst >= 1),   -- starts at once after a quiet time
+  level      INTEGER NOT NULL DEFAULT 0,   -- of the bucket at filled_at: a start takes per, each millisecond gives rate
+  filled_at  INTEGER NOT NULL DEFAULT 0,
+  due_at     INTEGER,                      -- of a lane: when its next task may have it; null: nothing waits for the rate
+  updated_at INTEGER NOT NULL,             -- when somebody set it
+  PRIMARY KEY (kind, name),
+  CHECK ((rate IS NULL) = (per IS NULL) AND (rate IS NULL) = (burst IS NULL) AND (rate IS NOT NULL OR running IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+-- Which lane's rate lets its next task start first.
+CREATE INDEX IF NOT EXISTS limits_due ON limits (due_at) WHERE due_at IS NOT NULL;
+
+-- One row is one pause: while it is there no task of that queue is claimed.
+CREATE TABLE pauses (
+  queue     TEXT PRIMARY KEY,  -- its name; empty: the whole database, queues that come later too; -deletion: nothing is deleted
+  paused_at INTEGER NOT NULL,
+  paused_by TEXT NOT NULL,     -- the user who asked
+  reason    TEXT CHECK (reason IS NULL OR length(CAST(reason AS BLOB)) <= 8192) -- why, if they said so
+) STRICT, WITHOUT ROWID;
+
+-- One row per start of a worker. number stands for it in tasks and attempts.
+CREATE TABLE workers (
+  number        INTEGER PRIMARY KEY AUTOINCREMENT,
+  id            TEXT NOT NULL UNIQUE, -- random, never reused
+  name          TEXT NOT NULL,        -- for people
+  host          TEXT NOT NULL,
+  boot_id       TEXT NOT NULL,        -- of the host's kernel; empty where there is none
+  pid           INTEGER NOT NULL,
+  user          TEXT NOT NULL,
+  version       TEXT NOT NULL,
+  slots         INTEGER NOT NULL,     -- attempts at once
+  queues        TEXT,                 -- JSON array of {queue, max}; null: all
+  jobs          TEXT NOT NULL,        -- JSON array of the jobs it can run
+  state         TEXT NOT NULL,        -- ready or draining
+  lease         INTEGER NOT NULL,     -- length of its leases
+  started_at    INTEGER NOT NULL,
+  beat_at       INTEGER NOT NULL,     -- last heartbeat
+  ended_at      INTEGER,              -- null while it lives
+  uid           INTEGER NOT NULL DEFAULT -1,     -- whose processes others can look at and kill; -1: not known
+  pid_namespace TEXT NOT NULL DEFAULT ''         -- in which pid counts, as the kernel names it; empty: not known
+) STRICT;
+-- Workers that have not said goodbye.
+CREATE INDEX workers_live ON workers (beat_at) WHERE ended_at IS NULL;
+
+-- How many tasks ended how, per minute of the last day or two. They outlive the tasks.
+CREATE TABLE IF NOT EXISTS counters (
+  queue  TEXT NOT NULL,
+  state  TEXT NOT NULL,    -- completed, failed or cancelled
+  minute INTEGER NOT NULL, -- since 1970
+  n      INTEGER NOT NULL,
+  PRIMARY KEY (queue, state, minute)
+) STRICT, WITHOUT ROWID;
+-- The same per hour, for a year.
+CREATE TABLE counter_hours (
+  queue TEXT NOT NULL,
+  state TEXT NOT NULL,
+  hour  INTEGER NOT NULL, -- since 1970
+  n     INTEGER NOT NULL,
+  PRIMARY KEY (queue, state, hour)
+) STRICT, WITHOUT ROWID;
+
+-- Totals that only grow, for /metrics. Workers add to them with their heartbeats and at their end, so that no finish pays for it; what a
+-- killed worker has not added yet, of the last seconds, is missing.
+CREATE TABLE IF NOT EXISTS totals (
+  queue  TEXT NOT NULL,
+  job    TEXT NOT NULL,
+  result TEXT NOT NULL,    -- how attempts ended: completed, or the reason
+  n      INTEGER NOT NULL,
+  PRIMARY KEY (queue, job, result)
+) STRICT, WITHOUT ROWID;
+
+-- One row is one schedule.
+CREATE TABLE schedules (
+  name            TEXT PRIMARY KEY CHECK (length(name) BETWEEN 1 AND 100),
+  cron            TEXT NOT NULL CHECK (length(CAST(cron AS BLOB)) <= 1000), -- five fields, @hourly and its like, or @every 90s
+  zone            TEXT NOT NULL,                             -- of the IANA database
+  overlap         TEXT NOT NULL CHECK (overlap = 'skip' OR overlap = 'allow' OR overlap = 'replace'), -- at a tick while an earlier task is unfinished
+  catch_up        TEXT NOT NULL CHECK (catch_up = 'one' OR catch_up = 'skip' OR catch_up = 'all'), -- for ticks that nobody saw
+  catch_up_window INTEGER NOT NULL CHECK (catch_up_window > 0), -- how old a tick may be that is caught up by all
+  jitter          INTEGER NOT NULL CHECK (jitter >= 0),      -- tasks are due up to so much after their tick
+  paused_at       INTEGER,                                   -- null: it is not paused
+  paused_by       TEXT,
+  next_at         INTEGER,                                   -- the first tick that nobody has dealt with; null: none, or paused
+  last_at         INTEGER,                                   -- when the last task was due: its tick, or the time of a run by hand
+  last_task_id    INTEGER,                                   -- it may have been deleted
+  kept_state      TEXT,                                      -- of the last task, once it has been deleted
+  kept_duration   INTEGER,                                   -- likewise
+  skipped         INTEGER NOT NULL DEFAULT 0,                -- ticks skipped because of overlap
+  created_at      INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL,                          -- of the definition, or of the pause
+  task            TEXT NOT NULL CHECK (json_valid(task)),    -- what is enqueued: a JSON object
+  CHECK (paused_at IS NULL OR next_at IS NULL)
+) STRICT;
+-- What ticks next.
+CREATE INDEX schedules_next ON schedules (next_at) WHERE next_at IS NOT NULL;
+
+-- The tasks of a schedule that were unfinished when they were last looked at: what overlap asks for. An index over tasks would know it
+-- better and cost every finish 4 %.
+CREATE TABLE schedule_open (
+  schedule TEXT NOT NULL REFERENCES schedules (name) ON DELETE CASCADE,
+  task_id  INTEGER NOT NULL,
+  PRIMARY KEY (schedule, task_id)
+) STRICT, WITHOUT ROWID;
+
+-- What the commands of a schedule read on stdin: aside, since up to 16 MiB in its row would be rewritten at every tick.
+CREATE TABLE schedule_inputs (
+  name TEXT PRIMARY KEY REFERENCES schedules (name) ON DELETE CASCADE,
+  data BLOB NOT NULL CHECK (length(data) <= 16777216)
+) STRICT;
+
+-- The end of a schedule's last task outlives the task.
+CREATE TRIGGER schedules_keep BEFORE DELETE ON tasks WHEN OLD.schedule IS NOT NULL BEGIN
+  UPDATE schedules SET kept_state = OLD.state, kept_duration = coalesce(json_extract(OLD.outcome, '$.duration'), OLD.finished_at - OLD.started_at)
+  WHERE name = OLD.schedule AND last_task_id = OLD.id;
+END;
+
+-- What follows is the contract with other programs: docs/sql.md.
+
+-- Tasks for readers: the keys of docs/json.md, times as texts in UTC, durations in seconds.
+CREATE VIEW tasks_view AS
+SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' AS reason, t.priority, t.lane, t.unique_key,
+  (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
+  (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
+  t.schedule, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
+  t.attempt, t.max_attempts, t.losses, t.max_losses, (t.options ->> '$.timeout') / 1000.0 AS timeout,
+  coalesce(t.options ->> '$.kill_after', 10000) / 1000.0 AS kill_after, coalesce(t.options ->> '$.backoff', 'exponential') AS backoff,
+  coalesce(t.options ->> '$.backoff_delay', 10000) / 1000.0 AS backoff_delay, coalesce(t.options ->> '$.backoff_max', 3600000) / 1000.0 AS backoff_max,
+  t.options ->> '$.retry_on' AS retry_on, coalesce(t.options ->> '$.output_limit', 1048576) AS output_limit, t.options ->> '$.path' AS path,
+  t.options ->> '$.cwd' AS cwd, t.options -> '$.env' AS env, t.options ->> '$.env_file' AS env_file,
+  CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM inputs WHERE task_id = t.id) ELSE 0 END AS input_bytes,
+  t.generation_id, w.id AS worker_id, w.name AS worker, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(t.lease_expires_at, 0) / 1000.0, 'unixepoch') AS lease_expires_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.created_at / 1000.0, 'unixepoch') AS created_at, t.created_by,
+  strftime('%Y-%m-%dT%H:%M:%fZ', t.updated_at / 1000.0, 'unixepoch') AS updated_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.started_at / 1000.0, 'unixepoch') AS started_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', t.finished_at / 1000.0, 'unixepoch') AS finished_at,
+  CASE WHEN t.state <> 'running' THEN coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) / 1000.0 END AS duration, t.result,
+  t.outcome ->> '$.error' AS error, t.outcome ->> '$.exit_code' AS exit_code, t.outcome ->> '$.signal' AS signal,
+  coalesce(t.outcome ->> '$.output_bytes', 0) AS output_bytes, coalesce(t.outcome ->> '$.output_truncated', 0) AS output_truncated, p.report AS progress
+FROM tasks AS t LEFT JOIN workers AS w ON w.number = t.worker
+  LEFT JOIN cancel_requests AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
+  LEFT JOIN progress_reports AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
+
+-- Attempts that have ended; a running one is in tasks_view.
+CREATE VIEW attempts_view AS
+SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> '$.reason' AS reason, a.counted, w.id AS worker_id, w.name AS worker,
+  strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000.0, 'unixepoch') AS started_at, strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch') AS finished_at,
+  coalesce(a.outcome ->> '$.duration', a.finished_at - a.started_at) / 1000.0 AS duration, a.outcome ->> '$.exit_code' AS exit_code,
+  a.outcome ->> '$.signal' AS signal, a.outcome ->> '$.error' AS error, coalesce(a.outcome ->> '$.output_bytes', 0) AS output_bytes,
+  coalesce(a.outcome ->> '$.output_truncated', 0) AS output_truncated
+FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM attempts
+  UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM tasks
+  WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN workers AS w ON w.number = a.worker;
+
+-- Schedules.
+CREATE VIEW schedules_view AS
+SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window / 1000.0 AS catch_up_window, s.jitter / 1000.0 AS jitter,
+  s.paused_at IS NOT NULL AS paused, strftime('%Y-%m-%dT%H:%M:%fZ', s.paused_at / 1000.0, 'unixepoch') AS paused_at, s.paused_by,
+  strftime('%Y-%m-%dT%H:%M:%fZ', s.next_at / 1000.0, 'unixepoch') AS next_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.last_at / 1000.0, 'unixepoch') AS last_at,
+  s.last_task_id, coalesce(t.state, s.kept_state) AS last_state,
+  CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) END / 1000.0 AS last_duration, s.skipped, s.task,
+  strftime('%Y-%m-%dT%H:%M:%fZ', s.created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.updated_at / 1000.0, 'unixepoch') AS updated_at
+FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
+
+-- The door for plain SQL: an INSERT into it adds a task, after the checks that package jobs makes. It is always empty.
+CREATE VIEW enqueue AS
+SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority, NULL AS lane, NULL AS unique_key, NULL AS after, NULL AS after_any,
+  NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses, NULL AS timeout, NULL AS kill_after, NULL AS backoff,
+  NULL AS backoff_delay, NULL AS backoff_max, NULL AS retry_on, NULL AS output_limit, NULL AS cwd, NULL AS env, NULL AS env_file, NULL AS input,
+  NULL AS created_by
+WHERE FALSE;
+
+-- A task with a lane, or that names others, stays scheduled until a worker looks at it; one that names others has generation 0 until then. A
+-- task whose unique key is taken is not added. Texts are measured in bytes, since length() ends at a NUL.
+CREATE TRIGGER enqueue_insert INSTEAD OF INSERT ON enqueue
+BEGIN
+  SELECT RAISE(ABORT, 'job: a letter or digit, then letters, digits and . _ - : /; at most 100')
+    WHERE typeof(NEW.job) <> 'text' AND NEW.job IS NOT NULL OR NEW.job NOT GLOB '[A-Za-z0-9]*' OR NEW.job GLOB '*[^A-Za-z0-9._:/-]*'
+      OR length(CAST(NEW.job AS BLOB)) <> length(NEW.job) OR length(NEW.job) > 100;
+  SELECT RAISE(ABORT, 'queue: a letter or digit, then letters, digits and . _ -; at most 100')
+    WHERE typeof(NEW.queue) <> 'text' AND NEW.queue IS NOT NULL OR NEW.queue NOT GLOB '[A-Za-z0-9]*' OR NEW.queue GLOB '*[^A-Za-z0-9._-]*'
+      OR length(CAST(NEW.queue AS BLOB)) <> length(NEW.queue) OR length(NEW.queue) > 100;
+  SELECT RAISE(ABORT, 'args: JSON of at most 1048576 bytes')
+    WHERE NEW.args IS NOT NULL AND (typeof(NEW.args) <> 'text' OR NOT json_valid(NEW.args) OR length(CAST(NEW.args AS BLOB)) > 1048576 OR instr(NEW.args, char(0)));
+  SELECT RAISE(ABORT, 'label: at most 200 bytes of text without control characters')
+    WHERE typeof(NEW.label) <> 'text' AND NEW.label IS NOT NULL OR length(CAST(NEW.label AS BLOB)) > 200 OR instr(NEW.label, char(0))
+      OR NEW.label GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
+  SELECT RAISE(ABORT, 'unique_key: at most 200 bytes of text without control characters')
+    WHERE typeof(NEW.unique_key) <> 'text' AND NEW.unique_key IS NOT NULL OR length(CAST(NEW.unique_key AS BLOB)) > 200 OR instr(NEW.unique_key, char(0))
+      OR NEW.unique_key GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
+  SELECT RAISE(ABORT, 'created_by: at most 200 bytes of text without control characters')
+    WHERE typeof(NEW.created_by) <> 'text' AND NEW.created_by IS NOT NULL OR length(CAST(NEW.created_by AS BLOB)) > 200 OR instr(NEW.created_by, char(0))
+      OR NEW.created_by GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
+  SELECT RAISE(ABORT, 'lane: 1 to 200 bytes of text without control characters')
+    WHERE NEW.lane = '' OR typeof(NEW.lane) <> 'text' AND NEW.lane IS NOT NULL OR length(CAST(NEW.lane AS BLOB)) > 200 OR instr(NEW.lane, char(0))
+      OR NEW.lane GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
+  SELECT RAISE(ABORT, 'priority: -2147483648 to 2147483647')
+    WHERE NEW.priority IS NOT NULL AND (typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -2147483648 AND 2147483647);
+  SELECT RAISE(ABORT, 'run_at: milliseconds since 1970, up to the year 9999')
+    WHERE NEW.run_at IS NOT NULL AND (typeof(NEW.run_at) <> 'integer' OR NEW.run_at NOT BETWEEN 0 AND 253402300799999);
+  SELECT RAISE(ABORT, 'expires_at: milliseconds since 1970, up to the year 9999')
+    WHERE NEW.expires_at IS NOT NULL AND (typeof(NEW.expires_at) <> 'integer' OR NEW.expires_at NOT BETWEEN 0 AND 253402300799999);
+  SELECT RAISE(ABORT, 'max_attempts: 1 to 2147483647')
+    WHERE NEW.max_attempts IS NOT NULL AND (typeof(NEW.max_attempts) <> 'integer' OR NEW.max_attempts NOT BETWEEN 1 AND 2147483647);
+  SELECT RAISE(ABORT, 'max_losses: 0 to 2147483647')
+    WHERE NEW.max_losses IS NOT NULL AND (typeof(NEW.max_losses) <> 'integer' OR NEW.max_losses NOT BETWEEN 0 AND 2147483647);
+  SELECT RAISE(ABORT, 'timeout: milliseconds, more than 0 and at most ten years')
+    WHERE NEW.timeout IS NOT NULL AND (typeof(NEW.timeout) <> 'integer' OR NEW.timeout NOT BETWEEN 1 AND 315360000000);
+  SELECT RAISE(ABORT, 'kill_after: milliseconds, at most ten years')
+    WHERE NEW.kill_after IS NOT NULL AND (typeof(NEW.kill_after) <> 'integer' OR NEW.kill_after NOT BETWEEN 0 AND 315360000000);
+  SELECT RAISE(ABORT, 'backoff_delay: milliseconds, at most ten years')
+    WHERE NEW.backoff_delay IS NOT NULL AND (typeof(NEW.backoff_delay) <> 'integer' OR NEW.backoff_delay NOT BETWEEN 0 AND 315360000000);
+  SELECT RAISE(ABORT, 'backoff_max: milliseconds, at most ten years')
+    WHERE NEW.backoff_max IS NOT NULL AND (typeof(NEW.backoff_max) <> 'integer' OR NEW.backoff_max NOT BETWEEN 0 AND 315360000000);
+  SELECT RAISE(ABORT, 'backoff: exponential, linear or fixed')
+    WHERE NEW.backoff IS NOT NULL AND (typeof(NEW.backoff) <> 'text' OR NOT (NEW.backoff = 'exponential' OR NEW.backoff = 'linear' OR NEW.backoff = 'fixed'));
+  SELECT RAISE(ABORT, 'retry_on: exit codes, as in 75,100-111')
+    WHERE NEW.retry_on IS NOT NULL AND (typeof(NEW.retry_on) <> 'text' OR NEW.retry_on = '' OR NEW.retry_on GLOB '*[^0-9,-]*'
+      OR length(CAST(NEW.retry_on AS BLOB)) > 1000 OR instr(NEW.retry_on, char(0)));
+  SELECT RAISE(ABORT, 'output_limit: bytes, 0 or more')
+    WHERE NEW.output_limit IS NOT NULL AND (typeof(NEW.output_limit) <> 'integer' OR NEW.output_limit NOT BETWEEN 0 AND 9007199254740992);
+  SELECT RAISE(ABORT, 'cwd: at most 4096 bytes of text without NUL')
+    WHERE NEW.cwd IS NOT NULL AND (typeof(NEW.cwd) <> 'text' OR length(CAST(NEW.cwd AS BLOB)) > 4096 OR instr(NEW.cwd, char(0)));
+  SELECT RAISE(ABORT, 'env_file: at most 4096 bytes of text without NUL')
+    WHERE NEW.env_file IS NOT NULL AND (typeof(NEW.env_file) <> 'text' OR length(CAST(NEW.env_file AS BLOB)) > 4096 OR instr(NEW.env_file, char(0)));
+  SELECT RAISE(ABORT, 'env: a JSON object of texts, at most 131072 bytes')
+    WHERE NEW.env IS NOT NULL AND CASE WHEN typeof(NEW.env) <> 'text' OR NOT json_valid(NEW.env) OR length(CAST(NEW.env AS BLOB)) > 131072 THEN 1
+      WHEN json_type(NEW.env) <> 'object' THEN 1
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.env) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))) END;
+  SELECT RAISE(ABORT, 'input: text or BLOB, at most 16777216 bytes')
+    WHERE typeof(NEW.input) = 'integer' OR typeof(NEW.input) = 'real' OR length(CAST(NEW.input AS BLOB)) > 16777216;
+  SELECT RAISE(ABORT, 'after, after_any: a JSON array of ids of tasks that exist')
+    WHERE EXISTS (SELECT 1 FROM (SELECT NEW.after AS list UNION ALL SELECT NEW.after_any) WHERE list IS NOT NULL AND CASE
+      WHEN typeof(list) <> 'text' OR NOT json_valid(list) OR length(CAST(list AS BLOB)) > 1048576 THEN 1 WHEN json_type(list) <> 'array' THEN 1
+      ELSE EXISTS (SELECT 1 FROM json_each(list) WHERE type <> 'integer' OR NOT EXISTS (SELECT 1 FROM tasks WHERE id = value)) END);
+  INSERT INTO tasks (id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, parts,
+    created_at, created_by, updated_at, options)
+  SELECT (SELECT coalesce(max(id), 0) + 1 FROM (SELECT max(id) AS id FROM tasks WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM last_ids)),
+    NOT ordered, CASE WHEN coalesce(NEW.run_at, now) <= now AND NEW.lane IS NULL AND NOT ordered THEN 'pending' ELSE 'scheduled' END,
+    coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, now), NEW.expires_at,
+    NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
+    now, NEW.created_by, now, nullif(json_patch('{}', json_object('timeout', NEW.timeout, 'kill_after', NEW.kill_after, 'backoff', NEW.backoff,
+      'backoff_delay', NEW.backoff_delay, 'backoff_max', NEW.backoff_max, 'retry_on', NEW.retry_on, 'output_limit', NEW.output_limit, 'cwd', NEW.cwd,
+      'env', json(NEW.env), 'env_file', NEW.env_file)), '{}')
+  FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) AS now,
+    coalesce(json_array_length(NEW.after), 0) + coalesce(json_array_length(NEW.after_any), 0) > 0 AS ordered)
+  WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE unique_key = NEW.unique_key AND finished_at IS NULL);
+  INSERT INTO inputs (task_id, data) SELECT last_insert_rowid(), CAST(NEW.input AS BLOB) WHERE changes() = 1 AND length(CAST(NEW.input AS BLOB)) > 0;
+  INSERT OR IGNORE INTO dependencies (task_id, on_id, any_outcome, open)
+    SELECT id, value, any_outcome, 1
+    FROM (SELECT id FROM tasks WHERE id < 4503599627370496 AND generation_id = 0 AND parts >= 2 ORDER BY id DESC LIMIT 1) CROSS JOIN
+      (SELECT value, 0 AS any_outcome FROM json_each(coalesce(NEW.after, '[]')) UNION ALL SELECT value, 1 FROM json_each(coalesce(NEW.after_any, '[]')))
+    WHERE NOT EXISTS (SELECT 1 FROM dependencies WHERE task_id = id);
+END;

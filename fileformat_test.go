@@ -1,0 +1,168 @@
+//go:build unix
+
+package main
+
+import (
+	"database/sql"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TestTheFileFormatPageNamesEverything compares docs/file-format.md with the schema of a new file: the diagram and the list name every table, and
+// no table that does not exist.
+func TestTheFileFormatPageNamesEverything(t *testing.T) {
+	t.Parallel()
+	page := readFile(t, "docs/file-format.md")
+	blocks, err := readBlocks("docs/file-format.md")
+	if err != nil || len(blocks) != 1 {
+		t.Fatal(len(blocks), err)
+	}
+	rows := tableRows(page)
+	tables, views := schemaNames(t)
+	tables["runner_schema"] = true // in a database of another program
+	for name := range tables {
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(blocks[0].text) {
+			t.Errorf("the diagram lacks %s", name)
+		}
+		if !strings.Contains(rows, "`"+name+"`") {
+			t.Errorf("no table of the page describes %s", name)
+		}
+	}
+	for name := range views {
+		if !strings.Contains(rows, "`"+name+"`") {
+			t.Errorf("no table of the page names the view %s", name)
+		}
+	}
+	for _, match := range regexp.MustCompile(`(?m)[-+] (\w+) {2,}|^ \w.*: {2,}(.*)$`).FindAllStringSubmatch(blocks[0].text, -1) {
+		for _, name := range strings.Fields(match[1] + match[2]) {
+			if !tables[name] {
+				t.Errorf("the diagram has %s, which is no table", name)
+			}
+		}
+	}
+	for _, key := range append(optionKeys(t), "reason", "error", "exit_code", "signal", "duration", "output_bytes", "output_truncated") {
+		if !strings.Contains(rows, "`"+key+"`") {
+			t.Errorf("no table of the page has the key %s", key)
+		}
+	}
+}
+
+// TestTheViewsHaveTheKeysOfTheRecords compares the reader views with what --json prints: docs/sql.md says that they have the same names.
+func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
+	t.Parallel()
+	pool := newFile(t)
+	for view, record := range map[string]struct {
+		keys reflect.Type
+		more []string
+	}{
+		"tasks_view":     {keys: reflect.TypeFor[jsonTask]()},
+		"attempts_view":  {keys: reflect.TypeFor[jsonAttempt]()},
+		"schedules_view": {reflect.TypeFor[jsonSchedule](), []string{"paused_at", "paused_by"}},
+	} {
+		want := record.more
+		for _, field := range reflect.VisibleFields(record.keys) {
+			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			want = append(want, key)
+		}
+		rows, err := pool.QueryContext(t.Context(), `SELECT * FROM `+view+` LIMIT 0`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		got, err := rows.Columns()
+		slices.Sort(got)
+		slices.Sort(want)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s has the columns %v, want %v (%v)", view, got, want, err)
+		}
+	}
+}
+
+// TestTheSQLPageNamesEveryColumn compares the table of docs/sql.md with the view that it describes.
+func TestTheSQLPageNamesEveryColumn(t *testing.T) {
+	t.Parallel()
+	described := tableRows(readFile(t, "docs/sql.md"))
+	rows, err := newFile(t).QueryContext(t.Context(), `SELECT * FROM enqueue`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil || rows.Next() {
+		t.Fatal("the view enqueue has rows", err)
+	}
+	for _, column := range columns {
+		if !strings.Contains(described, "`"+column+"`") {
+			t.Errorf("the table of docs/sql.md lacks %s", column)
+		}
+	}
+}
+
+// tableRows returns the rows of the tables of a page.
+func tableRows(page string) string {
+	var rows strings.Builder
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "|") {
+			rows.WriteString(line)
+		}
+	}
+	return rows.String()
+}
+
+// newFile opens a new file with SQLite alone.
+func newFile(t *testing.T) *sql.DB {
+	path := filepath.Join(t.TempDir(), "runner.db")
+	r, err := runner.Open(t.Context(), path, runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	pool, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	return pool
+}
+
+// schemaNames returns the tables and the views of a new file.
+func schemaNames(t *testing.T) (tables, views map[string]bool) {
+	rows, err := newFile(t).QueryContext(t.Context(), `SELECT type, name FROM sqlite_schema WHERE (type = 'table' OR type = 'view') AND name NOT LIKE 'sqlite_%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	tables, views = map[string]bool{}, map[string]bool{}
+	for rows.Next() {
+		var kind, name string
+		if err := rows.Scan(&kind, &name); err != nil {
+			t.Fatal(err)
+		}
+		map[string]map[string]bool{"table": tables, "view": views}[kind][name] = true
+	}
+	if err := rows.Err(); err != nil || len(tables) < 10 || len(views) < 4 {
+		t.Fatal(tables, views, err)
+	}
+	return tables, views
+}
+
+// optionKeys returns the keys of the stored form of options.
+func optionKeys(t *testing.T) (keys []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[jobs.Options]()) {
+		if field.Name == "Unknown" || field.Name == "Backoff" {
+			continue
+		}
+		keys = append(keys, strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field.Name, "${1}_$2")))
+	}
+	if len(keys) < 5 {
+		t.Fatal(keys)
+	}
+	return append(keys, "backoff", "backoff_delay", "backoff_max")
+}

@@ -1,0 +1,61 @@
+package jobs
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestOptionsThatAreDefaultsAreStoredAsNothing(t *testing.T) {
+	o := DefaultOptions()
+	if text, err := o.Encode(); text != nil || err != nil {
+		t.Errorf("got %s, %v; want nothing", text, err)
+	}
+	if got := DecodeOptions(nil); !reflect.DeepEqual(got, o) {
+		t.Errorf("got %+v, want %+v", got, o)
+	}
+}
+
+func TestOptionsComeBackAsTheyWereStored(t *testing.T) {
+	name := rapid.OneOf(rapid.SampledFrom([]string{"", "/bin/true", "/<&>"}), rapid.StringN(0, 20, -1))
+	rapid.Check(t, func(r *rapid.T) {
+		ms := func(label string) time.Duration {
+			return time.Duration(rapid.Int64Range(0, MaxDelay.Milliseconds()).Draw(r, label)) * time.Millisecond
+		}
+		o := Options{Timeout: ms("timeout"), KillAfter: ms("kill after"), OutputLimit: rapid.Int64Range(0, 1<<40).Draw(r, "limit"),
+			Backoff: Backoff{Strategy: rapid.SampledFrom([]Strategy{Fixed, Linear, Exponential}).Draw(r, "backoff"), Delay: ms("delay"), Max: ms("max")},
+			RetryOn: rapid.SampledFrom([]Codes{"", "75", "1,100-111"}).Draw(r, "codes"), Path: name.Draw(r, "path"), Cwd: name.Draw(r, "cwd"), EnvFile: name.Draw(r, "file"),
+			Env:     rapid.SampledFrom([]map[string]string{nil, {"A": "b"}, {"A": "", "B": "é"}}).Draw(r, "env"),
+			Unknown: rapid.SampledFrom([]map[string]json.RawMessage{nil, {"gpu": json.RawMessage(`{"n":2}`)}}).Draw(r, "unknown")}
+		if rapid.Bool().Draw(r, "defaults") {
+			o.Backoff, o.KillAfter = DefaultBackoff, DefaultKillAfter
+		}
+		text, err := o.Encode()
+		if got := DecodeOptions(text); err != nil || !reflect.DeepEqual(got, o) {
+			r.Fatalf("%s, %v: got %+v, want %+v", text, err, got, o)
+		}
+	})
+}
+
+func TestOptionsThatNobodyKnowsAreKeptAndNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"timeout":1000}`:          "",
+		`{"gpu":1,"cpu":2}`:         "unknown option cpu, gpu",
+		`{"timeout":1000,"gpu":{}}`: "unknown option gpu",
+		`x`:                         "cannot be read",
+		`[1]`:                       "cannot be read",
+		`{"timeout":"long"}`:        "cannot be read",
+		`{"kill_after":null}`:       "cannot be read",
+		`{"path":{"a":"b"}}`:        "cannot be read",
+	} {
+		o := DecodeOptions([]byte(text))
+		err := o.CheckKnown()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
