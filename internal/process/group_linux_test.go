@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A guardian that hung goes on when another worker has killed its command. Its next command must live: the kernel kills every process that is
-// started into a cgroup that was killed.
-func TestACommandLivesAfterSomebodyElseHasKilledTheOneBefore(t *testing.T) {
+// Somebody else may kill the cgroup of a guardian: a worker that takes over, when it may not kill a process otherwise, or an administrator. The next
+// command must live: the kernel kills every process that is started into a cgroup that was killed.
+func TestACommandLivesAfterSomebodyElseHasKilledTheCgroup(t *testing.T) {
 	g, lock := guarded(t)
-	killed, key, _ := bear(t, g, "exec sleep 300", time.Minute)
-	if _, clean := Sweep(worker, []Key{key}, lock.Records()); !clean {
-		t.Fatal("got processes that the sweep has left, want none")
+	killed, _, _ := bear(t, g, "exec sleep 300", time.Minute)
+	if err := os.WriteFile(filepath.Join(lock.Records()[0].Group, "cgroup.kill"), []byte("1"), 0); err != nil {
+		t.Skip("this user may not make a cgroup:", err)
 	}
 	if exit, err := ends(t, killed); exit.Signal != 9 || err != nil {
 		t.Fatalf("got %+v, %v; want signal 9", exit, err)
