@@ -37,8 +37,8 @@ CREATE TABLE tasks (
   updated_at       BIGINT NOT NULL,
   started_at       BIGINT,
   finished_at      BIGINT,
-  options          JSON,
-  outcome          JSON CHECK (outcome IS NULL OR CAST(outcome AS jsonb) IS NOT NULL), -- ->> fails at characters that jsonb refuses
+  options          JSON CHECK (options IS NULL OR CAST(options AS jsonb) IS NOT NULL), -- ->> fails at characters that jsonb refuses
+  outcome          JSON CHECK (outcome IS NULL OR CAST(outcome AS jsonb) IS NOT NULL),
   result           TEXT,
   CHECK (CASE state
     WHEN 'scheduled' THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 1) - 1
