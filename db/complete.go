@@ -2,6 +2,9 @@ package db
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"example.com/runner/jobs"
@@ -17,6 +20,23 @@ FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, o
 WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker + 0 = ? AND tasks.state || '' = 'running'
 RETURNING tasks.id, (` + serverUses + `) AS uses`
 
+// completeSome is completeTask for as many tasks as %s has rows, of worker [2] at [1]. A row is the id, the generation and what completeTask sets.
+// It is for files, where the end of a task in a statement of sixteen takes two thirds of the time of a statement of its own.
+const completeSome = `WITH d (id, generation_id, outcome, result, finished_at) AS (VALUES %s)
+UPDATE tasks SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', outcome = d.outcome, result = d.result,
+	finished_at = d.finished_at, updated_at = ?
+FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`
+
+// completeTogether are statements of that kind and how many rows they have. Fewer than four do not pay.
+var completeTogether = []struct {
+	rows int
+	text string
+}{{16, completeRows(16)}, {8, completeRows(8)}, {4, completeRows(4)}}
+
+func completeRows(n int) string {
+	return fmt.Sprintf(completeSome, strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?), ", n), ", "))
+}
+
 // completion is a row of completeTasks.
 type completion struct {
 	ID           int64           `json:"id"`
@@ -29,20 +49,20 @@ type completion struct {
 // completions are those of a list of ends that complete their task and have nothing else to store.
 type completions struct {
 	rows    []completion
-	at      map[int64]int // of ids in the list
-	changes map[int]jobs.Change
-	lanes   bool // some are in one
+	at      []int         // of each row: its place in the list
+	changes []jobs.Change // of each row
+	lanes   bool          // some are in one
 }
 
 func completionsOf(list []Finish, now time.Time) completions {
-	all := completions{at: map[int64]int{}, changes: map[int]jobs.Change{}}
+	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)), changes: make([]jobs.Change, 0, len(list))}
 	for i := range list {
 		f := &list[i]
 		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) || f.Output.Cut != (Cut{}) {
 			continue
 		}
 		c := jobs.Next(f.Task, f.Outcome, now)
-		if _, twice := all.at[f.Task.ID]; twice || c.State != jobs.Completed {
+		if c.State != jobs.Completed {
 			continue
 		}
 		o := f.Outcome
@@ -53,19 +73,59 @@ func completionsOf(list []Finish, now time.Time) completions {
 		if len(c.Result) > 0 {
 			row.Result = new(string(c.Result))
 		}
-		all.at[f.Task.ID], all.changes[i] = i, c
-		all.rows = append(all.rows, row)
+		all.rows, all.at, all.changes = append(all.rows, row), append(all.at, i), append(all.changes, c)
 		all.lanes = all.lanes || f.Task.Lane != ""
 	}
 	return all
 }
 
+// errRefusedTogether says that one of the ends that share a statement was refused. The others may have been written: the transaction is over.
+var errRefusedTogether = errors.New("an end was refused")
+
 // completeMany ends those attempts of list that complete their task and have nothing else to store, and says which: they are answered in
-// done. The others, and those that were refused, are for finishOne.
-func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (map[int]bool, error) {
+// done. The others are for finishOne. On a server these are also those that were refused; in a file the error is errRefusedTogether then.
+func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, now)
-	if len(all.rows) < 2 {
-		return nil, nil
+	if t.db.server != nil {
+		return t.completeOnServer(worker, all, done, now)
+	}
+	completed = make([]bool, len(list))
+	from := 0
+	for _, statement := range completeTogether {
+		for ; len(all.rows)-from >= statement.rows; from += statement.rows {
+			args := make([]any, 0, 5*statement.rows+2)
+			for _, row := range all.rows[from : from+statement.rows] {
+				args = append(args, row.ID, row.GenerationID, nullText(row.Outcome), row.result(), row.FinishedAt)
+			}
+			n, err := t.exec(statement.text, append(args, now.UnixMilli(), worker)...)
+			if err == nil && n != int64(statement.rows) {
+				err = errRefusedTogether
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	for k := range from {
+		completed[all.at[k]], done[all.at[k]].Change = true, all.changes[k]
+	}
+	return completed, nil
+}
+
+func (c *completion) result() any {
+	if c.Result == nil {
+		return nil
+	}
+	return *c.Result
+}
+
+func (t *tx) completeOnServer(worker int64, all completions, done []Finished, now time.Time) (completed []bool, err error) {
+	of := make(map[int64]int, len(all.rows)) // rows by the ids of their tasks
+	for k, row := range all.rows {
+		of[row.ID] = k
+	}
+	if len(of) < max(len(all.rows), 2) { // a task that ends twice: the first of its attempts had lost it
+		return make([]bool, len(done)), nil
 	}
 	text, err := json.Marshal(all.rows)
 	if err != nil {
@@ -78,10 +138,10 @@ func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time
 	if err := t.list(&ended, completeTasks, now.UnixMilli(), string(text), worker); err != nil {
 		return nil, err
 	}
-	completed := make(map[int]bool, len(ended))
+	completed = make([]bool, len(done))
 	for _, e := range ended {
-		i := all.at[e.ID]
-		completed[i], done[i].Change, t.used = true, all.changes[i], usesOf(e.Uses)
+		k := of[e.ID]
+		completed[all.at[k]], done[all.at[k]].Change, t.used = true, all.changes[k], usesOf(e.Uses)
 	}
 	return completed, nil
 }

@@ -67,15 +67,15 @@ type Finished struct {
 	InTx   bool        // it had finished its task in a transaction of the caller's
 }
 
-// finish ends attempts of worker, and what follows from that.
-func (t *tx) finish(worker int64, list []Finish, now time.Time) ([]Finished, error) {
+// finish ends attempts of worker, and what follows from that. together: those that complete may share statements (errRefusedTogether).
+func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) ([]Finished, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
 	done := make([]Finished, len(list))
 	ends := make([]end, 0, len(list))
-	var completed map[int]bool
-	if t.db.server != nil && len(list) > 1 {
+	completed := make([]bool, len(list))
+	if together && len(list) > 1 {
 		var err error
 		if completed, err = t.completeMany(worker, list, done, now); err != nil {
 			return nil, err

@@ -111,7 +111,7 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 				list = append(list, Finish{Task: rows[i].task(), Release: true})
 			}
 		}
-		_, err := t.finish(w.number, list, now)
+		_, err := t.finish(w.number, list, false, now)
 		return err
 	})
 }
@@ -252,7 +252,7 @@ func (t *tx) lose(worker int64, rows []row, now time.Time) ([]Reaped, error) {
 		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
 			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
 	}
-	done, err := t.finish(worker, list, now)
+	done, err := t.finish(worker, list, false, now)
 	if err != nil {
 		return nil, err
 	}

@@ -86,6 +86,7 @@ var plans = map[string]plan{
 	"selectInput":     {text: selectInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"finishTask":      {text: finishTask, by: []string{byID}},
 	"completeTask":    {text: completeTask, by: []string{byID}},
+	"completeSome":    {completeRows(16), []string{byID}, []string{"SCAN d", "SCAN 16 CONSTANT ROWS"}},
 	"releaseTask":     {text: releaseTask, by: []string{byID, byAttempt}},
 	"selectRefused":   {text: selectRefused, by: []string{byID, byAttempt}},
 

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -51,11 +52,24 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 	if len(turn.Finish) > 0 || w.db.server != nil && turn.Claim.Free > 0 { // a server may forget a claim whose worker lives on
 		to = full
 	}
-	var done Turned
-	err := w.db.update(ctx, to, func(t *tx) (err error) {
+	done, err := w.turn(ctx, turn, to, true)
+	if errors.Is(err, errRefusedTogether) {
+		done, err = w.turn(ctx, turn, to, false)
+	}
+	if err == nil {
+		w.tally.finished(turn.Finish, done.Finished)
+		if len(claimed) > 0 {
+			done.Claimed = append(claimed, done.Claimed...)
+		}
+	}
+	return done, err
+}
+
+func (w *Worker) turn(ctx context.Context, turn Turn, to level, together bool) (done Turned, err error) {
+	err = w.db.update(ctx, to, func(t *tx) (err error) {
 		done = Turned{}
 		t.moved = false
-		if done.Finished, err = t.finish(w.number, turn.Finish, turn.Now); err != nil {
+		if done.Finished, err = t.finish(w.number, turn.Finish, together, turn.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
 		}
 		if done.Looked = turn.Look || t.moved; done.Looked {
@@ -80,9 +94,5 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 		})
 		return nil
 	})
-	if err == nil {
-		w.tally.finished(turn.Finish, done.Finished)
-		done.Claimed = append(claimed, done.Claimed...)
-	}
 	return done, err
 }

@@ -84,7 +84,7 @@ func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time
 	t, err := w.db.within(ctx, outer)
 	if err == nil {
 		var done []Finished
-		if done, err = t.finish(w.number, []Finish{f}, now); err == nil && done[0].Fenced {
+		if done, err = t.finish(w.number, []Finish{f}, false, now); err == nil && done[0].Fenced {
 			err = jobs.ErrLost
 		}
 	}

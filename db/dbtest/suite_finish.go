@@ -2,6 +2,8 @@ package dbtest
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"example.com/runner/db"
@@ -166,6 +168,34 @@ var finishes = group{
 		}
 		s.want(all[0], jobs.Failed, jobs.ReasonError)
 		s.want(all[2], jobs.Completed, "")
+	},
+	"of many ends one is refused and one is repeated, and each is written and counted once": func(s *store) {
+		all := s.insert(slices.Repeat([]jobs.Spec{call("f")}, 30)...)
+		w := s.worker("f")
+		claimed := s.claim(w, 30)
+		ends := make([]db.Finish, len(claimed))
+		for i, task := range claimed {
+			ends[i] = db.Finish{Task: task, Outcome: s.times(task, jobs.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
+		}
+		s.finishAll(w, ends[20]) // an answer that was lost
+		ends[5].Task.GenerationID--
+		done := s.finishAll(w, ends...)
+		for i, id := range all {
+			got := s.get(id)
+			if i == 5 {
+				if !done[i].Fenced || got.State != jobs.Running {
+					s.Errorf("the end of an older generation: %+v, %s", done[i], got.State)
+				}
+				continue
+			}
+			if done[i].Fenced || done[i].Change.State != jobs.Completed || got.State != jobs.Completed || string(got.Result) != fmt.Sprint(i) ||
+				got.ExitCode == nil || *got.ExitCode != i%2 || len(s.attempts(id)) != 1 {
+				s.Errorf("end %d: %+v\n%+v", i, done[i], got)
+			}
+		}
+		if n := s.ended(); n[jobs.Completed] != 29 {
+			s.Errorf("got %d completions, want 29", n[jobs.Completed])
+		}
 	},
 	"a turn finishes before it claims": func(s *store) {
 		s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
