@@ -34,7 +34,7 @@ var (
 	startSize   = &workload{name: "start-memory", title: "The same: memory at most", unit: "MB", low: true}
 	cli         = &workload{name: "cli-batch", title: "runner enqueue --batch, 1 M lines", unit: "/s"}
 	cliMemory   = &workload{name: "cli-memory", title: "The same: memory at most", unit: "MB", low: true}
-	growth      = &workload{name: "growth", title: "Claim and finish, ten at a time, beside other rows", unit: "µs each", low: true}
+	growth      = &workload{name: "growth", title: "Claim, run and finish, ten at a time, beside other tasks", unit: "µs each", low: true}
 	writes      = &workload{name: "written", title: "Sent to the disk for the life of a task", unit: "bytes", low: true}
 	sizes       = &workload{name: "size", title: "The file, for each completed task without output", unit: "bytes", low: true}
 	costs       = &workload{name: "cost", title: "The life of a task in the bare loop, without a part of the schema: processor time", unit: "µs", low: true}
@@ -153,12 +153,8 @@ func all(e *env) ([]*measurement, error) {
 		add(cli, own, batchLines(1_000_000, false))
 		add(cliMemory, own, batchLines(1_000_000, true))
 	}
-	for _, g := range []struct {
-		name string
-		rows int
-	}{{"1 k", 1000}, {"100 k", 100_000}, {"1 M", 1_000_000}, {"10 M (5 M pending, 5 M finished)", 10_000_000}} {
-		add(growth, g.name, grown(g.rows))
-		list[len(list)-1].once = g.rows > 1_000_000
+	for _, p := range piles {
+		add(growth, p.name, p.beside)
 	}
 	for _, c := range []struct{ tasks, concurrency int }{{2000, 1}, {20_000, 100}} {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)

@@ -9,52 +9,69 @@ import (
 	"example.com/runner/runner"
 )
 
-// beneath fills a database with rows that are never claimed here: pending ones of a lower priority and finished ones, half each.
-const beneath = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+// pile is other tasks in the database of a measurement. None of them is claimed before those that are measured.
+type pile struct {
+	name, state, job string
+	rows             int
+}
+
+// piles are a small one, with which the others are compared, and those of a queue that has grown.
+var piles = []pile{
+	{"1 k pending", "pending", "noop", 1000},
+	{"5 M pending", "pending", "noop", 5_000_000},
+	{"5 M finished", "completed", "noop", 5_000_000},
+	{"1 M scheduled", "scheduled", "noop", 1_000_000},
+	{"1 M of a foreign job", "pending", "foreign", 1_000_000},
+}
+
+// addPile adds [3] tasks in state [1] of job [2]. Scheduled ones, and those of a job that nobody runs, have a higher priority than what is measured; the
+// others have a lower one.
+const addPile = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
 INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at, finished_at,
 	created_at, updated_at)
-SELECT 3, CASE i % 2 WHEN 0 THEN 'pending' ELSE 'completed' END, 'default', 'noop', '{"n":0}', 0, 1, 2, 3, i % 2,
-	CASE i % 2 WHEN 1 THEN 1 END, CASE i % 2 WHEN 1 THEN 1 END, CASE i % 2 WHEN 1 THEN i END, 1, 1 FROM n`
+SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'foreign' THEN 9 ELSE 0 END, CASE ?1 WHEN 'scheduled' THEN 4102444800000 + i ELSE 1 END, 2, 3,
+	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN i END, 1, 1 FROM n`
 
-// grown claims and finishes 2000 tasks, ten at a time, in a database with n other rows: microseconds each.
-func grown(n int) func(context.Context, *env) (float64, error) {
-	return func(ctx context.Context, e *env) (float64, error) {
-		n := e.size(n)
-		q, err := ours("", runner.Normal).open(ctx, e, 1, nil)
-		if err != nil {
-			return 0, err
+// beside claims, runs and finishes tasks, ten at a time, beside a pile: microseconds each.
+func (p pile) beside(ctx context.Context, e *env) (float64, error) {
+	const tasks = 10_000
+	l := newLedger(tasks)
+	q, err := ours("", runner.Normal).open(ctx, e, 10, func(p payload) {
+		if p.N > 0 {
+			l.note(p.N - 1)
 		}
-		defer q.close()
-		pool, err := sql.Open("sqlite", dsn(e.path("runner.db"), "NORMAL"))
-		if err != nil {
-			return 0, err
-		}
-		defer pool.Close()
-		if _, err := pool.ExecContext(ctx, beneath, n); err != nil {
-			return 0, err
-		}
-		const tasks = 2000
-		if err := q.addMany(ctx, payloads(0, tasks)); err != nil {
-			return 0, err
-		}
-		if _, err := pool.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-			return 0, err
-		}
-		b, done, err := openBare(ctx, e.path("runner.db"), "NORMAL")
-		if err != nil {
-			return 0, err
-		}
-		defer done()
-		began := time.Now()
-		var batch []claimed
-		for finished := 0; finished < tasks; finished += len(batch) {
-			if batch, err = b.turn(ctx, batch, 10); err != nil {
-				return 0, err
-			}
-			if len(batch) != 10 {
-				return 0, fmt.Errorf("claimed %d of 10", len(batch))
-			}
-		}
-		return float64(time.Since(began).Microseconds()) / tasks, nil
+	})
+	if err != nil {
+		return 0, err
 	}
+	defer q.close()
+	pool, err := sql.Open("sqlite", dsn(e.path("runner.db"), "NORMAL"))
+	if err != nil {
+		return 0, err
+	}
+	defer pool.Close()
+	if _, err := pool.ExecContext(ctx, addPile, p.state, p.job, e.size(p.rows)); err != nil {
+		return 0, err
+	}
+	if err := q.addMany(ctx, payloads(1, tasks)); err != nil {
+		return 0, err
+	}
+	if _, err := pool.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := q.start(ctx); err != nil {
+		return 0, err
+	}
+	if err := l.wait(ctx); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	if err := q.stop(ctx); err != nil {
+		return 0, err
+	}
+	if err := l.check(); err != nil {
+		return 0, fmt.Errorf("beside %s: %w", p.name, err)
+	}
+	return float64(took.Microseconds()) / tasks, nil
 }

@@ -67,12 +67,15 @@ type env struct {
 	binary string // of runner; empty: nothing that starts processes is measured
 }
 
-// size is n, or a twentieth of it in a short run.
+// size is n, or a part of it in a short run.
 func (e *env) size(n int) int {
-	if e.short {
-		return max(n/20, 20)
+	switch {
+	case !e.short:
+		return n
+	case n >= 5000 && n <= 50_000: // a drain of a thousand tasks would measure how a fresh process warms up
+		return n / 4
 	}
-	return n
+	return max(n/20, 20)
 }
 
 // path names a file in the measurement's own directory.
@@ -84,7 +87,6 @@ type measurement struct {
 	system   string
 	run      func(context.Context, *env) (float64, error)
 	values   []float64
-	once     bool // in the first round only: it takes minutes
 }
 
 // workload is a table.
@@ -121,9 +123,6 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 	began := time.Now()
 	for round := range rounds {
 		for i, m := range list {
-			if m.once && round > 0 {
-				continue
-			}
 			e.dir = filepath.Join(root, fmt.Sprintf("%d-%d", round, i))
 			if err := os.Mkdir(e.dir, 0o700); err != nil {
 				return err
