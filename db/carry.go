@@ -156,11 +156,11 @@ func width(value any) int {
 }
 
 // highestID returns the highest id that a task ever had.
-func (d *DB) highestID(ctx context.Context) (last int64, err error) {
+func (d *DB) highestID(ctx context.Context) (int64, error) {
 	if d.server != nil {
-		return last, explain(d.read.GetContext(ctx, &last, serverHighestID, d.prefix()+"tasks"), d.path)
+		return readValue[int64](ctx, d, serverHighestID, d.prefix()+"tasks")
 	}
-	return last, explain(d.read.GetContext(ctx, &last, selectHighestID), d.path)
+	return readValue[int64](ctx, d, selectHighestID)
 }
 
 // setHighestID makes the next id a higher one than last, and the next number of a worker higher than those that were carried.
@@ -171,7 +171,7 @@ func (t *tx) setHighestID(last int64) error {
 	}
 	if t.db.server == nil {
 		if own < last {
-			_, err = t.exec(rememberID, last)
+			err = t.run(rememberID, last)
 		}
 		return err
 	}
@@ -190,10 +190,11 @@ func (t *tx) sameRows(from *DB) ([]Carried, error) {
 	counts := make([]Carried, len(carriedTables))
 	for i, c := range carriedTables {
 		text := fmt.Sprintf(countRows, c.name)
-		var there, here int64
-		if err := from.read.GetContext(t.ctx, &there, text); err != nil {
-			return nil, explain(err, from.path)
+		there, err := readValue[int64](t.ctx, from, text)
+		if err != nil {
+			return nil, err
 		}
+		var here int64
 		if err := t.scan(text, nil, &here); err != nil {
 			return nil, err
 		}
@@ -208,10 +209,11 @@ func (t *tx) sameRows(from *DB) ([]Carried, error) {
 		IDs         int64  `db:"ids"`
 		Generations int64  `db:"generations"`
 	}
-	var there, here []sums
-	if err := from.read.SelectContext(t.ctx, &there, sumTasks); err != nil {
-		return nil, explain(err, from.path)
+	there, err := readRows[sums](t.ctx, from, sumTasks)
+	if err != nil {
+		return nil, err
 	}
+	var here []sums
 	if err := t.list(&here, sumTasks); err != nil {
 		return nil, err
 	}

@@ -37,28 +37,23 @@ func (d *DB) Integrity(ctx context.Context, thorough bool) ([]string, error) {
 	if thorough {
 		text = fullCheck
 	}
-	var found []string
-	if err := d.read.SelectContext(ctx, &found, text); err != nil {
-		return nil, explain(err, d.path)
-	}
+	found, err := readRows[string](ctx, d, text)
 	if len(found) == 1 && found[0] == "ok" {
-		return nil, nil
+		found = nil
 	}
-	return found, nil
+	return found, err
 }
 
 // Latest returns the latest time that anybody has written into the file.
 func (d *DB) Latest(ctx context.Context) (time.Time, error) {
-	var at number
-	err := d.read.GetContext(ctx, &at, selectLatest)
-	return at.time(), explain(err, d.path)
+	at, err := readValue[number](ctx, d, selectLatest)
+	return at.time(), err
 }
 
 // Seen returns when a worker gave a sign of life for the last time; zero: never.
 func (d *DB) Seen(ctx context.Context) (time.Time, error) {
-	var at number
-	err := d.read.GetContext(ctx, &at, selectSeen)
-	return at.time(), explain(err, d.path)
+	at, err := readValue[number](ctx, d, selectSeen)
+	return at.time(), err
 }
 
 // Readers lists the processes that read the file at this moment and keep its log from starting afresh, where the system tells.

@@ -39,12 +39,11 @@ func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
 			return err
 		}
 		for _, text := range []string{setBackNew, setBackEnds, setBackWorkers} {
-			if _, err := t.exec(text, now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()); err != nil {
+			if err := t.run(text, now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()); err != nil {
 				return err
 			}
 		}
-		_, err = t.exec(setBackLimits, now.UnixMilli())
-		return err
+		return t.run(setBackLimits, now.UnixMilli())
 	})
 	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"example.com/runner/jobs"
@@ -61,65 +62,47 @@ type Moved struct {
 // hard stops commands by KILL at once.
 func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]Moved, error) {
 	text = jobs.CutError(text) // it becomes the task's error
-	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) { return t.cancel(id, text, hard, now) })
+	return d.move(ctx, ids, func(t *tx, id int64) ([]Moved, error) {
+		m, err := t.cancel(id, text, hard, now)
+		return []Moved{m}, err
+	})
 }
 
 func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (Moved, error) {
 	e := end{id: id, state: jobs.Cancelled, waited: true}
 	switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &e.queue, &e.lane); {
 	case err == nil:
-		return Moved{State: jobs.Cancelled, Done: true}, t.ended([]end{e}, now)
+		return Moved{ID: id, State: jobs.Cancelled, Done: true}, t.ended([]end{e}, now)
 	case !errors.Is(err, sql.ErrNoRows):
 		return Moved{}, err
 	}
 	n, err := t.exec(askCancel, id, now.UnixMilli(), hard, text)
 	if err != nil || n == 1 {
-		return Moved{State: jobs.Running, Done: true}, err
+		return Moved{ID: id, State: jobs.Running, Done: true}, err
 	}
 	state, err := t.state(id)
-	return Moved{State: state, Done: state.Finished()}, err
+	return Moved{ID: id, State: state, Done: state.Finished()}, err
 }
 
 // Retry makes finished tasks wait again as if they were new, and those that wait for a time or for their next attempt due at once.
 // They are due at the given time. Of what such a task waited for only what is unfinished holds it up again.
 func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]Moved, error) {
-	return d.retry(ctx, ids, false, due, now)
+	return d.move(ctx, ids, func(t *tx, id int64) ([]Moved, error) {
+		m, err := t.retry(id, due, now)
+		return []Moved{m}, err
+	})
 }
 
 // RetryWithDependents is Retry that also makes those wait again that were cancelled because of one of these tasks. They are in the
 // answer too, each behind its task.
 func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]Moved, error) {
-	return d.retry(ctx, ids, true, due, now)
-}
-
-func (d *DB) retry(ctx context.Context, ids []int64, dependents bool, due, now time.Time) ([]Moved, error) {
-	var moved []Moved
-	for len(ids) > 0 {
-		part := ids[:min(moveMost, len(ids))]
-		ids = ids[len(part):]
-		var done []Moved
-		err := d.update(ctx, full, func(t *tx) error {
-			done = nil
-			for _, id := range part {
-				m, err := t.retry(id, due, now)
-				if err != nil {
-					return err
-				}
-				done = append(done, m)
-				if dependents && m.Done {
-					if done, err = t.revive(id, done, now); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return moved, err
+	return d.move(ctx, ids, func(t *tx, id int64) ([]Moved, error) {
+		m, err := t.retry(id, due, now)
+		if err != nil || !m.Done {
+			return []Moved{m}, err
 		}
-		moved = append(moved, done...)
-	}
-	return moved, nil
+		return t.revive(id, []Moved{m}, now)
+	})
 }
 
 func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
@@ -127,10 +110,7 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 	var lane string
 	var depends bool
 	if err := t.scan(selectStanding, []any{id}, &state, &lane, &depends); err != nil {
-		if errors.Is(err, sql.ErrNoRows) {
-			err = nil
-		}
-		return Moved{ID: id}, err
+		return Moved{ID: id}, noRow(err)
 	}
 	refused := Moved{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits int64
@@ -149,13 +129,13 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 		switch {
 		case err == nil && n == 0:
 			refused.Taken = true
-			_, err = t.exec(closeAll, id)
+			err = t.run(closeAll, id)
 		case err == nil:
 			if state == jobs.Completed { // what has completed is done all over again
-				_, err = t.exec(deleteSteps, id)
+				err = t.run(deleteSteps, id)
 			}
 			if err == nil {
-				_, err = t.exec(reopenTask, id)
+				err = t.run(reopenTask, id)
 			}
 		}
 	case state == jobs.Scheduled || state == jobs.Retrying:
@@ -199,23 +179,22 @@ func (t *tx) revive(id int64, done []Moved, now time.Time) ([]Moved, error) {
 
 // Delete forgets finished tasks, with their attempts and output.
 func (d *DB) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) (Moved, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]Moved, error) {
 		n, err := t.exec(deleteTask, id)
-		if err != nil {
-			return Moved{}, err
+		m := Moved{ID: id, Done: n == 1}
+		if err == nil && m.Done {
+			err = t.forget(id)
+		} else if err == nil {
+			m.State, err = t.state(id)
 		}
-		if n == 0 {
-			state, err := t.state(id)
-			return Moved{State: state}, err
-		}
-		return Moved{Done: true}, t.forget(id)
+		return []Moved{m}, err
 	})
 }
 
 // forget deletes all that belongs to a task that was deleted.
 func (t *tx) forget(id int64) error {
 	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps} {
-		if _, err := t.exec(text, id); err != nil {
+		if err := t.run(text, id); err != nil {
 			return err
 		}
 	}
@@ -225,20 +204,19 @@ func (t *tx) forget(id int64) error {
 // moveMost is how many tasks are moved in one transaction: others get their turn in between.
 const moveMost = 500
 
-func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) (Moved, error)) ([]Moved, error) {
+// move acts on tasks by one, which returns what became of the task, and of others because of it.
+func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) ([]Moved, error)) ([]Moved, error) {
 	moved := make([]Moved, 0, len(ids))
-	for len(ids) > 0 {
-		part := ids[:min(moveMost, len(ids))]
-		ids = ids[len(part):]
-		done := make([]Moved, len(part))
+	for part := range slices.Chunk(ids, moveMost) {
+		var done []Moved
 		err := d.update(ctx, full, func(t *tx) error {
-			for i, id := range part {
-				m, err := one(t, id)
+			done = nil
+			for _, id := range part {
+				some, err := one(t, id)
 				if err != nil {
 					return err
 				}
-				m.ID = id
-				done[i] = m
+				done = append(done, some...)
 			}
 			return nil
 		})
@@ -253,8 +231,5 @@ func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) (Moved,
 func (t *tx) state(id int64) (jobs.State, error) {
 	var state jobs.State
 	err := t.scan(selectState, []any{id}, &state)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return state, err
+	return state, noRow(err)
 }

@@ -111,13 +111,11 @@ func (d *DB) Dir() string {
 
 // MakeDir makes Dir if it is missing: it comes with the file, but a copy of the file may have been made without it.
 func (d *DB) MakeDir() error {
+	mkdir := os.Mkdir
 	if d.server != nil {
-		if err := os.MkdirAll(d.Dir(), 0o700); err != nil {
-			return fileProblem(err, d.Dir())
-		}
-		return nil
+		mkdir = os.MkdirAll
 	}
-	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fileProblem(err, d.Dir())
 	}
 	return nil

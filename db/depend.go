@@ -118,7 +118,7 @@ func (t *tx) keep(id int64, w waiting) error {
 		if open {
 			t.used.dependencies = true
 		}
-		if _, err := t.exec(insertDependency, id, on, i >= len(w.after), open); err != nil {
+		if err := t.run(insertDependency, id, on, i >= len(w.after), open); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 		err = t.one(adoptTask, waits, ms, r.ID)
 	}
 	if err == nil {
-		_, err = t.exec(deleteWaiting, r.ID)
+		err = t.run(deleteWaiting, r.ID)
 	}
 	if err == nil {
 		err = t.keep(r.ID, w)
@@ -179,10 +179,10 @@ type Dependency struct {
 // 0: all.
 func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
-	if err = d.read.SelectContext(ctx, &on, selectDependencies, id, most); err == nil {
-		err = d.read.SelectContext(ctx, &by, selectDependents, id, most)
+	if on, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {
+		by, err = readRows[Dependency](ctx, d, selectDependents, id, most)
 	}
-	return on, by, explain(err, d.path)
+	return on, by, err
 }
 
 // Upstream calls each with the tasks that a task waited for, by id, until one call returns an error. Those that were deleted are missing.

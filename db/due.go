@@ -101,8 +101,7 @@ func (t *tx) promote(now time.Time) error {
 	if err := t.promoteOrdered(ordered, now); err != nil {
 		return err
 	}
-	_, err := t.exec(promoteTasks, now.UnixMilli(), now.UnixMilli())
-	return err
+	return t.run(promoteTasks, now.UnixMilli(), now.UnixMilli())
 }
 
 // promoteOrdered moves on due tasks that have a lane, or that wait for others.

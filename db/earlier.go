@@ -34,7 +34,5 @@ func (d *DB) Earlier(ctx context.Context, t jobs.Task, n int) ([]int64, error) {
 	default:
 		text, args = earlierArgs, append(args, len(t.Args), string(t.Args))
 	}
-	var ids []int64
-	err := d.read.SelectContext(ctx, &ids, text, append(args, n)...)
-	return ids, explain(err, d.path)
+	return readRows[int64](ctx, d, text, append(args, n)...)
 }

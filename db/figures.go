@@ -42,62 +42,68 @@ type Ended struct {
 
 // History returns how many tasks ended since a time, by queue and state, oldest first. It outlives the tasks themselves.
 func (d *DB) History(ctx context.Context, since time.Time) ([]Ended, error) {
-	var rows []struct {
+	type row struct {
 		Queue string     `db:"queue"`
 		State jobs.State `db:"state"`
 		At    int64      `db:"at"`
 		Span  int64      `db:"span"`
 		N     int        `db:"n"`
 	}
-	if err := d.read.SelectContext(ctx, &rows, selectHistory, since.Unix()/60, since.Unix()/3600); err != nil {
-		return nil, explain(err, d.path)
-	}
-	list := make([]Ended, len(rows))
-	for i, r := range rows {
-		list[i] = Ended{r.Queue, r.State, time.Unix(r.At, 0).UTC(), time.Duration(r.Span) * time.Second, r.N}
-	}
+	list, err := readAs(ctx, d, func(r *row) Ended {
+		return Ended{r.Queue, r.State, time.Unix(r.At, 0).UTC(), time.Duration(r.Span) * time.Second, r.N}
+	}, selectHistory, since.Unix()/60, since.Unix()/3600)
 	slices.SortStableFunc(list, func(a, b Ended) int { return a.At.Compare(b.At) })
-	return list, nil
+	return list, err
+}
+
+// Times are how long tasks waited, and ran, at their last attempt; sorted.
+type Times struct{ Waits, Runs []time.Duration }
+
+// sample is one of Times.
+type sample struct {
+	Step     int    `db:"step"`
+	Wait     number `db:"wait"`
+	Duration number `db:"duration"`
+}
+
+func (t *Times) add(s sample) {
+	t.Waits, t.Runs = append(t.Waits, max(s.Wait.duration(), 0)), append(t.Runs, s.Duration.duration())
+}
+
+func (t *Times) sort() {
+	slices.Sort(t.Waits)
+	slices.Sort(t.Runs)
 }
 
 // Recent is what the last tasks of a queue tell.
 type Recent struct {
-	Waits, Runs []time.Duration // of the last attempt of each task that ended and had started; sorted
-	Starts      int             // attempts that started
-	Whole       bool            // every task that ended since then was looked at; else the last 10,000 of all queues, and Starts is of those
+	Times       // of each task that ended and had started
+	Starts int  // attempts that started
+	Whole  bool // every task that ended since then was looked at; else the last 10,000 of all queues, and Starts is of those
 }
 
 // Recent returns what the tasks of a queue that ended since a time tell. It looks at no more than 10,000 of them.
 func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent, error) {
 	var r Recent
-	var rows []struct {
-		Wait     number `db:"wait"`
-		Duration number `db:"duration"`
-	}
 	ms := since.UnixMilli()
-	var ended, open int
-	err := d.read.SelectContext(ctx, &rows, selectRecent, ms, queue)
-	if err == nil {
-		err = d.read.GetContext(ctx, &r.Starts, countStarts, ms, queue)
-	}
-	if err == nil {
-		err = d.read.GetContext(ctx, &open, countOpenStarts, ms, queue)
-	}
-	if err == nil {
-		err = d.read.GetContext(ctx, &ended, finishedSince, ms)
-	}
+	samples, err := readRows[sample](ctx, d, selectRecent, ms, queue)
 	if err != nil {
-		return r, explain(err, d.path)
+		return r, err
 	}
-	r.Starts += open
+	for _, text := range []string{countStarts, countOpenStarts} {
+		n, err := readValue[int](ctx, d, text, ms, queue)
+		if err != nil {
+			return r, err
+		}
+		r.Starts += n
+	}
+	ended, err := readValue[int](ctx, d, finishedSince, ms)
 	r.Whole = ended <= recentMost
-	for _, row := range rows {
-		r.Waits = append(r.Waits, max(row.Wait.duration(), 0))
-		r.Runs = append(r.Runs, row.Duration.duration())
+	for _, s := range samples {
+		r.add(s)
 	}
-	slices.Sort(r.Waits)
-	slices.Sort(r.Runs)
-	return r, nil
+	r.sort()
+	return r, err
 }
 
 // selectThroughput sums up how many tasks ended how, in steps of [2] seconds since second [1].
@@ -113,21 +119,22 @@ WHERE tasks.started_at IS NOT NULL`
 
 // Stretch is what ended within a stretch of time.
 type Stretch struct {
-	Ended       map[jobs.State]int
-	Waits, Runs []time.Duration // of some of the tasks; sorted
+	Ended map[jobs.State]int
+	Times // of some of the tasks
 }
 
 // Trend returns what ended in each of n stretches of time since a moment. Waits and runs are those of at most some tasks of each, which
 // still exist.
 func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]Stretch, error) {
 	steps := make([]Stretch, n)
-	var counts []struct {
+	type ended struct {
 		State jobs.State `db:"state"`
 		Step  int        `db:"step"`
 		N     int        `db:"n"`
 	}
-	if err := d.read.SelectContext(ctx, &counts, selectThroughput, since.Unix(), int64(length/time.Second)); err != nil {
-		return nil, explain(err, d.path)
+	counts, err := readRows[ended](ctx, d, selectThroughput, since.Unix(), int64(length/time.Second))
+	if err != nil {
+		return nil, err
 	}
 	for _, c := range counts {
 		s := &steps[min(max(c.Step, 0), n-1)]
@@ -136,21 +143,12 @@ func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n
 		}
 		s.Ended[c.State] += c.N
 	}
-	var samples []struct {
-		Step     int    `db:"step"`
-		Wait     number `db:"wait"`
-		Duration number `db:"duration"`
-	}
-	if err := d.read.SelectContext(ctx, &samples, selectSamples, since.UnixMilli(), length.Milliseconds(), n, some); err != nil {
-		return nil, explain(err, d.path)
-	}
-	for _, one := range samples {
-		s := &steps[one.Step]
-		s.Waits, s.Runs = append(s.Waits, max(one.Wait.duration(), 0)), append(s.Runs, one.Duration.duration())
+	samples, err := readRows[sample](ctx, d, selectSamples, since.UnixMilli(), length.Milliseconds(), n, some)
+	for _, s := range samples {
+		steps[s.Step].add(s)
 	}
 	for i := range steps {
-		slices.Sort(steps[i].Waits)
-		slices.Sort(steps[i].Runs)
+		steps[i].sort()
 	}
-	return steps, nil
+	return steps, err
 }

@@ -69,9 +69,9 @@ func (d *DB) Foreign(ctx context.Context) error {
 	if d.server != nil {
 		return d.foreignOnServer(ctx)
 	}
-	var all []object
-	if err := d.read.SelectContext(ctx, &all, selectSchema); err != nil {
-		return explain(err, d.path)
+	all, err := readRows[object](ctx, d, selectSchema)
+	if err != nil {
+		return err
 	}
 	if sum(all) == ownSum { // nothing beside it, as most files are
 		return nil

@@ -76,9 +76,8 @@ func (d *DB) frozenBy() (text, arg string) {
 // Frozen returns why nothing in the database can be changed; empty: it can.
 func (d *DB) Frozen(ctx context.Context) (string, error) {
 	query, arg := d.frozenBy()
-	var body string
-	err := d.read.GetContext(ctx, &body, query, arg)
-	return frozenIn(body), explain(noRow(err), d.path)
+	body, err := readValue[string](ctx, d, query, arg)
+	return frozenIn(body), noRow(err)
 }
 
 func (t *tx) frozen() (string, error) {

@@ -2,8 +2,6 @@ package db
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"example.com/runner/jobs"
@@ -60,15 +58,14 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	var next int64
 	err := t.scan(laneNext, []any{lane}, &next)
 	waits := err == nil
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if noRow(err) != nil {
 		return err
 	}
 	if open, err := t.laneOpen(lane, waits, now); err != nil || !open || !waits {
 		return err
 	}
 	t.moved = true
-	_, err = t.exec(takeLane, now.UnixMilli(), next)
-	return err
+	return t.run(takeLane, now.UnixMilli(), next)
 }
 
 // Where a due task [2] of generation [3] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until [1]; another one
@@ -81,7 +78,7 @@ const (
 
 // startHolder starts the next attempt of a task that has its lane, as soon as the lane's rate lets it.
 func (t *tx) startHolder(r *row, now time.Time) error {
-	next, err := t.laneRate(string(r.Lane), now)
+	_, next, err := t.laneRate(string(r.Lane), now)
 	switch {
 	case err != nil:
 		return err
@@ -113,16 +110,11 @@ func (t *tx) unblock(id int64, lane string, lanes *laneSet, now time.Time) error
 		return nil
 	}
 	t.moved = true
-	_, err := t.exec(unblockTask, string(jobs.Pending), now.UnixMilli(), id)
-	return err
+	return t.run(unblockTask, string(jobs.Pending), now.UnixMilli(), id)
 }
 
 // LaneHolder returns the task that has a lane; 0: none.
 func (d *DB) LaneHolder(ctx context.Context, lane string) (int64, error) {
-	var ids []int64
-	err := d.read.SelectContext(ctx, &ids, laneHolder, lane)
-	if err != nil || len(ids) == 0 {
-		return 0, explain(err, d.path)
-	}
-	return ids[0], nil
+	id, err := readValue[int64](ctx, d, laneHolder, lane)
+	return id, noRow(err)
 }

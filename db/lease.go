@@ -70,7 +70,13 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 			if err := write(t); err != nil {
 				return err
 			}
-			return w.renew(t, &owned, len(running) > 0, string(mine), lease, now)
+			owned = nil
+			if len(running) > 0 {
+				if err := t.list(&owned, renewLeases, now.Add(lease).UnixMilli(), string(mine), w.number); err != nil {
+					return err
+				}
+			}
+			return t.run(touchWorker, now.UnixMilli(), w.number)
 		})
 	})
 	if err != nil {
@@ -79,23 +85,9 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	return owned, nil
 }
 
-// renew is the part of Beat that is about leases.
-func (w *Worker) renew(t *tx, owned *[]ClaimID, any bool, mine string, lease time.Duration, now time.Time) error {
-	*owned = nil
-	if any {
-		if err := t.list(owned, renewLeases, now.Add(lease).UnixMilli(), mine, w.number); err != nil {
-			return err
-		}
-	}
-	_, err := t.exec(touchWorker, now.UnixMilli(), w.number)
-	return err
-}
-
 // Owned lists the claims that the database says are the worker's.
 func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
-	var claims []ClaimID
-	err := w.db.read.SelectContext(ctx, &claims, selectOwned, w.number)
-	return claims, explain(err, w.db.path)
+	return readRows[ClaimID](ctx, w.db, selectOwned, w.number)
 }
 
 // Release gives back claims that were never started, and cancels those of them that someone wants cancelled.
@@ -118,19 +110,12 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 
 // Asked lists the claims of the worker that someone wants cancelled.
 func (w *Worker) Asked(ctx context.Context) ([]Asked, error) {
-	var rows []struct {
+	type row struct {
 		ClaimID
 		Now  boolean `db:"cancel_now"`
 		Text text    `db:"cancel_text"`
 	}
-	if err := w.db.read.SelectContext(ctx, &rows, selectAsked, w.number); err != nil {
-		return nil, explain(err, w.db.path)
-	}
-	asked := make([]Asked, len(rows))
-	for i, r := range rows {
-		asked[i] = Asked{r.ClaimID, bool(r.Now), string(r.Text)}
-	}
-	return asked, nil
+	return readAs(ctx, w.db, func(r *row) Asked { return Asked{r.ClaimID, bool(r.Now), string(r.Text)} }, selectAsked, w.number)
 }
 
 // Lease is a claim of another worker as it was seen.
@@ -155,9 +140,7 @@ func (l Lease) Claimed() ClaimID {
 
 // Leases lists the claims of all other workers.
 func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
-	var leases []Lease
-	err := w.db.read.SelectContext(ctx, &leases, selectLeases, w.number)
-	return leases, explain(err, w.db.path)
+	return readRows[Lease](ctx, w.db, selectLeases, w.number)
 }
 
 // Reaped is a claim that was taken away from its worker.
@@ -227,8 +210,7 @@ func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) (rea
 		if reaped, err = t.lose(worker, rows, now); err != nil {
 			return err
 		}
-		_, err := t.exec(loseWorker, now.UnixMilli(), worker)
-		return err
+		return t.run(loseWorker, now.UnixMilli(), worker)
 	})
 	w.countLost(reaped, err)
 	return reaped, err

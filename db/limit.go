@@ -58,8 +58,7 @@ func (r *limitRow) bucket() jobs.Bucket {
 }
 
 func (t *tx) saveBucket(target jobs.Target, b jobs.Bucket) error {
-	_, err := t.exec(saveBucket, b.Level, b.At.UnixMilli(), target.Kind, target.Name)
-	return err
+	return t.run(saveBucket, b.Level, b.At.UnixMilli(), target.Kind, target.Name)
 }
 
 func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
@@ -70,31 +69,25 @@ func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
 	return &rows[0], nil
 }
 
-// laneRate returns when the rate of a lane lets a task start; zero: now.
-func (t *tx) laneRate(lane string, now time.Time) (time.Time, error) {
+// laneRate returns the limit of a lane (nil: there is none), and when its rate lets a task start; zero: now.
+func (t *tx) laneRate(lane string, now time.Time) (r *limitRow, next time.Time, err error) {
 	uses, err := t.uses()
 	if err != nil || !uses.limits {
-		return time.Time{}, err
+		return nil, next, err
 	}
-	r, err := t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
-	if err != nil || r == nil {
-		return time.Time{}, err
+	r, err = t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
+	if r != nil {
+		_, next = r.limit().Starts(r.bucket(), now)
 	}
-	_, next := r.limit().Starts(r.bucket(), now)
-	return next, nil
+	return r, next, err
 }
 
 // laneOpen says whether the rate of a lane that nobody has lets a task start, and keeps when it will if one waits for that.
 func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
-	uses, err := t.uses()
-	if err != nil || !uses.limits {
-		return true, err
-	}
-	r, err := t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
+	r, next, err := t.laneRate(lane, now)
 	if err != nil || r == nil {
 		return true, err
 	}
-	_, next := r.limit().Starts(r.bucket(), now)
 	if !waits {
 		next = time.Time{}
 	}
@@ -102,7 +95,7 @@ func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
 		return next.IsZero(), nil
 	}
 	t.moved = true // there is a new time to wait for
-	_, err = t.exec(setLaneDue, nullTime(next), lane)
+	err = t.run(setLaneDue, nullTime(next), lane)
 	return next.IsZero(), err
 }
 
@@ -123,7 +116,7 @@ func (t *tx) freeDueLanes(now time.Time) error {
 		return err
 	}
 	for _, lane := range lanes {
-		if _, err := t.exec(clearLaneDue, now.UnixMilli(), lane); err != nil {
+		if err := t.run(clearLaneDue, now.UnixMilli(), lane); err != nil {
 			return err
 		}
 		if err := t.freeLane(lane, now); err != nil {
@@ -153,7 +146,7 @@ func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 			b = l.Carry(old.limit(), old.bucket(), now)
 		}
 		t.used.known = false
-		_, err = t.exec(setLimit, l.Kind, l.Name, nullNumber(l.Running), nullNumber(l.Rate), nullNumber(millis(l.Per)), nullNumber(l.Burst),
+		err = t.run(setLimit, l.Kind, l.Name, nullNumber(l.Running), nullNumber(l.Rate), nullNumber(millis(l.Per)), nullNumber(l.Burst),
 			b.Level, now.UnixMilli(), now.UnixMilli())
 		if err == nil && l.Kind == jobs.LaneTarget {
 			err = t.freeLane(l.Name, now)
@@ -178,13 +171,13 @@ func (d *DB) RemoveLimit(ctx context.Context, target jobs.Target, now time.Time)
 
 // Limits lists all limits, by kind and name.
 func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
-	var rows []limitRow
-	if err := d.read.SelectContext(ctx, &rows, selectLimits); err != nil || len(rows) == 0 {
-		return nil, explain(err, d.path)
+	rows, err := readRows[limitRow](ctx, d, selectLimits)
+	if err != nil || len(rows) == 0 {
+		return nil, err
 	}
-	var running []startedRow
-	if err := d.read.SelectContext(ctx, &running, countStarted); err != nil {
-		return nil, explain(err, d.path)
+	running, err := readRows[countRow](ctx, d, countStarted)
+	if err != nil {
+		return nil, err
 	}
 	stats := make([]LimitStat, len(rows))
 	for i := range rows {
@@ -196,8 +189,8 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 			}
 		}
 		if s.Kind == jobs.LaneTarget {
-			if err := d.read.GetContext(ctx, &s.InUse, laneRunning, s.Name); err != nil {
-				return nil, explain(err, d.path)
+			if s.InUse, err = readValue[int](ctx, d, laneRunning, s.Name); err != nil {
+				return nil, err
 			}
 		}
 		stats[i] = s

@@ -100,14 +100,10 @@ func where(f jobs.Filter) *condition {
 	if len(f.Jobs) > 0 {
 		texts("tasks.job", f.Jobs)
 	}
-	if f.Label != "" {
-		c.and("tasks.label = ?", f.Label)
-	}
-	if f.Schedule != "" {
-		c.and("tasks.schedule = ?", f.Schedule)
-	}
-	if f.Lane != "" {
-		c.and("tasks.lane = ?", f.Lane)
+	for _, is := range [][2]string{{"label", f.Label}, {"schedule", f.Schedule}, {"lane", f.Lane}} {
+		if is[1] != "" {
+			c.and("tasks."+is[0]+" = ?", is[1])
+		}
 	}
 	if f.Worker != "" {
 		c.and("tasks.worker IN (SELECT number FROM workers WHERE id = ? OR name = ?)", f.Worker, f.Worker)
@@ -166,17 +162,21 @@ func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error
 	if len(f.States) > 0 && f.IDs == nil {
 		rows := 0
 		for _, state := range f.States {
-			n := few + 1
-			if text, ok := sparse[state]; ok {
-				if err := d.read.GetContext(ctx, &n, text); err != nil {
-					return "", explain(err, d.path)
-				}
+			text, ok := sparse[state]
+			if !ok {
+				rows += few + 1
+				continue
+			}
+			n, err := readValue[int](ctx, d, text)
+			if err != nil {
+				return "", err
 			}
 			rows += n
 		}
 		if rows > few && onlyFinished(f) && !f.Since.IsZero() {
-			if err := d.read.GetContext(ctx, &rows, finishedSince, f.Since.UnixMilli()); err != nil {
-				return "", explain(err, d.path)
+			var err error
+			if rows, err = readValue[int](ctx, d, finishedSince, f.Since.UnixMilli()); err != nil {
+				return "", err
 			}
 		}
 		if rows <= few {
@@ -212,15 +212,7 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 	if err != nil {
 		return nil, err
 	}
-	var rows []row
-	if err := d.read.SelectContext(ctx, &rows, listText(c, order, page), c.args...); err != nil {
-		return nil, explain(err, d.path)
-	}
-	tasks := make([]jobs.Task, len(rows))
-	for i := range rows {
-		tasks[i] = rows[i].task()
-	}
-	return tasks, nil
+	return readAs(ctx, d, (*row).task, listText(c, order, page), c.args...)
 }
 
 // IDs returns the ids of the tasks that a filter selects, as List.
@@ -230,37 +222,29 @@ func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error)
 	if err != nil {
 		return nil, err
 	}
-	var ids []int64
-	err = d.read.SelectContext(ctx, &ids, selectIDs+c.String()+order, c.args...)
-	return ids, explain(err, d.path)
+	return readRows[int64](ctx, d, selectIDs+c.String()+order, c.args...)
 }
 
 // Count counts the tasks that a filter selects. It may walk over all of them.
 func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	c := where(f)
-	var n int
-	err := d.read.GetContext(ctx, &n, countTasks+c.String(), c.args...)
-	return n, explain(err, d.path)
+	return readValue[int](ctx, d, countTasks+c.String(), c.args...)
 }
 
 // CountUpTo counts the tasks that a filter selects, but no more than most of them. It may walk over all to find so many.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
 	c := where(f)
-	var n int
-	err := d.read.GetContext(ctx, &n, fmt.Sprintf(countSome, c), append(c.args, most)...)
-	return n, explain(err, d.path)
+	return readValue[int](ctx, d, fmt.Sprintf(countSome, c), append(c.args, most)...)
 }
 
 // Ahead counts the pending tasks of a task's queue that start before it.
 func (d *DB) Ahead(ctx context.Context, task jobs.Task) (int, error) {
-	var n int
-	err := d.read.GetContext(ctx, &n, countAhead, task.Queue, task.Priority, task.ID)
-	return n, explain(err, d.path)
+	return readValue[int](ctx, d, countAhead, task.Queue, task.Priority, task.ID)
 }
 
 // Attempts lists the attempts of a task that have ended, oldest first.
 func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
-	var rows []struct {
+	type row struct {
 		TaskID       int64   `db:"task_id"`
 		GenerationID int64   `db:"generation_id"`
 		Attempt      int     `db:"attempt"`
@@ -273,16 +257,11 @@ func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 		WorkerID     string  `db:"worker_id"`
 		WorkerName   string  `db:"worker_name"`
 	}
-	if err := d.read.SelectContext(ctx, &rows, selectAttempts, id); err != nil {
-		return nil, explain(err, d.path)
-	}
-	attempts := make([]jobs.Attempt, len(rows))
-	for i, r := range rows {
+	return readAs(ctx, d, func(r *row) jobs.Attempt {
 		o := r.Outcome.outcome(r.StartedAt, r.FinishedAt)
-		attempts[i] = jobs.Attempt{TaskID: r.TaskID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
+		return jobs.Attempt{TaskID: r.TaskID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
 			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: r.WorkerID, Worker: r.WorkerName, StartedAt: r.StartedAt.time(),
 			FinishedAt: r.FinishedAt.time(), Duration: number(*o.Duration).duration(), ExitCode: o.ExitCode, Signal: o.Signal,
 			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated}
-	}
-	return attempts, nil
+	}, selectAttempts, id)
 }

@@ -132,18 +132,18 @@ func (t *tx) noRow(text string, dest []any, args ...any) error {
 }
 
 // Left returns how many tasks have still to be carried.
-func (m *Move) Left(ctx context.Context) (n int64, err error) {
-	return n, explain(m.from.read.GetContext(ctx, &n, countTasks+" WHERE id > ?", m.last), m.from.path)
+func (m *Move) Left(ctx context.Context) (int64, error) {
+	return readValue[int64](ctx, m.from, countTasks+" WHERE id > ?", m.last)
 }
 
 // Step carries the next tasks, each with all that belongs to it, and returns how many; 0: there are no more.
 func (m *Move) Step(ctx context.Context) (int, error) {
-	var ids []int64
-	if err := m.from.read.SelectContext(ctx, &ids, selectNextIDs, m.last, carryTasks); err != nil || len(ids) == 0 {
-		return 0, explain(err, m.from.path)
+	ids, err := readRows[int64](ctx, m.from, selectNextIDs, m.last, carryTasks)
+	if err != nil || len(ids) == 0 {
+		return 0, err
 	}
 	next := ids[len(ids)-1]
-	err := m.to.updateAlone(ctx, full, func(t *tx) error {
+	err = m.to.updateAlone(ctx, full, func(t *tx) error {
 		if err := t.thaw(m.text.incomplete); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 			if c.key != "" {
 				continue
 			}
-			if _, err := t.exec(fmt.Sprintf(clearRows, c.name)); err != nil { // figures and workers of what was there once
+			if err := t.run(fmt.Sprintf(clearRows, c.name)); err != nil { // figures and workers of what was there once
 				return err
 			}
 			if err := t.carry(m.from, c, 0, 0); err != nil {
@@ -197,7 +197,7 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 		if counts, err = t.sameRows(m.from); err != nil {
 			return err
 		}
-		if _, err := t.exec(endWorkers); err != nil {
+		if err := t.run(endWorkers); err != nil {
 			return err
 		}
 		if err := t.setHighestID(highest); err != nil {

@@ -44,17 +44,13 @@ func dsn(path, mode string, pragmas ...string) string {
 }
 
 func connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	return (*names)(nil).connect(path, mode, most, pragmas...)
-}
-
-func (n *names) connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	return n.connectBy(driverName, path, mode, most, pragmas...)
+	return (*names)(nil).connect(driverName, path, mode, most, pragmas...)
 }
 
 const driverName = "sqlite"
 
-func (n *names) connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	pool, err := n.pool(name, dsn(path, mode, pragmas...))
+func (n *names) connect(driver, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	pool, err := n.pool(driver, dsn(path, mode, pragmas...))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +75,7 @@ func (d *DB) open(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		d.read, err = d.names.connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
+		d.read, err = d.names.connect(driverName, d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
 	}
 	switch {
 	case err != nil:
@@ -115,7 +111,7 @@ func (d *DB) connectWriter(ctx context.Context) (have int, prefix string, err er
 	if d.options.ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
 	}
-	if d.write, err = d.names.connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
+	if d.write, err = d.names.connect(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
 		return 0, "", err
 	}
 	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
@@ -202,12 +198,10 @@ func (d *DB) repeat(do func() error, again func(error) bool) error {
 
 // busy is the error of a write that waited for too long. It names who holds the lock, if the system tells.
 func (d *DB) busy(err error) error {
-	if d.server != nil {
-		return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Err: err, Why: []string{
-			fmt.Sprintf("another transaction has held the write lock for %v", d.options.BusyTimeout), "nothing was written; exit status 75 means it is safe to try again"}}
-	}
 	why := fmt.Sprintf("another process has held the write lock for %v", d.options.BusyTimeout)
-	if pid, name := lockHolder(d.path + "-shm"); pid != 0 {
+	if d.server != nil {
+		why = fmt.Sprintf("another transaction has held the write lock for %v", d.options.BusyTimeout)
+	} else if pid, name := lockHolder(d.path + "-shm"); pid != 0 {
 		why += " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"
 	}
 	return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Err: err,

@@ -88,12 +88,12 @@ func (t *tx) writeOutput(insert string, task jobs.Task, out Output) (fenced bool
 		}
 	}
 	if out.Delete.To > out.Delete.From {
-		if _, err := t.exec(deleteOutput, task.ID, task.GenerationID, out.Delete.From, out.Delete.To); err != nil {
+		if err := t.run(deleteOutput, task.ID, task.GenerationID, out.Delete.From, out.Delete.To); err != nil {
 			return false, err
 		}
 	}
 	if out.Cut.Seq != 0 {
-		_, err = t.exec(cutOutput, out.Cut.Skip, out.Cut.Dropped, task.ID, task.GenerationID, out.Cut.Seq)
+		err = t.run(cutOutput, out.Cut.Skip, out.Cut.Dropped, task.ID, task.GenerationID, out.Cut.Seq)
 	}
 	return false, err
 }
@@ -122,7 +122,7 @@ func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.C
 }
 
 func (d *DB) output(ctx context.Context, query string, args ...any) ([]jobs.Chunk, error) {
-	var rows []struct {
+	type row struct {
 		TaskID       int64  `db:"task_id"`
 		GenerationID int64  `db:"generation_id"`
 		Seq          int64  `db:"seq"`
@@ -132,27 +132,22 @@ func (d *DB) output(ctx context.Context, query string, args ...any) ([]jobs.Chun
 		Data         []byte `db:"data"`
 		Dropped      int64  `db:"dropped_bytes"`
 	}
-	if err := d.read.SelectContext(ctx, &rows, query, args...); err != nil {
-		return nil, explain(err, d.path)
-	}
-	chunks := make([]jobs.Chunk, len(rows))
-	for i, r := range rows {
-		chunks[i] = jobs.Chunk{TaskID: r.TaskID, GenerationID: r.GenerationID, Seq: r.Seq, Attempt: r.Attempt,
+	return readAs(ctx, d, func(r *row) jobs.Chunk {
+		return jobs.Chunk{TaskID: r.TaskID, GenerationID: r.GenerationID, Seq: r.Seq, Attempt: r.Attempt,
 			Stream: streams[min(max(r.Stream, 1), 2)], At: r.At.time(), Data: r.Data, DroppedBytes: r.Dropped}
-	}
-	return chunks, nil
+	}, query, args...)
 }
 
 // Closing returns the last piece of what the last ended attempt of a task has printed; nil: nothing, or nothing is kept. Of the last two
 // pieces one of stderr is preferred: which of two streams came last is often chance, and errors are told there.
 func (d *DB) Closing(ctx context.Context, id int64) ([]byte, error) {
-	var pieces []struct {
+	type piece struct {
 		Stream int    `db:"stream"`
 		Data   []byte `db:"data"`
 	}
-	err := d.read.SelectContext(ctx, &pieces, selectClosing, id)
+	pieces, err := readRows[piece](ctx, d, selectClosing, id)
 	if err != nil || len(pieces) == 0 {
-		return nil, explain(err, d.path)
+		return nil, err
 	}
 	if len(pieces) > 1 && pieces[1].Stream == 2 && pieces[0].Stream == 1 {
 		return pieces[1].Data, nil

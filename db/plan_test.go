@@ -215,13 +215,12 @@ var plans = map[string]plan{
 	"selectClaimed":   {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN tasks USING INDEX tasks_running"}},
 	"selectSome":      {selectSome, nil, []string{"SCAN tasks", "SCAN schedules", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}}, // the first row of each
 
-	"insertPause":         {text: insertPause},
-	"deletePause":         {text: deletePause, by: []string{byPause}},
-	"deletePauses":        {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
-	"setDeletionPause":    {text: setDeletionPause},
-	"endDeletionPause":    {text: endDeletionPause, by: []string{byPause}},
-	"selectDeletionPause": {text: selectDeletionPause, by: []string{byPause}},
-	"selectPauses":        {selectPauses, nil, []string{"SCAN pauses"}},
+	"insertPause":      {text: insertPause},
+	"deletePause":      {text: deletePause, by: []string{byPause}},
+	"deletePauses":     {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
+	"setDeletionPause": {text: setDeletionPause},
+	"endDeletionPause": {text: endDeletionPause, by: []string{byPause}},
+	"selectPauses":     {selectPauses, nil, []string{"SCAN pauses"}},
 
 	"deleteOutput":     {text: deleteOutput, by: []string{byOutput}},
 	"cutOutput":        {text: cutOutput, by: []string{byOutput}},

@@ -25,7 +25,7 @@ type Report struct {
 func (w *Worker) WriteProgress(ctx context.Context, reports []Report) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
 		for _, r := range reports {
-			if _, err := t.exec(setProgress, r.ID, r.GenerationID, string(r.Progress)); err != nil {
+			if err := t.run(setProgress, r.ID, r.GenerationID, string(r.Progress)); err != nil {
 				return err
 			}
 		}

@@ -8,12 +8,10 @@ import (
 // selectOld lists up to [3] tasks that ended from [1] on and before [2] and did not fail, with about how many bytes they take;
 // selectOldFailed up to [2] failed ones that ended before [1]. Indexes: tasks_finished, tasks_failed.
 const (
-	selectOld = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
-	(SELECT coalesce(sum(length(data)), 0) FROM output WHERE task_id = tasks.id) + ` + inputBytes + ` AS bytes
-FROM tasks WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`
-	selectOldFailed = `SELECT id, finished_at, 1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
-	(SELECT coalesce(sum(length(data)), 0) FROM output WHERE task_id = tasks.id) + ` + inputBytes + ` AS bytes
-FROM tasks WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT 0 + ?`
+	selectOld       = `SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM tasks WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`
+	selectOldFailed = `SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM tasks WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT 0 + ?`
+	taskBytes       = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
+	(SELECT coalesce(sum(length(data)), 0) FROM output WHERE task_id = tasks.id) + ` + inputBytes
 )
 
 // pruneTask forgets task [1] if it still is finished, and since before [2].
@@ -65,16 +63,18 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 		FinishedAt number `db:"finished_at"`
 		Bytes      int64  `db:"bytes"`
 	}
-	var list, failed []old
+	var list []old
+	var err error
 	if !p.Before.IsZero() {
-		if err := d.read.SelectContext(ctx, &list, selectOld, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost); err != nil {
-			return done, explain(err, d.path)
+		if list, err = readRows[old](ctx, d, selectOld, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost); err != nil {
+			return done, err
 		}
 	}
 	ended := len(list)
 	if !p.FailedBefore.IsZero() && ended < pruneMost {
-		if err := d.read.SelectContext(ctx, &failed, selectOldFailed, p.FailedBefore.UnixMilli(), pruneMost-ended); err != nil {
-			return done, explain(err, d.path)
+		failed, err := readRows[old](ctx, d, selectOldFailed, p.FailedBefore.UnixMilli(), pruneMost-ended)
+		if err != nil {
+			return done, err
 		}
 		list = append(list, failed...)
 	}
@@ -95,7 +95,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if len(list) == 0 {
 		return done, nil
 	}
-	err := d.update(ctx, normal, func(t *tx) error {
+	err = d.update(ctx, normal, func(t *tx) error {
 		done.Tasks = 0
 		for i, task := range list {
 			before := p.Before
@@ -120,21 +120,20 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 
 // PruneWorkers forgets workers of which nothing was heard since then.
 func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
-	return d.update(ctx, normal, func(t *tx) error { _, err := t.exec(pruneWorkers, before.UnixMilli()); return err })
+	return d.update(ctx, normal, func(t *tx) error { return t.run(pruneWorkers, before.UnixMilli()) })
 }
 
 // RollUp sums up the counters of the minutes before a time by the hour, and forgets the hours before another.
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 	minute := minutes.Unix() / 3600 * 60 // whole hours only: the counters of one are in one place
 	return d.update(ctx, normal, func(t *tx) error {
-		if _, err := t.exec(sumUpHours, minute); err != nil {
+		if err := t.run(sumUpHours, minute); err != nil {
 			return err
 		}
-		if _, err := t.exec(deleteMinutes, minute); err != nil {
+		if err := t.run(deleteMinutes, minute); err != nil {
 			return err
 		}
-		_, err := t.exec(deleteHours, hours.Unix()/3600)
-		return err
+		return t.run(deleteHours, hours.Unix()/3600)
 	})
 }
 

@@ -24,12 +24,11 @@ const AllQueues = ""
 const DeletionPause = "-deletion"
 
 // setDeletionPause begins or replaces the pause of deletions: since [1], by [2], because of [3]. endDeletionPause ends the pause if it
-// began at [1], or in any case if [1] is 0. selectDeletionPause reads the pause.
+// began at [1], or in any case if [1] is 0.
 const (
 	setDeletionPause = `INSERT INTO pauses (queue, paused_at, paused_by, reason) VALUES ('` + DeletionPause + `', ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`
-	endDeletionPause    = `DELETE FROM pauses WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`
-	selectDeletionPause = `SELECT paused_at, paused_by, reason FROM pauses WHERE queue = '` + DeletionPause + `'`
+	endDeletionPause = `DELETE FROM pauses WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`
 )
 
 // Pause says since when, by whom and why no task of a queue is started.
@@ -44,7 +43,7 @@ func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
 		for _, queue := range queues {
-			if _, err := t.exec(insertPause, queue, p.At.UnixMilli(), p.By, nullText(p.Reason)); err != nil {
+			if err := t.run(insertPause, queue, p.At.UnixMilli(), p.By, nullText(p.Reason)); err != nil {
 				return err
 			}
 		}
@@ -61,7 +60,7 @@ func (d *DB) Resume(ctx context.Context, queues []string) error {
 			if queue == AllQueues {
 				text, args = deletePauses, nil
 			}
-			if _, err := t.exec(text, args...); err != nil {
+			if err := t.run(text, args...); err != nil {
 				return err
 			}
 		}
@@ -76,37 +75,28 @@ type pauseRow struct {
 	Reason text   `db:"reason"`
 }
 
-func (r *pauseRow) pause() Pause { return Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason)} }
-
 // Pauses returns every pause by the name of its queue, and that of deletions by DeletionPause.
 func (d *DB) Pauses(ctx context.Context) (map[string]Pause, error) {
-	var rows []pauseRow
-	if err := d.read.SelectContext(ctx, &rows, selectPauses); err != nil {
-		return nil, explain(err, d.path)
-	}
+	rows, err := readRows[pauseRow](ctx, d, selectPauses)
 	pauses := make(map[string]Pause, len(rows))
 	for _, r := range rows {
-		pauses[r.Queue] = r.pause()
+		pauses[r.Queue] = Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason)}
 	}
-	return pauses, nil
+	return pauses, err
 }
 
 // PauseDeletion notes that nobody may delete old tasks from p.At on. It is on the disk when it returns.
 func (d *DB) PauseDeletion(ctx context.Context, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
-		_, err := t.exec(setDeletionPause, p.At.UnixMilli(), p.By, nullText(p.Reason))
-		return err
+		return t.run(setDeletionPause, p.At.UnixMilli(), p.By, nullText(p.Reason))
 	})
 }
 
 // PauseOfDeletion returns the pause of deletions; the zero Pause: there is none.
 func (d *DB) PauseOfDeletion(ctx context.Context) (Pause, error) {
-	var rows []pauseRow
-	if err := d.read.SelectContext(ctx, &rows, selectDeletionPause); err != nil || len(rows) == 0 {
-		return Pause{}, explain(err, d.path)
-	}
-	return rows[0].pause(), nil
+	pauses, err := d.Pauses(ctx)
+	return pauses[DeletionPause], err
 }
 
 // ResumeDeletion ends the pause of deletions that began at a time, or whichever there is if the time is zero.
@@ -117,7 +107,6 @@ func (d *DB) ResumeDeletion(ctx context.Context, began time.Time) error {
 	}
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
-		_, err := t.exec(endDeletionPause, at)
-		return err
+		return t.run(endDeletionPause, at)
 	})
 }

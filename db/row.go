@@ -91,12 +91,11 @@ func (r *row) task() jobs.Task {
 	return t
 }
 
-// text, number and choice are columns that may be null: the empty text, 0, and nil stand for it. A boolean is an integer column or a condition: any
+// text and number are columns that may be null: the empty text and 0 stand for it. A boolean is an integer column or a condition: any
 // number but 0 is true, null is false.
 type (
 	text    string
 	number  int64
-	choice  struct{ value *int }
 	boolean bool
 )
 
@@ -131,31 +130,15 @@ func (n *number) Scan(value any) error {
 }
 
 // Scan implements sql.Scanner.
-func (c *choice) Scan(value any) error {
-	if c.value = nil; value == nil {
-		return nil
-	}
-	var n number
-	if err := n.Scan(value); err != nil {
-		return err
-	}
-	i := int(n)
-	c.value = &i
-	return nil
-}
-
-// Scan implements sql.Scanner.
 func (f *boolean) Scan(value any) error {
 	if value, ok := value.(bool); ok { // a condition, on PostgreSQL
 		*f = boolean(value)
 		return nil
 	}
 	var n number
-	if err := n.Scan(value); err != nil {
-		return err
-	}
+	err := n.Scan(value)
 	*f = n != 0
-	return nil
+	return err
 }
 
 // json returns the JSON that a column holds. What is not JSON, which only plain SQL can have written, becomes a JSON text.

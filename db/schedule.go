@@ -164,29 +164,25 @@ func schedulesOf(rows []scheduleRow) ([]jobs.Schedule, error) {
 
 // Schedules returns all schedules by name.
 func (d *DB) Schedules(ctx context.Context) ([]jobs.Schedule, error) {
-	var rows []scheduleRow
-	if err := d.read.SelectContext(ctx, &rows, selectByName); err != nil {
-		return nil, explain(err, d.path)
+	rows, err := readRows[scheduleRow](ctx, d, selectByName)
+	if err != nil {
+		return nil, err
 	}
 	return schedulesOf(rows)
 }
 
 // Runs returns the ids of the last n tasks of a schedule, newest first.
 func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
-	var ids []int64
-	if err := d.read.SelectContext(ctx, &ids, selectRuns, name, n); err != nil {
-		return nil, explain(err, d.path)
-	}
+	ids, err := readRows[int64](ctx, d, selectRuns, name, n)
 	slices.Sort(ids)
 	slices.Reverse(ids)
-	return ids[:min(n, len(ids))], nil
+	return ids[:min(n, len(ids))], err
 }
 
 // NextTick returns when the next schedule ticks; zero: none does.
 func (d *DB) NextTick(ctx context.Context) (time.Time, error) {
-	var next number
-	err := d.read.GetContext(ctx, &next, selectNextTick)
-	return next.time(), explain(err, d.path)
+	next, err := readValue[number](ctx, d, selectNextTick)
+	return next.time(), err
 }
 
 // ChangeSchedules calls change with all schedules, by name, and makes what it returns true: those in put are added or changed, those
@@ -206,7 +202,7 @@ func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]j
 			return err
 		}
 		for _, name := range remove {
-			if _, err := t.exec(deleteSchedule, name); err != nil {
+			if err := t.run(deleteSchedule, name); err != nil {
 				return err
 			}
 		}
@@ -224,33 +220,30 @@ func (t *tx) putSchedule(s *jobs.Schedule, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec(insertSchedule, s.Name, s.Cron, s.Zone, string(s.Overlap), string(s.CatchUp), millis(s.CatchUpWindow), millis(s.Jitter),
+	if err := t.run(insertSchedule, s.Name, s.Cron, s.Zone, string(s.Overlap), string(s.CatchUp), millis(s.CatchUpWindow), millis(s.Jitter),
 		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task, nullTime(s.PausedAt), nullText(s.PausedBy)); err != nil {
 		return err
 	}
-	if _, err := t.exec(findOpen, s.Name); err != nil {
+	if err := t.run(findOpen, s.Name); err != nil {
 		return err
 	}
-	if _, err := t.exec(deleteScheduleInput, s.Name); err != nil || len(s.Spec.Input) == 0 {
+	if err := t.run(deleteScheduleInput, s.Name); err != nil || len(s.Spec.Input) == 0 {
 		return err
 	}
-	_, err = t.exec(insertScheduleInput, s.Name, s.Spec.Input)
-	return err
+	return t.run(insertScheduleInput, s.Name, s.Spec.Input)
 }
 
 // PauseSchedule stops a schedule and says whether there is one of that name.
 func (d *DB) PauseSchedule(ctx context.Context, name, by string, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, _ jobs.Schedule) error {
-		_, err := t.exec(pauseSchedule, now.UnixMilli(), nullText(by), now.UnixMilli(), name)
-		return err
+		return t.run(pauseSchedule, now.UnixMilli(), nullText(by), now.UnixMilli(), name)
 	})
 }
 
 // ResumeSchedule starts a paused schedule again at the tick that next returns, and says whether there is one of that name.
 func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Schedule) time.Time, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
-		_, err := t.exec(resumeSchedule, nullTime(next(s)), now.UnixMilli(), name)
-		return err
+		return t.run(resumeSchedule, nullTime(next(s)), now.UnixMilli(), name)
 	})
 }
 
@@ -270,14 +263,13 @@ func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time) (i
 
 // noteTask makes a task the last one of a schedule.
 func (t *tx) noteTask(schedule string, id int64, due time.Time) error {
-	if _, err := t.exec(dropClosed, schedule); err != nil {
+	if err := t.run(dropClosed, schedule); err != nil {
 		return err
 	}
-	if _, err := t.exec(addOpen, schedule, id); err != nil {
+	if err := t.run(addOpen, schedule, id); err != nil {
 		return err
 	}
-	_, err := t.exec(noteTask, due.UnixMilli(), id, schedule)
-	return err
+	return t.run(noteTask, due.UnixMilli(), id, schedule)
 }
 
 func (d *DB) changeNamed(ctx context.Context, name string, change func(*tx, jobs.Schedule) error) (bool, error) {

@@ -303,12 +303,13 @@ WHERE NOT tgisinternal AND relnamespace = to_regnamespace(?) ORDER BY tgname`
 
 // foreignOnServer is Foreign: somebody else's triggers act in each write of a worker.
 func (d *DB) foreignOnServer(ctx context.Context) error {
-	var all []struct {
+	type trigger struct {
 		Table string `db:"relname"`
 		Name  string `db:"tgname"`
 	}
-	if err := d.read.SelectContext(ctx, &all, selectServerTriggers, d.server.Schema); err != nil {
-		return explain(err, d.path)
+	all, err := readRows[trigger](ctx, d, selectServerTriggers, d.server.Schema)
+	if err != nil {
+		return err
 	}
 	own := []string{"enqueue_insert", "schedules_keep", "tasks_reopened"}
 	for _, trigger := range all {

@@ -3,6 +3,7 @@ package db
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"maps"
 	"slices"
 	"time"
@@ -57,6 +58,13 @@ func (t *tx) count(counts map[count]int, now time.Time) error {
 	return nil
 }
 
+type countRow struct {
+	Queue string     `db:"queue"`
+	Job   string     `db:"job"`
+	State jobs.State `db:"state"`
+	N     int        `db:"n"`
+}
+
 // QueueStat is what is in one queue.
 type QueueStat struct {
 	Queue  string
@@ -79,18 +87,13 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 		return stats[queue]
 	}
 	for _, text := range []string{countPending, countDue, countBlocked, countRunning, countEnded} {
-		var rows []struct {
-			Queue string     `db:"queue"`
-			Job   string     `db:"job"`
-			State jobs.State `db:"state"`
-			N     int        `db:"n"`
-		}
 		var args []any
 		if text == countEnded {
 			args = append(args, since.Unix()/60)
 		}
-		if err := d.read.SelectContext(ctx, &rows, text, args...); err != nil {
-			return nil, explain(err, d.path)
+		rows, err := readRows[countRow](ctx, d, text, args...)
+		if err != nil {
+			return nil, err
 		}
 		for _, r := range rows {
 			if r.State.Finished() {
@@ -104,7 +107,7 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 		}
 	}
 	if err := d.countFailed(ctx, stats, since); err != nil {
-		return nil, explain(err, d.path)
+		return nil, err
 	}
 	pauses, err := d.Pauses(ctx)
 	if err != nil {
@@ -121,11 +124,9 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 			stat.Pause = pause
 		}
 		if stat.Counts[jobs.Pending] > 0 {
-			oldest, err := d.oldest(ctx, stat.Queue)
-			if err != nil {
-				return nil, explain(err, d.path)
+			if stat.Oldest, err = d.oldest(ctx, stat.Queue); err != nil {
+				return nil, err
 			}
-			stat.Oldest = oldest
 		}
 	}
 	return stats, nil
@@ -140,11 +141,8 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since
 	if ended == 0 {
 		return nil
 	}
-	var rows []struct {
-		Queue string `db:"queue"`
-		N     int    `db:"n"`
-	}
-	if err := d.read.SelectContext(ctx, &rows, countFailed, since.UnixMilli(), failedMost); err != nil {
+	rows, err := readRows[countRow](ctx, d, countFailed, since.UnixMilli(), failedMost)
+	if err != nil {
 		return err
 	}
 	looked := 0
@@ -166,22 +164,22 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since
 func (d *DB) oldest(ctx context.Context, queue string) (time.Time, error) {
 	var oldest number
 	for job := ""; ; {
-		var next text
-		if err := d.read.GetContext(ctx, &next, nextJob, queue, job); err != nil || next == "" {
+		next, err := readValue[text](ctx, d, nextJob, queue, job)
+		if err != nil || next == "" {
 			return oldest.time(), err
 		}
 		job = string(next)
 		for priority := int64(1) << 32; ; {
-			var lower choice
-			if err := d.read.GetContext(ctx, &lower, nextPriority, queue, job, priority); err != nil {
+			lower, err := readValue[sql.NullInt64](ctx, d, nextPriority, queue, job, priority)
+			if err != nil {
 				return time.Time{}, err
 			}
-			if lower.value == nil {
+			if !lower.Valid {
 				break
 			}
-			priority = int64(*lower.value)
-			var heads []number
-			if err := d.read.SelectContext(ctx, &heads, selectHead, queue, job, priority); err != nil {
+			priority = lower.Int64
+			heads, err := readRows[number](ctx, d, selectHead, queue, job, priority)
+			if err != nil {
 				return time.Time{}, err
 			}
 			for _, head := range heads {

@@ -33,19 +33,14 @@ func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.
 
 // Steps lists the steps of a task that have ended, and its sleeps, in their order.
 func (d *DB) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
-	var rows []struct {
+	type row struct {
 		GenerationID int64  `db:"generation_id"`
 		Name         string `db:"name"`
 		Value        text   `db:"value"`
 		WakeAt       number `db:"wake_at"`
 		At           number `db:"at"`
 	}
-	if err := d.read.SelectContext(ctx, &rows, selectSteps, id); err != nil {
-		return nil, explain(err, d.path)
-	}
-	steps := make([]jobs.Step, len(rows))
-	for i, r := range rows {
-		steps[i] = jobs.Step{Name: r.Name, GenerationID: r.GenerationID, Value: r.Value.json(), WakeAt: r.WakeAt.time(), At: r.At.time()}
-	}
-	return steps, nil
+	return readAs(ctx, d, func(r *row) jobs.Step {
+		return jobs.Step{Name: r.Name, GenerationID: r.GenerationID, Value: r.Value.json(), WakeAt: r.WakeAt.time(), At: r.At.time()}
+	}, selectSteps, id)
 }

@@ -120,7 +120,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	if one.Next.Equal(s.NextAt) && one.Skipped == 0 {
 		return one, nil
 	}
-	_, err = t.exec(moveTick, nullTime(one.Next), one.Skipped, s.Name)
+	err = t.run(moveTick, nullTime(one.Next), one.Skipped, s.Name)
 	return one, err
 }
 

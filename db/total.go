@@ -62,7 +62,7 @@ func (y *tally) write(do func(write func(*tx) error) error) error {
 	y.mu.Unlock()
 	err := do(func(t *tx) error {
 		for total, n := range taken {
-			if _, err := t.exec(addTotal, total.Queue, total.Job, total.Result, n); err != nil {
+			if err := t.run(addTotal, total.Queue, total.Job, total.Result, n); err != nil {
 				return err
 			}
 		}
@@ -81,7 +81,5 @@ func (y *tally) write(do func(write func(*tx) error) error) error {
 
 // Totals returns how many attempts ended how, by queue and job.
 func (d *DB) Totals(ctx context.Context) ([]Total, error) {
-	var list []Total
-	err := d.read.SelectContext(ctx, &list, selectTotals)
-	return list, explain(err, d.path)
+	return readRows[Total](ctx, d, selectTotals)
 }

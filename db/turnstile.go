@@ -75,7 +75,7 @@ func (t *tx) openLimits(g *turnstile, now time.Time) error {
 	if !counted {
 		return nil
 	}
-	var running []startedRow
+	var running []countRow
 	err := t.list(&running, countStarted)
 	for _, r := range running {
 		for _, target := range []jobs.Target{{Kind: jobs.QueueTarget, Name: r.Queue}, {Kind: jobs.JobTarget, Name: r.Job}} {
@@ -85,12 +85,6 @@ func (t *tx) openLimits(g *turnstile, now time.Time) error {
 		}
 	}
 	return err
-}
-
-type startedRow struct {
-	Queue string `db:"queue"`
-	Job   string `db:"job"`
-	N     int    `db:"n"`
 }
 
 // awake returns the queues that are not paused.

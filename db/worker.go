@@ -115,12 +115,12 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*W
 
 // Drain says that the worker starts nothing more.
 func (w *Worker) Drain(ctx context.Context) error {
-	return w.db.update(ctx, normal, func(t *tx) error { _, err := t.exec(drainWorker, w.number); return err })
+	return w.db.update(ctx, normal, func(t *tx) error { return t.run(drainWorker, w.number) })
 }
 
 // Sync returns when everything that was committed before it is on the disk.
 func (w *Worker) Sync(ctx context.Context, now time.Time) error {
-	return w.db.update(ctx, full, func(t *tx) error { _, err := t.exec(touchWorker, now.UnixMilli(), w.number); return err })
+	return w.db.update(ctx, full, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
 }
 
 // End says goodbye.
@@ -130,8 +130,7 @@ func (w *Worker) End(ctx context.Context, now time.Time) error {
 			if err := write(t); err != nil {
 				return err
 			}
-			_, err := t.exec(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)
-			return err
+			return t.run(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)
 		})
 	})
 }
@@ -150,14 +149,12 @@ type Owner struct {
 
 // Owners lists the other workers that have not said goodbye, or that did and left running tasks behind.
 func (w *Worker) Owners(ctx context.Context) ([]Owner, error) {
-	var owners []Owner
-	err := w.db.read.SelectContext(ctx, &owners, selectOwners, w.number)
-	return owners, explain(err, w.db.path)
+	return readRows[Owner](ctx, w.db, selectOwners, w.number)
 }
 
 // Workers lists the workers that have not said goodbye and were seen since then.
 func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error) {
-	var rows []struct {
+	type row struct {
 		ID        string `db:"id"`
 		Name      string `db:"name"`
 		Host      string `db:"host"`
@@ -173,11 +170,8 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 		BeatAt    number `db:"beat_at"`
 		Running   text   `db:"running"`
 	}
-	if err := d.read.SelectContext(ctx, &rows, selectWorkers, since.UnixMilli()); err != nil {
-		return nil, explain(err, d.path)
-	}
-	workers := make([]WorkerInfo, len(rows))
-	for i, r := range rows {
+	var invalid error
+	workers, err := readAs(ctx, d, func(r *row) WorkerInfo {
 		w := WorkerInfo{ID: r.ID, Name: r.Name, Host: r.Host, PID: r.PID, User: r.User, Version: r.Version, Slots: r.Slots,
 			Draining: r.State == "draining", Lease: r.Lease.duration(), StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
 		for _, part := range []struct {
@@ -185,12 +179,10 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 			to   any
 		}{{r.Queues, &w.Queues}, {r.Jobs, &w.Jobs}, {r.Running, &w.Running}} {
 			if part.text != "" {
-				if err := json.Unmarshal([]byte(part.text), part.to); err != nil {
-					return nil, err
-				}
+				invalid = cmp.Or(invalid, json.Unmarshal([]byte(part.text), part.to))
 			}
 		}
-		workers[i] = w
-	}
-	return workers, nil
+		return w
+	}, selectWorkers, since.UnixMilli())
+	return workers, cmp.Or(err, invalid)
 }
