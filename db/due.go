@@ -39,38 +39,29 @@ const dueMost = 10
 // lets a task start that is due already; zero: nothing waits.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
-		var due, expiry, rate sql.NullInt64
+		var expiry, due, rate, first sql.NullInt64
 		if err := t.scan(selectDue, nil, &due, &expiry, &rate); err != nil {
 			return next, lane, err
 		}
-		over := func(at sql.NullInt64) bool { return at.Valid && at.Int64 <= now.UnixMilli() }
-		isDue, isOver, isFree := over(due), over(expiry), over(rate)
-		if isOver { // before it could be claimed
-			if err := t.expire(now); err != nil {
-				return next, lane, err
+		acted := false
+		for _, one := range []struct {
+			at  sql.NullInt64
+			act func(time.Time) error
+		}{{expiry, t.expire}, {due, t.promote}, {rate, t.freeDueLanes}} { // in this order: what has expired must not be claimed
+			switch {
+			case one.at.Valid && one.at.Int64 <= now.UnixMilli():
+				if err := one.act(now); err != nil {
+					return next, lane, err
+				}
+				acted = true
+			case one.at.Valid && (!first.Valid || one.at.Int64 < first.Int64):
+				first = one.at
 			}
 		}
-		if isDue {
-			if err := t.promote(now); err != nil {
-				return next, lane, err
-			}
+		if !acted {
+			return number(first.Int64).time(), number(rate.Int64).time(), nil
 		}
-		if isFree {
-			if err := t.freeDueLanes(now); err != nil {
-				return next, lane, err
-			}
-		}
-		if isDue || isOver || isFree {
-			t.moved = true
-			continue
-		}
-		var first sql.NullInt64
-		for _, at := range []sql.NullInt64{due, expiry, rate} {
-			if at.Valid && (!first.Valid || at.Int64 < first.Int64) {
-				first = at
-			}
-		}
-		return number(first.Int64).time(), number(rate.Int64).time(), nil
+		t.moved = true
 	}
 	return now, lane, nil // there is more
 }

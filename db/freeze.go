@@ -52,8 +52,6 @@ const (
 	serverFrozen = `SELECT prosrc FROM pg_proc WHERE proname = 'moving' AND pronamespace = to_regnamespace(?)`
 )
 
-var rowWrites = []string{"INSERT", "UPDATE", "DELETE"}
-
 // prefix is what stands before the names of our tables.
 func (d *DB) prefix() string {
 	switch {
@@ -122,26 +120,18 @@ func (t *tx) freeze(text string) error {
 func (d *DB) freezing(is, text string) (list []string) {
 	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	prefix := d.prefix()
-	if d.server != nil {
-		if is != "" {
-			list = append(list, fmt.Sprintf(thawFunction, prefix))
+	add := func(wanted bool, statement string, args ...any) {
+		if wanted {
+			list = append(list, fmt.Sprintf(statement, args...))
 		}
-		if text != "" {
-			list = append(list, fmt.Sprintf(freezeFunction, prefix, quoted))
-			for _, table := range frozenTables {
-				list = append(list, fmt.Sprintf(freezeTable, prefix, table))
-			}
-		}
-		return list
 	}
+	add(d.server != nil && is != "", thawFunction, prefix)
+	add(d.server != nil && text != "", freezeFunction, prefix, quoted)
 	for _, table := range frozenTables {
-		for _, write := range rowWrites {
-			if is != "" {
-				list = append(list, fmt.Sprintf(thawRows, prefix, table, write))
-			}
-			if text != "" {
-				list = append(list, fmt.Sprintf(freezeRows, prefix, table, write, quoted))
-			}
+		add(d.server != nil && text != "", freezeTable, prefix, table)
+		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
+			add(d.server == nil && is != "", thawRows, prefix, table, write)
+			add(d.server == nil && text != "", freezeRows, prefix, table, write, quoted)
 		}
 	}
 	return list

@@ -245,6 +245,7 @@ var plans = map[string]plan{
 	"countRunning":        {countRunning, nil, []string{"SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countBlocked":        {countBlocked, nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countEnded":          {countEnded, nil, []string{"SCAN counters"}},
+	"countQueues":         {countQueues, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending", "SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countFailed":         {countFailed, []string{"INDEX tasks_failed (finished_at>?)"}, []string{"CO-ROUTINE newest", "SCAN newest", "USE TEMP B-TREE FOR GROUP BY"}},
 	"finishedSince":       {finishedSince, []string{"COVERING INDEX tasks_finished (finished_at>?)"}, []string{"SCAN part"}},
 	"nextJob":             {text: nextJob, by: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},

@@ -24,8 +24,11 @@ const (
 	countRunning = `SELECT queue, '' AS job, 'running' AS state, count(*) AS n FROM tasks WHERE state = 'running' GROUP BY queue`
 )
 
-// countEnded sums up the tasks that ended since minute [1].
-const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM counters WHERE minute >= ? GROUP BY queue, state`
+// countEnded sums up the tasks that ended since minute [1]; countQueues is all of these.
+const (
+	countEnded  = `SELECT queue, '' AS job, state, sum(n) AS n FROM counters WHERE minute >= ? GROUP BY queue, state`
+	countQueues = countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning + ` UNION ALL ` + countEnded
+)
 
 // countFailed counts, by queue, the tasks that failed since [1] and still are, among the newest [2]. Index: tasks_failed.
 const countFailed = `SELECT queue, count(*) AS n FROM (SELECT queue FROM tasks WHERE state = 'failed' AND finished_at >= ?
@@ -86,24 +89,18 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 		}
 		return stats[queue]
 	}
-	for _, text := range []string{countPending, countDue, countBlocked, countRunning, countEnded} {
-		var args []any
-		if text == countEnded {
-			args = append(args, since.Unix()/60)
+	rows, err := readRows[countRow](ctx, d, countQueues, since.Unix()/60)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if r.State.Finished() {
+			of(r.Queue).Ended[r.State] = r.N
+		} else {
+			of(r.Queue).Counts[r.State] += r.N
 		}
-		rows, err := readRows[countRow](ctx, d, text, args...)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			if r.State.Finished() {
-				of(r.Queue).Ended[r.State] = r.N
-			} else {
-				of(r.Queue).Counts[r.State] += r.N
-			}
-			if r.State == jobs.Pending {
-				of(r.Queue).Jobs[r.Job] = r.N
-			}
+		if r.State == jobs.Pending {
+			of(r.Queue).Jobs[r.Job] = r.N
 		}
 	}
 	if err := d.countFailed(ctx, stats, since); err != nil {
