@@ -34,19 +34,8 @@ EXIT STATUS
   1   the file exists, or cannot be written; no database; nothing was changed
   2   usage
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{boolOption("force", "replace FILE if it is a regular file")},
-		Action: func(c *cli.Context) error {
-			o, err := readBackupOptions(c, a.printer)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runBackup(c.Context, r, a.printer, o)
-		},
+		Flags:  []cli.Flag{boolOption("force", "replace FILE if it is a regular file")},
+		Action: action(a, false, readBackupOptions, runBackup),
 	}
 }
 
@@ -55,14 +44,14 @@ type backupOptions struct {
 	force bool
 }
 
-func readBackupOptions(c *cli.Context, p *printer) (backupOptions, error) {
+func readBackupOptions(c *cli.Context, a *app) (backupOptions, error) {
 	o := backupOptions{file: c.Args().First(), force: get[bool](c, "force")}
 	switch {
 	case c.NArg() != 1 || o.file == "":
 		return o, usage("backup needs one file, or -").hint("runner backup /var/backups/runner.db")
-	case o.file == "-" && p.json:
+	case o.file == "-" && a.printer.json:
 		return o, usage("backup - writes the copy to stdout: it excludes --json")
-	case o.file == "-" && p.out.tty:
+	case o.file == "-" && a.printer.out.tty:
 		return o, usage("backup - would write a database to your terminal").hint("runner backup - >runner.db")
 	}
 	return o, nil

@@ -38,18 +38,7 @@ EXIT STATUS
 			boolOption("now", "SIGKILL at once"),
 			boolOption("no-wait", "do not wait until running tasks have stopped"),
 			textOption("reason", "TEXT", "kept with the task and shown", "")),
-		Action: func(c *cli.Context) error {
-			o, err := readCancelOptions(c, a.now())
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runCancel(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readCancelOptions, runCancel),
 	}
 }
 
@@ -59,8 +48,8 @@ type cancelOptions struct {
 	noWait bool
 }
 
-func readCancelOptions(c *cli.Context, now time.Time) (cancelOptions, error) {
-	s, err := readSteering(c, now, "cancel", "cancelled")
+func readCancelOptions(c *cli.Context, a *app) (cancelOptions, error) {
+	s, err := readSteering(c, a.now(), "cancel", "cancelled")
 	s.only()
 	return cancelOptions{steering: s, how: runner.CancelOptions{Now: get[bool](c, "now"), Reason: get[string](c, "reason")},
 		noWait: get[bool](c, "no-wait")}, err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -33,26 +32,15 @@ EXIT STATUS
   2   usage; nothing was deleted
   3   some of the ids do not exist; the others are deleted
   75  the database is busy, or the disk is full`,
-		Flags: a.steeringOptions(),
-		Action: func(c *cli.Context) error {
-			o, err := readDeleteOptions(c, a.now())
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runDelete(c.Context, r, a.printer, o)
-		},
+		Flags:  a.steeringOptions(),
+		Action: action(a, false, readDeleteOptions, runDelete),
 	}
 }
 
 type deleteOptions struct{ steering }
 
-func readDeleteOptions(c *cli.Context, now time.Time) (deleteOptions, error) {
-	s, err := readSteering(c, now, "delete", "deleted")
+func readDeleteOptions(c *cli.Context, a *app) (deleteOptions, error) {
+	s, err := readSteering(c, a.now(), "delete", "deleted")
 	s.only()
 	return deleteOptions{s}, err
 }

@@ -37,18 +37,7 @@ EXIT STATUS
 			scalar("task", "ID", "the task ($RUNNER_TASK_ID)", int64(0), parseID),
 			scalar("generation", "N", "of the attempt ($RUNNER_TASK_GENERATION)", int64(0), parseGeneration),
 		},
-		Action: func(c *cli.Context) error {
-			o, err := readFenceOptions(c, a)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runFence(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readFenceOptions, runFence),
 	}
 }
 

@@ -53,13 +53,7 @@ EXIT STATUS
   0   the limit is on the disk, and holds for the next start
   2   wrong usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Action: func(c *cli.Context) error {
-			limits, err := readLimits(c)
-			if err != nil {
-				return err
-			}
-			return a.withLimits(c, func(r *runner.Runner) error { return runLimitSet(c.Context, r, a.printer, limits) })
-		},
+		Action: action(a, false, readLimits, runLimitSet),
 	}
 }
 
@@ -73,12 +67,12 @@ EXIT STATUS
   0   done, whatever was found
   1   no database, or it cannot be read
   2   wrong usage`,
-		Action: func(c *cli.Context) error {
+		Action: action(a, false, func(c *cli.Context, _ *app) ([]jobs.Target, error) {
 			if c.Args().Present() {
-				return usage("limit list takes no arguments: %q", c.Args().First())
+				return nil, usage("limit list takes no arguments: %q", c.Args().First())
 			}
-			return a.withLimits(c, func(r *runner.Runner) error { return runLimitList(c.Context, r, a.printer, nil) })
-		},
+			return nil, nil
+		}, runLimitList),
 	}
 }
 
@@ -90,23 +84,8 @@ func limitRemoveCommand(a *app) *cli.Command {
   2   wrong usage; nothing was changed
   3   there is no such limit; the others are removed
   75  the database is busy, or the disk is full`,
-		Action: func(c *cli.Context) error {
-			targets, err := readTargets(c, "remove")
-			if err != nil {
-				return err
-			}
-			return a.withLimits(c, func(r *runner.Runner) error { return runLimitRemove(c.Context, r, a.printer, targets) })
-		},
+		Action: action(a, false, func(c *cli.Context, _ *app) ([]jobs.Target, error) { return readTargets(c, "remove") }, runLimitRemove),
 	}
-}
-
-func (a *app) withLimits(c *cli.Context, act func(*runner.Runner) error) error {
-	r, err := a.open(c, false, runner.Options{})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return act(r)
 }
 
 // startRate is so many starts in some time.
@@ -152,7 +131,7 @@ func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 	return targets, nil
 }
 
-func readLimits(c *cli.Context) ([]jobs.Limit, error) {
+func readLimits(c *cli.Context, _ *app) ([]jobs.Limit, error) {
 	targets, err := readTargets(c, "set")
 	if err != nil {
 		return nil, err

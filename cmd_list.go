@@ -47,18 +47,7 @@ EXIT STATUS
   2   wrong usage
   3   one of the given ids does not exist; the others are listed
   75  the database was busy for too long`,
-		Action: func(c *cli.Context) error {
-			o, err := readListOptions(c, a)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runList(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readListOptions, runList),
 	}
 }
 

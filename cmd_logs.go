@@ -47,18 +47,7 @@ EXIT STATUS
   3      one of the given ids does not exist; the others are shown
   75     the database was busy for too long
   128+n  signal n ended it (130: ^C)`,
-		Action: func(c *cli.Context) error {
-			o, err := readLogsOptions(c, a)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runLogs(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readLogsOptions, runLogs),
 	}
 }
 

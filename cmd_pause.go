@@ -30,19 +30,8 @@ EXIT STATUS
   1   no database, or it cannot be written
   2   usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{boolOption("all", "every queue, now and later"), textOption("reason", "TEXT", "shown wherever the pause is", "")},
-		Action: func(c *cli.Context) error {
-			o, err := readPauseOptions(c, "pause")
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runPause(c.Context, r, a.printer, o)
-		},
+		Flags:  []cli.Flag{boolOption("all", "every queue, now and later"), textOption("reason", "TEXT", "shown wherever the pause is", "")},
+		Action: action(a, false, func(c *cli.Context, _ *app) (pauseOptions, error) { return readPauseOptions(c, "pause") }, runPause),
 	}
 }
 

@@ -38,18 +38,7 @@ EXIT STATUS
   75  the database is busy, or the disk is full`,
 		Flags: a.steeringOptions(durationOption("in", "start them so much later", 0),
 			boolOption("dependents", "also those that were cancelled because of them: they wait for them again")),
-		Action: func(c *cli.Context) error {
-			o, err := readRetryOptions(c, a.now())
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runRetry(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readRetryOptions, runRetry),
 	}
 }
 
@@ -59,8 +48,8 @@ type retryOptions struct {
 	dependents bool
 }
 
-func readRetryOptions(c *cli.Context, now time.Time) (retryOptions, error) {
-	s, err := readSteering(c, now, "retry", "retried")
+func readRetryOptions(c *cli.Context, a *app) (retryOptions, error) {
+	s, err := readSteering(c, a.now(), "retry", "retried")
 	o := retryOptions{steering: s, in: get[time.Duration](c, "in"), dependents: get[bool](c, "dependents")}
 	if err == nil && o.in > jobs.MaxDelay {
 		return o, usage("--in %s is too long: at most 10 years", exact(o.in))

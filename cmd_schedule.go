@@ -53,18 +53,7 @@ EXIT STATUS
   1   no database, or it cannot be read
   2   wrong usage
   75  the database was busy for too long`,
-		Action: func(c *cli.Context) error {
-			o, err := readScheduleListOptions(c, a.printer)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runScheduleList(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readScheduleListOptions, runScheduleList),
 	}
 }
 
@@ -73,13 +62,13 @@ type scheduleListOptions struct {
 	format *formatter // nil: none
 }
 
-func readScheduleListOptions(c *cli.Context, p *printer) (o scheduleListOptions, err error) {
+func readScheduleListOptions(c *cli.Context, a *app) (o scheduleListOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
 		return o, usage("schedule list takes no words: %q", words[0]).hint("runner schedule show %s", words[0])
 	}
 	o.reveal = get[bool](c, "reveal")
 	if c.IsSet("format") {
-		o.format, err = p.formatter(get[string](c, "format"))
+		o.format, err = a.printer.formatter(get[string](c, "format"))
 	}
 	return o, err
 }
@@ -179,18 +168,7 @@ EXIT STATUS
   2   wrong usage
   3   no schedule of that name
   75  the database was busy for too long`,
-		Action: func(c *cli.Context) error {
-			o, err := readScheduleShowOptions(c, a.printer)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runScheduleShow(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readScheduleShowOptions, runScheduleShow),
 	}
 }
 
@@ -201,23 +179,31 @@ type scheduleShowOptions struct {
 	format *formatter // nil: none
 }
 
-func readScheduleShowOptions(c *cli.Context, p *printer) (o scheduleShowOptions, err error) {
-	names, err := readScheduleNames(c)
-	if err == nil && len(names) > 1 {
-		err = usage("schedule show takes one name: %q is left over", names[1])
-	}
-	if err != nil {
+func readScheduleShowOptions(c *cli.Context, a *app) (o scheduleShowOptions, err error) {
+	o = scheduleShowOptions{rows: get[int](c, "rows"), reveal: get[bool](c, "reveal")}
+	if o.name, err = readScheduleName(c, "show"); err != nil {
 		return o, err
 	}
-	o = scheduleShowOptions{name: names[0], rows: get[int](c, "rows"), reveal: get[bool](c, "reveal")}
 	if c.IsSet("format") {
-		o.format, err = p.formatter(get[string](c, "format"))
+		o.format, err = a.printer.formatter(get[string](c, "format"))
 	}
 	return o, err
 }
 
+// readScheduleName reads the one word of a command as the name of a schedule.
+func readScheduleName(c *cli.Context, verb string) (string, error) {
+	names, err := readScheduleNames(c, nil)
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) > 1:
+		return "", usage("schedule %s takes one name: %q is left over", verb, names[1])
+	}
+	return names[0], nil
+}
+
 // readScheduleNames reads the words as names of schedules, at least one, each kept once.
-func readScheduleNames(c *cli.Context) (names []string, err error) {
+func readScheduleNames(c *cli.Context, _ *app) (names []string, err error) {
 	for _, word := range c.Args().Slice() {
 		name, err := parseScheduleName(word)
 		if err != nil {

@@ -55,18 +55,7 @@ EXIT STATUS
   1   the command was not found, or the schedule is there and differs
   2   wrong usage: nothing was changed
   75  database busy, or disk full: nothing was changed, safe to try again`,
-		Action: func(c *cli.Context) error {
-			o, err := readScheduleAddOptions(c, a)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, true, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runScheduleAdd(c.Context, r, a.printer, o)
-		},
+		Action: action(a, true, readScheduleAddOptions, runScheduleAdd),
 	}
 }
 

@@ -24,21 +24,7 @@ EXIT STATUS
   2   wrong usage
   3   no schedule of that name
   75  database busy, or disk full: nothing was enqueued`,
-		Action: func(c *cli.Context) error {
-			names, err := readScheduleNames(c)
-			if err == nil && len(names) > 1 {
-				err = usage("schedule run takes one name: %q is left over", names[1])
-			}
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runScheduleRun(c.Context, r, a.printer, names[0])
-		},
+		Action: action(a, false, func(c *cli.Context, _ *app) (string, error) { return readScheduleName(c, "run") }, runScheduleRun),
 	}
 }
 
@@ -89,18 +75,9 @@ EXIT STATUS
   2   wrong usage; nothing was changed
   3   one of the names does not exist; the others are done
   75  the database is busy, or the disk is full`,
-		Action: func(c *cli.Context) error {
-			names, err := readScheduleNames(c)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runScheduleChange(c.Context, r, a.printer, names, change)
-		},
+		Action: action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *printer, names []string) error {
+			return runScheduleChange(ctx, r, p, names, change)
+		}),
 	}
 }
 

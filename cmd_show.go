@@ -31,18 +31,7 @@ EXIT STATUS
   2   wrong usage
   3   one of the tasks does not exist; the others are shown
   75  the database was busy for too long`,
-		Action: func(c *cli.Context) error {
-			o, err := readShowOptions(c, a.printer)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runShow(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readShowOptions, runShow),
 	}
 }
 
@@ -52,7 +41,7 @@ type showOptions struct {
 	format *formatter // nil: none
 }
 
-func readShowOptions(c *cli.Context, p *printer) (showOptions, error) {
+func readShowOptions(c *cli.Context, a *app) (showOptions, error) {
 	ids, err := readIDs(c.Args().Slice())
 	switch {
 	case err != nil:
@@ -62,7 +51,7 @@ func readShowOptions(c *cli.Context, p *printer) (showOptions, error) {
 	}
 	o := showOptions{ids: ids, reveal: get[bool](c, "reveal")}
 	if c.IsSet("format") {
-		o.format, err = p.formatter(get[string](c, "format"))
+		o.format, err = a.printer.formatter(get[string](c, "format"))
 	}
 	return o, err
 }

@@ -41,18 +41,7 @@ EXIT STATUS
   1   no database, or it cannot be read
   2   wrong usage
   75  the database was busy for too long`,
-		Action: func(c *cli.Context) error {
-			o, err := readStatusOptions(c, a.printer)
-			if err != nil {
-				return err
-			}
-			r, err := a.open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runStatus(c.Context, r, a.printer, o)
-		},
+		Action: action(a, false, readStatusOptions, runStatus),
 	}
 }
 
@@ -62,15 +51,15 @@ type statusOptions struct {
 	format *formatter // nil: none
 }
 
-func readStatusOptions(c *cli.Context, p *printer) (o statusOptions, err error) {
+func readStatusOptions(c *cli.Context, a *app) (o statusOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
 		return o, usage("status takes no words: %q", words[0]).hint("runner status -q %s", words[0])
 	}
 	o = statusOptions{queues: get[[]string](c, "queue"), follow: get[bool](c, "follow")}
 	if c.IsSet("format") {
-		o.format, err = p.formatter(get[string](c, "format"))
+		o.format, err = a.printer.formatter(get[string](c, "format"))
 	}
-	if err == nil && o.follow && (!p.out.tty || p.json || o.format != nil) {
+	if err == nil && o.follow && (!a.printer.out.tty || a.printer.json || o.format != nil) {
 		err = usage("--follow draws on a terminal").hint("runner status --json, every so often")
 	}
 	return o, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -54,6 +55,22 @@ func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Ru
 		a.printer.note("created %s", r.Path())
 	}
 	return r, err
+}
+
+// action is the Action of a command: it reads the options, opens the database, which it creates if it may, and runs the command.
+func action[O any](a *app, create bool, read func(*cli.Context, *app) (O, error), run func(context.Context, *runner.Runner, *printer, O) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		o, err := read(c, a)
+		if err != nil {
+			return err
+		}
+		r, err := a.open(c, create, runner.Options{})
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return run(c.Context, r, a.printer, o)
+	}
 }
 
 // describe is the path and, unless it is the standard one, who named it.
