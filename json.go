@@ -15,37 +15,28 @@ import (
 
 // jsonTask is a task.
 type jsonTask struct {
-	ID          int64              `json:"id"`
-	Job         string             `json:"job"`
-	Args        json.RawMessage    `json:"args"`
-	Label       *string            `json:"label"`
-	Queue       string             `json:"queue"`
-	State       jobs.State         `json:"state"`
-	Reason      *jobs.Reason       `json:"reason"`
-	Priority    int                `json:"priority"`
-	Lane        *string            `json:"lane"`
-	UniqueKey   *string            `json:"unique_key"`
-	After       []int64            `json:"after"`
-	AfterAny    []int64            `json:"after_any"`
-	Schedule    *string            `json:"schedule"`
-	RunAt       stamp              `json:"run_at"`
-	ExpiresAt   stamp              `json:"expires_at"`
-	Attempt     int                `json:"attempt"`
-	MaxAttempts *int               `json:"max_attempts"`
-	Losses      int                `json:"losses"`
-	MaxLosses   int                `json:"max_losses"`
-	Timeout     *seconds           `json:"timeout"`
-	KillAfter   seconds            `json:"kill_after"`
-	Backoff     jobs.Strategy      `json:"backoff"`
-	Delay       seconds            `json:"backoff_delay"`
-	MaxDelay    seconds            `json:"backoff_max"`
-	RetryOn     *jobs.Codes        `json:"retry_on"`
-	OutputLimit int64              `json:"output_limit"`
-	Path        *string            `json:"path"`
-	Cwd         *string            `json:"cwd"`
-	Env         map[string]*string `json:"env"`
-	EnvFile     *string            `json:"env_file"`
-	InputBytes  int64              `json:"input_bytes"`
+	ID          int64           `json:"id"`
+	Job         string          `json:"job"`
+	Args        json.RawMessage `json:"args"`
+	Label       *string         `json:"label"`
+	Queue       string          `json:"queue"`
+	State       jobs.State      `json:"state"`
+	Reason      *jobs.Reason    `json:"reason"`
+	Priority    int             `json:"priority"`
+	Lane        *string         `json:"lane"`
+	UniqueKey   *string         `json:"unique_key"`
+	After       []int64         `json:"after"`
+	AfterAny    []int64         `json:"after_any"`
+	Schedule    *string         `json:"schedule"`
+	RunAt       stamp           `json:"run_at"`
+	ExpiresAt   stamp           `json:"expires_at"`
+	Attempt     int             `json:"attempt"`
+	MaxAttempts *int            `json:"max_attempts"`
+	Losses      int             `json:"losses"`
+	MaxLosses   int             `json:"max_losses"`
+	Timeout     *seconds        `json:"timeout"`
+	KillAfter   seconds         `json:"kill_after"`
+	jsonOptions
 
 	GenerationID      int64   `json:"generation_id"`
 	WorkerID          *string `json:"worker_id"`
@@ -76,9 +67,7 @@ func taskRecord(t jobs.Task, now time.Time) jsonTask {
 		Priority: t.Priority, Lane: known(t.Lane), UniqueKey: known(t.UniqueKey), After: append([]int64{}, t.After...), AfterAny: append([]int64{}, t.AfterAny...),
 		Schedule: known(t.Schedule), RunAt: stamp(t.RunAt), ExpiresAt: stamp(t.ExpiresAt), Attempt: t.Attempt,
 		MaxAttempts: known(t.MaxAttempts), Losses: t.Losses, MaxLosses: t.MaxLosses, Timeout: known(seconds(t.Timeout)),
-		KillAfter: seconds(t.KillAfter), Backoff: t.Backoff.Strategy, Delay: seconds(t.Backoff.Delay), MaxDelay: seconds(t.Backoff.Max),
-		RetryOn: known(t.RetryOn), OutputLimit: t.OutputLimit, Path: known(t.Path), Cwd: known(t.Cwd), Env: hidden(t.Env),
-		EnvFile: known(t.EnvFile), InputBytes: t.InputBytes,
+		KillAfter: seconds(t.KillAfter), jsonOptions: optionsRecord(t.Options, t.InputBytes),
 		GenerationID: t.GenerationID, WorkerID: known(t.WorkerID), Worker: known(t.Worker), LeaseExpiresAt: stamp(t.LeaseExpiresAt),
 		CancelRequestedAt: stamp(t.CancelRequestedAt), CreatedAt: stamp(t.CreatedAt), CreatedBy: known(t.CreatedBy),
 		UpdatedAt: stamp(t.UpdatedAt),
@@ -86,6 +75,25 @@ func taskRecord(t jobs.Task, now time.Time) jsonTask {
 		Error: known(t.Error), ExitCode: t.ExitCode, Signal: known(t.Signal), OutputBytes: t.OutputBytes,
 		OutputTruncated: t.OutputTruncated, Progress: rawJSON(t.Progress),
 	}
+}
+
+// jsonOptions are keys that the records of a task and of a schedule's task have in common, one behind the other.
+type jsonOptions struct {
+	Backoff     jobs.Strategy      `json:"backoff"`
+	Delay       seconds            `json:"backoff_delay"`
+	MaxDelay    seconds            `json:"backoff_max"`
+	RetryOn     *jobs.Codes        `json:"retry_on"`
+	OutputLimit int64              `json:"output_limit"`
+	Path        *string            `json:"path"`
+	Cwd         *string            `json:"cwd"`
+	Env         map[string]*string `json:"env"`
+	EnvFile     *string            `json:"env_file"`
+	InputBytes  int64              `json:"input_bytes"`
+}
+
+func optionsRecord(o jobs.Options, inputBytes int64) jsonOptions {
+	return jsonOptions{Backoff: o.Backoff.Strategy, Delay: seconds(o.Backoff.Delay), MaxDelay: seconds(o.Backoff.Max), RetryOn: known(o.RetryOn),
+		OutputLimit: o.OutputLimit, Path: known(o.Path), Cwd: known(o.Cwd), Env: hidden(o.Env), EnvFile: known(o.EnvFile), InputBytes: inputBytes}
 }
 
 func ran(t jobs.Task, now time.Time) *seconds {

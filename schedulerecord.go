@@ -30,27 +30,18 @@ type jsonSchedule struct {
 
 // jsonScheduleTask is what a schedule enqueues.
 type jsonScheduleTask struct {
-	Job         string             `json:"job"`
-	Args        json.RawMessage    `json:"args"`
-	Label       *string            `json:"label"`
-	Queue       string             `json:"queue"`
-	Priority    int                `json:"priority"`
-	Lane        *string            `json:"lane"`
-	ExpiresIn   *seconds           `json:"expires_in"`
-	Timeout     *seconds           `json:"timeout"`
-	KillAfter   seconds            `json:"kill_after"`
-	MaxAttempts *int               `json:"max_attempts"`
-	MaxLosses   int                `json:"max_losses"`
-	Backoff     jobs.Strategy      `json:"backoff"`
-	Delay       seconds            `json:"backoff_delay"`
-	MaxDelay    seconds            `json:"backoff_max"`
-	RetryOn     *jobs.Codes        `json:"retry_on"`
-	OutputLimit int64              `json:"output_limit"`
-	Path        *string            `json:"path"`
-	Cwd         *string            `json:"cwd"`
-	Env         map[string]*string `json:"env"`
-	EnvFile     *string            `json:"env_file"`
-	InputBytes  int64              `json:"input_bytes"`
+	Job         string          `json:"job"`
+	Args        json.RawMessage `json:"args"`
+	Label       *string         `json:"label"`
+	Queue       string          `json:"queue"`
+	Priority    int             `json:"priority"`
+	Lane        *string         `json:"lane"`
+	ExpiresIn   *seconds        `json:"expires_in"`
+	Timeout     *seconds        `json:"timeout"`
+	KillAfter   seconds         `json:"kill_after"`
+	MaxAttempts *int            `json:"max_attempts"`
+	MaxLosses   int             `json:"max_losses"`
+	jsonOptions
 }
 
 // jsonTaskRevealed is jsonScheduleTask with the values of env, and what the command reads on stdin.
@@ -81,9 +72,7 @@ func scheduleRecord(s jobs.Schedule, reveal bool) jsonSchedule {
 	t := s.Spec
 	task := jsonScheduleTask{Job: t.Job, Args: rawJSON(t.Args), Label: known(t.Label), Queue: t.Queue, Priority: t.Priority, Lane: known(t.Lane),
 		ExpiresIn: known(seconds(t.ExpiresIn)), Timeout: known(seconds(t.Timeout)), KillAfter: seconds(t.KillAfter),
-		MaxAttempts: known(t.MaxAttempts), MaxLosses: t.MaxLosses, Backoff: t.Backoff.Strategy, Delay: seconds(t.Backoff.Delay),
-		MaxDelay: seconds(t.Backoff.Max), RetryOn: known(t.RetryOn), OutputLimit: t.OutputLimit, Path: known(t.Path), Cwd: known(t.Cwd),
-		Env: hidden(t.Env), EnvFile: known(t.EnvFile), InputBytes: int64(len(t.Input))}
+		MaxAttempts: known(t.MaxAttempts), MaxLosses: t.MaxLosses, jsonOptions: optionsRecord(t.Options, int64(len(t.Input)))}
 	r := jsonSchedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp, CatchUpWindow: seconds(s.CatchUpWindow),
 		Jitter: seconds(s.Jitter), Paused: !s.PausedAt.IsZero(), NextAt: stamp(s.NextAt), LastAt: stamp(s.LastAt), LastTaskID: known(s.LastTaskID),
 		LastState: known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: stamp(s.CreatedAt), UpdatedAt: stamp(s.UpdatedAt)}

@@ -1,11 +1,11 @@
 package db
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // The statements of this package are written for SQLite, in words that PostgreSQL understands, too, where there are such. What is left
@@ -18,8 +18,6 @@ type dialect struct {
 	begin string // a transaction that has the write lock
 	// beginShared is one that has it together with others that begin so.
 	beginShared string
-	known       sync.Map
-	n           atomic.Int64
 }
 
 // words are what is said otherwise wherever it stands. A flag is a number on both engines; see serverConn.
@@ -76,20 +74,13 @@ func (d *dialect) in(text string) string {
 	if text == begin {
 		return d.begin
 	}
-	if done, ok := d.known.Load(text); ok {
-		return done.(string)
-	}
-	done, ok := differing()[text]
-	if !ok {
-		done = text
-	}
-	done = words.Replace(done)
-	done = strings.ReplaceAll(d.names.put(done), " runner_schema", " "+d.names.prefix+"runner_schema") // which files have without a prefix
-	done = numberedBy(done, '$')
-	if d.n.Add(1) <= knownMost {
-		d.known.Store(text, done)
-	}
-	return done
+	return d.names.remembered(text, d.translate)
+}
+
+func (d *dialect) translate(text string) string {
+	text = words.Replace(cmp.Or(differing()[text], text))
+	text = strings.ReplaceAll(d.names.put(text), " runner_schema", " "+d.names.prefix+"runner_schema") // which files have without a prefix
+	return numberedBy(text, '$')
 }
 
 // reads says of a statement that it changes nothing: none that begins so does.

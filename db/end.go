@@ -140,7 +140,7 @@ func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
 
 // brokenOutcome is the outcome of such a task.
 func brokenOutcome(text string) string {
-	return outcome{Reason: jobs.ReasonDependency, Error: text}.encode()
+	return jsonText(outcome{Reason: jobs.ReasonDependency, Error: text})
 }
 
 // brokenText is the error of a task that is cancelled because another did not complete.

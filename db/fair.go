@@ -2,7 +2,6 @@ package db
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -155,12 +154,8 @@ func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now
 		pairs[i] = [2]int64{one.ID, int64(max(c.jobs[at].MaxAttempts, 1))}
 		order[one.ID] = i
 	}
-	list, err := json.Marshal(pairs)
-	if err != nil {
-		return nil, err
-	}
 	ms := now.UnixMilli()
-	batch, err := t.take(c, claimThese, []any{string(list), c.worker, now.Add(lease).UnixMilli(), ms, ms}, len(pairs), lease, now)
+	batch, err := t.take(c, claimThese, []any{jsonText(pairs), c.worker, now.Add(lease).UnixMilli(), ms, ms}, len(pairs), lease, now)
 	slices.SortFunc(batch, func(a, b jobs.Task) int { return cmp.Compare(order[a.ID], order[b.ID]) })
 	return batch, err
 }

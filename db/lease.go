@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -61,10 +60,6 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	for i, c := range running {
 		pairs[i] = [2]int64{c.ID, c.GenerationID}
 	}
-	mine, err := json.Marshal(pairs)
-	if err != nil {
-		return nil, err
-	}
 	err = w.tally.write(func(write func(*tx) error) error {
 		return w.db.beat(ctx, func(t *tx) error {
 			if err := write(t); err != nil {
@@ -72,7 +67,7 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 			}
 			owned = nil
 			if len(running) > 0 {
-				if err := t.list(&owned, renewLeases, now.Add(lease).UnixMilli(), string(mine), w.number); err != nil {
+				if err := t.list(&owned, renewLeases, now.Add(lease).UnixMilli(), jsonText(pairs), w.number); err != nil {
 					return err
 				}
 			}

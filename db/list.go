@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,22 +66,15 @@ func (c *condition) String() string {
 // indexes are.
 func where(f jobs.Filter) *condition {
 	c := &condition{}
-	list := func(in string, values any) {
-		text, err := json.Marshal(values)
-		if err != nil {
-			panic(err) // lists of numbers and texts always marshal
-		}
-		c.and(in, string(text))
-	}
 	texts := func(column string, values []string) { // each in an array: so every engine takes it out in the same way
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
 			arrays[i][0] = strings.ReplaceAll(value, "\x00", "\uFFFD") // no name has a NUL, and servers refuse it
 		}
-		list(column+" IN (SELECT value->>0 FROM json_each(?))", arrays)
+		c.and(column+" IN (SELECT value->>0 FROM json_each(?))", jsonText(arrays))
 	}
 	if f.IDs != nil {
-		list("tasks.id IN (SELECT CAST(value AS bigint) FROM json_each(?))", f.IDs)
+		c.and("tasks.id IN (SELECT CAST(value AS bigint) FROM json_each(?))", jsonText(f.IDs))
 	}
 	if len(f.States) > 0 {
 		words := make([]string, len(f.States))

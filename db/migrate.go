@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -265,12 +264,8 @@ func (d *DB) taken(ctx context.Context) error {
 	for i := range list {
 		list[i] = d.names.prefix + list[i]
 	}
-	wanted, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
 	var taken []string
-	if err := d.conn.SelectContext(ctx, &taken, selectTaken, string(wanted)); err != nil || len(taken) == 0 {
+	if err := d.conn.SelectContext(ctx, &taken, selectTaken, jsonText(list)); err != nil || len(taken) == 0 {
 		return explain(err, d.path)
 	}
 	return &jobs.Problem{Kind: jobs.ErrConflict, What: d.path + " has a table or index " + strings.Join(taken, ", ") + " already",

@@ -69,10 +69,15 @@ func (n *names) in(text string) string {
 	if n == nil {
 		return text
 	}
+	return n.remembered(text, n.put)
+}
+
+// remembered returns what a statement is changed to, which is worked out once.
+func (n *names) remembered(text string, change func(string) string) string {
 	if done, ok := n.known.Load(text); ok {
 		return done.(string)
 	}
-	done := n.put(text)
+	done := change(text)
 	if n.n.Add(1) <= knownMost {
 		n.known.Store(text, done)
 	}

@@ -33,15 +33,7 @@ func encodeOutcome(o jobs.Outcome, reason jobs.Reason, text string, ended bool) 
 	if stored == (outcome{}) {
 		return nil
 	}
-	return stored.encode()
-}
-
-func (o outcome) encode() string {
-	value, err := json.Marshal(o)
-	if err != nil {
-		panic(err) // numbers and texts always marshal
-	}
-	return string(value)
+	return jsonText(stored)
 }
 
 // outcome reads the stored form, of an attempt from start to end. A text that no version of runner writes says nothing.

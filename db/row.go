@@ -149,11 +149,16 @@ func (t text) json() json.RawMessage {
 	if value := json.RawMessage(t); json.Valid(value) {
 		return value
 	}
-	value, err := json.Marshal(string(t))
+	return json.RawMessage(jsonText(string(t)))
+}
+
+// jsonText returns the JSON of a value that always has one, such as a list of numbers and texts.
+func jsonText(value any) string {
+	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // texts always marshal
+		panic(err)
 	}
-	return value
+	return string(text)
 }
 
 // ids reads a JSON array of ids that this package made.

@@ -92,22 +92,14 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*W
 	for i, job := range jobs {
 		names[i] = job.Job
 	}
-	jobList, err := json.Marshal(names)
-	if err != nil {
-		return nil, err
-	}
 	var queues any
 	if info.Queues != nil {
-		list, err := json.Marshal(info.Queues)
-		if err != nil {
-			return nil, err
-		}
-		queues = string(list)
+		queues = jsonText(info.Queues)
 	}
 	at := info.StartedAt.UnixMilli()
 	return w, d.update(ctx, normal, func(t *tx) error {
 		err := t.scan(insertWorker, []any{w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.Namespace, info.User,
-			int64(info.UID), info.Version, int64(info.Slots), queues, string(jobList), millis(info.Lease), at, at}, &w.number)
+			int64(info.UID), info.Version, int64(info.Slots), queues, jsonText(names), millis(info.Lease), at, at}, &w.number)
 		w.claimer.worker = w.number
 		return err
 	})
