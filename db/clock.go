@@ -33,17 +33,15 @@ const setBackLimits = `UPDATE limits SET filled_at = ?1, due_at = CASE WHEN due_
 // SetBack puts right what times later than now, written by a clock that was ahead, would hold back: retries and snoozes, new tasks,
 // the rates of limits, and the deletion of old tasks. It returns how many retries and snoozes it has moved. To repeat it changes nothing.
 func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
-	var n int64
-	err := d.update(ctx, normal, func(t *tx) (err error) {
-		if n, err = t.exec(setBackTasks, now.UnixMilli()); err != nil {
-			return err
-		}
+	return updateAs(ctx, d, normal, func(t *tx) (int64, error) {
 		for _, text := range []string{setBackNew, setBackEnds, setBackWorkers} {
 			if err := t.run(text, now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return t.run(setBackLimits, now.UnixMilli())
+		if err := t.run(setBackLimits, now.UnixMilli()); err != nil {
+			return 0, err
+		}
+		return t.exec(setBackTasks, now.UnixMilli())
 	})
-	return n, err
 }

@@ -208,17 +208,15 @@ const moveMost = 500
 func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) ([]Moved, error)) ([]Moved, error) {
 	moved := make([]Moved, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {
-		var done []Moved
-		err := d.update(ctx, full, func(t *tx) error {
-			done = nil
+		done, err := updateAs(ctx, d, full, func(t *tx) (done []Moved, err error) {
 			for _, id := range part {
 				some, err := one(t, id)
 				if err != nil {
-					return err
+					return nil, err
 				}
 				done = append(done, some...)
 			}
-			return nil
+			return done, nil
 		})
 		if err != nil {
 			return moved, err

@@ -60,19 +60,14 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	for i, c := range running {
 		pairs[i] = [2]int64{c.ID, c.GenerationID}
 	}
-	err = w.tally.write(func(write func(*tx) error) error {
-		return w.db.beat(ctx, func(t *tx) error {
-			if err := write(t); err != nil {
+	err = w.tally.write(func(run func(*tx) error) error { return w.db.beat(ctx, run) }, func(t *tx) error {
+		owned = nil
+		if len(running) > 0 {
+			if err := t.list(&owned, renewLeases, now.Add(lease).UnixMilli(), jsonText(pairs), w.number); err != nil {
 				return err
 			}
-			owned = nil
-			if len(running) > 0 {
-				if err := t.list(&owned, renewLeases, now.Add(lease).UnixMilli(), jsonText(pairs), w.number); err != nil {
-					return err
-				}
-			}
-			return t.run(touchWorker, now.UnixMilli(), w.number)
-		})
+		}
+		return t.run(touchWorker, now.UnixMilli(), w.number)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
@@ -147,12 +142,11 @@ type Reaped struct {
 // Revoke takes claims away from their workers whose leases have expired. From then on the database refuses everything that a worker
 // writes about such a claim. Its processes may live on: the task keeps running until Reap records the loss. A claim that was renewed or
 // finished since it was seen is left alone, and so is one that is revoked already. It returns those that are revoked, as they are now.
-func (w *Worker) Revoke(ctx context.Context, expired []Lease) (revoked []Lease, err error) {
+func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	if !slices.ContainsFunc(expired, func(l Lease) bool { return !l.Revoked() }) {
 		return expired, nil
 	}
-	err = w.db.update(ctx, full, func(t *tx) error { // what is killed after it must be known to a server after a crash
-		revoked = nil
+	return updateAs(ctx, w.db, full, func(t *tx) (revoked []Lease, err error) { // what is killed after it must be known to a server after a crash
 		for _, l := range expired {
 			if l.Revoked() {
 				revoked = append(revoked, l)
@@ -160,35 +154,29 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) (revoked []Lease, 
 			}
 			n, err := t.exec(revokeClaim, l.ID, l.GenerationID, l.Worker, l.ExpiresAt)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if n == 1 {
 				l.GenerationID, l.ExpiresAt = l.GenerationID+1, 0
 				revoked = append(revoked, l)
 			}
 		}
-		return nil
+		return revoked, nil
 	})
-	return revoked, err
 }
 
 // Reap records the loss of revoked claims: each task becomes pending, failed or cancelled, as jobs.Next says. The caller has seen to it
 // that no process of them is left. A claim that somebody else has reaped is left alone. It returns those that were reaped.
-func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) (reaped []Reaped, err error) {
-	err = w.db.update(ctx, normal, func(t *tx) error {
-		reaped = nil
+func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Reaped, error) {
+	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) (reaped []Reaped, err error) {
 		for _, l := range revoked {
-			var rows []row
-			if err := t.list(&rows, selectRevoked, l.ID, l.GenerationID, l.Worker); err != nil {
-				return err
-			}
-			some, err := t.lose(l.Worker, rows, now)
+			some, err := t.lose(l.Worker, now, selectRevoked, l.ID, l.GenerationID, l.Worker)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			reaped = append(reaped, some...)
 		}
-		return nil
+		return reaped, nil
 	})
 	w.countLost(reaped, err)
 	return reaped, err
@@ -196,16 +184,12 @@ func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) (reap
 
 // ReapDead records the loss of all that a worker had in hand, and its end. The caller has proof that its process is dead, and
 // with it every process of its tasks. It returns those that were reaped.
-func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) (reaped []Reaped, err error) {
-	err = w.db.update(ctx, normal, func(t *tx) error {
-		var rows []row
-		if err := t.list(&rows, selectClaims, worker); err != nil {
-			return err
+func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]Reaped, error) {
+	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) ([]Reaped, error) {
+		if err := t.run(loseWorker, now.UnixMilli(), worker); err != nil {
+			return nil, err
 		}
-		if reaped, err = t.lose(worker, rows, now); err != nil {
-			return err
-		}
-		return t.run(loseWorker, now.UnixMilli(), worker)
+		return t.lose(worker, now, selectClaims, worker)
 	})
 	w.countLost(reaped, err)
 	return reaped, err
@@ -221,8 +205,12 @@ func (w *Worker) countLost(reaped []Reaped, err error) {
 	}
 }
 
-// lose records the loss of running tasks of worker, and counts those that ended by it.
-func (t *tx) lose(worker int64, rows []row, now time.Time) ([]Reaped, error) {
+// lose records the loss of the tasks of worker that a statement selects.
+func (t *tx) lose(worker int64, now time.Time, text string, args ...any) ([]Reaped, error) {
+	var rows []row
+	if err := t.list(&rows, text, args...); err != nil {
+		return nil, err
+	}
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()

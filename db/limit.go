@@ -157,16 +157,14 @@ func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 
 // RemoveLimit removes the limit of a target. It returns false if there is none.
 func (d *DB) RemoveLimit(ctx context.Context, target jobs.Target, now time.Time) (bool, error) {
-	removed := false
-	err := d.update(ctx, full, func(t *tx) error {
+	return updateAs(ctx, d, full, func(t *tx) (bool, error) {
 		n, err := t.exec(removeLimit, target.Kind, target.Name)
-		removed, t.used.known = n > 0, false
-		if err == nil && removed && target.Kind == jobs.LaneTarget {
+		t.used.known = false
+		if n > 0 && target.Kind == jobs.LaneTarget {
 			err = t.freeLane(target.Name, now)
 		}
-		return err
+		return n > 0, err
 	})
-	return removed, err
 }
 
 // Limits lists all limits, by kind and name.

@@ -95,25 +95,22 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if len(list) == 0 {
 		return done, nil
 	}
-	err = d.update(ctx, normal, func(t *tx) error {
-		done.Tasks = 0
+	done.Tasks, err = updateAs(ctx, d, normal, func(t *tx) (pruned int, err error) {
 		for i, task := range list {
 			before := p.Before
 			if i >= ended {
 				before = p.FailedBefore
 			}
 			n, err := t.exec(pruneTask, task.ID, before.UnixMilli())
-			if err != nil {
-				return err
+			if err == nil && n == 1 {
+				pruned++
+				err = t.forget(task.ID)
 			}
-			if n == 1 {
-				done.Tasks++
-				if err := t.forget(task.ID); err != nil {
-					return err
-				}
+			if err != nil {
+				return 0, err
 			}
 		}
-		return nil
+		return pruned, nil
 	})
 	return done, err
 }
@@ -139,26 +136,22 @@ func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 
 // Vacuum gives some of the file's free pages back to the filesystem and returns whether it has more than a twentieth, and 1 MiB, left to
 // give: those are kept for what comes next. The file shrinks with the next checkpoint.
-func (d *DB) Vacuum(ctx context.Context) (more bool, err error) {
+func (d *DB) Vacuum(ctx context.Context) (bool, error) {
 	if d.server != nil { // autovacuum does it
 		return false, nil
 	}
-	err = d.update(ctx, normal, func(t *tx) error {
+	return updateAs(ctx, d, normal, func(t *tx) (more bool, err error) {
 		var pages, free int64
-		if err := t.scan(selectPages, nil, &pages, &free); err != nil {
-			return err
-		}
-		if more = free > pages/20+256; !more {
-			return nil
+		if err := t.scan(selectPages, nil, &pages, &free); err != nil || free <= pages/20+256 {
+			return false, err
 		}
 		rows, err := t.w.conn.QueryContext(t.ctx, vacuumPages) // Exec would take one step, which is one page
 		if err != nil {
-			return err
+			return true, err
 		}
 		defer rows.Close()
 		for rows.Next() {
 		}
-		return rows.Err()
+		return true, rows.Err()
 	})
-	return more, err
 }

@@ -27,6 +27,15 @@ func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, text strin
 	return list, nil
 }
 
+// updateAs is update for a write that returns something: the answer of the run that was committed.
+func updateAs[T any](ctx context.Context, d *DB, to level, run func(*tx) (T, error)) (value T, err error) {
+	err = d.update(ctx, to, func(t *tx) (err error) {
+		value, err = run(t)
+		return err
+	})
+	return value, err
+}
+
 // run is exec for a statement that may change any number of rows.
 func (t *tx) run(text string, args ...any) error {
 	_, err := t.exec(text, args...)

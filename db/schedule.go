@@ -273,17 +273,15 @@ func (t *tx) noteTask(schedule string, id int64, due time.Time) error {
 }
 
 func (d *DB) changeNamed(ctx context.Context, name string, change func(*tx, jobs.Schedule) error) (bool, error) {
-	found := false
-	err := d.update(ctx, full, func(t *tx) error {
+	return updateAs(ctx, d, full, func(t *tx) (found bool, err error) {
 		var rows []scheduleRow
-		if err := t.list(&rows, selectNamed, name); err != nil {
-			return err
+		if err := t.list(&rows, selectNamed, name); err != nil || len(rows) == 0 {
+			return false, err
 		}
-		list, err := schedulesOf(rows)
-		if found = len(list) > 0; err != nil || !found {
-			return err
+		s, err := rows[0].schedule()
+		if err != nil {
+			return true, err
 		}
-		return change(t, list[0])
+		return true, change(t, s)
 	})
-	return found, err
 }

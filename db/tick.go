@@ -31,36 +31,32 @@ type Tick struct {
 // One task per tick, whoever sees it: a worker reads, decides and moves next_at in one transaction. The unique index is there for
 // clocks that are set back, and for everything that nobody thought of.
 func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time, err error)) ([]Ticked, error) {
-	var done []Ticked
-	err := d.update(ctx, full, func(t *tx) error {
-		done = nil
+	text, args := selectTicking, []any{now.UnixMilli()}
+	if all {
+		text, args = selectByName, nil
+	}
+	return updateAs(ctx, d, full, func(t *tx) (done []Ticked, err error) {
 		var rows []scheduleRow
-		var err error
-		if all {
-			err = t.list(&rows, selectByName)
-		} else {
-			err = t.list(&rows, selectTicking, now.UnixMilli())
-		}
-		if err != nil {
-			return err
+		if err := t.list(&rows, text, args...); err != nil {
+			return nil, err
 		}
 		for i := range rows {
 			s, err := rows[i].schedule()
-			if err != nil || !s.PausedAt.IsZero() {
-				if err != nil {
-					done = append(done, Ticked{Schedule: s, Err: err})
-				}
+			switch {
+			case err != nil:
+				done = append(done, Ticked{Schedule: s, Err: err})
+				continue
+			case !s.PausedAt.IsZero():
 				continue
 			}
 			one, err := t.tick(s, now, plan)
 			if err != nil {
-				return fmt.Errorf("schedule %s: %w", s.Name, err)
+				return nil, fmt.Errorf("schedule %s: %w", s.Name, err)
 			}
 			done = append(done, one)
 		}
-		return nil
+		return done, nil
 	})
-	return done, err
 }
 
 func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]time.Time, time.Time, error)) (Ticked, error) {

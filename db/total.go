@@ -54,19 +54,19 @@ func (y *tally) finished(list []Finish, done []Finished) {
 	}
 }
 
-// write writes the tally by do, a transaction of its own; what could not be written is kept for the next time.
-func (y *tally) write(do func(write func(*tx) error) error) error {
+// write writes the tally by update, and then does the rest of that transaction; what could not be written is kept for the next time.
+func (y *tally) write(update func(func(*tx) error) error, rest func(*tx) error) error {
 	y.mu.Lock()
 	taken := y.ended
 	y.ended = nil
 	y.mu.Unlock()
-	err := do(func(t *tx) error {
+	err := update(func(t *tx) error {
 		for total, n := range taken {
 			if err := t.run(addTotal, total.Queue, total.Job, total.Result, n); err != nil {
 				return err
 			}
 		}
-		return nil
+		return rest(t)
 	})
 	if err != nil && len(taken) > 0 {
 		y.mu.Lock()

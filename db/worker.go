@@ -117,13 +117,8 @@ func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 
 // End says goodbye.
 func (w *Worker) End(ctx context.Context, now time.Time) error {
-	return w.tally.write(func(write func(*tx) error) error {
-		return w.db.update(ctx, normal, func(t *tx) error {
-			if err := write(t); err != nil {
-				return err
-			}
-			return t.run(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)
-		})
+	return w.tally.write(func(run func(*tx) error) error { return w.db.update(ctx, normal, run) }, func(t *tx) error {
+		return t.run(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)
 	})
 }
 
