@@ -36,7 +36,7 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	setup := "CREATE SCHEMA ours; SET search_path = ours;"
-	for _, m := range migrationFiles(serverSchemaFiles, "schema/postgres") {
+	for _, m := range migrationFiles("schema/postgres") {
 		setup += m.text()
 	}
 	if _, err := conn.Exec(t.Context(), setup+"; SET search_path = pg_catalog"); err != nil {

@@ -22,7 +22,7 @@ import (
 // The schema is the first of the numbered files; those behind it are migrations, each run once, forward only. The number of the last one is the
 // version of the schema and stands in the database file as user_version. A database of version 11 is converted by the files in convert.
 //
-//go:embed schema/*.sql schema/convert/*.sql
+//go:embed schema/*.sql schema/convert/*.sql schema/postgres/*.sql
 var embedded embed.FS
 
 // schemaFiles are these files; a test adds a migration to them.
@@ -33,7 +33,11 @@ const applicationID = 0x52756e72
 
 // SchemaVersion returns the version of the schema that this program writes.
 func SchemaVersion() int {
-	list := migrationFiles(schemaFiles, "schema")
+	return lastVersion("schema")
+}
+
+func lastVersion(dir string) int {
+	list := migrationFiles(dir)
 	return list[len(list)-1].version
 }
 
@@ -44,12 +48,11 @@ const convertedVersion = 11
 type migration struct {
 	version int
 	path    string
-	files   fs.FS
 }
 
 // text returns the statements of a migration.
 func (m migration) text() string {
-	text, err := fs.ReadFile(m.files, m.path)
+	text, err := fs.ReadFile(schemaFiles, m.path)
 	if err != nil {
 		panic(err) // it is embedded
 	}
@@ -57,13 +60,13 @@ func (m migration) text() string {
 }
 
 // migrationFiles returns the numbered files in a directory, in their order.
-func migrationFiles(files fs.FS, dir string) []migration {
-	names, err := fs.Glob(files, dir+"/*.sql") // sorted
+func migrationFiles(dir string) []migration {
+	names, err := fs.Glob(schemaFiles, dir+"/*.sql") // sorted
 	list := make([]migration, len(names))
 	for i, name := range names {
 		version, invalid := strconv.Atoi(path.Base(name)[:4])
 		err = errors.Join(err, invalid)
-		list[i] = migration{version, name, files}
+		list[i] = migration{version, name}
 	}
 	if err != nil || len(list) == 0 {
 		panic(fmt.Sprint("db: schema: ", err)) // it is embedded
@@ -71,25 +74,19 @@ func migrationFiles(files fs.FS, dir string) []migration {
 	return list
 }
 
-// migrationsFrom returns what brings a file of version have up to date, in order.
+// migrationsFrom returns what brings a file of version have up to date, in order. One of convertedVersion is converted by a file before the first
+// schema file, and one behind it.
 func migrationsFrom(have int) (list []migration) {
 	if have == convertedVersion {
-		before, after := conversion()
-		all := migrationFiles(schemaFiles, "schema")
-		return slices.Concat([]migration{before}, all[:1], []migration{after}, all[1:])
+		convert, all := migrationFiles("schema/convert"), migrationFiles("schema")
+		return slices.Concat(convert[:1], all[:1], convert[1:], all[1:])
 	}
-	for _, m := range migrationFiles(schemaFiles, "schema") {
+	for _, m := range migrationFiles("schema") {
 		if m.version > have {
 			list = append(list, m)
 		}
 	}
 	return list
-}
-
-// conversion returns what is run before and after the first schema file to convert a database of convertedVersion.
-func conversion() (before, after migration) {
-	list := migrationFiles(schemaFiles, "schema/convert")
-	return list[0], list[1]
 }
 
 const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`
@@ -127,7 +124,7 @@ func (d *DB) version(ctx context.Context) (have int, prefix string, err error) {
 			return 0, "", err
 		}
 	}
-	if first := migrationFiles(schemaFiles, "schema")[0].version; have > 0 && have < first && have != convertedVersion {
+	if first := migrationFiles("schema")[0].version; have > 0 && have < first && have != convertedVersion {
 		return 0, "", &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
 			Why: []string{fmt.Sprintf("its schema is %d, this one converts %d and later", have, convertedVersion)}, Try: "open it once with a runner of schema 11"}
 	}

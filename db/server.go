@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -22,9 +21,6 @@ import (
 
 // SelectBackend tells which process of the server answers.
 const SelectBackend = `SELECT pg_backend_pid()`
-
-//go:embed schema/postgres/*.sql
-var serverSchemaFiles embed.FS
 
 // What is asked of a server when it is opened: its version, whether our tables are there and what time it is; and the row about them.
 const (
@@ -102,8 +98,7 @@ func (d *DB) openServer(ctx context.Context) error {
 
 // ServerSchemaVersion returns the version of the schema on servers that this program writes.
 func ServerSchemaVersion() int {
-	list := migrationFiles(serverSchemaFiles, "schema/postgres")
-	return list[len(list)-1].version
+	return lastVersion("schema/postgres")
 }
 
 // connectServer opens the writer's connection and returns the version of the schema; 0: there is none.
@@ -143,7 +138,7 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 	if s.id != id {
 		return 0, d.replacedServer()
 	}
-	if first := migrationFiles(serverSchemaFiles, "schema/postgres")[0].version; have < first {
+	if first := migrationFiles("schema/postgres")[0].version; have < first {
 		return 0, &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
 			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d and later", have, first)},
 			Try: "runner move " + d.path + " FILE with the older one, then DROP SCHEMA " + s.Schema + " CASCADE, then runner move FILE " + d.path + " with this one"}
@@ -205,7 +200,7 @@ func (d *DB) migrateServer(ctx context.Context) (err error) {
 	if _, err := d.conn.ExecContext(ctx, "SET LOCAL search_path = "+schema); err != nil {
 		return err
 	}
-	for _, m := range migrationFiles(serverSchemaFiles, "schema/postgres") {
+	for _, m := range migrationFiles("schema/postgres") {
 		if m.version <= have {
 			continue
 		}
