@@ -70,9 +70,7 @@ func readListOptions(c *cli.Context, a *app) (listOptions, error) {
 	if len(o.filter.IDs) > 0 && !c.IsSet("rows") {
 		o.rows = 0
 	}
-	if c.IsSet("format") {
-		o.format, err = a.printer.formatter(get[string](c, "format"))
-	}
+	o.format, err = a.formatter(c)
 	return o, err
 }
 

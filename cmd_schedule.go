@@ -67,9 +67,7 @@ func readScheduleListOptions(c *cli.Context, a *app) (o scheduleListOptions, err
 		return o, usage("schedule list takes no words: %q", words[0]).hint("runner schedule show %s", words[0])
 	}
 	o.reveal = get[bool](c, "reveal")
-	if c.IsSet("format") {
-		o.format, err = a.printer.formatter(get[string](c, "format"))
-	}
+	o.format, err = a.formatter(c)
 	return o, err
 }
 
@@ -184,9 +182,7 @@ func readScheduleShowOptions(c *cli.Context, a *app) (o scheduleShowOptions, err
 	if o.name, err = readScheduleName(c, "show"); err != nil {
 		return o, err
 	}
-	if c.IsSet("format") {
-		o.format, err = a.printer.formatter(get[string](c, "format"))
-	}
+	o.format, err = a.formatter(c)
 	return o, err
 }
 
@@ -237,7 +233,7 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *printer, o schedu
 	if err != nil {
 		return err
 	}
-	record := jsonFullSchedule{scheduleRecord(s, o.reveal), stamps(next)}
+	record := jsonFullSchedule{scheduleRecord(s, o.reveal), recordsOf(next, func(t time.Time) stamp { return stamp(t) })}
 	switch {
 	case p.json:
 		return p.record(record)

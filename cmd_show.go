@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -50,9 +51,7 @@ func readShowOptions(c *cli.Context, a *app) (showOptions, error) {
 		return showOptions{}, usage("show needs a task id").hint("runner show 1042      runner list, to find it")
 	}
 	o := showOptions{ids: ids, reveal: get[bool](c, "reveal")}
-	if c.IsSet("format") {
-		o.format, err = a.printer.formatter(get[string](c, "format"))
-	}
+	o.format, err = a.formatter(c)
 	return o, err
 }
 
@@ -148,17 +147,11 @@ func (s *sheet) lastEnded() *jobs.Attempt {
 
 // record is the sheet in JSON.
 func (s *sheet) record() any {
-	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: dependencyRecords(s.on),
-		Dependents: dependencyRecords(s.by), Steps: []jsonStep{}, History: []jsonAttempt{}, Outlived: []jsonProcess{}}
-	for _, step := range s.steps {
-		full.Steps = append(full.Steps, stepRecord(step))
-	}
-	for _, a := range s.attempts {
-		full.History = append(full.History, attemptRecord(a))
-	}
-	for _, p := range s.outlived {
-		full.Outlived = append(full.Outlived, jsonProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID})
-	}
+	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: recordsOf(s.on, dependencyRecord),
+		Dependents: recordsOf(s.by, dependencyRecord), Steps: recordsOf(s.steps, stepRecord), History: recordsOf(s.attempts, attemptRecord),
+		Outlived: recordsOf(s.outlived, func(p runner.Straggler) jsonProcess {
+			return jsonProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
+		})}
 	if !s.reveal {
 		return full
 	}
@@ -177,15 +170,5 @@ func (s *sheet) lines(p *printer) error {
 			p.fields(pair.key, pair.value)
 		}
 	}
-	for _, step := range s.steps {
-		if err := p.values("step", stepRecord(step)); err != nil {
-			return err
-		}
-	}
-	for _, a := range s.attempts {
-		if err := p.values("attempt", attemptRecord(a)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(lines(p, "step", recordsOf(s.steps, stepRecord)), lines(p, "attempt", recordsOf(s.attempts, attemptRecord)))
 }

@@ -67,7 +67,7 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 		"schedules_view": {reflect.TypeFor[jsonSchedule](), []string{"paused_at", "paused_by"}},
 	} {
 		want := record.more
-		for _, field := range reflect.VisibleFields(record.keys) {
+		for _, field := range fieldsOf(record.keys) {
 			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			want = append(want, key)
 		}

@@ -9,12 +9,22 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/urfave/cli/v2"
 )
 
 // formatter prints records as --format says: a Go text/template over the keys of the JSON record, a line per record.
 type formatter struct {
 	printer  *printer
 	template *template.Template
+}
+
+// formatter is the one that the option --format asks for; nil: it is not given.
+func (a *app) formatter(c *cli.Context) (*formatter, error) {
+	if !c.IsSet("format") {
+		return nil, nil
+	}
+	return a.printer.formatter(get[string](c, "format"))
 }
 
 // formatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.

@@ -154,12 +154,8 @@ type jsonDependency struct {
 	State *jobs.State `json:"state"` // null: the task was deleted
 }
 
-func dependencyRecords(list []runner.Dependency) []jsonDependency {
-	records := make([]jsonDependency, len(list))
-	for i, d := range list {
-		records[i] = jsonDependency{d.ID, d.Any, known(d.State)}
-	}
-	return records
+func dependencyRecord(d runner.Dependency) jsonDependency {
+	return jsonDependency{d.ID, d.Any, known(d.State)}
 }
 
 // jsonAttempt is one execution of a task.

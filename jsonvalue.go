@@ -80,6 +80,15 @@ func known[T comparable](value T) *T {
 	return &value
 }
 
+// recordsOf makes the record of each value of a list.
+func recordsOf[T, R any](list []T, record func(T) R) []R {
+	made := make([]R, len(list))
+	for i, one := range list {
+		made[i] = record(one)
+	}
+	return made
+}
+
 // rawJSON passes JSON on as it is: numbers of any size survive. Text that is none, which older versions of SQLite may have let
 // in, becomes a string, so that one bad row does not hide the others.
 func rawJSON(text json.RawMessage) json.RawMessage {

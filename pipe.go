@@ -43,6 +43,16 @@ func pairs(record any) ([]pair, error) {
 	return list, nil
 }
 
+// lines writes the values of each record of a list.
+func lines[T any](p *printer, word string, list []T) error {
+	for _, record := range list {
+		if err := p.values(word, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // values writes a word and the values of a record as a line for other programs.
 func (p *printer) values(word string, record any) error {
 	list, err := pairs(record)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"time"
 
 	"example.com/runner/jobs"
 )
@@ -84,12 +83,4 @@ func scheduleRecord(s jobs.Schedule, reveal bool) jsonSchedule {
 		r.Task = jsonTaskRevealed{task, encoded(t.Input)}
 	}
 	return r
-}
-
-func stamps(times []time.Time) []stamp {
-	list := make([]stamp, len(times))
-	for i, t := range times {
-		list[i] = stamp(t)
-	}
-	return list
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -59,51 +60,24 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
-	status := jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
-		Paused: s.held.Pauses.All(), Workers: []jsonWorker{}, Queues: []any{}, Schedules: []jsonSchedule{}, Problems: []jsonProblem{}}
-	for _, w := range s.workers {
-		status.Workers = append(status.Workers, workerRecord(w, s.now))
-	}
-	for _, q := range s.queues {
-		if s.figures != nil {
-			status.Queues = append(status.Queues, queueFiguresRecord(q, s.figures[q.Queue], s.now))
-			continue
-		}
-		status.Queues = append(status.Queues, queueRecord(q, s.now))
-	}
-	for _, problem := range s.problems {
-		status.Problems = append(status.Problems, jsonProblem{problem.Code, problem.Message, problem.Try})
-	}
-	for _, schedule := range s.schedules {
-		status.Schedules = append(status.Schedules, scheduleRecord(schedule, false))
-	}
-	return status
+	return jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
+		Paused:    s.held.Pauses.All(),
+		Workers:   recordsOf(s.workers, func(w runner.WorkerInfo) jsonWorker { return workerRecord(w, s.now) }),
+		Schedules: recordsOf(s.schedules, func(schedule jobs.Schedule) jsonSchedule { return scheduleRecord(schedule, false) }),
+		Problems:  recordsOf(s.problems, func(p runner.Problem) jsonProblem { return jsonProblem{p.Code, p.Message, p.Try} }),
+		Queues: recordsOf(s.queues, func(q runner.Queue) any {
+			if s.figures != nil {
+				return queueFiguresRecord(q, s.figures[q.Queue], s.now)
+			}
+			return queueRecord(q, s.now)
+		})}
 }
 
 // lines writes the standing for other programs.
 func (s *standing) lines(p *printer) error {
 	status := s.record()
-	for _, q := range status.Queues {
-		if err := p.values("queue", q); err != nil {
-			return err
-		}
-	}
-	for _, w := range status.Workers {
-		if err := p.values("worker", w); err != nil {
-			return err
-		}
-	}
-	for _, schedule := range status.Schedules {
-		if err := p.values("schedule", schedule); err != nil {
-			return err
-		}
-	}
-	for _, problem := range status.Problems {
-		if err := p.values("problem", problem); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(lines(p, "queue", status.Queues), lines(p, "worker", status.Workers), lines(p, "schedule", status.Schedules),
+		lines(p, "problem", status.Problems))
 }
 
 // heldWord marks a queue that starts nothing now.
