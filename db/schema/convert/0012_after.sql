@@ -1,5 +1,5 @@
--- The conversion of schema 11 ends: the rows of the old tables go to the new ones, and the old tables are dropped. JSON is put together as text:
--- of json_object a null would have to be removed again, and an option that is the default is left out.
+-- The conversion of schema 11 ends: the rows of the old tables go to the new ones, and the old tables are dropped. An option that is the default is
+-- left out: json_patch takes the keys without a value away.
 
 INSERT INTO pauses (queue, paused_at, paused_by, reason) SELECT queue, paused_at, paused_by, reason FROM old_pauses;
 INSERT INTO counter_hours (queue, state, hour, n) SELECT queue, state, hour, n FROM old_counter_hours;
@@ -34,44 +34,24 @@ SELECT id, generation_id, state, queue, job, args, label, priority, run_at, expi
   unique_key, lane, schedule, tick, waits,
   nullif(EXISTS (SELECT 1 FROM inputs WHERE task_id = old_tasks.id) + 2 * EXISTS (SELECT 1 FROM dependencies WHERE task_id = old_tasks.id), 0),
   created_at, created_by, updated_at, started_at, finished_at,
-  '{' || nullif(substr(coalesce(',"timeout":' || timeout, '')
-    || CASE WHEN kill_after <> 10000 THEN ',"kill_after":' || kill_after ELSE '' END
-    || CASE WHEN backoff <> 'exponential' THEN ',"backoff":' || json_quote(backoff) ELSE '' END
-    || CASE WHEN backoff_delay <> 10000 THEN ',"backoff_delay":' || backoff_delay ELSE '' END
-    || CASE WHEN backoff_max <> 3600000 THEN ',"backoff_max":' || backoff_max ELSE '' END
-    || CASE WHEN retry_on <> '' THEN ',"retry_on":' || json_quote(retry_on) ELSE '' END
-    || CASE WHEN output_limit <> 1048576 THEN ',"output_limit":' || output_limit ELSE '' END
-    || CASE WHEN path <> '' THEN ',"path":' || json_quote(path) ELSE '' END
-    || CASE WHEN cwd <> '' THEN ',"cwd":' || json_quote(cwd) ELSE '' END
+  nullif(json_patch('{}', json_object('timeout', timeout, 'kill_after', nullif(kill_after, 10000), 'backoff', nullif(backoff, 'exponential'),
+    'backoff_delay', nullif(backoff_delay, 10000), 'backoff_max', nullif(backoff_max, 3600000), 'retry_on', nullif(retry_on, ''),
+    'output_limit', nullif(output_limit, 1048576), 'path', nullif(path, ''), 'cwd', nullif(cwd, ''),
     -- an env that is no object of texts, which an old version took from plain SQL, says nothing
-    || CASE WHEN env IS NULL OR env = '{}' OR json_type(env) <> 'object' OR EXISTS (SELECT 1 FROM json_each(env) WHERE type <> 'text') THEN ''
-      ELSE ',"env":' || env END
-    || CASE WHEN env_file <> '' THEN ',"env_file":' || json_quote(env_file) ELSE '' END,
-    2), '') || '}',
-  '{' || nullif(substr(CASE WHEN reason <> '' THEN ',"reason":' || json_quote(reason) ELSE '' END
-    || CASE WHEN error <> '' THEN ',"error":' || json_quote(error) ELSE '' END
-    || coalesce(',"exit_code":' || exit_code, '')
-    || CASE WHEN signal <> 0 THEN ',"signal":' || signal ELSE '' END
+    'env', json(CASE WHEN env <> '{}' AND json_type(env) = 'object' AND NOT EXISTS (SELECT 1 FROM json_each(env) WHERE type <> 'text') THEN env END),
+    'env_file', nullif(env_file, ''))), '{}'),
+  nullif(json_patch('{}', json_object('reason', nullif(reason, ''), 'error', nullif(error, ''), 'exit_code', exit_code, 'signal', nullif(signal, 0),
     -- what a reader concludes from the times is left out
-    || CASE WHEN coalesce(duration, 0) <> CASE WHEN started_at <> 0 AND finished_at <> 0 THEN max(finished_at - started_at, 0) ELSE 0 END
-      THEN ',"duration":' || coalesce(duration, 0) ELSE '' END
-    || CASE WHEN output_bytes <> 0 THEN ',"output_bytes":' || output_bytes ELSE '' END
-    || CASE WHEN output_truncated <> 0 THEN ',"output_truncated":true' ELSE '' END,
-    2), '') || '}',
+    'duration', nullif(coalesce(duration, 0), CASE WHEN started_at <> 0 AND finished_at <> 0 THEN max(finished_at - started_at, 0) ELSE 0 END),
+    'output_bytes', nullif(output_bytes, 0), 'output_truncated', json(CASE WHEN output_truncated <> 0 THEN 'true' END))), '{}'),
   result
 FROM old_tasks ORDER BY id;
 
 INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome)
 SELECT task_id, generation_id, attempt, state, counted, (SELECT number FROM workers WHERE workers.id = worker_id), started_at, finished_at,
-  '{' || nullif(substr(CASE WHEN reason <> '' THEN ',"reason":' || json_quote(reason) ELSE '' END
-    || CASE WHEN error <> '' THEN ',"error":' || json_quote(error) ELSE '' END
-    || coalesce(',"exit_code":' || exit_code, '')
-    || CASE WHEN signal <> 0 THEN ',"signal":' || signal ELSE '' END
-    || CASE WHEN duration <> CASE WHEN started_at <> 0 AND finished_at <> 0 THEN max(finished_at - started_at, 0) ELSE 0 END
-      THEN ',"duration":' || duration ELSE '' END
-    || CASE WHEN output_bytes <> 0 THEN ',"output_bytes":' || output_bytes ELSE '' END
-    || CASE WHEN output_truncated <> 0 THEN ',"output_truncated":true' ELSE '' END,
-    2), '') || '}'
+  nullif(json_patch('{}', json_object('reason', nullif(reason, ''), 'error', nullif(error, ''), 'exit_code', exit_code, 'signal', nullif(signal, 0),
+    'duration', nullif(coalesce(duration, 0), CASE WHEN started_at <> 0 AND finished_at <> 0 THEN max(finished_at - started_at, 0) ELSE 0 END),
+    'output_bytes', nullif(output_bytes, 0), 'output_truncated', json(CASE WHEN output_truncated <> 0 THEN 'true' END))), '{}')
 FROM old_attempts ORDER BY task_id, generation_id;
 
 -- They belong to the last claim: its generation is that of a running task, and one less than that of a task whose attempt has ended.
@@ -95,18 +75,11 @@ SELECT name, cron, zone, overlap, catch_up, catch_up_window, jitter, paused_at, 
     || coalesce(',"expires_in":' || (task -> 'expires_in'), '')
     || coalesce(',"max_attempts":' || (task -> 'max_attempts'), '')
     || ',"max_losses":' || coalesce(task -> 'max_losses', '0')
-    || coalesce(',"options":{' || nullif(substr(coalesce(',"timeout":' || (task -> 'timeout'), '')
-      || CASE WHEN coalesce(task ->> 'kill_after', 0) <> 10000 THEN ',"kill_after":' || coalesce(task -> 'kill_after', '0') ELSE '' END
-      || CASE WHEN task ->> 'backoff' <> 'exponential' THEN ',"backoff":' || (task -> 'backoff') ELSE '' END
-      || CASE WHEN coalesce(task ->> 'backoff_delay', 0) <> 10000 THEN ',"backoff_delay":' || coalesce(task -> 'backoff_delay', '0') ELSE '' END
-      || CASE WHEN coalesce(task ->> 'backoff_max', 0) <> 3600000 THEN ',"backoff_max":' || coalesce(task -> 'backoff_max', '0') ELSE '' END
-      || coalesce(',"retry_on":' || (task -> 'retry_on'), '')
-      || CASE WHEN coalesce(task ->> 'output_limit', 0) <> 1048576 THEN ',"output_limit":' || coalesce(task -> 'output_limit', '0') ELSE '' END
-      || coalesce(',"path":' || (task -> 'path'), '')
-      || coalesce(',"cwd":' || (task -> 'cwd'), '')
-      || coalesce(',"env":' || (task -> 'env'), '')
-      || coalesce(',"env_file":' || (task -> 'env_file'), ''),
-      2), '') || '}', '') || '}'
+    || coalesce(',"options":' || nullif(json_patch('{}', json_object('timeout', task ->> 'timeout', 'kill_after', nullif(coalesce(task ->> 'kill_after', 0), 10000),
+      'backoff', nullif(task ->> 'backoff', 'exponential'), 'backoff_delay', nullif(coalesce(task ->> 'backoff_delay', 0), 10000),
+      'backoff_max', nullif(coalesce(task ->> 'backoff_max', 0), 3600000), 'retry_on', task ->> 'retry_on',
+      'output_limit', nullif(coalesce(task ->> 'output_limit', 0), 1048576), 'path', task ->> 'path', 'cwd', task ->> 'cwd', 'env', task -> 'env',
+      'env_file', task ->> 'env_file')), '{}'), '') || '}'
 FROM old_schedules ORDER BY name;
 INSERT INTO schedule_open (schedule, task_id) SELECT schedule, task_id FROM old_schedule_open;
 INSERT INTO schedule_inputs (name, data) SELECT name, data FROM old_schedule_inputs;
