@@ -230,5 +230,6 @@ func (t *tx) claimRows(text string, args []any, most int) ([]jobs.Task, error) {
 		}
 		claimed = append(claimed, r.task())
 	}
+	t.wrote = t.wrote || len(claimed) > 0
 	return claimed, rows.Err()
 }

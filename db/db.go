@@ -42,6 +42,8 @@ type DB struct {
 	content   atomic.Pointer[content] // nil: unknown
 	contentMu sync.Mutex
 	shared    *sharedMemory // guarded by contentMu; nil: it cannot be read
+	queue     lockQueue     // of the processes that wait for the write lock
+	commits   commitCount   // read by the watch
 
 	write *sqlx.DB // one connection, owned by the writer; on a server one more, for claims
 	read  *sqlx.DB // query_only, opened when first used
@@ -52,6 +54,8 @@ type DB struct {
 	lastTx atomic.Value // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
 
 	watches     sync.WaitGroup
+	slowly      atomic.Bool   // the watch looks at the slow pace
+	hurry       chan struct{} // ends a pause of the slow pace
 	busyRetries atomic.Int64
 	quit        chan struct{} // closed by Close: ends the watches
 	closing     sync.Once
@@ -63,7 +67,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if options.BusyTimeout == 0 {
 		options.BusyTimeout = 5 * time.Second
 	}
-	d := &DB{options: options, quit: make(chan struct{})}
+	d := &DB{options: options, quit: make(chan struct{}), hurry: make(chan struct{}, 1)}
 	open, err := d.open, error(nil)
 	if OnServer(path) {
 		if d.server, err = newServer(path, options); err == nil {

@@ -189,7 +189,8 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	return c, true, err
 }
 
-func (t *tx) writeEnd(worker int64, task jobs.Task, o jobs.Outcome, c jobs.Change, now time.Time) (int64, error) {
+func (t *tx) writeEnd(worker int64, task jobs.Task, o jobs.Outcome, c jobs.Change, now time.Time) (n int64, err error) {
+	defer func() { t.wrote = t.wrote || n > 0 }()
 	if c.State == jobs.Completed { // a result that commits first wins over a cancel request
 		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Finished.UnixMilli(), now.UnixMilli(), task.ID, task.GenerationID, worker)
 	}

@@ -41,7 +41,7 @@ func usedBy(path string) inUse {
 	if use.file {
 		return use
 	}
-	if _, err := mapped(path + "-shm"); err == nil { // by this process, for a file that is not at path any more
+	if _, _, err := mapped(path + "-shm"); err == nil { // by this process, for a file that is not at path any more
 		use.shared = true
 	} else {
 		look(path+"-shm", func(file *os.File) { use.shared = locked(file, inUseByte, 1) })
@@ -96,8 +96,9 @@ func hasMount(mounts, path string) bool {
 // sharedMemory is the shared memory of a database, as SQLite has mapped it into this process. It is read by way of the process's own
 // memory: to open the file would drop the locks on it.
 type sharedMemory struct {
-	memory *os.File
-	start  int64
+	memory   *os.File
+	start    int64
+	writable bool
 }
 
 // openShared returns the shared memory of the file at path; nil: it cannot be read. Filesystems of FUSE are left out: their servers date
@@ -107,7 +108,7 @@ func openShared(path string) *sharedMemory {
 	if unix.Statfs(path, &fs) != nil || fs.Type == unix.FUSE_SUPER_MAGIC {
 		return nil
 	}
-	start, err := mapped(path)
+	start, writable, err := mapped(path)
 	if err != nil {
 		return nil
 	}
@@ -115,7 +116,7 @@ func openShared(path string) *sharedMemory {
 	if err != nil {
 		return nil
 	}
-	return &sharedMemory{memory, start}
+	return &sharedMemory{memory, start, writable}
 }
 
 // checkpoints reads SQLite's WAL-index, whose header has 136 bytes.
@@ -129,13 +130,13 @@ func (s *sharedMemory) checkpoints() (checkpoints, bool) {
 
 func (s *sharedMemory) close() { s.memory.Close() }
 
-// mapped returns where the beginning of a file is in the memory of this process.
+// mapped returns where the beginning of a file is in the memory of this process, and whether the process may write there.
 //
 //	7f0a1c000000-7f0a1c008000 rw-s 00000000 fe:00 1234                     /path/of/runner.db-shm
-func mapped(path string) (int64, error) {
+func mapped(path string) (address int64, writable bool, err error) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	end := []byte(" " + path + "\n")
 	for line := range bytes.Lines(maps) {
@@ -144,8 +145,9 @@ func mapped(path string) (int64, error) {
 		}
 		fields := bytes.Fields(line)
 		if start, _, ok := bytes.Cut(fields[0], []byte("-")); ok && string(fields[2]) == "00000000" {
-			return strconv.ParseInt(string(start), 16, 64)
+			address, err = strconv.ParseInt(string(start), 16, 64)
+			return address, bytes.HasPrefix(fields[1], []byte("rw")), err
 		}
 	}
-	return 0, errors.New("not mapped")
+	return 0, false, errors.New("not mapped")
 }

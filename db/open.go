@@ -183,7 +183,8 @@ func (d *DB) patiently(do func() error) error {
 	return err
 }
 
-// repeat calls do again while it fails and again says so, until the busy timeout has passed. It returns the last error.
+// repeat calls do again while it fails and again says so, until the busy timeout has passed. It returns the last error. In between it waits in
+// the queue for the write lock, or for a moment where it cannot.
 func (d *DB) repeat(do func() error, again func(error) bool) error {
 	began := time.Now()
 	for {
@@ -192,7 +193,9 @@ func (d *DB) repeat(do func() error, again func(error) bool) error {
 		if err == nil || !again(err) || waited >= d.options.BusyTimeout {
 			return err
 		}
-		pauseBusy(waited)
+		if !d.queue.wait(d.options.BusyTimeout-waited, d.single) {
+			pauseBusy(waited)
+		}
 	}
 }
 

@@ -170,6 +170,8 @@ func (d *DB) knowFiles() error {
 	defer d.contentMu.Unlock()
 	if !d.options.UnsafeFS {
 		d.shared = openShared(d.sharedPath)
+		d.queue.open(d.shared.word(queueAt), d.shared.word(quickAt))
+		d.commits.open(d.shared.word(commitsAt))
 	}
 	d.content.Store(d.readContent())
 	d.beside.Store(&companions{log.id, shared.id})
@@ -180,6 +182,8 @@ func (d *DB) knowFiles() error {
 func (d *DB) forgetContent() {
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
+	d.queue.open(nil, nil)
+	d.commits.open(nil)
 	d.content.Store(nil)
 	if d.shared != nil {
 		d.shared.close()

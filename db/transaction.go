@@ -79,7 +79,12 @@ func (w *writer) transaction(group []*request) (err error) {
 	}
 	committing = true
 	if !t.committed {
-		if _, err := t.exec(commit); err != nil {
+		if t.wrote {
+			w.db.commits.begin()
+		}
+		_, err := t.exec(commit)
+		w.db.commits.end(err != nil)
+		if err != nil {
 			w.rollback(t)
 			return w.explain(err)
 		}
@@ -109,7 +114,7 @@ func (w *writer) explain(err error) error {
 // begin starts a transaction that has the write lock; on a server together with others that share it.
 func (w *writer) begin(t *tx, shared bool) error {
 	if w.db.server == nil {
-		return w.db.patiently(func() error { _, err := t.exec(begin); return err })
+		return w.beginImmediate(t)
 	}
 	return w.conn.Raw(func(conn any) error { conn.(*serverConn).begin(shared); return nil })
 }
@@ -126,7 +131,6 @@ func (w *writer) reopen(ctx context.Context) error {
 		w.broken = err != nil
 		return err
 	}
-	d.forgetContent()
 	d.beside.Store(nil) // they go with the last connection, and come with the next
 	if err := d.write.Close(); err != nil {
 		return explain(err, d.path)
@@ -186,6 +190,7 @@ type tx struct {
 	news      bool // what the member does may be something for other workers
 	last      bool // the member that runs is the last one of its group
 	committed bool // with its last statement, on a server
+	wrote     bool // it is sure to have something to commit: a new task, or a new generation of one
 }
 
 func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
@@ -265,6 +270,7 @@ func (t *tx) insertRows(text string, ids []int64, values []any) error {
 		return err
 	}
 	_, err := t.do(text, values)
+	t.wrote = t.wrote || err == nil
 	for i := range ids {
 		ids[i] = values[i*insertedValues].(int64)
 	}

@@ -15,36 +15,54 @@ const sweep = time.Second
 
 // Watch calls told when another connection has committed; several commits may be one call, and one for this process's own commits is
 // possible. news says that it may be something for workers: on a server it is known of some commits that they only end tasks, or claim
-// them. told must not wait. The watching ends with ctx.
+// them, and of a file that the writer of this DB has made them. told must not wait. The watching ends with ctx.
 func (d *DB) Watch(ctx context.Context, told func(news bool)) error {
 	if d.server != nil {
 		d.listen(ctx, told)
 		return nil
 	}
-	pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")
-	if err != nil {
-		return err
-	}
-	conn, err := pool.Connx(ctx)
-	if err != nil {
-		pool.Close()
-		return explain(err, d.path)
+	w := &watch{db: d, told: told}
+	close := func() {}
+	if _, _, ok := d.commits.read(); !ok {
+		pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")
+		if err != nil {
+			return err
+		}
+		if w.conn, err = pool.Connx(ctx); err != nil {
+			pool.Close()
+			return explain(err, d.path)
+		}
+		close = func() { w.conn.Close(); pool.Close() }
 	}
 	events, stop := walEvents(d.path)
-	w := &watch{conn: conn, told: told}
 	d.watches.Go(func() {
-		defer pool.Close()
-		defer conn.Close()
+		defer close()
 		defer stop()
 		w.run(ctx, events, d.quit)
 	})
 	return nil
 }
 
+// slowEvery is the least time between two looks at the slow pace.
+const slowEvery = 20 * time.Millisecond
+
+// WatchSlowly sets the pace of the watch: with true it looks every 20 ms at most, else as soon as it can.
+func (d *DB) WatchSlowly(slowly bool) {
+	if d.slowly.Swap(slowly) && !slowly {
+		select {
+		case d.hurry <- struct{}{}:
+		default:
+		}
+	}
+}
+
 type watch struct {
-	conn *sqlx.Conn
-	told func(news bool)
-	last int64
+	db     *DB
+	conn   *sqlx.Conn // for the pragma; nil: the counter of commits is read instead
+	told   func(news bool)
+	looked time.Time
+	last   int64  // the counter, or what the pragma said
+	others uint32 // the commits of other connections, by the counter
 }
 
 // again are the pauses before the looks after an event: it comes when the log is written, and its commit is visible a little later,
@@ -68,6 +86,8 @@ func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan str
 			return
 		case <-ticker.C:
 			w.changed()
+		case <-w.db.hurry:
+			w.changed()
 		case <-events:
 			if !w.await(ctx, events, quit) {
 				return
@@ -81,11 +101,22 @@ func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan str
 // watching is to end.
 func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 	for i := 0; i < len(again); i++ {
+		if rest := slowEvery - time.Since(w.looked); rest > 0 && w.db.slowly.Load() {
+			select {
+			case <-time.After(rest):
+			case <-w.db.hurry:
+			case <-ctx.Done():
+				return false
+			case <-quit:
+				return false
+			}
+		}
 		if again[i] > 0 {
 			select {
 			case <-time.After(again[i]):
 			case <-events:
 				i = 0
+			case <-w.db.hurry:
 			case <-ctx.Done():
 				return false
 			case <-quit:
@@ -101,12 +132,24 @@ func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 
 // changed looks once, and tells if there was a commit since the last look.
 func (w *watch) changed() bool {
+	w.looked = time.Now()
 	var now int64
-	// An error is told by whoever writes next; a watch has nobody to tell it.
-	if err := w.conn.QueryRowxContext(context.Background(), dataVersion).Scan(&now); err != nil || now == w.last {
+	news := true
+	if w.conn == nil {
+		all, others, ok := w.db.commits.read()
+		if !ok { // the connection of the writer is opened anew, or could not be
+			w.told(true)
+			return true
+		}
+		now, news = int64(all), others != w.others
+		w.others = others
+	} else if err := w.conn.QueryRowxContext(context.Background(), dataVersion).Scan(&now); err != nil {
+		return false // whoever writes next tells of the error; a watch has nobody to tell
+	}
+	if now == w.last && (!news || w.conn != nil) {
 		return false
 	}
 	w.last = now
-	w.told(true)
+	w.told(news)
 	return true
 }

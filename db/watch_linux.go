@@ -24,7 +24,7 @@ func walEvents(path string) (events <-chan struct{}, stop func()) {
 		return nil, func() {}
 	}
 	name := []byte(filepath.Base(path) + "-wal")
-	out := make(chan struct{}, 1)
+	out, done := make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		buffer := make([]byte, 16<<10)
 		last := time.Time{}
@@ -36,9 +36,10 @@ func walEvents(path string) (events <-chan struct{}, stop func()) {
 			if !mentions(buffer[:n], name) {
 				continue
 			}
-			select {
+			select { // more are not read before the watch has taken this one
 			case out <- struct{}{}:
-			default:
+			case <-done:
+				return
 			}
 			if time.Since(last) < burst { // a storm of commits needs no event for each
 				time.Sleep(burst)
@@ -46,7 +47,7 @@ func walEvents(path string) (events <-chan struct{}, stop func()) {
 			last = time.Now()
 		}
 	}()
-	return out, func() { file.Close() }
+	return out, func() { close(done); file.Close() }
 }
 
 const burst = 2 * time.Millisecond

@@ -61,7 +61,9 @@ type engine struct {
 	nextDue   time.Time     // of what is known to be scheduled
 	nextStart time.Time     // when a rate lets a task start that is due already
 	nextLane  time.Time     // the same of the rate of a lane
-	look      bool          // somebody else may have changed something
+	look      bool          // the next turn looks for what others have changed
+	changed   bool          // somebody else may have changed something since the last look
+	lookedAt  time.Time     // when a turn last looked
 	more      bool          // the last claim may have left something
 	empty     bool          // the last turn looked, and found nothing
 	pause     time.Duration // the last one, after an error
@@ -158,6 +160,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	next := e.tick(write, true) // first: WorkUntilEmpty runs what it enqueues
 	e.beside.Go(func() { e.schedules(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
+	e.r.wake.setFull(false)
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()

@@ -204,6 +204,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		}
 		return store.Watch(ctx, told)
 	}
+	r.wake.slow = store.WatchSlowly
 	return r, nil
 }
 

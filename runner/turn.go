@@ -39,7 +39,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 			free = 0
 		}
 	}
-	look := e.look || !e.nextDue.IsZero() && !e.nextDue.After(sent)
+	look := e.look || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.lookedAt) >= askEvery
 	done, err := e.worker.Turn(ctx, db.Turn{Now: sent, Finish: finish, Look: look,
 		Claim: db.Claim{Free: free, Idle: slots == e.slots, Lease: o.Lease, Limit: e.room(settled), MaxWait: o.MaxWait}})
 	if err != nil {
@@ -52,7 +52,7 @@ func (e *engine) turn(ctx context.Context, stopping bool) error {
 		e.forget(a, &done.Finished[i])
 	}
 	if done.Looked {
-		e.look, e.nextDue, e.nextLane = false, done.NextDue, done.NextLane
+		e.look, e.changed, e.lookedAt, e.nextDue, e.nextLane = false, false, sent, done.NextDue, done.NextLane
 	}
 	if free > 0 {
 		e.nextStart = done.NextStart

@@ -12,10 +12,13 @@ import (
 // noticed by the one watch that is started with the first subscriber, or an enqueue of this process, told by memory.
 type hub struct {
 	watch func(ctx context.Context, told func(news bool)) error
+	slow  func(bool) // makes the watch look less often, or as often as it can; nil: there is only one pace
 
 	awaited atomic.Int64 // entries of tasks: usually none, and nothing to do at the end of one
 
 	mu      sync.Mutex
+	full    bool                      // the worker of this process has no free slot
+	all     int                       // those that wait for all that changes
 	waiting map[chan struct{}]bool    // true: for all that changes; false: for what is news to workers
 	tasks   map[int64][]chan struct{} // of those that wait for the end of one task
 	stop    context.CancelFunc        // of the watch; nil: it does not run
@@ -41,6 +44,10 @@ func (h *hub) add(ctx context.Context, c chan struct{}, all bool) (stop func()) 
 		h.waiting = map[chan struct{}]bool{}
 	}
 	h.waiting[c] = all
+	if all {
+		h.all++
+		h.setPace()
+	}
 	if h.stop == nil {
 		h.start(context.WithoutCancel(ctx))
 	}
@@ -48,6 +55,27 @@ func (h *hub) add(ctx context.Context, c chan struct{}, all bool) (stop func()) 
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		delete(h.waiting, c)
+		if all {
+			h.all--
+			h.setPace()
+		}
+	}
+}
+
+// setFull says whether the worker of this process has no free slot. Then it needs no notice at once, since it looks when one becomes free.
+func (h *hub) setFull(full bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.full != full {
+		h.full = full
+		h.setPace()
+	}
+}
+
+// setPace makes the watch slow when nobody needs a notice at once.
+func (h *hub) setPace() {
+	if h.slow != nil {
+		h.slow(h.full && h.all == 0)
 	}
 }
 

@@ -114,6 +114,9 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.pulses.givesUpAt = now().Add(max(e.r.options.Grace, 0) + e.longestEnd())
 		}
 		e.pulse(write, stopping)
+		if e.changed && e.free() > 0 {
+			e.look, e.more = true, true
+		}
 		// Without a free slot too what is due must become pending, and what expires must end.
 		if !e.resting() && (len(e.unsettled) > 0 || !stopping && (e.more && e.free() > 0 || e.reached())) {
 			if err := e.turn(write, stopping); err != nil {
@@ -130,12 +133,13 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.look, e.more = true, true // nothing is known to be due: look once more before believing it
 			continue
 		}
+		e.r.wake.setFull(e.free() <= 0)
 		timer := time.NewTimer(e.untilPulse(e.untilAsked(e.sleep(stopping))))
 		select {
 		case a := <-e.ended:
 			e.collect(a)
 		case <-notices:
-			e.look, e.more = true, true
+			e.changed, e.more = true, true
 			e.noticed()
 		case <-timer.C:
 			e.look, e.more = true, true
@@ -236,8 +240,8 @@ func (e *engine) collect(a *attempt) {
 	}
 }
 
-// askEvery is the time between two looks for cancel requests, at least: beside a worker in full swing, whose own commits are noticed, too,
-// a look at each notice was a twentieth of its work.
+// askEvery is the least time between two looks of a busy worker for what others have changed: for cancel requests, and, while all slots are
+// taken, for what has become due and for new queues. In full swing, a look at each notice was a twentieth of its work.
 const askEvery = 20 * time.Millisecond
 
 // noticed says that there may be a cancel request to look for.

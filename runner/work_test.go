@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -295,5 +296,44 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// While all slots are taken a worker claims from the queues that it knows; it looks for others now and then.
+func TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess(t *testing.T) {
+	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
+	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	job := jobs.Define[string]("work")
+	many := make([]jobs.Spec, 20_000)
+	for i := range many {
+		many[i] = job.With("many", jobs.Queue("many"))
+	}
+	if _, err := r.EnqueueAll(t.Context(), slices.Values(many)); err != nil {
+		t.Fatal(err)
+	}
+	ran, found := 0, false
+	r.Register(job.Handler(func(_ context.Context, what string) error {
+		if ran++; ran == 100 {
+			if _, err := other.Enqueue(t.Context(), job.With("one", jobs.Queue("another"))); err != nil {
+				return err
+			}
+		}
+		if what == "one" {
+			found = true
+			stop()
+		}
+		return nil
+	}))
+	if err := r.Work(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !found || ran >= len(many) {
+		t.Errorf("found: %v, after %d tasks", found, ran)
 	}
 }
