@@ -3,14 +3,13 @@ package web
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -19,23 +18,38 @@ import (
 // Metrics for Prometheus. All but the histograms and the last two counters come from the database, so any process on the same file tells
 // the same.
 
-// family is a metric while it is collected.
+// family is a metric with its samples, in the text format of Prometheus. Its library would link protobuf, which costs each process of runner
+// 1.3 MB of memory and each start 0.2 ms.
 type family struct {
-	kind   dto.MetricType
-	name   string
-	help   string
-	values []*dto.Metric
+	kind, name, help string
+	samples          []byte
 }
 
-func (f *family) add(value float64, pairs ...string) {
-	m := &dto.Metric{Label: labels(pairs...)}
-	if f.kind == dto.MetricType_COUNTER {
-		m.Counter = &dto.Counter{Value: &value}
-	} else {
-		m.Gauge = &dto.Gauge{Value: &value}
+const (
+	counterKind   = "counter"
+	gaugeKind     = "gauge"
+	histogramKind = "histogram"
+)
+
+func (f *family) add(value float64, pairs ...string) { f.sample("", value, pairs...) }
+
+// sample adds a line. pairs are names and values of its labels, in turn.
+func (f *family) sample(suffix string, value float64, pairs ...string) {
+	f.samples = append(append(f.samples, f.name...), suffix...)
+	separator := byte('{')
+	for pair := range slices.Chunk(pairs, 2) {
+		f.samples = append(append(append(f.samples, separator), pair[0]...), `="`...)
+		f.samples = append(append(f.samples, labelEscapes.Replace(strings.ToValidUTF8(pair[1], "\ufffd"))...), '"')
+		separator = ','
 	}
-	f.values = append(f.values, m)
+	if len(pairs) > 0 {
+		f.samples = append(f.samples, '}')
+	}
+	f.samples = append(strconv.AppendFloat(append(f.samples, ' '), value, 'g', -1, 64), '\n')
 }
+
+// labelEscapes is how the value of a label is written.
+var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
 func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := reading(req)
@@ -48,28 +62,23 @@ func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 	}
 	var b bytes.Buffer
 	for _, f := range list {
-		if len(f.values) == 0 {
-			continue
-		}
-		if _, err := expfmt.MetricFamilyToText(&b, &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: &f.kind, Metric: f.values}); err != nil {
-			h.logger.Error("metrics", "name", f.name, "err", err)
-			http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
-			return
+		if len(f.samples) > 0 {
+			fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n%s", f.name, f.help, f.name, f.kind, f.samples)
 		}
 	}
-	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write(b.Bytes())
 }
 
 func (h *handler) collect(ctx context.Context) (list []*family, err error) {
 	at := time.Now()
-	metric := func(kind dto.MetricType, name, help string) *family {
+	metric := func(kind, name, help string) *family {
 		f := &family{kind: kind, name: name, help: help}
 		list = append(list, f)
 		return f
 	}
-	gauge := func(name, help string) *family { return metric(dto.MetricType_GAUGE, name, help) }
-	counter := func(name, help string) *family { return metric(dto.MetricType_COUNTER, name, help) }
+	gauge := func(name, help string) *family { return metric(gaugeKind, name, help) }
+	counter := func(name, help string) *family { return metric(counterKind, name, help) }
 
 	queues, err := h.r.Queues(ctx)
 	if err != nil {
@@ -166,15 +175,19 @@ func (g *histogram) add(d time.Duration) {
 	g.sum += v
 }
 
-func (g *histogram) metric() *dto.Histogram {
-	m := &dto.Histogram{SampleSum: new(g.sum)}
+// addTo adds the samples of a histogram.
+func (g *histogram) addTo(f *family, pairs ...string) {
 	n := uint64(0)
-	for i, limit := range buckets {
-		n += g.counts[i]
-		m.Bucket = append(m.Bucket, &dto.Bucket{UpperBound: new(limit), CumulativeCount: new(n)})
+	for i, counted := range g.counts {
+		limit := "+Inf"
+		if i < len(buckets) {
+			limit = strconv.FormatFloat(buckets[i], 'g', -1, 64)
+		}
+		n += counted
+		f.sample("_bucket", float64(n), append(slices.Clip(pairs), "le", limit)...)
 	}
-	m.SampleCount = new(n + g.counts[len(buckets)])
-	return m
+	f.sample("_sum", g.sum, pairs...)
+	f.sample("_count", float64(n), pairs...)
 }
 
 // observed are histograms of what this process runs, from the first question on: who asks nothing pays nothing.
@@ -198,15 +211,15 @@ func (o *observed) families(r *runner.Runner) []*family {
 			}
 		}()
 	})
-	runs := &family{kind: dto.MetricType_HISTOGRAM, name: "runner_run_seconds", help: "How long attempts of this process ran."}
-	waits := &family{kind: dto.MetricType_HISTOGRAM, name: "runner_wait_seconds", help: "How long tasks of this process waited, from when they were due until an attempt started."}
+	runs := &family{kind: histogramKind, name: "runner_run_seconds", help: "How long attempts of this process ran."}
+	waits := &family{kind: histogramKind, name: "runner_wait_seconds", help: "How long tasks of this process waited, from when they were due until an attempt started."}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key, g := range o.runs {
-		runs.values = append(runs.values, &dto.Metric{Label: labels("queue", key[0], "job", key[1]), Histogram: g.metric()})
+		g.addTo(runs, "queue", key[0], "job", key[1])
 	}
 	for queue, g := range o.waits {
-		waits.values = append(waits.values, &dto.Metric{Label: labels("queue", queue), Histogram: g.metric()})
+		g.addTo(waits, "queue", queue)
 	}
 	return []*family{runs, waits}
 }
@@ -227,11 +240,4 @@ func histogramOf[K comparable](all map[K]*histogram, key K) *histogram {
 		all[key] = &histogram{}
 	}
 	return all[key]
-}
-
-func labels(pairs ...string) (list []*dto.LabelPair) {
-	for pair := range slices.Chunk(pairs, 2) {
-		list = append(list, &dto.LabelPair{Name: new(pair[0]), Value: new(strings.ToValidUTF8(pair[1], "\ufffd"))})
-	}
-	return list
 }
