@@ -55,7 +55,7 @@ const (
 	yields      = 4                     // Gosched before a group is taken
 	restAfter   = 10 * time.Millisecond // of writing without a break
 	restFor     = time.Millisecond
-	lookAgain   = time.Millisecond       // after a look at the files, a write looks at them again before it writes
+	lookAgain   = time.Millisecond       // after a look at the files, or at the room on the disk, a write looks at them again before it writes
 	breakLength = 500 * time.Microsecond // what counts as a break
 	singleAfter = 2 * time.Millisecond   // a write after such a break does not wait for the end of another process's stretch
 )
@@ -80,6 +80,8 @@ type writer struct {
 	single    bool      // … and that was long enough that no other may follow soon
 	lastEnd   time.Time
 	looked    time.Time // when lookAfter last found the files in their places
+	space     room      // what the last transaction knew of the disk
+	spaceAt   time.Time // since when
 }
 
 func (w *writer) start(d *DB) {
@@ -274,13 +276,16 @@ func (w *writer) commit(group []*request) {
 }
 
 // lookBefore returns an error when the files of the database were replaced, before anything is written. It is called with the write lock,
-// for which the writer may have waited. Commits that follow each other closely need no look in between.
+// for which the writer may have waited.
 func (w *writer) lookBefore() error {
-	if time.Since(w.looked) < lookAgain {
+	if !w.looks() {
 		return nil
 	}
 	return w.db.Replaced()
 }
+
+// looks says whether a look at the files is due before something is written. Commits that follow each other closely need none in between.
+func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
 // lookAfter returns an error when others do not see what was committed.
 func (w *writer) lookAfter() error {
@@ -289,6 +294,15 @@ func (w *writer) lookAfter() error {
 		w.looked = time.Now()
 	}
 	return err
+}
+
+// knownRoom is what a transaction that follows another one closely knows of the disk.
+func (w *writer) knownRoom() room {
+	if w.space.err == nil && time.Since(w.spaceAt) < lookAgain {
+		return w.space
+	}
+	w.spaceAt = time.Now()
+	return room{}
 }
 
 // pauseBusy waits before the lock is tried again: for less than a busy writer rests, and jittered so that a crowd spreads. Who has

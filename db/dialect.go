@@ -57,6 +57,7 @@ var differing = sync.OnceValue(func() map[string]string {
 		renewLeases:   strings.Replace(renewLeases, "max(", "greatest(", 1),
 		selectLatest:  strings.Replace(selectLatest, "max(coalesce", "greatest(coalesce", 1),
 		selectSamples: serverSamples,
+		insertTask:    serverInsert(insertTask),
 	}
 	for _, text := range insertTasks {
 		list[text] = serverInsert(text)
@@ -64,7 +65,7 @@ var differing = sync.OnceValue(func() map[string]string {
 	return list
 })
 
-// serverInsert is one of insertTasks without the ids, which the server gives and returns.
+// serverInsert is insertTask, or one of insertTasks, without the ids, which the server gives and returns.
 func serverInsert(text string) string {
 	return strings.NewReplacer("(id, ", "(", "(?, 1, ", "(1, ").Replace(text) + " RETURNING id"
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // onFiles are statements about the file itself, which no server is sent.
-var onFiles = []string{"readVersion", "selectSchema", "selectMain", "selectMarks", "insertMark", "selectTaken", "hasMarks", "selectPages", "selectFrozen", "selectHighestID", "rememberID", "completeSome"}
+var onFiles = []string{"readVersion", "selectSchema", "selectMain", "selectMarks", "insertMark", "selectTaken", "hasMarks", "selectPages", "selectFrozen", "selectHighestID", "rememberID", "completeSome", "insertOne"}
 
 // A server prepares every statement that this package has: it knows each word, name and type in it.
 func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {

@@ -13,12 +13,23 @@ import (
 )
 
 // insertTask adds a task; its values are those of appendTask. A task of ours is born with generation 1.
-const insertTask = `INSERT INTO tasks (` + insertColumns + `) VALUES ` + insertRow
-
-const insertRow = `(?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertTask = `INSERT INTO tasks (` + insertColumns + `) VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const insertColumns = `id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
 	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome`
+
+// insertPlain adds a task that has none of the columns which are missing here: see alone. Its values are those of appendPlain.
+const insertPlain = `INSERT INTO tasks (` + plainColumns + `) VALUES ` + plainRow
+
+const plainColumns = `id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, options, created_at, created_by, updated_at`
+
+const (
+	plainRow  = `(?, ` + plainRest
+	plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+// insertOne is insertPlain as a transaction by itself: it takes the next id, too.
+const insertOne = `INSERT INTO tasks (` + plainColumns + `) VALUES ((` + selectHighestID + `) + 1, ` + plainRest
 
 // replaceTask gives task [18], which has not started, the settings [1] to [16] of another, in the order of insertColumns; its new state again [17],
 // as only a change of state is a new generation. No row: it has started.
@@ -49,7 +60,7 @@ type Inserted struct {
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
 	var of *inserter // of the whole group
 	var from int
-	err := d.submit(ctx, &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) error {
+	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) error {
 		of = t.inserter()
 		from = len(of.added)
 		for i := range specs {
@@ -58,7 +69,15 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 			}
 		}
 		return nil
-	}}, false)
+	}}
+	if len(specs) == 1 && r.shared {
+		r.single = func(t *tx) error {
+			id, err := t.insertOne(&specs[0], now)
+			of, from = &inserter{added: []Inserted{{ID: id}}}, 0
+			return err
+		}
+	}
+	err := d.submit(ctx, r, false)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +146,23 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	return Inserted{ID: id}, err
 }
 
+// insertOne adds one task that depends on nothing else in the file, in a transaction of its own.
+func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
+	if err := t.room(); err != nil {
+		return 0, err
+	}
+	task := spec.Task(now)
+	values, err := appendPlain(make([]any, 0, plainValues-1), &task)
+	if err != nil {
+		return 0, err
+	}
+	result, err := t.do(insertOne, values)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
 // settings are what a task has beside what is in jobs.Task: how it stands to others, and its end if it ends at once.
 type settings struct {
 	depends    bool
@@ -137,7 +173,7 @@ type settings struct {
 
 // insert adds one task.
 func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
-	values, err := t.appendTask(make([]any, 0, insertedValues), task, s)
+	values, err := t.appendTask(make([]any, 0, 23), task, s)
 	if err != nil {
 		return 0, err
 	}
@@ -160,6 +196,14 @@ func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error
 		return nil, err
 	}
 	return append(values, nullText(task.Schedule), nullTime(task.Tick), task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), s.finishedAt, s.outcome), nil
+}
+
+// appendPlain adds the values of insertPlain, without the id.
+func appendPlain(values []any, task *jobs.Task) ([]any, error) {
+	options, err := task.Options.Encode()
+	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority), task.RunAt.UnixMilli(),
+		nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses), nullText(options), task.CreatedAt.UnixMilli(),
+		nullText(task.CreatedBy), task.UpdatedAt.UnixMilli()), err
 }
 
 // appendSettings adds the values of insertTask that replaceTask changes.

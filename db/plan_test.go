@@ -51,6 +51,8 @@ const (
 // plans are the statements of this package, by the names of their consts.
 var plans = map[string]plan{
 	"insertTask":       {text: insertTask},
+	"insertPlain":      {text: insertPlain},
+	"insertOne":        {text: insertOne},
 	"insertTasks2":     {insertTasks2, nil, []string{"SCAN 2-ROW VALUES CLAUSE"}},
 	"insertTasks4":     {insertTasks4, nil, []string{"SCAN 4-ROW VALUES CLAUSE"}},
 	"insertTasks8":     {insertTasks8, nil, []string{"SCAN 8-ROW VALUES CLAUSE"}},

@@ -53,6 +53,17 @@ func TestNoWriteOfReplacedFilesIsAcknowledged(t *testing.T) {
 				t.Errorf("a write after it: got %v, %v, want an error of kind ErrReplaced", got, err)
 			}
 		})
+		t.Run("before a write by one statement: "+name, func(t *testing.T) {
+			d := openTest(t)
+			insertAlone(t, d)
+			if err := damage(d.path); err != nil {
+				t.Fatal(err)
+			}
+			d.looked = time.Now()
+			if got, err := d.Insert(t.Context(), commandTrue, now()); !errors.Is(err, jobs.ErrReplaced) {
+				t.Errorf("a write after it: got %v, %v, want an error of kind ErrReplaced", got, err)
+			}
+		})
 		t.Run("during a write: "+name, func(t *testing.T) {
 			d := openTest(t)
 			err := d.update(t.Context(), normal, func(tx *tx) error {

@@ -14,8 +14,9 @@ type request struct {
 	shared bool
 	adds   bool // it does nothing but give tasks to the inserter, whose statements it shares with others
 	run    func(*tx) error
-	done   chan error    // buffered
-	lead   chan struct{} // buffered: it is this caller's turn to lead
+	single func(*tx) error // the same by one statement, which is a transaction by itself; nil: there is none
+	done   chan error      // buffered
+	lead   chan struct{}   // buffered: it is this caller's turn to lead
 }
 
 // call runs the member. One that is alone calls code of its caller, which may panic or end its goroutine: that must be the caller's

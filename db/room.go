@@ -19,7 +19,7 @@ const (
 // reserve is how many bytes are to be left free on a disk of total bytes.
 func reserve(total int64) int64 { return min(roomMost, max(total/50, roomLeast)) }
 
-// room is what a transaction knows of the disk.
+// room is what a transaction knows of the disk, and those of the writer that follow it closely.
 type room struct {
 	asked int
 	err   error

@@ -43,7 +43,16 @@ func (w *writer) transaction(group []*request) (err error) {
 	if err := w.setLevel(ctx, to); err != nil {
 		return explain(err, w.db.path)
 	}
-	t := &tx{w: w, ctx: ctx, db: w.db}
+	t := &tx{w: w, ctx: ctx, db: w.db, space: w.knownRoom()}
+	defer func() { w.space = t.space }()
+	if len(group) == 1 && group[0].single != nil && w.db.server == nil && !w.looks() {
+		switch err := group[0].single(t); {
+		case err == nil:
+			return w.lookAfter()
+		case !isBusy(err): // else it waits for the lock, and looks when it has it
+			return &memberError{w.db.refused(w.explain(err))}
+		}
+	}
 	if err := w.begin(t, !slices.ContainsFunc(group, func(r *request) bool { return !r.shared })); err != nil {
 		return w.explain(err)
 	}
@@ -272,7 +281,7 @@ func (t *tx) insertRows(text string, ids []int64, values []any) error {
 	_, err := t.do(text, values)
 	t.wrote = t.wrote || err == nil
 	for i := range ids {
-		ids[i] = values[i*insertedValues].(int64)
+		ids[i] = values[i*len(values)/len(ids)].(int64)
 	}
 	return err
 }
