@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +82,9 @@ EXIT STATUS with --wait
 }
 
 func enqueueIn(c *cli.Context, a *app, o enqueueOptions) error {
+	if o.batch == "" && !o.wait {
+		runtime.GOMAXPROCS(1) // one write by one goroutine: other threads only get in its way
+	}
 	r, err := a.open(c, true, runner.Options{})
 	if err != nil {
 		return err
