@@ -200,23 +200,17 @@ func (c *command) path(name string) (string, error) {
 
 // wait lets the command run until it ends or its attempt is stopped: then TERM, and KILL after kill_after.
 func (c *command) wait(p *process.Child) (process.Exit, error) {
-	ended := make(chan struct{})
-	var exit process.Exit
-	var err error
-	go func() {
-		defer close(ended)
-		exit, err = p.Wait()
-	}()
 	select {
-	case <-ended:
+	case <-p.Ended():
 	case <-c.ctx.Done():
-		c.end(p, ended)
+		c.end(p)
 	}
+	exit, err := p.Wait()
 	c.output.drain()
 	return exit, err
 }
 
-func (c *command) end(p *process.Child, ended <-chan struct{}) {
+func (c *command) end(p *process.Child) {
 	select {
 	case <-c.kill:
 	default:
@@ -225,7 +219,7 @@ func (c *command) end(p *process.Child, ended <-chan struct{}) {
 			timer := time.NewTimer(c.task.KillAfter)
 			defer timer.Stop()
 			select {
-			case <-ended:
+			case <-p.Ended():
 				return
 			case <-timer.C:
 			case <-c.kill:
@@ -233,7 +227,6 @@ func (c *command) end(p *process.Child, ended <-chan struct{}) {
 		}
 	}
 	_ = p.Kill()
-	<-ended
 }
 
 // verdict reads how the command ended, and the result that it left. Exit status 0 is a completion, also as the answer to the TERM of a

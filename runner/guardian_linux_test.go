@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -294,13 +295,18 @@ func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 	}
 }
 
+// text is a short text in a message between worker and guardian.
+func text(s string) []byte { return append([]byte{byte(2 * len(s))}, s...) }
+
 // Guardians that die before they have ever started a command are no use to anybody.
 func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 	t.Parallel()
-	hello := fmt.Sprintf(`{"op":"hello","protocol":2,"version":%q}`, runner.Version)
-	script := fmt.Sprintf("#!/bin/sh\nprintf '\\000\\000\\000\\%03o%%s' '%s' >&3\nexit 1\n", len(hello), hello)
+	const protocol = 3
+	hello := slices.Concat(text("hello"), []byte{0, 0, 2 * protocol}, text(runner.Version), make([]byte, 6)) // all numbers are varints
 	path := filepath.Join(t.TempDir(), "guardian")
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+	script := fmt.Sprintf("#!/bin/sh\ncat %q >&3\nexit 1\n", path+".hello")
+	if err := errors.Join(os.WriteFile(path, []byte(script), 0o700),
+		os.WriteFile(path+".hello", append([]byte{0, 0, 0, byte(len(hello))}, hello...), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	r := open(t, runner.Options{Grace: -1, GuardianPath: path})

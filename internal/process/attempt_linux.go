@@ -18,8 +18,12 @@ const (
 
 // run guards one attempt after the other, until the worker is gone and no process is left. All commands are forked on its thread.
 func (g *guardian) run() {
-	for o := range g.starts {
-		if !g.guard(o) {
+	for rung := make([]byte, 8); ; { // one for each order, and one for the end
+		awaitReadable(g.bell)
+		if _, err := unix.Read(g.bell, rung); err != nil {
+			continue
+		}
+		if o, ok := <-g.starts; !ok || !g.guard(o) {
 			break
 		}
 	}
@@ -33,7 +37,7 @@ func (g *guardian) guard(o order) (free bool) {
 	refuse := func(why string, errno syscall.Errno) bool {
 		closeAll(o.files)
 		g.free(a)
-		g.send(reply{Op: opRefused, Key: a.Key, Why: why, Errno: int(errno)})
+		g.send(&reply{Op: opRefused, Key: a.Key, Why: why, Errno: int(errno)})
 		return true
 	}
 	g.mu.Lock()
@@ -48,7 +52,7 @@ func (g *guardian) guard(o order) (free bool) {
 	if err := g.lock.setRecord(g.slot, a.Key); err != nil { // whoever finds the lock must know
 		return refuse(whyExec, unix.ENOSPC)
 	}
-	pid, err := g.spawn(o)
+	pid, pidfd, err := g.spawn(o)
 	if err != nil {
 		errno := syscall.EIO
 		errors.As(err, &errno)
@@ -62,7 +66,12 @@ func (g *guardian) guard(o order) (free bool) {
 		g.killAll()
 	}
 	g.mu.Unlock()
-	g.send(reply{Op: opStarted, Key: a.Key, Pid: pid})
+	if pidfd < 0 || !readableSoon(pidfd) { // the report of a short command tells of its start, too
+		g.send(&reply{Op: opStarted, Key: a.Key, Pid: pid})
+	}
+	if pidfd >= 0 {
+		unix.Close(pidfd)
+	}
 	exit := g.await(a)
 	exit.LeftOver, exit.Denied = g.clear(a)
 	if a.by != bySelf {
@@ -70,14 +79,13 @@ func (g *guardian) guard(o order) (free bool) {
 	}
 	_ = g.lock.setRecord(g.slot, Key{}) // processes that cannot be killed are in the report
 	g.free(a)
-	g.send(reply{Op: opExited, Key: a.Key, By: a.by, Exit: &exit})
+	g.send(&reply{Op: opExited, Key: a.Key, Pid: pid, By: a.by, Exit: &exit})
 	return len(exit.Denied) == 0
 }
 
 // free makes room for the next attempt.
 func (g *guardian) free(a *attempt) {
 	g.mu.Lock()
-	a.timer.Stop()
 	a.ended = true
 	g.attempt = nil
 	spent := g.spent
@@ -88,10 +96,10 @@ func (g *guardian) free(a *attempt) {
 	}
 }
 
-// spawn starts the leader, in a session of its own. It dies with this thread, that is, with the guardian.
-func (g *guardian) spawn(o order) (int, error) {
-	attr := &syscall.ProcAttr{Dir: string(o.request.Dir), Env: texts(o.request.Env),
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
+// spawn starts the leader, in a session of its own. It dies with this thread, that is, with the guardian. pidfd is -1 where the system has none.
+func (g *guardian) spawn(o order) (pid, pidfd int, err error) {
+	attr := &syscall.ProcAttr{Dir: o.request.Dir, Env: o.request.Env,
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd}}
 	for _, fd := range o.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
@@ -101,28 +109,21 @@ func (g *guardian) spawn(o order) (int, error) {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.groupFD
 		pid, err := forkExec(o.request, attr)
 		if err == nil {
-			return pid, nil
+			return pid, pidfd, nil
 		}
 		attr.Sys.UseCgroupFD = false // the cgroup may be the reason: it was removed, or turned into one that takes no processes
 	}
-	return forkExec(o.request, attr)
+	pid, err = forkExec(o.request, attr)
+	return pid, pidfd, err
 }
 
 func forkExec(r request, attr *syscall.ProcAttr) (int, error) {
 	for {
-		pid, err := syscall.ForkExec(string(r.Path), texts(r.Argv), attr)
+		pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
 		if err != syscall.EINTR { // exec and chdir are interrupted on some network and user-space file systems
 			return pid, err
 		}
 	}
-}
-
-func texts(list [][]byte) []string {
-	out := make([]string, len(list))
-	for i, text := range list {
-		out[i] = string(text)
-	}
-	return out
 }
 
 // await waits for the leader of an attempt to end. Orphans that end meanwhile are waited for, too.

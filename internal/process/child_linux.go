@@ -26,28 +26,38 @@ type Child struct {
 // while it is being started, it is killed. Besides the errors of Start: ErrGone if there is no guardian any more, ErrRefused if the
 // command was surely not started, and ErrLost. A guardian has one command at a time.
 func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Time) (*Child, error) {
-	files, done, err := c.files()
-	if err != nil {
-		return nil, err
+	if len(c.Argv) == 0 {
+		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
-	defer done()
-	r := request{Op: opStart, Key: k, Path: []byte(c.Path), Argv: bytesOf(c.Argv), Env: bytesOf(c.Env), Dir: []byte(c.Dir), Deadline: clockAt(deadline)}
+	r := request{Op: opStart, Key: k, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Deadline: clockAt(deadline)}
 	if !filepath.IsAbs(c.Dir) { // the guardian's own is /
 		here, err := os.Getwd()
 		if err != nil {
 			return nil, &DirError{Dir: ".", Err: err}
 		}
-		r.Dir = []byte(filepath.Join(here, c.Dir))
+		r.Dir = filepath.Join(here, c.Dir)
 	}
-	fds := make([]int, len(files))
-	for i, f := range files {
-		fds[i] = int(f.Fd())
+	var fds []int
+	for i, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
+		if f == nil { // the guardian has one
+			r.Null |= 1 << i
+			continue
+		}
+		fd := f.Fd()
+		if fd == ^uintptr(0) {
+			return nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
+		}
+		fds = append(fds, int(fd))
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
 	}
 	child := &Child{g: g, key: k, born: make(chan reply, 2), ended: make(chan struct{})}
 	if err := g.add(child); err != nil {
 		return nil, err
 	}
-	switch err := g.send(r, unix.UnixRights(fds...)); {
+	switch err := g.send(r, rights); {
 	case err == unix.E2BIG:
 		g.drop(child)
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
@@ -86,7 +96,7 @@ func (c *Child) birth(ctx context.Context, cmd *Command) (*Child, error) {
 	defer stop()
 	r := <-c.born
 	switch {
-	case r.Op == opStarted:
+	case r.Op == opStarted, r.Op == opExited && r.Exit != nil:
 		c.pid = r.Pid
 		return c, nil
 	case r.Op == opExited:
@@ -124,17 +134,12 @@ func (c *Child) Kill() error {
 	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGKILL)}, nil)
 }
 
+// Ended is closed when no process of the command is left.
+func (c *Child) Ended() <-chan struct{} { return c.ended }
+
 // Wait waits until no process of the command is left, and returns how its leader ended. The error is ErrDeadline if the guardian
 // killed it at its deadline, and ErrLost if it died with its guardian.
 func (c *Child) Wait() (Exit, error) {
 	<-c.ended
 	return c.exit, c.err
-}
-
-func bytesOf(list []string) [][]byte {
-	out := make([][]byte, len(list))
-	for i, text := range list {
-		out[i] = []byte(text)
-	}
-	return out
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,13 +15,13 @@ import (
 // messages are what fuzzing starts from.
 func messages(f *testing.F) {
 	f.Helper()
-	long := bytes.Repeat([]byte("x"), 1<<16)
-	for _, m := range []any{
-		request{Op: opStart, Key: Key{1, 2}, Path: []byte("/bin/true"), Argv: [][]byte{[]byte("\xff"), {}}, Env: [][]byte{long}, Deadline: 1 << 60},
-		request{Op: opRenew, Key: Key{1, 2}, Deadline: -1}, request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1}, request{Op: opPing, N: -1},
-		request{Op: opBye}, request{Op: "none"},
-		reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7}, reply{Op: opStarted, Key: Key{1, 2}, Pid: 7}, reply{Op: opRefused, Key: Key{1, 2}, Why: whyExec, Errno: 2},
-		reply{Op: opExited, Key: Key{1, 2}, By: byDeadline, Exit: &Exit{Signal: 9}}, reply{Op: opExited, Key: Key{1, 2}}, reply{Op: opPong, N: 1 << 62},
+	long := strings.Repeat("x", 1<<16)
+	for _, m := range []message{
+		&request{Op: opStart, Key: Key{1, 2}, Path: "/bin/true", Argv: []string{"\xff", ""}, Env: []string{long}, Deadline: 1 << 60},
+		&request{Op: opRenew, Key: Key{1, 2}, Deadline: -1}, &request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1}, &request{Op: opPing, N: -1},
+		&request{Op: opBye}, &request{Op: "none"},
+		&reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7}, &reply{Op: opStarted, Key: Key{1, 2}, Pid: 7}, &reply{Op: opRefused, Key: Key{1, 2}, Why: whyExec, Errno: 2},
+		&reply{Op: opExited, Key: Key{1, 2}, By: byDeadline, Exit: &Exit{Signal: 9}}, &reply{Op: opExited, Key: Key{1, 2}}, &reply{Op: opPong, N: 1 << 62},
 	} {
 		text, err := frame(m)
 		if err != nil {
@@ -43,28 +44,26 @@ func FuzzRequests(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var ends [2]*net.UnixConn
-		for i, fd := range pair {
-			file := os.NewFile(uintptr(fd), "socket")
-			conn, err := net.FileConn(file)
-			file.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
-			ends[i] = conn.(*net.UnixConn)
-			defer conn.Close()
+		defer unix.Close(pair[1])
+		file := os.NewFile(uintptr(pair[0]), "socket")
+		conn, err := net.FileConn(file)
+		file.Close()
+		if err != nil {
+			t.Fatal(err)
 		}
+		socket := conn.(*net.UnixConn)
+		defer socket.Close()
 		lock, err := NewLock(filepath.Join(t.TempDir(), "x.lock"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer lock.Close()
 		go func() { // the descriptors of a start are with its first byte
-			_, _, _ = ends[0].WriteMsgUnix(data[:min(1, len(data))], unix.UnixRights(0, 0, 0), nil) // it may have read enough
-			_, _ = ends[0].Write(data[min(1, len(data)):])
-			ends[0].Close()
+			_, _, _ = socket.WriteMsgUnix(data[:min(1, len(data))], unix.UnixRights(0, 0, 0), nil) // it may have read enough
+			_, _ = socket.Write(data[min(1, len(data)):])
+			socket.Close()
 		}()
-		g := newGuardian("w", 0, lock, ends[1]) // nothing is forked: that loop does not run
+		g := newGuardian("w", 0, lock, pair[1]) // nothing is forked: that loop does not run
 		read := make(chan error, 1)
 		go func() { read <- g.read() }()
 		select {
@@ -74,8 +73,8 @@ func FuzzRequests(f *testing.F) {
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		g.timer.Stop()
 		if g.attempt != nil {
-			g.attempt.timer.Stop()
 			closeAll((<-g.starts).files)
 		}
 	})
@@ -88,9 +87,8 @@ func FuzzReplies(f *testing.F) {
 		c := &Child{key: Key{1, 2}, born: make(chan reply, 2), ended: make(chan struct{})}
 		g := &Guardian{child: c}
 		for r := bytes.NewReader(data); ; {
-			var header [4]byte
 			var message reply
-			if n, _ := r.Read(header[:]); n < len(header) || readBody(r, header, &message) != nil || !g.handle(message) {
+			if g.in.next(r, &message) != nil || !g.handle(message) {
 				break
 			}
 		}

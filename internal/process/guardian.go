@@ -1,11 +1,8 @@
 package process
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"time"
 )
@@ -36,7 +33,7 @@ import (
 //
 // # Outline
 //
-// Worker and guardian talk over a socketpair: frames of a length and JSON, with descriptors on the header of a start. The guardian has one
+// Worker and guardian talk over a socketpair: frames of a length and fields, with descriptors on the first byte of a start. The guardian has one
 // thread for its attempts, which loops: take a start, fork, wait for children until the leader has ended, kill and wait for all
 // other children, report. A second goroutine reads requests. Deadlines are timers. The thread that forks lives as long as the process,
 // because the kernel sends Pdeathsig when the forking thread ends.
@@ -65,10 +62,7 @@ import (
 const guardianWord = "runner-guardian"
 
 // protocol is raised with every change of the messages.
-const protocol = 2
-
-// frameMost limits a frame: arguments and environments are far smaller.
-const frameMost = 16 << 20
+const protocol = 3
 
 // Guarded says whether this system has guardians.
 const Guarded = runtime.GOOS == "linux"
@@ -91,17 +85,17 @@ const (
 
 // Key names an attempt: two numbers that the caller never uses twice together.
 type Key struct {
-	ID         int64 `json:"id"`
-	Generation int64 `json:"gen"`
+	ID         int64
+	Generation int64
 }
 
 // Marked is a process with the mark of an attempt.
 type Marked struct {
-	PID   int    `json:"pid"`
-	Name  string `json:"name"`  // as the kernel has it
-	State string `json:"state"` // the letter of ps; no signal reaches a process in state D
-	UID   int    `json:"uid"`   // its real user
-	Mark  Mark   `json:"-"`
+	PID   int
+	Name  string // as the kernel has it
+	State string // the letter of ps; no signal reaches a process in state D
+	UID   int    // its real user
+	Mark  Mark
 }
 
 var (
@@ -115,9 +109,9 @@ var (
 	ErrGone = fmt.Errorf("%w: the guardian is gone", ErrRefused)
 )
 
-// The operations. Texts of the system are byte slices, since JSON would change what is no UTF-8.
+// The operations.
 const (
-	opStart = "start" // key, path, argv, env, dir, deadline; descriptors 0, 1 and 2
+	opStart = "start" // key, path, argv, env, dir, null, deadline; those of the descriptors 0, 1 and 2 that are not null
 	opRenew = "renew" // key, deadline
 	opKill  = "kill"  // key, signal, then KILL after so many ms
 	opPing  = "ping"  // n
@@ -132,30 +126,31 @@ const (
 
 // request is what a worker asks of its guardian.
 type request struct {
-	Op string `json:"op"`
+	Op string
 	Key
-	Path     []byte   `json:"path,omitempty"`
-	Argv     [][]byte `json:"argv,omitempty"`
-	Env      [][]byte `json:"env,omitempty"`
-	Dir      []byte   `json:"dir,omitempty"`
-	Deadline int64    `json:"deadline,omitempty"` // of CLOCK_MONOTONIC, ns
-	Signal   int      `json:"signal,omitempty"`
-	After    int64    `json:"after,omitempty"` // ms; 0: never
-	N        int64    `json:"n,omitempty"`
+	Path     string
+	Argv     []string
+	Env      []string
+	Dir      string
+	Null     int   // bits: which of the descriptors 0, 1 and 2 are the null device, and not sent
+	Deadline int64 // of CLOCK_MONOTONIC, ns
+	Signal   int
+	After    int64 // ms; 0: never
+	N        int64
 }
 
 // reply is what a guardian tells its worker.
 type reply struct {
-	Op string `json:"op"`
+	Op string
 	Key
-	Protocol int    `json:"protocol,omitempty"`
-	Version  string `json:"version,omitempty"`
-	Pid      int    `json:"pid,omitempty"`
-	Why      string `json:"why,omitempty"`   // of a refusal: late, stopping, exec; of a hello: an error
-	Errno    int    `json:"errno,omitempty"` // of exec
-	By       string `json:"by,omitempty"`    // who ended it: self, kill, deadline
-	Exit     *Exit  `json:"exit,omitempty"`
-	N        int64  `json:"n,omitempty"`
+	Protocol int
+	Version  string
+	Pid      int
+	Why      string // of a refusal: late, stopping, exec; of a hello: an error
+	Errno    int    // of exec
+	By       string // who ended it: self, kill, deadline
+	N        int64
+	Exit     *Exit
 }
 
 const (
@@ -167,28 +162,3 @@ const (
 	byKill     = "kill"
 	byDeadline = "deadline"
 )
-
-// frame returns a message as it is sent.
-func frame(message any) ([]byte, error) {
-	text, err := json.Marshal(message)
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > frameMost {
-		return nil, fmt.Errorf("message of %d bytes", len(text))
-	}
-	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(text)), uint32(len(text))), text...), nil
-}
-
-// readBody reads the message that follows a header.
-func readBody(r io.Reader, header [4]byte, message any) error {
-	size := binary.BigEndian.Uint32(header[:])
-	if size > frameMost {
-		return fmt.Errorf("frame of %d bytes", size)
-	}
-	text := make([]byte, size)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return err
-	}
-	return json.Unmarshal(text, message)
-}

@@ -1,9 +1,10 @@
 package process
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
-	"net"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -40,21 +41,19 @@ func Guard(version string) bool {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)       // since Linux 3.4
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)              // commands read nothing of this process
 	lock := &Lock{file: os.NewFile(lockFD, "lock"), path: "lock"} // the path is not needed here
-	file := os.NewFile(socketFD, "worker")
-	conn, err := net.FileConn(file) // has a descriptor of its own
-	_ = file.Close()                // the file, not the number: its finalizer would close whatever has that later
-	socket, ok := conn.(*net.UnixConn)
 	slot, bad := strconv.Atoi(os.Args[3])
-	if err != nil || !ok || bad != nil {
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
+	if err != nil || bad != nil {
 		return true
 	}
-	g := newGuardian(os.Args[2], slot, lock, socket)
+	g := newGuardian(os.Args[2], slot, lock, socketFD)
+	g.bell = bell
 	why := ""
 	if err := errors.Join(SetMark(0, MarkOf(g.worker, Key{})), SetMark(0, g.unmarked)); err != nil {
 		why = err.Error()
 	}
 	g.makeGroup()
-	g.send(reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid(), Why: why})
+	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid(), Why: why})
 	go func() {
 		_ = g.read() // however it ends, it means that there is no worker any more
 		g.stop()
@@ -62,7 +61,7 @@ func Guard(version string) bool {
 	g.run()
 	g.leaveGroup()
 	_ = lock.Close() // never LOCK_UN: the worker may still hold it
-	_ = socket.Close()
+	unix.Close(socketFD)
 	return true
 }
 
@@ -71,16 +70,21 @@ type guardian struct {
 	worker   string
 	slot     int // of its record in the lock file
 	lock     *Lock
-	socket   *net.UnixConn
+	socket   int
 	unmarked Mark   // its own limits
 	group    string // the directory of its cgroup; empty: it has none
 	groupFD  int
 	spent    bool       // the cgroup was killed; under mu
 	starts   chan order // closed when nothing is to be started any more
+	bell     int        // an eventfd: the thread that starts commands waits for it, and not for the channel
+
+	sending sync.Mutex
 
 	mu       sync.Mutex // held while signalling, and while a child is waited for
 	attempt  *attempt   // nil: idle
-	stopping bool       // the worker is gone
+	timer    *time.Timer
+	timerAt  int64 // when the timer fires, at the deadline of the attempt or before; 0: never
+	stopping bool  // the worker is gone
 }
 
 // order is a request to start a command, with its descriptors.
@@ -93,68 +97,107 @@ type order struct {
 // attempt is one command and all that it starts.
 type attempt struct {
 	Key
-	deadline int64 // CLOCK_MONOTONIC, ns
-	timer    *time.Timer
+	deadline int64  // CLOCK_MONOTONIC, ns
 	by       string // who has ended it
 	killed   bool   // before or after it was started
 	leader   int    // 0: not started yet
 	ended    bool   // its leader has
 }
 
-func newGuardian(worker string, slot int, lock *Lock, socket *net.UnixConn) *guardian {
-	return &guardian{worker: worker, slot: slot, lock: lock, socket: socket, unmarked: markOf(0), starts: make(chan order, 1)}
+func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
+	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, unmarked: markOf(0), starts: make(chan order, 1), bell: -1}
+	g.timer = time.AfterFunc(math.MaxInt64, g.expire)
+	return g
 }
 
 // read takes requests until the socket ends, the worker says goodbye, or something is not understood.
 func (g *guardian) read() error {
-	oob := make([]byte, unix.CmsgSpace(3*4))
+	in := requests{socket: g.socket, oob: make([]byte, unix.CmsgSpace(3*4))}
+	defer func() { closeAll(in.files) }()
 	for {
 		var r request
-		files, whole, err := receive(g.socket, oob, &r)
-		if err != nil {
-			closeAll(files)
+		if err := in.next(&r); err != nil {
 			return err
 		}
-		switch {
-		case r.Op == opStart && !whole: // this process may open no more; later there may be room
-			closeAll(files)
-			g.send(reply{Op: opRefused, Key: r.Key, Why: whyExec, Errno: int(unix.EMFILE)})
-			continue
-		case r.Op == opStart && len(files) == 3 && g.take(r, files):
-			continue
-		}
-		closeAll(files)
 		switch r.Op {
 		case opStart:
-			return errors.New("bad start")
+			files, lost := in.files, in.lost
+			in.files, in.lost = nil, false
+			if lost { // this process may open no more; later there may be room
+				closeAll(files)
+				g.send(&reply{Op: opRefused, Key: r.Key, Why: whyExec, Errno: int(unix.EMFILE)})
+			} else if files, ok := withNull(files, r.Null); !ok || !g.take(r, files) {
+				closeAll(files)
+				return errors.New("bad start")
+			}
 		case opRenew:
 			g.renew(r.Key, r.Deadline)
 		case opKill:
 			g.kill(r)
 		case opPing:
-			g.send(reply{Op: opPong, N: r.N})
+			g.send(&reply{Op: opPong, N: r.N})
 		default: // bye, and what is not known
 			return nil
 		}
 	}
 }
 
-// receive reads a request and the descriptors that came with its first byte; whole: none of them was lost.
-func receive(socket *net.UnixConn, oob []byte, r *request) (files []int, whole bool, err error) {
-	var header [4]byte
-	n, nOOB, flags, _, err := socket.ReadMsgUnix(header[:], oob)
-	files, whole = descriptors(oob[:nOOB]), flags&unix.MSG_CTRUNC == 0
-	switch {
-	case err != nil:
-		return files, whole, err
-	case n == 0:
-		return files, whole, io.EOF
-	case n < len(header):
-		if _, err := io.ReadFull(socket, header[n:]); err != nil {
-			return files, whole, err
+// requests reads what the worker sends.
+type requests struct {
+	inbox
+	socket int
+	oob    []byte
+	files  []int // descriptors that came with the first byte of a start
+	lost   bool  // some of them, for want of room
+}
+
+// next reads a request. The kernel ends a read where descriptors have come, and a worker sends no second start before the answer to the
+// first one: so files are those of the start that is read next.
+func (in *requests) next(r *request) error {
+	for {
+		data, ok, err := in.take()
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			return unframe(data, r)
+		}
+		awaitReadable(in.socket)
+		n, nOOB, flags, _, err := unix.Recvmsg(in.socket, in.space(), in.oob, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return err
+		}
+		if nOOB > 0 || flags&unix.MSG_CTRUNC != 0 {
+			closeAll(in.files)
+			in.files, in.lost = descriptors(in.oob[:nOOB]), flags&unix.MSG_CTRUNC != 0
+		}
+		if n == 0 {
+			return io.EOF
+		}
+		in.add(n)
+	}
+}
+
+// withNull completes the descriptors 0, 1 and 2 of a command by the null device, which is descriptor 0 of a guardian.
+func withNull(files []int, null int) (all []int, ok bool) {
+	rest := files
+	for i := range 3 {
+		switch {
+		case null&(1<<i) != 0:
+			all = append(all, 0)
+		case len(rest) == 0:
+			return files, false
+		default:
+			all, rest = append(all, rest[0]), rest[1:]
 		}
 	}
-	return files, whole, readBody(socket, header, r)
+	if len(rest) > 0 {
+		return files, false
+	}
+	return all, true
 }
 
 // descriptors returns those that came with a message. They close on exec.
@@ -167,9 +210,12 @@ func descriptors(oob []byte) []int {
 	return files
 }
 
+// closeAll closes the descriptors of a command that are its own.
 func closeAll(files []int) {
 	for _, fd := range files {
-		unix.Close(fd)
+		if fd > 0 {
+			unix.Close(fd)
+		}
 	}
 }
 
@@ -181,10 +227,25 @@ func (g *guardian) take(r request, files []int) bool {
 		return false
 	}
 	a := &attempt{Key: r.Key, deadline: r.Deadline, by: bySelf}
-	a.timer = time.AfterFunc(time.Duration(a.deadline-monotonic()), func() { g.expire(a) })
 	g.attempt = a
+	g.arm()
 	g.starts <- order{a, r, files}
+	g.ring()
 	return true
+}
+
+// ring wakes the thread that starts commands.
+func (g *guardian) ring() {
+	_, _ = unix.Write(g.bell, binary.NativeEndian.AppendUint64(nil, 1))
+}
+
+// arm sees to it that the timer fires at the deadline of the attempt or before. Most deadlines are later than that of the attempt before: then
+// there is nothing to do. The mutex is held.
+func (g *guardian) arm() {
+	if at := g.attempt.deadline; g.timerAt == 0 || at < g.timerAt {
+		g.timerAt = at
+		g.timer.Reset(time.Duration(at - monotonic()))
+	}
 }
 
 func (g *guardian) renew(k Key, deadline int64) {
@@ -192,15 +253,21 @@ func (g *guardian) renew(k Key, deadline int64) {
 	defer g.mu.Unlock()
 	if a := g.attempt; a != nil && a.Key == k && !a.ended {
 		a.deadline = deadline
-		a.timer.Reset(time.Duration(deadline - monotonic()))
+		g.arm()
 	}
 }
 
 // expire kills a command whose deadline has passed.
-func (g *guardian) expire(a *attempt) {
+func (g *guardian) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.attempt != a || a.ended || monotonic() < a.deadline { // over, or renewed
+	g.timerAt = 0
+	a := g.attempt
+	if a == nil || a.ended {
+		return
+	}
+	if monotonic() < a.deadline { // of another attempt than the one that the timer was set for, or renewed
+		g.arm()
 		return
 	}
 	a.by, a.killed = byDeadline, true
@@ -243,13 +310,24 @@ func (g *guardian) stop() {
 	defer g.mu.Unlock()
 	g.stopping = true
 	close(g.starts)
+	g.ring()
 	g.killAll()
 }
 
 // send writes a message to the worker. One that has been stopped reads nothing, and then this waits: so nobody sends with the mutex held.
-func (g *guardian) send(r reply) {
-	if text, err := frame(r); err == nil {
-		_, _ = g.socket.Write(text) // the end of the worker is noticed by the reader
+func (g *guardian) send(r *reply) {
+	text, err := frame(r)
+	if err != nil {
+		return
+	}
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	for len(text) > 0 {
+		n, err := unix.Write(g.socket, text)
+		if err != nil && err != unix.EINTR {
+			return // the end of the worker is noticed by the reader
+		}
+		text = text[max(n, 0):]
 	}
 }
 

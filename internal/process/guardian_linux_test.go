@@ -370,7 +370,7 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
 	}
-	err = g.send(request{Op: opStart, Key: Key{7, 1}, Path: []byte(c.Path), Argv: bytesOf(c.Argv), Env: bytesOf(c.Env), Dir: []byte("/"),
+	err = g.send(request{Op: opStart, Key: Key{7, 1}, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: "/",
 		Deadline: clockAt(time.Now().Add(3 * time.Second))}, unix.UnixRights(fds...))
 	done()
 	w.Close()
@@ -378,7 +378,7 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := line(t, bufio.NewReader(r))
-	ping, err := frame(request{Op: opPing, N: 1 << 60})
+	ping, err := frame(&request{Op: opPing, N: 1 << 60})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func TestAKillAfterTheDeadlineBelongsToTheDeadline(t *testing.T) {
 		left time.Duration
 		want string
 	}{{-time.Millisecond, byDeadline}, {time.Hour, bySelf}} {
-		g := newGuardian(worker, 0, locked(t), nil)
+		g := newGuardian(worker, 0, locked(t), -1)
 		p, err := Start(shell("kill -9 $$"))
 		if err != nil {
 			t.Fatal(err)

@@ -27,6 +27,7 @@ type Guardian struct {
 
 	asked, answered atomic.Int64
 
+	in      inbox
 	sending sync.Mutex
 
 	mu      sync.Mutex
@@ -106,7 +107,10 @@ func (g *Guardian) hello() error {
 		return err
 	}
 	var r reply
-	if err := g.next(&r); err != nil {
+	switch err := g.in.next(g.socket, &r); {
+	case errors.Is(err, errFrame):
+		return fmt.Errorf("it is of another version than %q", g.options.Version)
+	case err != nil:
 		return fmt.Errorf("it said no hello, does its main begin with runner.Guardian? %w", err)
 	}
 	if r.Op != opHello || r.Protocol != protocol || r.Version != g.options.Version {
@@ -116,23 +120,11 @@ func (g *Guardian) hello() error {
 	return g.socket.SetReadDeadline(time.Time{})
 }
 
-func (g *Guardian) next(r *reply) error {
-	var header [4]byte
-	for n := 0; n < len(header); {
-		k, err := g.socket.Read(header[n:])
-		if err != nil {
-			return err
-		}
-		n += k
-	}
-	return readBody(g.socket, header, r)
-}
-
 // receive hands replies on until the guardian is gone, and sees to what it leaves then.
 func (g *Guardian) receive() {
 	for {
 		var r reply
-		if g.next(&r) != nil || !g.handle(r) {
+		if g.in.next(g.socket, &r) != nil || !g.handle(r) {
 			break
 		}
 	}
@@ -204,6 +196,7 @@ func (g *Guardian) handle(r reply) bool {
 		return c.tell(r)
 	case r.Op == opExited && r.Exit != nil:
 		g.child = nil
+		g.served = true
 		g.retired = len(r.Exit.Denied) > 0
 		g.gone = g.retired
 		c.exit = *r.Exit
@@ -211,6 +204,7 @@ func (g *Guardian) handle(r reply) bool {
 			c.err = ErrDeadline
 		}
 		close(c.ended)
+		c.tell(r) // unless it was started
 	default:
 		return false
 	}
@@ -219,7 +213,7 @@ func (g *Guardian) handle(r reply) bool {
 
 // send writes a message whole, and the descriptors with its first byte. A guardian that does not take it is killed.
 func (g *Guardian) send(r request, rights []byte) error {
-	text, err := frame(r)
+	text, err := frame(&r)
 	if err != nil {
 		return unix.E2BIG
 	}

@@ -37,7 +37,12 @@ func (g *Guardian) Start(_ context.Context, c Command, k Key, _ time.Time) (*Chi
 		return nil, err
 	}
 	g.served.Store(true)
-	return &Child{p, g}, nil
+	child := &Child{p: p, g: g, ended: make(chan struct{})}
+	go func() {
+		defer close(child.ended)
+		child.exit, child.err = p.Wait()
+	}()
+	return child, nil
 }
 
 // Renew does nothing: there are no deadlines.
@@ -74,8 +79,11 @@ func (g *Guardian) Close() error {
 
 // Child is a command.
 type Child struct {
-	p *Process
-	g *Guardian
+	p     *Process
+	g     *Guardian
+	ended chan struct{} // closed when exit and err are set
+	exit  Exit
+	err   error
 }
 
 // Guardian returns what has started the command.
@@ -90,8 +98,14 @@ func (c *Child) Terminate(time.Duration) error { return c.p.Terminate() }
 // Kill ends the whole command at once. It does not wait.
 func (c *Child) Kill() error { return c.p.Kill() }
 
+// Ended is closed when the command has ended.
+func (c *Child) Ended() <-chan struct{} { return c.ended }
+
 // Wait is that of Process.
-func (c *Child) Wait() (Exit, error) { return c.p.Wait() }
+func (c *Child) Wait() (Exit, error) {
+	<-c.ended
+	return c.exit, c.err
+}
 
 // Dedicate does nothing.
 func Dedicate() error { return nil }

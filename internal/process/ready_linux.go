@@ -1,0 +1,50 @@
+package process
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A guardian is busy for some microseconds at a time, and waits for less than a millisecond between them when commands are short. Go's
+// scheduler takes the processor from a goroutine that waits in the usual way, gives it to other threads that look for work, and watches all
+// that every 20 µs: this cost more than the work itself. So a thread that waits for the next event waits in a raw system call at first, of which
+// the scheduler knows nothing, and in the usual way when nothing has come for a while. A thread that the collector of garbage wants to stop
+// gets a signal, which ends the raw call, too.
+
+const rawWait = 5 // ms
+
+// awaitReadable returns when there is something to read from a descriptor, or its end.
+func awaitReadable(fd int) {
+	if readableSoon(fd) {
+		return
+	}
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, -1); err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// readableSoon waits for a few ms at most. It returns whether there is something to read.
+func readableSoon(fd int) bool {
+	end := monotonic() + rawWait*1e6
+	for left := int64(rawWait * 1e6); left > 0; left = end - monotonic() {
+		n, err := pollRaw(fd, left)
+		if err != unix.EINTR {
+			return n > 0 || err != 0
+		}
+	}
+	return false
+}
+
+// pollRaw is not inlined: its prologue is where a thread stops that the scheduler wants to stop.
+//
+//go:noinline
+func pollRaw(fd int, ns int64) (int, unix.Errno) {
+	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	limit := unix.NsecToTimespec(ns)
+	n, _, err := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), 1, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	return int(n), err
+}
