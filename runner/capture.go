@@ -72,9 +72,11 @@ func newCapture(a *attempt) *capture {
 	return c
 }
 
+var buffers = sync.Pool{New: func() any { return new([pieceMost]byte) }}
+
 // pipe returns a writing end whose data is captured as that of stream.
 func (c *capture) pipe(stream string) (*os.File, error) {
-	r, w, err := os.Pipe()
+	r, w, err := process.Pipe()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +86,9 @@ func (c *capture) pipe(stream string) (*os.File, error) {
 		if c.tee != nil {
 			defer c.tee(c.a.task, stream, nil)
 		}
-		err := process.ReadPipe(r, make([]byte, pieceMost), func(data []byte) {
+		buffer := buffers.Get().(*[pieceMost]byte)
+		defer buffers.Put(buffer)
+		err := process.ReadPipe(r, buffer[:], func(data []byte) {
 			if c.tee != nil {
 				c.tee(c.a.task, stream, data)
 			}

@@ -74,13 +74,12 @@ func (c *command) run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range []string{c.task.Cwd, path} { // or the guardian would wait for it, and all other tasks for the guardian
-		if file == "" {
-			continue
-		}
-		if err := answers(c.ctx, file); err != nil {
-			return nil, startError(cannotExecute, "%s: %v", file, err)
-		}
+	files := []string{path, c.task.Cwd}
+	if c.task.Cwd == "" {
+		files = files[:1]
+	}
+	if silent, err := answer(c.ctx, files...); err != nil { // or the command could not be killed while it is started
+		return nil, startError(cannotExecute, "%s: %v", silent, err)
 	}
 	remove, err := c.writeUpstream()
 	defer remove()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,7 +16,10 @@ var errNotRegular = errors.New("not a regular file")
 // readRegular returns the content of a regular file, and no more than limit+1 bytes of it. flags are added to those of open. It never
 // waits for the writer of a FIFO, and never opens a device, which may act when it is opened.
 func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case err == nil && !info.Mode().IsRegular():
 		return nil, errNotRegular
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|openNonblock|flags, 0)
@@ -78,11 +82,16 @@ func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	})
 }
 
-// answers returns an error if the filesystem of a file does not answer. Whether the file exists is found out by whoever uses it.
-func answers(ctx context.Context, path string) error {
-	_, err := touchFile(ctx, func(context.Context) (fs.FileInfo, error) {
-		info, _ := os.Stat(path)
-		return info, nil
+// answer returns an error if the filesystem of one of several files does not answer, and the path of that one. Whether the files exist is found
+// out by whoever uses them.
+func answer(ctx context.Context, paths ...string) (silent string, err error) {
+	var at atomic.Int32
+	_, err = touchFile(ctx, func(context.Context) (struct{}, error) {
+		for i, path := range paths {
+			at.Store(int32(i))
+			_, _ = os.Stat(path)
+		}
+		return struct{}{}, nil
 	})
-	return err
+	return paths[at.Load()], err
 }

@@ -66,10 +66,11 @@ func (g *guardian) guard(o order) (free bool) {
 		g.killAll()
 	}
 	g.mu.Unlock()
-	if pidfd < 0 || !readableSoon(pidfd) { // the report of a short command tells of its start, too
+	if pidfd < 0 || !readableWithin(pidfd, bornWait) { // the report of a short command tells of its start, too
 		g.send(&reply{Op: opStarted, Key: a.Key, Pid: pid})
 	}
 	if pidfd >= 0 {
+		readableWithin(pidfd, rawWait)
 		unix.Close(pidfd)
 	}
 	exit := g.await(a)

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,11 +13,14 @@ import (
 // the scheduler knows nothing, and in the usual way when nothing has come for a while. A thread that the collector of garbage wants to stop
 // gets a signal, which ends the raw call, too.
 
-const rawWait = 5 // ms
+const (
+	rawWait  = 20 * time.Millisecond // longer than most pauses of a guardian that is busy, on a machine that is busy, too
+	bornWait = time.Millisecond      // for a command to end before the worker is told of its start
+)
 
 // awaitReadable returns when there is something to read from a descriptor, or its end.
 func awaitReadable(fd int) {
-	if readableSoon(fd) {
+	if readableWithin(fd, rawWait) {
 		return
 	}
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -27,10 +31,10 @@ func awaitReadable(fd int) {
 	}
 }
 
-// readableSoon waits for a few ms at most. It returns whether there is something to read.
-func readableSoon(fd int) bool {
-	end := monotonic() + rawWait*1e6
-	for left := int64(rawWait * 1e6); left > 0; left = end - monotonic() {
+// readableWithin waits in a raw system call, so it must be for a short time. It returns whether there is something to read.
+func readableWithin(fd int, limit time.Duration) bool {
+	end := monotonic() + int64(limit)
+	for left := int64(limit); left > 0; left = end - monotonic() {
 		n, err := pollRaw(fd, left)
 		if err != unix.EINTR {
 			return n > 0 || err != 0
