@@ -80,7 +80,7 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	news := make(chan bool, 1000)
-	if err := d.Watch(t.Context(), func(is bool) { news <- is }); err != nil {
+	if err := d.Watch(t.Context(), false, func(is bool) { news <- is }); err != nil {
 		t.Fatal(err)
 	}
 	<-news // the first look

@@ -13,15 +13,20 @@ const dataVersion = `PRAGMA data_version`
 // sweep is how often the watch looks without having been told: the net under lost notices.
 const sweep = time.Second
 
+// briefSweep is how often a brief watch looks. Nothing tells it of a write: the end of an inotify descriptor takes the kernel up to 20 ms, and
+// the process ends no sooner.
+const briefSweep = 20 * time.Millisecond
+
 // Watch calls told when another connection has committed; several commits may be one call, and one for this process's own commits is
 // possible. news says that it may be something for workers: on a server it is known of some commits that they only end tasks, or claim
-// them, and of a file that the writer of this DB has made them. told must not wait. The watching ends with ctx.
-func (d *DB) Watch(ctx context.Context, told func(news bool)) error {
+// them, and of a file that the writer of this DB has made them. told must not wait. A brief watch costs more, and tells up to 20 ms later, but is
+// begun and ended at once. The watching ends with ctx.
+func (d *DB) Watch(ctx context.Context, brief bool, told func(news bool)) error {
 	if d.server != nil {
 		d.listen(ctx, told)
 		return nil
 	}
-	w := &watch{db: d, told: told}
+	w := &watch{db: d, told: told, every: sweep}
 	close := func() {}
 	if _, _, ok := d.commits.read(); !ok {
 		pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")
@@ -34,7 +39,12 @@ func (d *DB) Watch(ctx context.Context, told func(news bool)) error {
 		}
 		close = func() { w.conn.Close(); pool.Close() }
 	}
-	events, stop := walEvents(d.path)
+	events, stop := (<-chan struct{})(nil), func() {}
+	if brief {
+		w.every = briefSweep
+	} else {
+		events, stop = walEvents(d.path)
+	}
 	d.watches.Go(func() {
 		defer close()
 		defer stop()
@@ -61,8 +71,9 @@ type watch struct {
 	conn   *sqlx.Conn // for the pragma; nil: the counter of commits is read instead
 	told   func(news bool)
 	looked time.Time
-	last   int64  // the counter, or what the pragma said
-	others uint32 // the commits of other connections, by the counter
+	last   int64         // the counter, or what the pragma said
+	others uint32        // the commits of other connections, by the counter
+	every  time.Duration // the time between two looks without an event
 }
 
 // again are the pauses before the looks after an event: it comes when the log is written, and its commit is visible a little later,
@@ -75,7 +86,7 @@ var again = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Microsecond
 const seen = 4
 
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
-	ticker := time.NewTicker(sweep)
+	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
 	w.changed()
 	for {

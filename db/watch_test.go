@@ -30,7 +30,7 @@ func TestACommitIsSeenWhoseEventCameBeforeAnotherCommitWasSeen(t *testing.T) {
 		}
 		defer conn.Close()
 		notices := make(chan bool, 100)
-		w := &watch{db: &DB{}, conn: conn, told: func(news bool) { notices <- news }}
+		w := &watch{db: &DB{}, conn: conn, every: sweep, told: func(news bool) { notices <- news }}
 		events, quit, over := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 		go func() { defer close(over); w.run(t.Context(), events, quit) }()
 		<-notices // the first look

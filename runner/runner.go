@@ -202,7 +202,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		if options.Alone {
 			return nil
 		}
-		return store.Watch(ctx, told)
+		return store.Watch(ctx, r.wake.brief.Load(), told)
 	}
 	r.wake.slow = store.WatchSlowly
 	return r, nil

@@ -14,6 +14,7 @@ type hub struct {
 	watch func(ctx context.Context, told func(news bool)) error
 	slow  func(bool) // makes the watch look less often, or as often as it can; nil: there is only one pace
 
+	brief   atomic.Bool  // the watch is to last for a short time only
 	awaited atomic.Int64 // entries of tasks: usually none, and nothing to do at the end of one
 
 	mu      sync.Mutex

@@ -57,6 +57,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	if e == nil {
 		return err
 	}
+	r.wake.brief.Store(untilEmpty)
 	r.mu.Lock()
 	r.abort = func() {
 		abort()

@@ -337,3 +337,31 @@ func TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess(t *testing.T) {
 		t.Errorf("found: %v, after %d tasks", found, ran)
 	}
 }
+
+// A worker that ends when nothing is left looks for the commits of others all the same.
+func TestWorkUntilEmptyRunsWhatAnotherProcessAddsMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := open(t, runner.Options{Concurrency: 2})
+	other, err := runner.Open(t.Context(), r.Path(), runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	first, second := jobs.Define[any]("first"), jobs.Define[any]("second")
+	begun := make(chan struct{})
+	r.Register(first.Handler(func(ctx context.Context, _ any) error {
+		if _, err := other.Enqueue(ctx, second.With(nil)); err != nil {
+			return err
+		}
+		at := time.Now()
+		<-begun
+		t.Log("begun after", time.Since(at))
+		return nil
+	}), second.Handler(func(context.Context, any) error { close(begun); return nil }))
+	enqueue(t, r, first.With(nil))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := r.WorkUntilEmpty(ctx); err != nil || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, ctx.Err())
+	}
+}
