@@ -33,10 +33,10 @@ import (
 //
 // # Outline
 //
-// Worker and guardian talk over a socketpair: frames of a length and fields, with descriptors on the first byte of a start. The guardian has one
-// thread for its attempts, which loops: take a start, fork, wait for children until the leader has ended, kill and wait for all
-// other children, report. A second goroutine reads requests. Deadlines are timers. The thread that forks lives as long as the process,
-// because the kernel sends Pdeathsig when the forking thread ends.
+// Worker and guardian talk over a socketpair: frames of a length and fields, with descriptors on the first byte of a start (frame.go). The
+// guardian has one thread for its attempts, which loops: take a start, fork, wait for children until the leader has ended, kill and wait for
+// all other children, report. A second goroutine reads requests. Both wait in raw system calls at first (ready_linux.go). Deadlines are
+// timers. The thread that forks lives as long as the process, because the kernel sends Pdeathsig when the forking thread ends.
 //
 // A worker starts a guardian when it has a command to start and no idle guardian (runner/guardian.go), and keeps it for later commands. So a
 // start costs a message, and not the start of a process.
@@ -50,8 +50,7 @@ import (
 // neither held up the ends of all other attempts for a second, and lived as long as another attempt ran.
 //
 // Starting commands in the worker and registering them with a guardian leaves a moment in which a storm of starts leaves processes behind. A
-// new guardian for each command costs the start of a process, 4 ms instead of 0.2 ms. A guardian that is the parent of the worker is not
-// possible in a library.
+// new guardian for each command costs the start of a process, 4 ms. A guardian that is the parent of the worker is not possible in a library.
 //
 // # Other systems
 //
