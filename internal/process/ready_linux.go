@@ -9,7 +9,7 @@ import (
 
 // A guardian is busy for some microseconds at a time, and waits for less than a millisecond between them when commands are short. Go's
 // scheduler takes the processor from a goroutine that waits in the usual way, gives it to other threads that look for work, and watches all
-// that every 20 µs: this cost more than the work itself. So a thread that waits for the next event waits in a raw system call at first, of which
+// that every 20 µs: this cost as much as all of its work but the fork. So a thread that waits for the next event waits in a raw system call at first, of which
 // the scheduler knows nothing, and in the usual way when nothing has come for a while. A thread that the collector of garbage wants to stop
 // gets a signal, which ends the raw call, too.
 
