@@ -109,8 +109,8 @@ func (c *command) run() (json.RawMessage, error) {
 	c.e.mu.Lock()
 	deadline := c.deadline
 	c.e.mu.Unlock()
-	p, err := c.e.guard.start(c.ctx, process.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr},
-		c.claim, deadline)
+	p, err := c.e.guard.start(c.ctx, process.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+		KillAfter: c.task.KillAfter}, c.claim, deadline)
 	if err != nil {
 		return nil, notStarted(err, path, argv, environ)
 	}

@@ -41,10 +41,10 @@ func (g *guardian) guard(o order) (free bool) {
 		return true
 	}
 	g.mu.Lock()
-	killed, late := a.killed || g.stopping, monotonic() >= a.deadline
+	unwanted, late := a.killed || a.asked || g.stopping, monotonic() >= a.deadline
 	g.mu.Unlock()
 	switch {
-	case killed:
+	case unwanted:
 		return refuse(whyStopping, 0)
 	case late:
 		return refuse(whyLate, 0)
@@ -62,8 +62,11 @@ func (g *guardian) guard(o order) (free bool) {
 	closeAll(o.files)
 	g.mu.Lock()
 	a.leader = pid
-	if a.killed || g.stopping { // meanwhile
+	switch { // meanwhile
+	case a.killed || g.stopping:
 		g.killAll()
+	case a.asked:
+		a.terminate()
 	}
 	g.mu.Unlock()
 	if pidfd < 0 || !readableWithin(pidfd, bornWait) { // the report of a short command tells of its start, too

@@ -23,7 +23,7 @@ type Child struct {
 
 // Start is as the function Start, but the command is the guardian's child: it is killed at deadline unless Renew moves that, and
 // with the end of this process. k is the two numbers in its environment (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). If ctx ends
-// while it is being started, it is killed. Besides the errors of Start: ErrGone if there is no guardian any more, ErrRefused if the
+// while it is being started, it is not started, or it is terminated after its start. Besides the errors of Start: ErrGone if there is no guardian any more, ErrRefused if the
 // command was surely not started, and ErrLost. A guardian has one command at a time.
 func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Time) (*Child, error) {
 	if len(c.Argv) == 0 {
@@ -90,9 +90,15 @@ func (g *Guardian) drop(c *Child) {
 	}
 }
 
-// birth waits for the guardian's answer. The command is killed if ctx ends before that, even when the answer comes at the same time.
+// birth waits for the guardian's answer. The command is terminated if ctx ends before that, even when the answer comes at the same time.
 func (c *Child) birth(ctx context.Context, cmd *Command) (*Child, error) {
-	stop := context.AfterFunc(ctx, func() { _ = c.Kill() }) // it fails when the guardian is gone, and the command with it
+	stop := context.AfterFunc(ctx, func() { // both fail when the guardian is gone, and the command with it
+		if cmd.KillAfter > 0 {
+			_ = c.Terminate(cmd.KillAfter)
+		} else {
+			_ = c.Kill()
+		}
+	})
 	defer stop()
 	r := <-c.born
 	switch {
@@ -124,7 +130,7 @@ func (c *Child) Guardian() *Guardian { return c.g }
 // Pid returns the process id of the leader, which is also the id of its group and session.
 func (c *Child) Pid() int { return c.pid }
 
-// Terminate asks the command to end, as Process.Terminate does; after a while, if that is not 0, the guardian kills it.
+// Terminate asks the command to end, as Process.Terminate does; after a while, if that is not 0, the guardian kills it. Only the first call counts.
 func (c *Child) Terminate(after time.Duration) error {
 	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGTERM), After: after.Milliseconds()}, nil)
 }

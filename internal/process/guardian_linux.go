@@ -100,6 +100,7 @@ type attempt struct {
 	deadline int64  // CLOCK_MONOTONIC, ns
 	by       string // who has ended it
 	killed   bool   // before or after it was started
+	asked    bool   // to end, likewise
 	leader   int    // 0: not started yet
 	ended    bool   // its leader has
 }
@@ -285,13 +286,18 @@ func (g *guardian) kill(r request) {
 	if a.by == bySelf {
 		a.by = byKill
 	}
-	if a.leader == 0 || r.Signal == int(unix.SIGKILL) {
+	if r.Signal == int(unix.SIGKILL) {
 		a.killed = true
 		g.killAll()
 		return
 	}
-	_ = signalGroup(a.leader, unix.Signal(r.Signal)) // of another user: it ends by itself, or never
-	_ = signalGroup(a.leader, unix.SIGCONT)          // a stopped process would not see the other one
+	if a.asked {
+		return
+	}
+	a.asked = true
+	if a.leader != 0 {
+		a.terminate()
+	}
 	if r.After > 0 {
 		time.AfterFunc(time.Duration(r.After)*time.Millisecond, func() {
 			g.mu.Lock()
@@ -302,6 +308,12 @@ func (g *guardian) kill(r request) {
 			}
 		})
 	}
+}
+
+// terminate sends TERM to the group of the leader.
+func (a *attempt) terminate() {
+	_ = signalGroup(a.leader, unix.SIGTERM) // of another user: it ends by itself, or never
+	_ = signalGroup(a.leader, unix.SIGCONT) // a stopped process would not see the other one
 }
 
 // stop begins the end: nothing is started any more, and all is killed.

@@ -341,6 +341,35 @@ func TestStartThatIsCancelledKills(t *testing.T) {
 	}
 }
 
+// The command runs before its start is reported. A stop at that moment is a TERM like any other.
+func TestAStartThatIsCancelledGivesTheCommandItsGrace(t *testing.T) {
+	g, _ := guarded(t)
+	for i := range 20 {
+		begun := filepath.Join(t.TempDir(), "begun")
+		command := shell(`trap 'exit 5' TERM; : >"$0"; while :; do sleep 0.01; done`)
+		command.Argv = append(command.Argv, begun)
+		command.KillAfter = time.Minute
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer cancel()
+			for {
+				if _, err := os.Stat(begun); err == nil || t.Context().Err() != nil {
+					return
+				}
+			}
+		}()
+		child, err := g.Start(ctx, command, Key{1, generation.Add(1)}, time.Now().Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
+		_ = child.Terminate(time.Minute) // a second one changes nothing
+		if exit, err := ends(t, child); exit.Code != 5 || err != nil {
+			t.Fatalf("start %d: got %+v, %v, want exit status 5", i, exit, err)
+		}
+	}
+}
+
 // A worker that is stopped reads nothing, and the replies of its guardian fill the socket. That must not hold up the deadline.
 func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: locked(t)}} // nobody receives

@@ -51,6 +51,9 @@ type Command struct {
 	// Descriptors 0, 1 and 2; nil is the null device. They stay the caller's to close. A pipe end given here is set to
 	// blocking mode.
 	Stdin, Stdout, Stderr *os.File
+
+	// KillAfter is the time between TERM and KILL when the start is cancelled; 0: KILL at once. Only guardians start what can be cancelled.
+	KillAfter time.Duration
 }
 
 // Exit says how the leader ended, and what was left of the command then.
