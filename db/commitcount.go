@@ -22,7 +22,8 @@ func (c *commitCount) open(all *atomic.Uint32) {
 	c.all = all
 }
 
-// begin counts a commit of the writer before it is made, while the writer has the write lock.
+// begin counts a commit of the writer before it is made. If the writer does not have the write lock yet, another connection's commit in between is
+// counted as soon as this one is made, or has failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,7 +46,10 @@ func (w *writer) transaction(group []*request) (err error) {
 	t := &tx{w: w, ctx: ctx, db: w.db, space: w.knownRoom()}
 	defer func() { w.space = t.space }()
 	if len(group) == 1 && group[0].single != nil && w.db.server == nil && !w.looks() {
-		switch err := group[0].single(t); {
+		w.db.commits.begin()
+		err := group[0].single(t)
+		w.db.commits.end(err != nil)
+		switch {
 		case err == nil:
 			return w.lookAfter()
 		case !isBusy(err): // else it waits for the lock, and looks when it has it
