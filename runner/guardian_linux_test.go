@@ -81,6 +81,19 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 	}
 }
 
+// freeze stops a process and waits until none of its threads runs: the signal alone reaches them some time later.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	signal(t, pid, syscall.SIGSTOP)
+	soon(t, 20*time.Second, "stopped", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return err == nil && !slices.ContainsFunc(threads, func(name string) bool {
+			stat, err := os.ReadFile(name)
+			return err == nil && stat[bytes.LastIndexByte(stat, ')')+2] != 'T'
+		})
+	})
+}
+
 // halt stops a worker, but not in a transaction: nobody could write while that lasts.
 func halt(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
@@ -90,8 +103,7 @@ func halt(t *testing.T, r *runner.Runner, pid int) {
 	}
 	defer other.Close()
 	for range 20 {
-		signal(t, pid, syscall.SIGSTOP)
-		soon(t, 20*time.Second, "stopped", func() bool { return stateOf(pid) == 'T' })
+		freeze(t, pid)
 		if tx, err := other.BeginTx(t.Context(), nil); err == nil {
 			_ = tx.Rollback()
 			return

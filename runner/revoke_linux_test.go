@@ -83,7 +83,7 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	for end := time.Now().Add(4 * shortLease); living(commands) > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
-	signal(t, reaper.Pid, syscall.SIGSTOP)
+	freeze(t, reaper.Pid)
 	if alive := living(commands); alive != n {
 		t.Errorf("%d of %d commands live while no claim could be revoked; want all", alive, n)
 	}
