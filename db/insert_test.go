@@ -9,6 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
+var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
+
 // insertAlone adds a task by insertOne: it tries until the write before was less than lookAgain ago.
 func insertAlone(t *testing.T, d *DB) int64 {
 	t.Helper()

@@ -14,8 +14,6 @@ import (
 	"example.com/runner/jobs"
 )
 
-var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
-
 // damages are what can happen to the files of a database while it is open, by their effect.
 var damages = map[string]func(path string) error{
 	"file removed":          os.Remove,
