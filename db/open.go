@@ -183,19 +183,24 @@ func (d *DB) patiently(do func() error) error {
 	return err
 }
 
+// roundLongest is how much of the busy timeout one try and the pause after it use up at most. They take longer when the process is stopped, or the
+// machine sleeps: afterwards the write must not fail at its first try.
+const roundLongest = 100 * time.Millisecond
+
 // repeat calls do again while it fails and again says so, until the busy timeout has passed. It returns the last error. In between it waits in
 // the queue for the write lock, or for a moment where it cannot.
 func (d *DB) repeat(do func() error, again func(error) bool) error {
-	began := time.Now()
+	waited := time.Duration(0)
 	for {
+		began := time.Now()
 		err := do()
-		waited := time.Since(began)
 		if err == nil || !again(err) || waited >= d.options.BusyTimeout {
 			return err
 		}
 		if !d.queue.wait(d.options.BusyTimeout-waited, d.single) {
 			pauseBusy(waited)
 		}
+		waited += min(time.Since(began), roundLongest)
 	}
 }
 
