@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"time"
 
 	"example.com/runner/runner"
 )
@@ -59,18 +58,8 @@ func (p pile) beside(ctx context.Context, e *env) (float64, error) {
 	if _, err := pool.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
 		return 0, err
 	}
-	began := time.Now()
-	if err := q.start(ctx); err != nil {
-		return 0, err
-	}
-	if err := l.wait(ctx); err != nil {
-		return 0, err
-	}
-	took := time.Since(began)
-	if err := q.stop(ctx); err != nil {
-		return 0, err
-	}
-	if err := l.check(); err != nil {
+	took, err := q.run(ctx, l)
+	if err != nil {
 		return 0, fmt.Errorf("beside %s: %w", p.name, err)
 	}
 	return float64(took.Microseconds()) / tasks, nil

@@ -27,6 +27,21 @@ type system struct {
 	open func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error)
 }
 
+// run works the tasks of a ledger, and returns how long that took, until their ends are written.
+func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
+	began := time.Now()
+	if err := q.start(ctx); err != nil {
+		return 0, err
+	}
+	if err := l.wait(ctx); err != nil {
+		return 0, err
+	}
+	if err := q.stop(ctx); err != nil {
+		return 0, err
+	}
+	return time.Since(began), l.check()
+}
+
 // drain works n tasks that are there already, and returns tasks a second: until all are completed in the file.
 func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
@@ -42,18 +57,8 @@ func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, 
 				return 0, err
 			}
 		}
-		began := time.Now()
-		if err := q.start(ctx); err != nil {
-			return 0, err
-		}
-		if err := l.wait(ctx); err != nil {
-			return 0, err
-		}
-		if err := q.stop(ctx); err != nil {
-			return 0, err
-		}
-		took := time.Since(began)
-		if err := l.check(); err != nil {
+		took, err := q.run(ctx, l)
+		if err != nil {
 			return 0, err
 		}
 		return perSecond(n, took), errors.Join(q.holds(ctx, 0, n), q.inOrder(ctx))
