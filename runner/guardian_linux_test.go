@@ -279,8 +279,9 @@ func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 	work(t, r)
 	var worker string
 	soon(t, 20*time.Second, "a command", func() bool {
-		worker = get(t, r, neighbour.ID).WorkerID
-		return get(t, r, neighbour.ID).State == jobs.Running && len(commandsOf(worker)) == 1
+		got := get(t, r, neighbour.ID)
+		worker = got.WorkerID
+		return got.State == jobs.Running && len(commandsOf(worker)) == 1
 	})
 	spared := parentOf(commandsOf(worker)[0])
 	const kills = 5
