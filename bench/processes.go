@@ -358,10 +358,7 @@ func idle(ctx context.Context, e *env) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	span := 5 * time.Second
-	if e.short {
-		span = time.Second
-	}
+	const span = 5 * time.Second
 	all, err := use(100*time.Millisecond + span)
 	return max(100*(all-start).Seconds()/span.Seconds(), 0), err
 }

@@ -23,19 +23,19 @@ ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	now = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 AND cancel_requests.now > excluded.now THEN cancel_requests.now ELSE excluded.now END,
 	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`
 
-// retryFinished makes the finished task [5] wait again, as if new, due at [3] in state [1], for other tasks [2]; time [4]. No row: it is not finished, or its
+// retryFinished makes the finished task [5] of generation [6] wait again, as if new, due at [3] in state [1], for other tasks [2]; time [4]. No row: its
 // unique key is taken. Index: tasks_unique.
 const retryFinished = `UPDATE tasks SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
-WHERE id = ? AND finished_at IS NOT NULL
+WHERE id = ? AND generation_id = ?
 	AND NOT EXISTS (SELECT 1 FROM tasks AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`
 
-// hastenTask makes the waiting task [4] due at [2], in state [1], counts kept; time [3]. Where its state stays its generation does.
+// hastenTask makes the waiting task [4] of generation [5] due at [2], in state [1], counts kept; time [3]. Where its state stays its generation does.
 const hastenTask = `UPDATE tasks SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0 ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
-WHERE id = ?4 AND (state = 'scheduled' OR state = 'retrying')`
+WHERE id = ?4 AND generation_id = ?5`
 
 // selectStanding reads what decides what retrying task [1] does.
-const selectStanding = `SELECT state, coalesce(lane, ''), coalesce(parts, 0) >= 2 FROM tasks WHERE id = ?`
+const selectStanding = `SELECT state, generation_id, coalesce(lane, ''), coalesce(parts, 0) >= 2 FROM tasks WHERE id = ?`
 
 const selectState = `SELECT state FROM tasks WHERE id = ?`
 
@@ -107,9 +107,10 @@ func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time
 
 func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 	var state jobs.State
+	var generation int64
 	var lane string
 	var depends bool
-	if err := t.scan(selectStanding, []any{id}, &state, &lane, &depends); err != nil {
+	if err := t.scan(selectStanding, []any{id}, &state, &generation, &lane, &depends); err != nil {
 		return Moved{ID: id}, noRow(err)
 	}
 	refused := Moved{ID: id, State: state, Done: state == jobs.Pending}
@@ -125,7 +126,7 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 			t.used.known = false
 		}
 		to = jobs.Place(due, now, waits > 0, lane != "")
-		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id)
+		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id, generation)
 		switch {
 		case err == nil && n == 0:
 			refused.Taken = true
@@ -142,7 +143,7 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 		if state == jobs.Retrying && to == jobs.Scheduled {
 			to = state // its attempts count, and it keeps its lane
 		}
-		n, err = t.exec(hastenTask, string(to), due.UnixMilli(), now.UnixMilli(), id)
+		n, err = t.exec(hastenTask, string(to), due.UnixMilli(), now.UnixMilli(), id, generation)
 	}
 	if err != nil || n == 0 {
 		return refused, err

@@ -15,7 +15,7 @@ import (
 const insertDependency = `INSERT INTO dependencies (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`
 
 // selectFollowers lists those who wait for task [1], and whether they wait for others too. Indexes: dependencies_on, dependencies_open.
-const selectFollowers = `SELECT task_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM dependencies AS other WHERE other.open = 1
+const selectFollowers = `SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM dependencies AS other WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id) AS waits
 FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1`
 
@@ -58,6 +58,7 @@ const selectUpstream = selectTasks + ` JOIN dependencies ON dependencies.on_id =
 
 type follower struct {
 	ID         int64   `db:"task_id"`
+	Generation int64   `db:"generation_id"`
 	AnyOutcome boolean `db:"any_outcome"`
 	Waits      boolean `db:"waits"` // for another one too
 	Lane       text    `db:"lane"`
@@ -163,7 +164,7 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 		err = t.keep(r.ID, w)
 	}
 	if err == nil && w.broken == "" && !waits {
-		err = t.unblock(r.ID, string(r.Lane), lanes, now)
+		err = t.unblock(r.ID, 1, string(r.Lane), lanes, now) // adoptTask made it generation 1
 	}
 	return ends, err
 }

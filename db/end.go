@@ -7,13 +7,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// cancelDependent cancels task [4], which waits for one that did not complete; outcome [1], times [2], [3].
+// cancelDependent cancels task [4] of generation [5], which waits for one that did not complete; outcome [1], times [2], [3].
 const cancelDependent = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, outcome = ?, waits = NULL,
-	finished_at = ?, updated_at = ? WHERE id = ? AND waits = 1 RETURNING queue`
+	finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = ? AND waits = 1 RETURNING queue`
 
-// freeDependent lets task [3] start that waits for no other task any more: in state [1], which may be blocked still, by its lane; time [2].
+// freeDependent lets task [3] of generation [4] start, which waits for no other task any more: in state [1], which may be blocked still, by its lane;
+// time [2].
 const freeDependent = `UPDATE tasks SET state = ?1, generation_id = generation_id + CASE WHEN ?1 = 'blocked' THEN 0 ELSE 1 END,
-	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND waits = 1`
+	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND generation_id = ?4 AND waits = 1`
 
 // end is a task that has left its place: it has finished, or given up its lane.
 type end struct {
@@ -108,7 +109,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	for _, f := range followers {
 		if !e.state.Frees(bool(f.AnyOutcome)) {
 			var queue string
-			if err := t.scan(cancelDependent, []any{brokenOutcome(brokenText(e.id, e.state)), ms, ms, f.ID}, &queue); err != nil {
+			if err := t.scan(cancelDependent, []any{brokenOutcome(brokenText(e.id, e.state)), ms, ms, f.ID, f.Generation}, &queue); err != nil {
 				return nil, fmt.Errorf("cancel task %d, which waits for %d: %w", f.ID, e.id, err)
 			}
 			if _, err := t.exec(closeAll, f.ID); err != nil {
@@ -134,8 +135,7 @@ func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
 		lanes.add(string(f.Lane))
 	}
 	t.moved = true
-	_, err := t.exec(freeDependent, string(to), now.UnixMilli(), f.ID)
-	return err
+	return t.one(freeDependent, string(to), now.UnixMilli(), f.ID, f.Generation)
 }
 
 // brokenOutcome is the outcome of such a task.

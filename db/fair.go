@@ -16,7 +16,7 @@ const selectQueues = `WITH RECURSIVE names (queue) AS (
 SELECT queue FROM names WHERE queue IS NOT NULL`
 
 // peekTasks looks at the first tasks that claimTasks would take, up to the last argument.
-const peekTasks = `SELECT id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first JOIN tasks USING (id, generation_id)`
+const peekTasks = `SELECT id, generation_id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first JOIN tasks USING (id, generation_id)`
 
 // selectPriorities lists up to [4] priorities of the pending tasks of queue [1] and job [2], the lowest first: one seek each. Index: tasks_pending.
 const selectPriorities = `WITH RECURSIVE levels (priority, n) AS (
@@ -27,13 +27,13 @@ const selectPriorities = `WITH RECURSIVE levels (priority, n) AS (
 SELECT priority FROM levels WHERE priority IS NOT NULL`
 
 // selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3] that are no suspects. Index: tasks_pending.
-const selectLevel = `SELECT id, job, run_at FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ?
+const selectLevel = `SELECT id, generation_id, job, run_at FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY id LIMIT 0 + ?`
 
-// claimThese is claimTasks for the pending tasks [1], JSON pairs of an id and its job's max attempts.
-const claimThese = `WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS id, CAST(value->>1 AS bigint) AS most FROM json_each(?))
+// claimThese is claimTasks for the pending tasks [1], JSON lists of an id, its generation, and its job's max attempts.
+const claimThese = `WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS id, CAST(value->>1 AS bigint) AS generation_id, CAST(value->>2 AS bigint) AS most FROM json_each(?))
 UPDATE tasks SET ` + claimSet + `
-FROM next WHERE tasks.id = next.id AND tasks.state = 'pending'
+FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id AND tasks.state = 'pending'
 ` + claimReturning
 
 // queues returns the queues to serve, the one after the last first: they take turns.
@@ -78,9 +78,10 @@ func (c *claimer) lookForAged(maxWait time.Duration, now time.Time) bool {
 
 // candidate is a pending task that a claim looks at before it takes it.
 type candidate struct {
-	ID    int64  `db:"id"`
-	Job   string `db:"job"`
-	RunAt int64  `db:"run_at"`
+	ID         int64  `db:"id"`
+	Generation int64  `db:"generation_id"`
+	Job        string `db:"job"`
+	RunAt      int64  `db:"run_at"`
 }
 
 // claimSome takes up to free tasks of a queue where claimTasks alone would not do: because of limits, or of ageing. again says that
@@ -147,15 +148,15 @@ func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now
 	if len(chosen) == 0 {
 		return nil, nil
 	}
-	pairs := make([][2]int64, len(chosen))
+	rows := make([][3]int64, len(chosen))
 	order := make(map[int64]int, len(chosen))
 	for i, one := range chosen {
 		at := slices.IndexFunc(c.jobs, func(job ClaimJob) bool { return job.Job == one.Job })
-		pairs[i] = [2]int64{one.ID, int64(max(c.jobs[at].MaxAttempts, 1))}
+		rows[i] = [3]int64{one.ID, one.Generation, int64(max(c.jobs[at].MaxAttempts, 1))}
 		order[one.ID] = i
 	}
 	ms := now.UnixMilli()
-	batch, err := t.take(c, claimThese, []any{jsonText(pairs), c.worker, now.Add(lease).UnixMilli(), ms, ms}, len(pairs), lease, now)
+	batch, err := t.take(c, claimThese, []any{jsonText(rows), c.worker, now.Add(lease).UnixMilli(), ms, ms}, len(rows), lease, now)
 	slices.SortFunc(batch, func(a, b jobs.Task) int { return cmp.Compare(order[a.ID], order[b.ID]) })
 	return batch, err
 }

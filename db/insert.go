@@ -31,12 +31,12 @@ const (
 // insertOne is insertPlain as a transaction by itself: it takes the next id, too.
 const insertOne = `INSERT INTO tasks (` + plainColumns + `) VALUES ((` + selectHighestID + `) + 1, ` + plainRest
 
-// replaceTask gives task [18], which has not started, the settings [1] to [16] of another, in the order of insertColumns; its new state again [17],
+// replaceTask gives task [18] of generation [19], which has not started, the settings [1] to [16] of another, in the order of insertColumns; its new state again [17],
 // as only a change of state is a new generation. No row: it has started.
 const replaceTask = `UPDATE tasks SET state = ?, queue = ?, job = ?, args = ?, label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
 	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
-WHERE id = ? AND finished_at IS NULL AND started_at IS NULL`
+WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`
 
 // selectHighestID returns the highest id that a task has or had; 0: there was none. See tasks_deleted for the limit.
 const selectHighestID = `SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM tasks WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM last_ids) AS ids`
@@ -291,9 +291,10 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 // replace makes an unfinished task the one that is asked for, unless it has started.
 func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
 	var was jobs.State
+	var generation int64
 	var lane string
 	var depended bool
-	if err := t.scan(selectStanding, []any{id}, &was, &lane, &depended); err != nil {
+	if err := t.scan(selectStanding, []any{id}, &was, &generation, &lane, &depended); err != nil {
 		return Inserted{}, err
 	}
 	keepsLane := was == jobs.Pending && lane == task.Lane // who has the lane keeps it
@@ -304,9 +305,12 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	if err != nil {
 		return Inserted{}, err
 	}
-	n, err := t.exec(replaceTask, append(values, string(state), id)...)
+	n, err := t.exec(replaceTask, append(values, string(state), id, generation)...)
 	if err != nil || n == 0 {
 		return Inserted{ID: id, Kept: true}, err
+	}
+	if state != was {
+		generation++
 	}
 	if _, err := t.exec(deleteInput, id); err != nil {
 		return Inserted{}, err
@@ -338,7 +342,7 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	if o.broken != "" {
 		var queue string
 		ms := now.UnixMilli()
-		if err := t.scan(cancelDependent, []any{brokenOutcome(o.broken), ms, ms, id}, &queue); err != nil {
+		if err := t.scan(cancelDependent, []any{brokenOutcome(o.broken), ms, ms, id, generation}, &queue); err != nil {
 			return one, err
 		}
 		if err := t.ended([]end{{id: id, queue: queue, state: jobs.Cancelled}}, now); err != nil {

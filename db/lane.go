@@ -3,21 +3,18 @@ package db
 import (
 	"context"
 	"time"
-
-	"example.com/runner/jobs"
 )
 
 // laneHeld tells whether a task has lane [1]. Index: tasks_lane.
 const laneHeld = `SELECT EXISTS (SELECT 1 FROM tasks WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying'))`
 
 // laneNext finds the task that comes next in lane [1]: highest priority, then lowest id. Index: tasks_blocked.
-const laneNext = `SELECT id FROM tasks WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`
+const laneNext = `SELECT id, generation_id FROM tasks WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`
 
-// takeLane gives its lane to task [2]; time [1]. Promise: tasks_lane refuses a second holder.
-const takeLane = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ? WHERE id = ? AND waits = 0`
-
-// unblockTask moves a blocked task [3] without a lane to state [1]; time [2].
-const unblockTask = `UPDATE tasks SET state = ?, generation_id = generation_id + 1, waits = NULL, updated_at = ? WHERE id = ? AND waits = 0`
+// unblockTask lets the blocked task [2] of generation [3] start, which has no lane or gets it now; time [1]. The index tasks_lane refuses a second
+// holder of a lane.
+const unblockTask = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ?
+WHERE id = ? AND generation_id = ? AND waits = 0`
 
 // laneHolder finds who has lane [1], for people. Index: tasks_lane.
 const laneHolder = `SELECT id FROM tasks WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')`
@@ -55,8 +52,8 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	if err := t.scan(laneHeld, []any{lane}, &held); err != nil || held {
 		return err
 	}
-	var next int64
-	err := t.scan(laneNext, []any{lane}, &next)
+	var next, generation int64
+	err := t.scan(laneNext, []any{lane}, &next, &generation)
 	waits := err == nil
 	if noRow(err) != nil {
 		return err
@@ -65,7 +62,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 		return err
 	}
 	t.moved = true
-	return t.run(takeLane, now.UnixMilli(), next)
+	return t.one(unblockTask, now.UnixMilli(), next, generation)
 }
 
 // Where a due task [2] of generation [3] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until [1]; another one
@@ -104,13 +101,13 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 }
 
 // unblock lets a blocked task go on that waits for nothing but its lane, if it has one.
-func (t *tx) unblock(id int64, lane string, lanes *laneSet, now time.Time) error {
+func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time.Time) error {
 	if lane != "" {
 		lanes.add(lane)
 		return nil
 	}
 	t.moved = true
-	return t.run(unblockTask, string(jobs.Pending), now.UnixMilli(), id)
+	return t.one(unblockTask, now.UnixMilli(), id, generation)
 }
 
 // LaneHolder returns the task that has a lane; 0: none.

@@ -267,7 +267,7 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 		text, _ := os.ReadFile(pidFile)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
-	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate")
+	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}
