@@ -67,9 +67,9 @@ func all(e *env) ([]*measurement, error) {
 	riverFull, liteFull := riverSystem(riverSynced, full, time.Millisecond), backliteSystem(liteSynced, full, 1)
 	lite1, lite2 := backliteSystem(liteOne, normal, 0), backliteSystem(liteTuned, normal, 1)
 	for _, c := range []int{1, 10, 100} {
-		n := 20_000
+		n := 100_000 // about two seconds each, so that the start and the end of the workers count for little
 		if c == 1 {
-			n = 5000
+			n = 20_000
 		}
 		add(drains[c], own, mine.drain(n, c))
 		add(drains[c], limit, bareDrain(normal, n, c))
@@ -78,13 +78,13 @@ func all(e *env) ([]*measurement, error) {
 		if c > 1 {
 			add(drains[c], riverOne, river1.drain(slow, c))
 		}
-		add(drains[c], riverTuned, river2.drain(max(n/2, 5000), c))
+		add(drains[c], riverTuned, river2.drain(n/10, c))
 		if c > 1 {
 			add(drains[c], liteOne, lite1.drain(slow, c))
 		}
 		add(drains[c], liteTuned, lite2.drain(slow*c/10+slow/20, c))
 		if havePlainjob() && c == 100 {
-			add(drains[c], plainOne, plainjob("drain", n))
+			add(drains[c], plainOne, plainjob("drain", 2*n/5))
 		}
 	}
 	add(enqueueOne, own, mine.enqueue(20_000, 1))

@@ -24,12 +24,12 @@ var piles = []pile{
 }
 
 // addPile adds [3] tasks in state [1] of job [2]. Scheduled ones, and those of a job that nobody runs, have a higher priority than what is measured; the
-// others have a lower one.
+// others have a lower one. Finished ones ended in the last hours: nothing deletes them yet.
 const addPile = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
 INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at, finished_at,
 	created_at, updated_at)
 SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'foreign' THEN 9 ELSE 0 END, CASE ?1 WHEN 'scheduled' THEN 4102444800000 + i ELSE 1 END, 2, 3,
-	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN i END, 1, 1 FROM n`
+	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN unixepoch() * 1000 - i END, 1, 1 FROM n`
 
 // beside claims, runs and finishes tasks, ten at a time, beside a pile: microseconds each.
 func (p pile) beside(ctx context.Context, e *env) (float64, error) {

@@ -72,7 +72,7 @@ func (e *env) size(n int) int {
 	switch {
 	case !e.short:
 		return n
-	case n >= 5000 && n <= 50_000: // a drain of a thousand tasks would measure how a fresh process warms up
+	case n >= 5000 && n <= 100_000: // a drain of a thousand tasks would measure how a fresh process warms up
 		return n / 4
 	case n < 1000: // single waits, whose p99 needs a hundred of them
 		return max(n/3, 20)
