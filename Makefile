@@ -26,7 +26,7 @@ lint:
 	$(GO) vet ./...
 	golangci-lint run ./...
 
-bench: ## runner beside its peers, about 25 minutes; rewrites the figures of docs/performance.md and its plots, and adds to docs/dev/bench-history.tsv
+bench: ## runner beside its peers, about 40 minutes; rewrites the figures of docs/performance.md and its plots, and adds to docs/dev/bench-history.tsv
 	bench/run -out ../docs/performance -page ../docs/performance.md -history ../docs/dev/bench-history.tsv -commit $$(git rev-parse --short HEAD)
 
 benchmarks: ## figures of each package; ratios to a bare loop in the same run say more than the figures themselves

@@ -1,7 +1,7 @@
 // Command bench measures runner beside its peers: the same machine, the same file system, the same durability, in turns. Each run
 // also checks that every task ran exactly once; a run that did not is a failed run, however quick it was.
 //
-//	./run                 everything, three rounds, about 25 minutes
+//	./run                 everything, five rounds, about 40 minutes
 //	./run -short          small, one round: what CI does
 //	./run -only drain
 //	./run -out ../docs/performance -page ../docs/performance.md -history ../docs/dev/bench-history.tsv    what make bench does
@@ -24,7 +24,7 @@ import (
 
 func main() {
 	short := flag.Bool("short", false, "small sizes, one round")
-	rounds := flag.Int("rounds", 0, "how often each measurement is repeated, all of them in turns (default 3; 1 with -short)")
+	rounds := flag.Int("rounds", 0, "how often each measurement is repeated, all of them in turns (default 5; 1 with -short)")
 	only := flag.String("only", "", "regular expression: measurements whose `workload/system` it matches")
 	out := flag.String("out", "", "write results.json and plots into this `directory`")
 	page := flag.String("page", "", "write the tables into this `file`, between the lines \"<!-- measured -->\" and \"<!-- end -->\"")
@@ -51,7 +51,7 @@ func main() {
 	}
 	e := &env{short: *short, binary: *binary}
 	if *rounds == 0 {
-		if *rounds = 3; *short {
+		if *rounds = 5; *short {
 			*rounds = 1
 		}
 	}

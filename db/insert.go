@@ -173,7 +173,7 @@ type settings struct {
 
 // insert adds one task.
 func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
-	values, err := t.appendTask(make([]any, 0, 23), task, s)
+	values, err := t.appendTask(make([]any, 0, 23), task, s) // as many as insertTask has parameters
 	if err != nil {
 		return 0, err
 	}
