@@ -38,7 +38,7 @@ import (
 // What was tried: a goroutine that owns the connection costs two hand-overs a write, which is a third of the time of a lone
 // caller. A Gosched before taking the group doubles the throughput of ten callers, since they meet in one transaction instead
 // of two cohorts that take turns; a timer for the same purpose gains nothing. A lone caller does not yield: each Gosched wakes another
-// thread, and four of them were a third of its time.
+// thread, and four of them were a fifth of its time.
 
 // level is how far a commit goes before it is answered.
 type level int

@@ -14,10 +14,11 @@ import (
 // insertDependency makes task [1] wait for task [2], however that ends [3]; or only remembers it [4].
 const insertDependency = `INSERT INTO dependencies (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`
 
-// selectFollowers lists those who wait for task [1], and whether they wait for others too. Indexes: dependencies_on, dependencies_open.
+// selectFollowers lists the tasks that wait for task [1], and whether they wait for others too. A task that was set to another state by hand
+// does not wait. Indexes: dependencies_on, dependencies_open.
 const selectFollowers = `SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM dependencies AS other WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id) AS waits
-FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1`
+FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`
 
 // closeOn ends all waiting for task [1], closeAll all waiting of task [1].
 const (

@@ -16,6 +16,7 @@ import (
 var orders = group{
 	"a task that replaces another takes its place among others": replacing,
 	"after starts when all have completed":                      afterStartsWhenAllHaveCompleted,
+	"ends do not need dependents that wait":                     endsDoNotNeedDependentsThatWait,
 	"failure cancels down a chain in one transaction":           failureCancelsDownAChainInOneTransaction,
 	"what has ended counts as if it ended now":                  whatHasEndedCountsAsIfItEndedNow,
 	"every end releases":                                        everyEndReleases,
@@ -94,6 +95,25 @@ func (w *order) set(l jobs.Limit) {
 }
 
 var errBad = errors.New("bad")
+
+// A dependent that was set to pending by hand, before its time, does not keep the tasks from ending that it named.
+func endsDoNotNeedDependentsThatWait(s *store) {
+	t, w := s.T, newOrder(s)
+	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))
+	freed, spared := w.add(jobs.After(completes)), w.add(jobs.After(fails))
+	s.exec(`UPDATE tasks SET state = 'pending', waits = NULL, generation_id = generation_id + 1 WHERE waits = 1`)
+	claimed := w.claim(10)
+	if want := []int64{completes, fails, freed, spared}; !slices.Equal(ids(claimed), want) {
+		t.Fatalf("got %v, want %v", ids(claimed), want)
+	}
+	for i, err := range []error{nil, errBad, nil, nil} {
+		w.finish(claimed[i], err)
+	}
+	w.is(completes, jobs.Completed)
+	w.is(fails, jobs.Failed)
+	w.is(freed, jobs.Completed)
+	w.is(spared, jobs.Completed)
+}
 
 func afterStartsWhenAllHaveCompleted(s *store) {
 	t, w := s.T, newOrder(s)
