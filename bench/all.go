@@ -67,7 +67,7 @@ func all(e *env) ([]*measurement, error) {
 	riverFull, liteFull := riverSystem(riverSynced, full, time.Millisecond), backliteSystem(liteSynced, full, 1)
 	lite1, lite2 := backliteSystem(liteOne, normal, 0), backliteSystem(liteTuned, normal, 1)
 	for _, c := range []int{1, 10, 100} {
-		n := 100_000 // about two seconds each, so that the start and the end of the workers count for little
+		n := 100_000 // each drain takes about two seconds, so that starting and stopping the workers adds little
 		if c == 1 {
 			n = 20_000
 		}

@@ -24,7 +24,7 @@ var piles = []pile{
 }
 
 // addPile adds [3] tasks in state [1] of job [2]. Scheduled ones, and those of a job that nobody runs, have a higher priority than what is measured; the
-// others have a lower one. Finished ones ended in the last hours: nothing deletes them yet.
+// others have a lower one. Finished tasks have ended within the last hours, so that retention does not delete them during the measurement.
 const addPile = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
 INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at, finished_at,
 	created_at, updated_at)

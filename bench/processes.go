@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -330,50 +329,6 @@ func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error
 		slices.Sort(took)
 		return ms(percentile(took, p)), nil
 	}
-}
-
-// idle is what an idle worker process costs: percent of one processor, over five seconds, after a second in which it starts.
-func idle(ctx context.Context, e *env) (float64, error) {
-	r, err := filled(ctx, e, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Close()
-	w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10})
-	if err != nil {
-		return 0, err
-	}
-	const span = 5 * time.Second
-	time.Sleep(time.Second)
-	before, err := onProcessor(w.cmd.Process.Pid)
-	if err != nil {
-		return 0, err
-	}
-	time.Sleep(span)
-	after, err := onProcessor(w.cmd.Process.Pid)
-	if err != nil {
-		return 0, err
-	}
-	_, err = w.end(true)
-	return 100 * (after - before).Seconds() / span.Seconds(), err
-}
-
-// onProcessor is how long the threads of a process have run. The kernel counts that in nanoseconds.
-func onProcessor(pid int) (time.Duration, error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	var sum time.Duration
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return 0, err
-		}
-		var ns int64
-		if _, err := fmt.Sscan(string(text), &ns); err != nil {
-			return 0, err
-		}
-		sum += time.Duration(ns)
-	}
-	return sum, err
 }
 
 // start is the time of one process that enqueues, beside an idle worker on the same file: the median of n, in milliseconds.

@@ -23,8 +23,8 @@ ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	now = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 AND cancel_requests.now > excluded.now THEN cancel_requests.now ELSE excluded.now END,
 	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`
 
-// retryFinished makes the finished task [5] of generation [6] wait again, as if new, due at [3] in state [1], for other tasks [2]; time [4]. No row: its
-// unique key is taken. Index: tasks_unique.
+// retryFinished resets the finished task [5], generation [6], to state [1], due at [3]; time [4]. [2] is its column waits. It changes no row if another
+// unfinished task has its unique key. Index: tasks_unique.
 const retryFinished = `UPDATE tasks SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
 WHERE id = ? AND generation_id = ?

@@ -11,8 +11,8 @@ import (
 const cancelDependent = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, outcome = ?, waits = NULL,
 	finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = ? AND waits = 1 RETURNING queue`
 
-// freeDependent lets task [3] of generation [4] start, which waits for no other task any more: in state [1], which may be blocked still, by its lane;
-// time [2].
+// freeDependent ends the waiting of task [3], generation [4], when its last dependency has ended. [1] is its new state: blocked if it must wait for its
+// lane. [2] is the time.
 const freeDependent = `UPDATE tasks SET state = ?1, generation_id = generation_id + CASE WHEN ?1 = 'blocked' THEN 0 ELSE 1 END,
 	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND generation_id = ?4 AND waits = 1`
 

@@ -11,8 +11,8 @@ const laneHeld = `SELECT EXISTS (SELECT 1 FROM tasks WHERE lane = ? AND (state =
 // laneNext finds the task that comes next in lane [1]: highest priority, then lowest id. Index: tasks_blocked.
 const laneNext = `SELECT id, generation_id FROM tasks WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`
 
-// unblockTask lets the blocked task [2] of generation [3] start, which has no lane or gets it now; time [1]. The index tasks_lane refuses a second
-// holder of a lane.
+// unblockTask makes the blocked task [2], generation [3], pending; time [1]. The task has no lane, or gets its lane now. The index tasks_lane refuses a
+// second holder of a lane.
 const unblockTask = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ?
 WHERE id = ? AND generation_id = ? AND waits = 0`
 
