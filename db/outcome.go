@@ -2,6 +2,7 @@ package db
 
 import (
 	"encoding/json"
+	"time"
 
 	"example.com/runner/jobs"
 )
@@ -51,7 +52,13 @@ func (t text) outcome(start, end number) outcome {
 // fill sets what a task says of its last attempt.
 func (o outcome) fill(t *jobs.Task) {
 	t.Reason, t.Error, t.ExitCode, t.Signal, t.OutputBytes, t.OutputTruncated = o.Reason, o.Error, o.ExitCode, o.Signal, o.Output, o.Truncated
-	if o.Duration != nil {
-		t.Duration = number(*o.Duration).duration()
+	t.Duration = o.duration()
+}
+
+// duration returns how long the attempt took, or 0 if that is unknown: a row that was written by hand may have no start or no end.
+func (o outcome) duration() time.Duration {
+	if o.Duration == nil {
+		return 0
 	}
+	return number(*o.Duration).duration()
 }

@@ -138,9 +138,9 @@ type scheduleRow struct {
 
 func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 	spec, err := decodeTask(r.Task, r.Input)
-	lasted := r.KeptDuration
+	lasted := r.KeptDuration.duration()
 	if last := r.LastOutcome.outcome(r.LastStarted, r.LastFinished); last.Duration != nil {
-		lasted = number(*last.Duration)
+		lasted = last.duration()
 	}
 	if err != nil {
 		return jobs.Schedule{}, fmt.Errorf("schedule %s: %w", r.Name, err)
@@ -148,7 +148,7 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 	return jobs.Schedule{Name: r.Name, Cron: r.Cron, Zone: r.Zone, Spec: spec, Overlap: jobs.Overlap(r.Overlap), CatchUp: jobs.CatchUp(r.CatchUp),
 		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
 		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
-		LastDuration: lasted.duration(), Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
+		LastDuration: lasted, Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
 }
 
 func schedulesOf(rows []scheduleRow) ([]jobs.Schedule, error) {

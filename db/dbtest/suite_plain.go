@@ -27,6 +27,14 @@ var plains = group{
 			s.Errorf("%+v %v", got, err)
 		}
 	},
+	"an attempt without a start has no duration": func(s *store) {
+		id := s.insert(task())[0]
+		s.exec(`INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at) VALUES (?, 7, 1, 'failed', 1, 0, 0, 0)`, id)
+		attempts := must(s.Attempts(s.Context(), id))(s)
+		if len(attempts) != 1 || attempts[0].Duration != 0 || attempts[0].State != jobs.Failed {
+			s.Errorf("got attempts %+v, want one that failed, of duration 0", attempts)
+		}
+	},
 	"a row has its true state at once, without a worker": func(s *store) {
 		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 		s.exec(`INSERT INTO enqueue (args, run_at) VALUES (json_array('true'), 0), (json_array('true'), ?)`, due.UnixMilli())
