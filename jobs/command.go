@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Command is an argv to run: the other kind of job beside registered functions. It is executed without a shell, byte for
-// byte; Shell asks for one.
+// Command is a program with its arguments: the other kind of job beside registered functions. It runs without a shell, and its
+// arguments are passed unchanged. Shell makes a command that uses a shell.
 type Command struct {
 	Argv    []string
-	Path    string            // absolute path of the program; empty: the worker looks Argv[0] up in its PATH
-	Dir     string            // absolute; empty: the worker's
-	Env     map[string]string // added to the worker's environment, and kept in the database
-	EnvFile string            // absolute path of NAME=VALUE lines, read at each start and never stored
-	Input   []byte            // stdin; nil: /dev/null
+	Path    string            // absolute path of the program; if empty, the worker looks up Argv[0] in its PATH
+	Dir     string            // absolute path of the working directory; if empty, the worker's
+	Env     map[string]string // added to the worker's environment; stored in the database
+	EnvFile string            // absolute path of a file of NAME=VALUE lines, read at each start and never stored
+	Input   []byte            // standard input; if nil, /dev/null
 }
 
-// Shell returns the command that runs script in the system's shell: /bin/sh -c, or on Windows cmd.exe.
+// Shell returns a command that runs script in the system's shell: /bin/sh -c, or cmd.exe on Windows.
 func Shell(script string) Command {
 	if runtime.GOOS == "windows" {
 		return Command{Argv: []string{"cmd.exe", "/d", "/s", "/c", script}}
@@ -27,13 +27,13 @@ func Shell(script string) Command {
 	return Command{Argv: []string{"/bin/sh", "-c", script}, Path: "/bin/sh"}
 }
 
-// With makes the Spec of a task that runs the command, with max attempts 1 unless the options say otherwise. It cannot fail: a
-// command that cannot be enqueued has its error in Spec.Err.
+// With returns the Spec of a task that runs the command. MaxAttempts defaults to 1. With does not fail: if the command is invalid,
+// Spec.Err is set, and Enqueue returns it.
 func (c Command) With(options ...Option) Spec {
 	s := newSpec(CommandJob, []Option{MaxAttempts(CommandAttempts)}, options)
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = c.Path, c.Dir, c.Env, c.EnvFile, c.Input
 	for i, word := range c.Argv {
-		if !utf8.ValidString(word) || strings.IndexByte(word, 0) >= 0 { // encoding/json would replace the bytes in silence
+		if !utf8.ValidString(word) || strings.IndexByte(word, 0) >= 0 { // encoding/json would replace the bytes without an error
 			s.Err = invalid("args", "argument %d, %q, is not UTF-8 or holds a NUL byte", i+1, word)
 			return s
 		}
@@ -42,7 +42,7 @@ func (c Command) With(options ...Option) Spec {
 	return s
 }
 
-// Argv reads the arguments of a command: a JSON array of strings, the first of them not empty.
+// Argv parses the arguments of a command: a JSON array of strings whose first string is not empty.
 func Argv(args json.RawMessage) ([]string, error) {
 	var words []*string
 	if err := json.Unmarshal(args, &words); err != nil || len(words) == 0 {
@@ -61,8 +61,8 @@ func Argv(args json.RawMessage) ([]string, error) {
 	return argv, nil
 }
 
-// isPlainArgv says whether valid JSON is certainly an argv that Argv reads, which takes a tenth of the time. It is not sure of a text with
-// escapes, which may stand for a NUL byte.
+// isPlainArgv reports whether valid JSON is an argv without any escapes, which Argv would accept. It takes a tenth of the time of Argv. It
+// returns false for text with escapes, since an escape may stand for a NUL byte.
 func isPlainArgv(args []byte) bool {
 	if len(args) < 4 || args[0] != '[' || args[1] != '"' || args[2] == '"' || bytes.IndexByte(args, '\\') >= 0 {
 		return false
@@ -79,8 +79,8 @@ func isPlainArgv(args []byte) bool {
 	return args[len(args)-1] == ']'
 }
 
-// CheckCommand returns what is wrong with the settings of a command, its argv apart, that has never been a Spec: plain SQL can enqueue
-// what Validate would have refused. The error is a *FieldError.
+// CheckCommand validates the options of a command task, but not its argv. Plain SQL can add tasks that Validate has never seen. The
+// error is a *FieldError.
 func CheckCommand(t *Task) error {
 	if err := t.RetryOn.Validate(); err != nil {
 		return invalid("retry_on", "%v", err)
@@ -89,7 +89,7 @@ func CheckCommand(t *Task) error {
 	return s.validateCommand()
 }
 
-// MarshalArgs turns a value into JSON as tasks keep it: without a newline, and with <, > and & as they are.
+// MarshalArgs encodes a value as the JSON that tasks store: without a newline, and with <, > and & unescaped.
 func MarshalArgs(value any) (json.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -9,22 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// Crontab is what a user's crontab says, as crontab -l prints it.
+// Crontab is the content of a user's crontab, as crontab -l prints it.
 type Crontab struct {
 	Schedules []Schedule
-	Lines     []int // of Schedules, from 1
+	Lines     []int // the line of each schedule, from 1
 	MailTo    string
-	MailLine  int // of MailTo; 0: it names none
+	MailLine  int // the line of MAILTO; 0 if there is none
 }
 
-// CrontabOptions say what a crontab leaves to its machine.
+// CrontabOptions supply what a crontab takes from its machine.
 type CrontabOptions struct {
-	Zone   string // of entries above any CRON_TZ
-	Home   string // absolute: where commands run unless HOME says otherwise
-	Prefix string // of the names of schedules
+	Zone   string // time zone of the entries above any CRON_TZ
+	Home   string // absolute path of the working directory of commands, unless the crontab sets HOME
+	Prefix string // prefix of the schedules' names
 }
 
-// LineError says which line of a file is wrong.
+// LineError is an error in one line of a file.
 type LineError struct {
 	Line int // from 1
 	Err  error
@@ -32,17 +32,18 @@ type LineError struct {
 
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
-// Unwrap returns what is wrong with the line.
+// Unwrap returns the error without the line number.
 func (e *LineError) Unwrap() error { return e.Err }
 
 func lineError(line int, format string, args ...any) error {
 	return &LineError{line, &Problem{Kind: ErrInvalid, What: fmt.Sprintf(format, args...)}}
 }
 
-// ParseCrontab reads a crontab as cron does: environment lines hold for the entries below them, SHELL (/bin/sh) runs the commands,
-// CRON_TZ is the zone of the times, RANDOM_DELAY (minutes) a jitter, and the first % that no backslash precedes ends the command and
-// begins its input, in which others are newlines. MAILTO is told and not obeyed. The times themselves are not checked here. Each
-// schedule has a name made from its command, so that the same crontab gives the same names. The error is a *LineError.
+// ParseCrontab parses a crontab as cron does. Environment lines apply to the entries below them. SHELL runs the commands (default
+// /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. The first % without a backslash before it ends the
+// command and begins its standard input, where every further % is a newline. MAILTO is returned, but no mail is sent. ParseCrontab does not
+// check the times. It makes the name of each schedule from its command, so that the same crontab gives the same names. The error is a
+// *LineError.
 func ParseCrontab(text string, o CrontabOptions) (Crontab, error) {
 	var tab Crontab
 	shell, zone, home, jitter := "/bin/sh", o.Zone, o.Home, time.Duration(0)
@@ -122,7 +123,7 @@ func ParseCrontab(text string, o CrontabOptions) (Crontab, error) {
 	return tab, nil
 }
 
-// crontabSetting reads NAME = value, either of them perhaps in quotes.
+// crontabSetting parses NAME = value. Both may be in quotes.
 func crontabSetting(line string) (name, value string, ok bool) {
 	name, value, found := strings.Cut(line, "=")
 	name = crontabUnquote(strings.TrimSpace(name))
@@ -131,7 +132,7 @@ func crontabSetting(line string) (name, value string, ok bool) {
 	}
 	for i, r := range name {
 		if !(r == '_' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || i > 0 && '0' <= r && r <= '9') {
-			return "", "", false // the = belongs to a command
+			return "", "", false // the equals sign is part of a command
 		}
 	}
 	return name, crontabUnquote(strings.TrimSpace(value)), true
@@ -144,7 +145,7 @@ func crontabUnquote(text string) string {
 	return text
 }
 
-// crontabTimes cuts the times off an entry: five fields, or a form such as @daily.
+// crontabTimes splits an entry into its times (five fields, or a word such as @daily) and the rest.
 func crontabTimes(n int, line string) (when, rest string, err error) {
 	words := 5
 	if line[0] == '@' {
@@ -164,20 +165,20 @@ func crontabTimes(n int, line string) (when, rest string, err error) {
 	switch {
 	case when == "@reboot":
 		return "", "", lineError(n, "@reboot names no time; a service manager starts things with the machine")
-	case when == "@every": // not cron's, and yet found in crontabs of its successors
+	case when == "@every": // cron does not know it, but its successors do
 		every, after, _ := strings.Cut(rest, " ")
 		return when + " " + every, strings.TrimLeft(after, " \t"), nil
 	}
 	return when, rest, nil
 }
 
-// crontabCommand separates the command from its input, as cron does byte by byte; nil: it has none.
+// crontabCommand splits text into the command and its standard input, as cron does. The input is nil if there is none.
 func crontabCommand(text string) (script string, input []byte) {
 	var command []byte
 	escaped := false
 	for i := range len(text) {
 		switch c := text[i]; {
-		case escaped && c == '%': // the backslash goes
+		case escaped && c == '%': // drop the backslash
 			command[len(command)-1] = c
 			escaped = false
 		case c == '%':
@@ -190,7 +191,7 @@ func crontabCommand(text string) (script string, input []byte) {
 	return string(command), nil
 }
 
-// crontabInput is what a command reads on stdin: % is a newline, \% is %, and the last line ends.
+// crontabInput returns the standard input of a command: % becomes a newline, \% becomes %, and the text ends with a newline.
 func crontabInput(text string) []byte {
 	var input []byte
 	escaped := false
@@ -212,11 +213,11 @@ func crontabInput(text string) []byte {
 	return input
 }
 
-// crontabName makes a name from the words of a command that matter: backup.sh-full of "cd /srv && ./backup.sh --full > log".
+// crontabName makes a schedule's name from a command: "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
 func crontabName(prefix, script string) string {
 	const most = 40
 	words := strings.Fields(script)
-	for len(words) > 1 { // over settings and a leading cd
+	for len(words) > 1 { // skip variables and a leading cd
 		switch first := words[0]; {
 		case first == "cd" && len(words) > 3 && (words[2] == "&&" || words[2] == ";"):
 			words = words[3:]

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// Handler is what a worker calls for the tasks of one job. Make one with Func.Handler or ResultFunc.Handler.
+// Handler runs the tasks of one job in a worker. Make one with Func.Handler or ResultFunc.Handler.
 type Handler struct {
 	Job         string
-	MaxAttempts int // of tasks that name none; filled in at their first start
+	MaxAttempts int // for tasks that do not set it; stored in the task at its first start
 
-	// Run executes one attempt. Its result is JSON, or nil; OutcomeOf reads what it returns. It is called from many
-	// goroutines at once, and its context ends on timeout, cancel, loss and stop (see context.Cause).
+	// Run executes one attempt. Its result is JSON or nil, and OutcomeOf interprets what it returns. Many goroutines call Run at the
+	// same time. Its context ends on timeout, cancellation, loss of the lease and shutdown; context.Cause tells which.
 	Run func(ctx context.Context, task Task) (json.RawMessage, error)
 }
 
-// Func is a job that is a Go function from In to an error. Its value is made once, by Define, and used by those who enqueue
-// and by those who work.
+// Func is a job that is a Go function from In to an error. Make it once with Define, and use it both to enqueue tasks and to register
+// the function with a worker.
 type Func[In any] struct {
 	job      string
 	defaults []Option
@@ -27,12 +27,12 @@ type Func[In any] struct {
 // ResultFunc is a job that is a Go function from In to Out or an error.
 type ResultFunc[In, Out any] struct{ Func[In] }
 
-// Define names a job whose tasks carry an In as JSON. The options are the defaults of its tasks.
+// Define defines a job whose tasks store an In as JSON. The options are the defaults of its tasks.
 func Define[In any](job string, defaults ...Option) Func[In] {
 	return Func[In]{job: job, defaults: defaults}
 }
 
-// DefineResult names a job whose tasks carry an In and leave an Out, both as JSON.
+// DefineResult defines a job whose tasks store an In as arguments and an Out as result, both as JSON.
 func DefineResult[In, Out any](job string, defaults ...Option) ResultFunc[In, Out] {
 	return ResultFunc[In, Out]{Define[In](job, defaults...)}
 }
@@ -40,8 +40,8 @@ func DefineResult[In, Out any](job string, defaults ...Option) ResultFunc[In, Ou
 // Job returns the name that Define was given.
 func (f Func[In]) Job() string { return f.job }
 
-// With makes the Spec of a task that calls the function with in. It cannot fail: an In that does not marshal leaves its
-// error in Spec.Err.
+// With returns the Spec of a task that calls the function with in. It does not fail: if in cannot be encoded as JSON, Spec.Err is set,
+// and Enqueue returns it.
 func (f Func[In]) With(in In, options ...Option) Spec {
 	s := newSpec(f.job, []Option{MaxAttempts(FuncAttempts)}, f.defaults, options)
 	if f.job == CommandJob {
@@ -52,7 +52,7 @@ func (f Func[In]) With(in In, options ...Option) Spec {
 	return s
 }
 
-// Args reads the input of a task of this job.
+// Args decodes the arguments of a task of this job.
 func (f Func[In]) Args(task Task) (In, error) {
 	var in In
 	if len(task.Args) == 0 {
@@ -64,13 +64,13 @@ func (f Func[In]) Args(task Task) (In, error) {
 	return in, nil
 }
 
-// Handler makes the function callable by a worker. It is called from many goroutines at once.
+// Handler returns a Handler that calls the function call. Many goroutines call it at the same time.
 func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
 	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) { return nil, call(ctx, in) })
 }
 
-// Handler makes the function callable by a worker. It is called from many goroutines at once. Its Out is kept as the result
-// only when its error is nil.
+// Handler returns a Handler that calls the function call. Many goroutines call it at the same time. The Out is stored as the task's
+// result if the error is nil.
 func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)) Handler {
 	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) {
 		out, err := call(ctx, in)
@@ -92,7 +92,7 @@ func (f Func[In]) handler(call func(context.Context, In) (json.RawMessage, error
 	}}
 }
 
-// MarshalResult turns a value into a result, or says that it cannot be kept as one.
+// MarshalResult encodes a value as a task's result. It returns an error if the result would not be valid (see ValidResult).
 func MarshalResult(value any) (json.RawMessage, error) {
 	result, err := json.Marshal(value)
 	if err != nil {
@@ -104,7 +104,7 @@ func MarshalResult(value any) (json.RawMessage, error) {
 	return result, nil
 }
 
-// ValidResult says whether text can be kept as a result: JSON in UTF-8, of at most MaxResult bytes and MaxDepth levels.
+// ValidResult returns an error unless text can be stored as a result: JSON in UTF-8, at most MaxResult bytes and MaxDepth levels.
 func ValidResult(text []byte) error {
 	switch {
 	case len(text) > MaxResult:
@@ -119,7 +119,7 @@ func ValidResult(text []byte) error {
 	return nil
 }
 
-// Result reads the result of a task, as in f.Result(r.Await(ctx, id)). A task that did not complete gives a *FailedError.
+// Result decodes the result of a task, as in f.Result(r.Await(ctx, id)). If the task did not complete, the error is a *FailedError.
 func (f ResultFunc[In, Out]) Result(task Task, err error) (Out, error) {
 	var out Out
 	switch {

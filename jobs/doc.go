@@ -1,6 +1,6 @@
-// Package jobs holds the words and rules of runner: what a task is, which states it passes, and what follows from an
-// attempt's outcome. It is plain values and pure functions: no clock, no I/O, no goroutine, and nothing but the standard
-// library below it.
+// Package jobs defines tasks and the rules for them: what a task is, which states it goes through, and what follows from the
+// outcome of an attempt. It has plain values and pure functions: no clock, no I/O, no goroutines. It imports the standard library
+// only.
 //
 // A task is one row: "run this job, with these arguments, under these rules". A job is what it runs: the job "command" (an
 // argv) or a registered Go function. An attempt is one execution of a task.
@@ -11,12 +11,12 @@
 //	              └───────snooze────┼────────────────────┘ │
 //	                                └─due─ retrying ◀──────┘
 //
-// blocked is the state of tasks that wait for others. cancel ends a waiting task at once and a running one through its worker;
-// retry makes a finished task pending again.
+// A blocked task waits for other tasks. Cancelling ends a waiting task at once, and a running task through its worker. Retrying
+// makes a finished task pending again.
 //
-// The way of a task through the program has five nouns, one per hop:
+// A task passes through the program in five forms:
 //
 //	Args ──Func.With──▶ Spec ──insert──▶ Task ──Handler──▶ Outcome ──Next──▶ Change ──finish──▶ row
 //
-// Whoever asks "why did this task fail?" reads Next and nothing else.
+// To find out why a task fails or is retried, read Next. Nothing else decides that.
 package jobs

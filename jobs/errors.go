@@ -6,47 +6,47 @@ import (
 	"strings"
 )
 
-// Errors of asking for something.
+// Errors of requests.
 var (
-	ErrInvalid    = errors.New("invalid")     // a Spec, a Filter or an option that cannot be; see FieldError
+	ErrInvalid    = errors.New("invalid")     // an invalid Spec, Filter or option; see FieldError
 	ErrNotFound   = errors.New("not found")   // no such task
-	ErrNoDatabase = errors.New("no database") // the file does not exist and this call does not create it
-	ErrPermission = errors.New("permission")  // the system forbids it
-	ErrSchema     = errors.New("schema")      // no runner database, or one of a newer runner
+	ErrNoDatabase = errors.New("no database") // the file does not exist, and this call does not create it
+	ErrPermission = errors.New("permission")  // the operating system denies access
+	ErrSchema     = errors.New("schema")      // not a database of runner, or one of a newer version
 )
 
-// Errors of changing something. Unless said otherwise nothing was written.
+// Errors of writes. Unless stated otherwise, nothing was written.
 var (
-	ErrConflict = errors.New("conflict") // the task is in a state that forbids it
-	ErrBusy     = errors.New("busy")     // another process held the write lock for too long; safe to try again
-	ErrFull     = errors.New("full")     // the disk is full; safe to try again later
-	ErrReplaced = errors.New("replaced") // the file is no longer the one that was opened
+	ErrConflict = errors.New("conflict") // the task's state does not allow it
+	ErrBusy     = errors.New("busy")     // another process held the write lock for too long; it is safe to try again
+	ErrFull     = errors.New("full")     // the disk is full; it is safe to try again later
+	ErrReplaced = errors.New("replaced") // the file is not the one that was opened any more
 	ErrCorrupt  = errors.New("corrupt")  // the file is damaged
-	ErrUnknown  = errors.New("unknown")  // the write was not answered in time: it may have happened, or not
+	ErrUnknown  = errors.New("unknown")  // the write was not confirmed in time: it may or may not have happened
 	ErrClosed   = errors.New("closed")   // the database was closed by Close
 )
 
-// Errors of running.
+// Errors of attempts.
 var (
-	// ErrLost says that the attempt no longer owns its task: a newer generation does. Its results are refused.
+	// ErrLost means that the attempt does not own its task any more: the task has a newer generation. The attempt's result is refused.
 	ErrLost = errors.New("lost")
 	// ErrCancelled is the cause of a context that ends because someone cancelled the task.
 	ErrCancelled = errors.New("cancelled")
-	// ErrShutdown is the cause of a context that ends because its worker stops.
+	// ErrShutdown is the cause of a context that ends because its worker shuts down.
 	ErrShutdown = errors.New("shutdown")
-	// ErrStep says that a step of a function cannot be: see runner.Step.
+	// ErrStep means that a step of a function is invalid: see runner.Step.
 	ErrStep = errors.New("step")
 	// ErrTimeout is the cause of a context that ends because the attempt ran for longer than its timeout.
 	ErrTimeout = errors.New("timeout")
 )
 
-// Problem is an error that a person reads: what happened, why, and what to try. It matches the sentinel in Kind and
-// whatever caused it with errors.Is.
+// Problem is an error with an explanation: what happened, why, and what to try. errors.Is matches the sentinel in Kind and the
+// cause.
 type Problem struct {
 	Kind error    // one of the sentinels above
 	What string   // one line, lower case, no full stop
 	Why  []string // more lines, if they help
-	Try  string   // a command to type, or a thing to change; may be empty
+	Try  string   // a command to type, or a value to change; may be empty
 	Err  error    // the cause; may be nil
 }
 
@@ -57,7 +57,7 @@ func (p *Problem) Error() string {
 	return p.What + ": " + strings.Join(p.Why, "; ")
 }
 
-// Unwrap makes errors.Is see both the sentinel and the cause.
+// Unwrap returns the sentinel and the cause, for errors.Is.
 func (p *Problem) Unwrap() []error {
 	if p.Err == nil {
 		return []error{p.Kind}
@@ -65,9 +65,9 @@ func (p *Problem) Unwrap() []error {
 	return []error{p.Kind, p.Err}
 }
 
-// FieldError says which field of a Spec is wrong. It matches ErrInvalid.
+// FieldError is an invalid field of a Spec. It matches ErrInvalid.
 type FieldError struct {
-	Field string // the word of the column, the JSON key and the flag
+	Field string // name of the column and of the JSON key; the flag has dashes for its underscores
 	Msg   string
 }
 
@@ -80,7 +80,7 @@ func invalid(field, format string, args ...any) error {
 	return &FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// FailedError says that a task ended otherwise than completed. Reading a result from such a task returns it.
+// FailedError means that a task has failed or was cancelled. ResultFunc.Result returns it for such a task.
 type FailedError struct {
 	ID     int64
 	State  State

@@ -2,8 +2,8 @@ package jobs
 
 import "fmt"
 
-// Owned returns nil while the claim that made t's generation what it was, generation, owns the running task and nobody has asked to
-// cancel it. Otherwise it returns a *Problem of kind ErrCancelled, when that was asked, or ErrLost: the attempt must do nothing more.
+// Owned returns nil if t is running with this generation and nobody has asked to cancel it. Otherwise it returns a *Problem of kind
+// ErrCancelled or ErrLost, and the attempt of this generation must stop.
 func (t Task) Owned(generation int64) error {
 	problem := func(kind error, format string, args ...any) error {
 		return &Problem{Kind: kind, What: fmt.Sprintf("task %d ", t.ID) + fmt.Sprintf(format, args...)}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Filter selects tasks. Fields are ANDed, the entries of one field ORed; what is empty does not select. The zero Filter
-// selects every task.
+// Filter selects tasks that match all of its fields. A field with several entries matches any of them, and an empty field matches every
+// task. So the zero Filter selects all tasks.
 type Filter struct {
 	IDs      []int64
 	Queues   []string
@@ -16,18 +16,18 @@ type Filter struct {
 	Lane     string
 	Schedule string
 	Worker   string // name or id of the worker of the current or last attempt
-	Match    string // part of label, job, args or error; ASCII case ignored
+	Match    string // substring of label, job, args or error; ASCII case is ignored
 
-	// Since and Until compare the end of finished tasks and the creation of unfinished ones.
+	// Since and Until limit the end of finished tasks, and the creation of unfinished tasks.
 	Since, Until time.Time
-	// FinishedBefore selects tasks that finished before it.
+	// FinishedBefore selects tasks that finished before this time.
 	FinishedBefore time.Time
 
-	Before int64 // only ids below it; 0: all
-	After  int64 // only ids above it
+	Before int64 // selects ids below it; 0 for no limit
+	After  int64 // selects ids above it
 }
 
-// Verb is what people do with tasks that a filter selects.
+// Verb is an action on all tasks that a filter selects.
 type Verb string
 
 // The verbs.
@@ -37,8 +37,9 @@ const (
 	VerbDelete Verb = "delete"
 )
 
-// For narrows the filter to the tasks that a verb is for: cancel those that are unfinished; retry those that failed, unless it names other
-// states, and completed ones by id only; delete those that are finished. ok is false when nothing is left.
+// For limits the filter to the tasks that the verb applies to. Cancel applies to unfinished tasks, and delete to finished tasks. Retry applies
+// to failed tasks, or to the states that the filter names; completed tasks can be retried by id only. ok is false if the filter
+// selects no task then.
 func (f Filter) For(verb Verb) (only Filter, ok bool) {
 	switch verb {
 	case VerbCancel:
@@ -49,8 +50,8 @@ func (f Filter) For(verb Verb) (only Filter, ok bool) {
 	return f.only([]State{Failed}, slices.DeleteFunc(States(), func(s State) bool { return s == Completed }))
 }
 
-// only narrows the filter: usual states when it names none, else those of its states that are possible. ok is false
-// when none of them is: then the filter selects nothing. Ids stand for themselves.
+// only limits the filter's states: to usual if the filter names no state, else to those that are in possible. ok is false if no state is
+// left. A filter of ids is not limited.
 func (f Filter) only(usual, possible []State) (only Filter, ok bool) {
 	switch {
 	case len(f.IDs) > 0:

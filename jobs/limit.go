@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Target is what a limit holds for: a queue, a job or a lane.
+// Target is what a limit applies to: a queue, a job or a lane.
 type Target struct {
 	Kind string // queue, job or lane
 	Name string
@@ -19,10 +19,10 @@ const (
 	LaneTarget  = "lane"
 )
 
-// String is the target as people write it: queue:media.
+// String returns the form that ParseTarget parses, such as queue:media.
 func (t Target) String() string { return t.Kind + ":" + t.Name }
 
-// ParseTarget reads queue:NAME, job:NAME or lane:KEY.
+// ParseTarget parses queue:NAME, job:NAME or lane:KEY.
 func ParseTarget(text string) (Target, error) {
 	kind, name, found := strings.Cut(text, ":")
 	if !found {
@@ -32,7 +32,7 @@ func ParseTarget(text string) (Target, error) {
 	return t, t.Validate()
 }
 
-// Validate returns an error of field target.
+// Validate returns a *FieldError of the field "target" if the target is invalid.
 func (t Target) Validate() error {
 	var err error
 	switch t.Kind {
@@ -54,22 +54,23 @@ func (t Target) Validate() error {
 	return err
 }
 
-// Limit says how many tasks of a target may run at once, and how often they may start, over all workers. One of both at least.
+// Limit sets how many tasks of a target may run at the same time, and how often they may start, over all workers. At least one of
+// the two is set.
 type Limit struct {
 	Target
-	Running int           // at most so many at once; 0: any number. Not for lanes: they run one at a time
-	Rate    int           // so many starts per Per; 0: any number
-	Per     time.Duration // whole milliseconds
-	Burst   int           // so many starts at once after a quiet time
+	Running int           // tasks that may run at the same time; 0 for no limit. Not for lanes, which run one task at a time
+	Rate    int           // starts per Per; 0 for no limit
+	Per     time.Duration // in whole milliseconds
+	Burst   int           // starts at once after a time without any
 }
 
-// The limits of a Limit.
+// Bounds of a Limit's fields.
 const (
 	MaxRate = 1_000_000
 	MinPer  = time.Millisecond
 )
 
-// Validate returns the first thing that is wrong with the limit: a *FieldError.
+// Validate returns the first error in the limit, as a *FieldError.
 func (l Limit) Validate() error {
 	if err := l.Target.Validate(); err != nil {
 		return err
@@ -93,17 +94,17 @@ func (l Limit) Validate() error {
 	return nil
 }
 
-// Bucket is what is left of a rate at a moment. A start costs Per milliseconds, and each millisecond gives Rate of them back: so
-// everything is a whole number. Below 0 a start is owed.
+// Bucket is the state of a rate limit (a token bucket). A start takes Per milliseconds from Level, and each millisecond that passes adds
+// Rate to it. So all values are integers. Level is negative after a start that the rate did not allow yet.
 type Bucket struct {
 	Level int64
 	At    time.Time
 }
 
-// Full is the bucket of a limit that nobody has used for long.
+// Full returns the bucket of a limit that has not been used for a long time.
 func (l Limit) Full(now time.Time) Bucket { return Bucket{int64(l.Burst) * l.Per.Milliseconds(), now} }
 
-// Fill returns the bucket as it is at now. A clock that was set back gives nothing, and costs nothing.
+// Fill returns the bucket at the time now. If the clock was set back, Level stays as it is.
 func (l Limit) Fill(b Bucket, now time.Time) Bucket {
 	full := l.Full(now)
 	if gone := now.UnixMilli() - b.At.UnixMilli(); gone > 0 {
@@ -116,7 +117,7 @@ func (l Limit) Fill(b Bucket, now time.Time) Bucket {
 	return Bucket{min(b.Level, full.Level), now}
 }
 
-// Starts says how many tasks the rate lets start at now. If none, next is when the first may.
+// Starts returns how many tasks the rate allows to start at now. If there are none, next is the time of the next start.
 func (l Limit) Starts(b Bucket, now time.Time) (n int, next time.Time) {
 	if l.Rate == 0 {
 		return math.MaxInt, time.Time{}
@@ -136,8 +137,8 @@ func (l Limit) Take(b Bucket, n int, now time.Time) Bucket {
 	return b
 }
 
-// Carry returns the bucket of a limit that replaces another: it has as many starts left, so that setting a limit again and
-// again gives none away.
+// Carry returns the bucket of a limit that replaces the limit old. It has as many starts left as the old bucket. So setting a
+// limit again and again does not allow more starts.
 func (l Limit) Carry(old Limit, b Bucket, now time.Time) Bucket {
 	if old.Rate == 0 {
 		return l.Full(now)

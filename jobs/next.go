@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Change is what follows from an outcome: the new state of the task and the record of its attempt.
+// Change is what follows from an outcome: the new state of the task, and the record of its attempt.
 type Change struct {
 	State  State
 	Reason Reason
@@ -13,18 +13,18 @@ type Change struct {
 	Result json.RawMessage
 	RunAt  time.Time // retrying and scheduled: when it is due
 
-	Attempt int // the attempts that count, from now on
-	Losses  int // the losses, from now on
+	Attempt int // new count of attempts
+	Losses  int // new count of losses
 
-	AttemptState State // of the attempt's record; Snoozed for one that was put off
-	Counted      bool  // whether the attempt counts as one
+	AttemptState State // state in the attempt's record; Snoozed if the function snoozed
+	Counted      bool  // whether the attempt counts towards MaxAttempts
 }
 
-// Snoozed is the state of an attempt that put itself off. No task is ever in it.
+// Snoozed is the state of an attempt whose function returned Snooze. No task is ever in this state.
 const Snoozed State = "snoozed"
 
-// Next decides what follows when an attempt of t ends with o at now. It is the only place where that is decided, and it is
-// pure: no clock, no I/O, no chance. t is the running task; t.CancelRequestedAt says whether someone wants it cancelled.
+// Next decides what follows when an attempt of the running task t ends with outcome o at now. No other code decides that. Next is a
+// pure function: no clock, no I/O, no randomness. t.CancelRequestedAt is not zero if someone asked to cancel the task.
 func Next(t Task, o Outcome, now time.Time) Change {
 	asked := !t.CancelRequestedAt.IsZero()
 	c := Change{Reason: o.Reason, Error: o.Error, Result: o.Result, Attempt: t.Attempt, Losses: t.Losses, Counted: true}
@@ -34,7 +34,7 @@ func Next(t Task, o Outcome, now time.Time) Change {
 		}
 		return c.end(Cancelled, ReasonCancelled)
 	}
-	again := func(to State, in time.Duration) Change { // it goes on, unless someone wants it cancelled
+	again := func(to State, in time.Duration) Change { // continue, unless someone asked to cancel the task
 		if asked {
 			return cancelled()
 		}
@@ -45,21 +45,21 @@ func Next(t Task, o Outcome, now time.Time) Change {
 		return c
 	}
 	switch {
-	case o.Reason == ReasonLost: // counted in losses, not in attempts
+	case o.Reason == ReasonLost: // counts as a loss, not as an attempt
 		c.AttemptState, c.Counted = Failed, false
 		c.Attempt, c.Losses = max(t.Attempt-1, 0), min(t.Losses, t.MaxLosses)+1
 		if c.Losses > t.MaxLosses && !asked {
 			return c.end(Failed, ReasonLost)
 		}
 		return again(Pending, 0)
-	case o.Reason == ReasonShutdown: // given back, counted nowhere
+	case o.Reason == ReasonShutdown: // released: counts neither as an attempt nor as a loss
 		c.AttemptState, c.Counted = Failed, false
 		c.Attempt = max(t.Attempt-1, 0)
-		if t.MaxLosses == 0 && !asked { // at most once: it has started, so it never starts again
+		if t.MaxLosses == 0 && !asked { // at most once: a task that has started never starts again
 			return c.end(Failed, ReasonShutdown)
 		}
 		return again(Pending, 0)
-	case o.snooze != nil && o.Reason == "": // a stop in between wins: its reason stands
+	case o.snooze != nil && o.Reason == "": // a cancel or timeout during the attempt has a reason, and goes first
 		c.AttemptState, c.Counted = Snoozed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		return again(Scheduled, *o.snooze)
@@ -81,8 +81,9 @@ func Next(t Task, o Outcome, now time.Time) Change {
 	}
 }
 
-// Suspect says whether a task may have killed its workers, and can be lost once more at most before it has failed. It runs alone in
-// its worker: so no neighbour fails by it, and it is told from neighbours that were only lost with it.
+// Suspect reports whether the task may be what killed its workers, and will fail after at most one more loss. A worker runs a suspect
+// with no other task beside it. So a suspect that kills its worker takes no other task with it, and a task that was lost only
+// because of its neighbour completes.
 func (t Task) Suspect() bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
 
 func (c Change) end(state State, reason Reason) Change {

@@ -4,62 +4,62 @@ import (
 	"time"
 )
 
-// Option changes a Spec. The options of With win over those of Define.
+// Option changes a Spec. Options given to With override those given to Define.
 type Option func(*Spec)
 
-// Queue puts the task into a queue. Defaults to "default".
+// Queue sets the task's queue. The default is "default".
 func Queue(name string) Option { return func(s *Spec) { s.Queue = name } }
 
-// Priority sets the priority: higher runs first. Defaults to 5.
+// Priority sets the priority: a higher one runs first. The default is 5.
 func Priority(n int) Option { return func(s *Spec) { s.Priority = n } }
 
-// Label sets a text that is shown in lists before the job.
+// Label sets a text that lists show in front of the job.
 func Label(text string) Option { return func(s *Spec) { s.Label = text } }
 
-// In makes the task due after d. Defaults to now.
+// In makes the task due after d. By default it is due at once.
 func In(d time.Duration) Option { return func(s *Spec) { s.In, s.RunAt = d, time.Time{} } }
 
-// At makes the task due at t. A time in the past means now.
+// At makes the task due at t. If t is in the past, the task is due at once.
 func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 
-// ExpiresIn cancels the task if it has not started d after it was due. Defaults to never.
+// ExpiresIn cancels the task if it has not started within d after it became due. By default a task does not expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
-// Unique allows at most one unfinished task with this key in the database: enqueueing another returns the first one.
+// Unique allows at most one unfinished task with this key. Enqueueing another one returns the first.
 func Unique(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, false } }
 
-// UniqueReplace is Unique, but as long as the first task has not started, everything that is asked of the other becomes true of
-// it: when it is due, too. Enqueueing again and again puts it off.
+// UniqueReplace is like Unique, but if the first task has not started, the new task's settings replace those of the first, including its
+// due time. The first task keeps its id. Enqueueing repeatedly delays the task each time (debouncing).
 func UniqueReplace(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, true } }
 
-// After starts the task when all of these tasks have completed. If one fails or is cancelled, now or before, this task is
-// cancelled with reason dependency. They must exist.
+// After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, or was already, this task is
+// cancelled with ReasonDependency. The tasks must exist.
 func After(ids ...int64) Option { return func(s *Spec) { s.After = ids } }
 
-// AfterAny starts the task when all of these tasks have finished, however they ended. They must exist.
+// AfterAny lets the task start when all of these tasks have finished, in whatever state. The tasks must exist.
 func AfterAny(ids ...int64) Option { return func(s *Spec) { s.AfterAny = ids } }
 
-// Lane puts the task into a lane: of the tasks of one lane one runs at a time, over all workers and queues, highest priority
-// first, then in the order of their ids.
+// Lane sets the task's lane key. Tasks with the same key run one at a time over all workers and queues: higher priorities first,
+// then in the order of their ids.
 func Lane(key string) Option { return func(s *Spec) { s.Lane = key } }
 
-// MaxAttempts limits how often the task is started, losses apart. Defaults to 1 for commands and 10 for functions.
+// MaxAttempts sets how often the task may start; losses do not count. The default is 1 for commands and 10 for functions.
 func MaxAttempts(n int) Option { return func(s *Spec) { s.MaxAttempts = n } }
 
-// MaxLosses limits how often the task is started again after its worker was lost. Defaults to 3.
+// MaxLosses sets how often the task may start again after its worker died or lost its lease. The default is 3.
 func MaxLosses(n int) Option { return func(s *Spec) { s.MaxLosses = n } }
 
-// AtMostOnce never starts the task a second time: one attempt, and a loss is final.
+// AtMostOnce lets the task start only once: it sets MaxAttempts to 1 and MaxLosses to 0.
 func AtMostOnce() Option { return func(s *Spec) { s.MaxAttempts, s.MaxLosses = 1, 0 } }
 
-// Timeout limits how long one attempt may run. Defaults to no limit.
+// Timeout sets how long one attempt may run. By default there is no limit.
 func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 
-// KillAfter sets the time between TERM and KILL when a command is stopped. Defaults to 10 s.
+// KillAfter sets the time between SIGTERM and SIGKILL when a command is stopped. The default is 10 s.
 func KillAfter(d time.Duration) Option { return func(s *Spec) { s.KillAfter = d } }
 
-// Retry sets the backoff between attempts. Defaults to DefaultBackoff, whose strategy and limit a backoff without them takes; a
-// delay of 0 starts the next attempt at once.
+// Retry sets the delay between attempts. The default is DefaultBackoff. Its Strategy and Max also apply to a backoff that does not set
+// them. With a Delay of 0 the next attempt starts at once.
 func Retry(b Backoff) Option {
 	return func(s *Spec) {
 		if b.Strategy == "" {
@@ -72,10 +72,10 @@ func Retry(b Backoff) Option {
 	}
 }
 
-// RetryOn starts a command again only after these exit codes; others fail the task at once. Signals, timeouts and
-// failures to start are retried whatever it says. Defaults to any code.
+// RetryOn sets the exit codes after which a command is retried. Any other exit code fails the task at once. Commands that die by a
+// signal, time out or cannot be started are always retried. By default every exit code is retried.
 func RetryOn(codes Codes) Option { return func(s *Spec) { s.RetryOn = codes } }
 
-// OutputLimit sets how many bytes of an attempt's output are kept: the first and the last of them. Defaults to 1 MiB;
-// 0 keeps none.
+// OutputLimit sets how many bytes of an attempt's output are stored. If there are more, the first half and the last half of the limit are
+// stored. The default is 1 MiB; 0 stores no output.
 func OutputLimit(bytes int64) Option { return func(s *Spec) { s.OutputLimit = bytes } }

@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// Options say how the attempts of a task are executed. The database stores them as one JSON object that leaves the defaults out, so that a
-// new option is no new column; SQL never decides by them. Schedules store theirs in the same form.
+// Options are the settings with which a worker executes the attempts of a task. The database stores them as one JSON object without the defaults,
+// so that a new option needs no new column. No SQL statement depends on them. Schedules store them in the same form.
 type Options struct {
-	Timeout     time.Duration // of one attempt; 0: none
-	KillAfter   time.Duration // between TERM and KILL
+	Timeout     time.Duration // of one attempt; 0 for no limit
+	KillAfter   time.Duration // between SIGTERM and SIGKILL
 	Backoff     Backoff
 	RetryOn     Codes
-	OutputLimit int64 // bytes kept of an attempt's output
+	OutputLimit int64 // bytes of an attempt's output that are stored
 
-	Path    string // of the program, absolute; empty: the worker looks it up
-	Cwd     string // empty: the worker's
+	Path    string // absolute path of the program; if empty, the worker looks it up
+	Cwd     string // working directory; if empty, the worker's
 	Env     map[string]string
 	EnvFile string
 
-	// Unknown holds the options that a newer version has written, by their keys. They are kept. A worker does not execute a task with such
-	// options, since it would ignore what they ask for.
+	// Unknown holds options that a newer version has written, by key. They are kept. A worker fails a task with such options instead of
+	// running it without them.
 	Unknown map[string]json.RawMessage
 }
 
-// DefaultOptions returns the options of a task that names none.
+// DefaultOptions returns the options of a task that sets none.
 func DefaultOptions() Options {
 	return Options{KillAfter: DefaultKillAfter, Backoff: DefaultBackoff, OutputLimit: DefaultOutputLimit}
 }
 
-// storedOptions is the stored form of Options: durations are milliseconds, and what is missing is the default.
+// storedOptions is the stored form of Options. Durations are in milliseconds, and a missing key has its default.
 type storedOptions struct {
 	Timeout      int64             `json:"timeout,omitempty"`
 	KillAfter    *int64            `json:"kill_after,omitempty"`
@@ -82,14 +82,14 @@ func (o *Options) Encode() (json.RawMessage, error) {
 	return MarshalArgs(all)
 }
 
-// plain says whether all options are defaults.
+// plain reports whether all options have their defaults.
 func (o *Options) plain() bool {
 	return o.Timeout == 0 && o.KillAfter == DefaultKillAfter && o.Backoff == DefaultBackoff && o.RetryOn == "" && o.OutputLimit == DefaultOutputLimit &&
 		o.Path == "" && o.Cwd == "" && len(o.Env) == 0 && o.EnvFile == "" && len(o.Unknown) == 0
 }
 
-// DecodeOptions reads the stored form; nil stands for the defaults. Options that this version does not know are in Unknown. So is a text that
-// no version writes, under the empty key: plain SQL may have written it.
+// DecodeOptions decodes the stored form; nil means the defaults. Options that this version does not know go to Unknown. If the text cannot be
+// decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
 func DecodeOptions(text []byte) Options {
 	o := DefaultOptions()
 	if len(text) == 0 {
@@ -119,7 +119,7 @@ func DecodeOptions(text []byte) Options {
 		EnvFile: stored.EnvFile, Unknown: unknown}
 }
 
-// unknownOptions returns what the stored form has beside the options of this version.
+// unknownOptions returns the keys of the stored form that this version does not know.
 func unknownOptions(text []byte) (map[string]json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -135,7 +135,7 @@ func unknownOptions(text []byte) (map[string]json.RawMessage, error) {
 	return all, nil
 }
 
-// CheckKnown returns an error that names the options that this version does not know.
+// CheckKnown returns an error that names the options in Unknown, or nil if there are none.
 func (o *Options) CheckKnown() error {
 	if len(o.Unknown) == 0 {
 		return nil
@@ -146,10 +146,10 @@ func (o *Options) CheckKnown() error {
 	return fmt.Errorf("unknown option %s: a newer version of runner enqueued this task", strings.Join(slices.Sorted(maps.Keys(o.Unknown)), ", "))
 }
 
-// millis rounds up, so that a duration that is not 0 never becomes 0.
+// millis converts to milliseconds, rounding up, so that only a duration of 0 becomes 0.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// duration returns the nearest duration that is at least 0: plain SQL may have written any number.
+// duration converts from milliseconds. A number that is out of range, which plain SQL may have written, becomes the nearest valid duration.
 func duration(ms int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(max(ms, 0), most)) * time.Millisecond

@@ -10,50 +10,49 @@ import (
 	"unicode/utf8"
 )
 
-// Reason says why an attempt or a task ended otherwise than well. It is empty while nothing went wrong.
+// Reason is why an attempt or a task did not complete. It is empty if nothing went wrong.
 type Reason string
 
-// The reasons of attempts. All but the last three stand on attempts, failed and retrying tasks; ReasonLost and
-// ReasonShutdown also on pending tasks that were given back; the last three on cancelled tasks.
+// The reasons. Attempts, failed tasks and retrying tasks have all but the last three. Pending tasks that a worker lost or released have
+// ReasonLost or ReasonShutdown. Cancelled tasks have the last three.
 const (
-	ReasonExit       Reason = "exit"       // the command ended with another status than 0
-	ReasonSignal     Reason = "signal"     // the command died from a signal
+	ReasonExit       Reason = "exit"       // the command exited with a status other than 0
+	ReasonSignal     Reason = "signal"     // the command was killed by a signal
 	ReasonTimeout    Reason = "timeout"    // the attempt ran for longer than its timeout
-	ReasonError      Reason = "error"      // the function returned an error, or a result could not be used
+	ReasonError      Reason = "error"      // the function returned an error or an invalid result
 	ReasonPanic      Reason = "panic"      // the function panicked
 	ReasonStart      Reason = "start"      // the command could not be started
-	ReasonLost       Reason = "lost"       // the worker died, hung, or lost its lease
-	ReasonShutdown   Reason = "shutdown"   // the worker stopped before the attempt had ended
-	ReasonCancelled  Reason = "cancelled"  // someone cancelled the task, or its function did
-	ReasonExpired    Reason = "expired"    // it had not started by its expiry
-	ReasonDependency Reason = "dependency" // a task that it waited for did not complete
+	ReasonLost       Reason = "lost"       // the worker died or lost its lease
+	ReasonShutdown   Reason = "shutdown"   // the worker shut down before the attempt had ended
+	ReasonCancelled  Reason = "cancelled"  // a person or the function itself cancelled the task
+	ReasonExpired    Reason = "expired"    // the task had not started before it expired
+	ReasonDependency Reason = "dependency" // a task that this task waited for did not complete
 )
 
-// Outcome is what happened in one attempt. The zero Outcome is a success without a result.
+// Outcome is the outcome of one attempt. The zero Outcome is a success without a result.
 type Outcome struct {
-	Reason   Reason          // empty: it went well
-	Error    string          // what went wrong, at most MaxError bytes
-	Result   json.RawMessage // what the attempt returned, if anything; kept beside an error too
-	ExitCode *int            // of a command that ended by itself
-	Signal   int             // that killed the command; 0: none
+	Reason   Reason          // empty for a success
+	Error    string          // error message, at most MaxError bytes
+	Result   json.RawMessage // result of the attempt; may be set together with Error
+	ExitCode *int            // exit status of a command; nil if it was killed by a signal
+	Signal   int             // signal that killed the command; 0 if none did
 
-	// Started and Finished are wall times; Duration was measured on the monotonic clock.
+	// Started and Finished are wall clock times. Duration is measured with the monotonic clock.
 	Started, Finished time.Time
 	Duration          time.Duration
 
-	OutputBytes     int64 // what the attempt printed, kept or not
-	OutputTruncated bool  // whether some of it was not kept
+	OutputBytes     int64 // bytes that the attempt printed, stored or not
+	OutputTruncated bool  // whether some of the output was not stored
 
-	retryIn *time.Duration // RetryIn: use this delay instead of the backoff
-	snooze  *time.Duration // Snooze: start again then, and count nothing
+	retryIn *time.Duration // from RetryIn: the delay to use instead of the backoff
+	snooze  *time.Duration // from Snooze: the delay before the task starts again
 }
 
-// AttemptError is an error that carries the reason of an attempt's end; handlers of commands return it.
-// Any other error has the reason ReasonError.
+// AttemptError is an error with a reason. The handler of commands returns it. Any other error has the reason ReasonError.
 type AttemptError struct {
 	Reason   Reason
-	ExitCode *int // of a command that ended by itself
-	Signal   int  // that killed the command; 0: none
+	ExitCode *int // exit status of a command; nil if it was killed by a signal
+	Signal   int  // signal that killed the command; 0 if none did
 	Msg      string
 }
 
@@ -74,17 +73,17 @@ func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.in
 func (e *cancelError) Error() string { return e.err.Error() }
 func (e *cancelError) Unwrap() error { return e.err }
 
-// RetryIn makes a function's error one whose next attempt starts after d, whatever the backoff says.
-// The attempt counts as any other: the last one fails the task.
+// RetryIn wraps an error that a function returns: the next attempt starts after d, whatever the backoff is. The attempt counts as usual, so
+// the last attempt fails the task.
 func RetryIn(d time.Duration, err error) error {
 	return &retryError{max(d, 0), cmpError(err, "retry")}
 }
 
-// Snooze makes a function's return one that is neither success nor failure: the task starts again after d, and the
-// attempt is not counted. Wrap the error to say why: the task keeps that text as its error until the next attempt.
+// Snooze returns an error with which a function delays its task: the task starts again after d, and the attempt does not count. To
+// give a reason, wrap the error: the task shows the text as its error until the next attempt.
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 
-// Cancel makes a function's error final: the task is cancelled, with err as its error, whatever attempts are left.
+// Cancel wraps an error that a function returns: the task is cancelled with this error, even if attempts are left.
 func Cancel(err error) error { return &cancelError{cmpError(err, "cancelled by its function")} }
 
 func cmpError(err error, instead string) error {
@@ -94,8 +93,8 @@ func cmpError(err error, instead string) error {
 	return err
 }
 
-// OutcomeOf reads what a handler returned. It knows the errors made by RetryIn, Snooze, Cancel and AttemptError, however
-// they are wrapped. A result that cannot be kept is dropped, and makes a success an error.
+// OutcomeOf converts what a handler returned into an Outcome. It recognises errors of RetryIn, Snooze, Cancel and AttemptError, also
+// when they are wrapped. An invalid result is dropped, and turns a success into an error.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
 		if bad := ValidResult(result); bad != nil {

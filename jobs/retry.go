@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Strategy says how the delay before the next attempt grows.
+// Strategy is how the delay between attempts grows.
 type Strategy string
 
-// The strategies, for the delay d after attempt n.
+// The strategies, with the delay after attempt n for a Delay of d.
 const (
 	Fixed       Strategy = "fixed"       // d
 	Linear      Strategy = "linear"      // n·d
@@ -20,16 +20,16 @@ const (
 
 // Backoff is the delay between the attempts of a task. The zero Backoff retries at once.
 type Backoff struct {
-	Strategy Strategy      // defaults to Exponential
-	Delay    time.Duration // after the first attempt; 0: none
-	Max      time.Duration // the delay never grows beyond it (but for the jitter)
+	Strategy Strategy      // default Exponential
+	Delay    time.Duration // delay after the first attempt
+	Max      time.Duration // upper limit of the delay, without the jitter
 }
 
-// DefaultBackoff is the backoff of a task that names none.
+// DefaultBackoff is the backoff of a task that does not set one.
 var DefaultBackoff = Backoff{Strategy: Exponential, Delay: 10 * time.Second, Max: time.Hour}
 
-// After returns the delay after attempt n (from 1) of task id: the strategy's, at most Max, then up to 10 % more or less.
-// The jitter is a hash of id and n, so that a crowd of tasks spreads and yet every answer can be repeated.
+// After returns the delay after attempt n (from 1) of task id: the strategy's delay, at most Max, plus or minus up to 10 % of jitter.
+// The jitter is a hash of id and n. So the retries of many tasks spread out, and the same call always returns the same delay.
 func (b Backoff) After(id int64, n int) time.Duration {
 	n = max(n, 1)
 	delay := float64(b.Delay)
@@ -40,11 +40,11 @@ func (b Backoff) After(id int64, n int) time.Duration {
 	default:
 		delay = math.Ldexp(delay, min(n-1, 1000))
 	}
-	delay = max(min(delay, float64(b.Max), math.MaxInt64/2), 0) // a row of plain SQL may hold any number
+	delay = max(min(delay, float64(b.Max), math.MaxInt64/2), 0) // plain SQL may have written any number
 	return time.Duration(delay * (0.9 + 0.2*chance(uint64(id), uint64(n))))
 }
 
-// chance maps two numbers to [0, 1) by the finalizer of splitmix64 (Steele, Lea, Flood, 2014).
+// chance maps two numbers to [0, 1) with the finalizer of splitmix64 (Steele, Lea, Flood, 2014).
 func chance(a, b uint64) float64 {
 	z := a*0x9e3779b97f4a7c15 + b*0xd1342543de82ef95
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -52,10 +52,10 @@ func chance(a, b uint64) float64 {
 	return float64((z^z>>31)>>11) / (1 << 53)
 }
 
-// Codes is a set of exit codes as people write it: "75,100-111", each within 1-255. The empty set stands for any code.
+// Codes is a set of exit codes from 1 to 255, such as "75,100-111". The empty set stands for any code.
 type Codes string
 
-// Contains says whether the set holds code. The empty set holds every code.
+// Contains reports whether code is in the set. Every code is in the empty set.
 func (c Codes) Contains(code int) bool {
 	if c == "" {
 		return true
@@ -68,7 +68,7 @@ func (c Codes) Contains(code int) bool {
 	return false
 }
 
-// Validate returns an error that names the part which is no exit code, or no range of them.
+// Validate returns an error that names the first invalid part.
 func (c Codes) Validate() error {
 	if c == "" {
 		return nil
@@ -86,7 +86,7 @@ func codeRange(part string) (low, high int, err error) {
 	if !isRange {
 		to = from
 	}
-	low64, errLow := strconv.ParseUint(from, 10, 16) // unlike Atoi it takes no sign
+	low64, errLow := strconv.ParseUint(from, 10, 16) // unlike Atoi, it accepts no sign
 	high64, errHigh := strconv.ParseUint(to, 10, 16)
 	low, high = int(low64), int(high64)
 	if errLow != nil || errHigh != nil || low < 1 || high > 255 || low > high {

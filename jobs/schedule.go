@@ -9,62 +9,62 @@ import (
 	"time"
 )
 
-// Schedule enqueues a task at each of its ticks, the moments that its cron expression names. Name, Cron, Zone and Spec say what
-// and when; the other fields of the definition have useful zero values. What stands below "state" is kept by the database.
+// Schedule enqueues a task at each tick. The ticks are the times that match its cron expression. Name, Cron and Spec are required, and the other
+// fields of the definition have defaults. The database keeps the fields below "State".
 type Schedule struct {
-	Name string // as a queue's
-	Cron string // five fields, @hourly and its like, or "@every 90s"
-	Zone string // of the IANA database, as in Europe/Berlin. Defaults to UTC
-	Spec Spec   // the task; without a time and without a unique key
+	Name string // the same characters as a queue's name
+	Cron string // five fields, a word such as @hourly, or "@every 90s"
+	Zone string // time zone of the IANA database, such as Europe/Berlin; default UTC
+	Spec Spec   // the task, without a due time and without a unique key
 
-	Overlap       Overlap       // defaults to OverlapSkip
-	CatchUp       CatchUp       // defaults to CatchUpOne
-	CatchUpWindow time.Duration // with CatchUpAll: how old a missed tick may be. Defaults to 24 h
-	Jitter        time.Duration // each task is due up to so much after its tick. Defaults to 0
+	Overlap       Overlap       // default OverlapSkip
+	CatchUp       CatchUp       // default CatchUpOne
+	CatchUpWindow time.Duration // with CatchUpAll: the greatest age of a missed tick that still gets a task; default 24 h
+	Jitter        time.Duration // greatest delay of a task after its tick; default 0
 
 	// State.
-	PausedAt     time.Time // zero: it is not paused
+	PausedAt     time.Time // zero if the schedule is not paused
 	PausedBy     string
-	NextAt       time.Time // the first tick that nobody has dealt with; zero: none, or it is paused
-	LastAt       time.Time // when its last task was due: its tick, or the time of a run by hand
-	LastTaskID   int64     // the last task may have been deleted since; its end is remembered
+	NextAt       time.Time // the next tick; zero if there is none or the schedule is paused
+	LastAt       time.Time // tick of the last task, or the time at which a person started it
+	LastTaskID   int64     // id of the last task, which may have been deleted since
 	LastState    State
 	LastDuration time.Duration
 	Skipped      int64 // ticks skipped because an earlier task was unfinished
 	CreatedAt    time.Time
-	UpdatedAt    time.Time // of the definition, or of the pause
+	UpdatedAt    time.Time // last change of the definition or of the pause
 }
 
-// Overlap says what happens at a tick while an earlier task of the schedule is unfinished.
+// Overlap is what happens at a tick while an earlier task of the schedule is unfinished.
 type Overlap string
 
-// The choices of Schedule.Overlap.
+// The values of Schedule.Overlap.
 const (
-	OverlapSkip    Overlap = "skip"    // the tick is skipped, and counted
-	OverlapAllow   Overlap = "allow"   // both run
-	OverlapReplace Overlap = "replace" // the earlier task is cancelled, and the new one added once it has ended
+	OverlapSkip    Overlap = "skip"    // skip the tick, and count it in Skipped
+	OverlapAllow   Overlap = "allow"   // run both tasks
+	OverlapReplace Overlap = "replace" // cancel the earlier task, and add the new task when it has ended
 )
 
-// CatchUp says what happens to ticks that passed while no worker ran.
+// CatchUp is what happens with ticks that passed while no worker ran.
 type CatchUp string
 
-// The choices of Schedule.CatchUp.
+// The values of Schedule.CatchUp.
 const (
-	CatchUpOne  CatchUp = "one"  // one task for all of them, for the last tick
-	CatchUpSkip CatchUp = "skip" // none
-	CatchUpAll  CatchUp = "all"  // one for each within CatchUpWindow, at most MaxCatchUp: the last ones
+	CatchUpOne  CatchUp = "one"  // enqueue one task, for the last tick
+	CatchUpSkip CatchUp = "skip" // enqueue no task
+	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, for the last MaxCatchUp of them at most
 )
 
 // Limits and defaults of schedules.
 const (
-	MaxCatchUp           = 100 // tasks at once
+	MaxCatchUp           = 100 // tasks that CatchUpAll enqueues at once
 	DefaultCatchUpWindow = 24 * time.Hour
 	MaxCron              = 1000 // bytes of an expression
 	MinEvery             = time.Second
-	OnTime               = time.Minute // a tick that is noticed within this time has not been missed
+	OnTime               = time.Minute // a tick counts as missed after this time
 )
 
-// WithDefaults returns the schedule with its defaults filled in.
+// WithDefaults returns the schedule with the defaults of empty fields.
 func (s Schedule) WithDefaults() Schedule {
 	if s.Zone == "" {
 		s.Zone = "UTC"
@@ -81,8 +81,8 @@ func (s Schedule) WithDefaults() Schedule {
 	return s
 }
 
-// Validate returns the first thing that is wrong with the definition, but for Cron and Zone, whose rules are those of a library
-// above this package. The defaults must be filled in.
+// Validate returns the first error in the definition. It does not check Cron and Zone, since that needs a library which this package does
+// not import. Call WithDefaults first.
 func (s *Schedule) Validate() error {
 	if err := ValidSchedule(s.Name); err != nil {
 		return err
@@ -118,11 +118,11 @@ func (s *Schedule) Validate() error {
 	return s.Spec.Validate()
 }
 
-// ValidSchedule checks the name of a schedule: as a queue's.
+// ValidSchedule checks the name of a schedule. The rules are those of a queue's name.
 func ValidSchedule(name string) error { return validName("schedule", name, "._-") }
 
-// At returns the Spec of the task for a tick. It is due at the tick, or within Jitter of it: a hash of name and tick, so that a
-// crowd spreads and yet any worker comes to the same time.
+// At returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of name and tick. So
+// schedules with the same ticks spread out, and every worker computes the same time.
 func (s *Schedule) At(tick time.Time) Spec {
 	spec := s.Spec
 	spec.Schedule, spec.Tick = s.Name, tick
@@ -135,8 +135,8 @@ func (s *Schedule) At(tick time.Time) Spec {
 	return spec
 }
 
-// CaughtUp returns which of the due ticks get a task at now, oldest first. newest returns the newest ticks, at most n, that are
-// due and no older than from; oldest first.
+// CaughtUp returns the due ticks that get a task at now, oldest first. The function newest returns the last n ticks between from and
+// now, oldest first.
 func (s *Schedule) CaughtUp(newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
 	last := newest(s.NextAt, 1)
 	onTime := len(last) > 0 && now.Sub(last[0]) <= OnTime
@@ -155,8 +155,8 @@ func (s *Schedule) CaughtUp(newest func(from time.Time, n int) []time.Time, now 
 	return last
 }
 
-// Differences says what of the definition differs between two schedules, as "cron is 0 3 * * *, not 0 4 * * *". The values of env
-// and of input are not shown.
+// Differences lists the differences between the definitions of two schedules, such as "cron is 0 3 * * *, not 0 4 * * *". It does not
+// show the values of env and input.
 func (s *Schedule) Differences(to *Schedule) []string {
 	var list []string
 	differ := func(field string, was, is any) {

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Limits of what a task may hold. The schema checks the same numbers.
+// Limits of a task's fields. The schema checks the same limits.
 const (
 	MaxArgs   = 1 << 20   // bytes of JSON
 	MaxResult = 1 << 20   // bytes of JSON
-	MaxDepth  = 1000      // objects and arrays of args and results within each other: SQLite refuses more
-	MaxInput  = 16 << 20  // bytes on stdin
+	MaxDepth  = 1000      // nesting depth of args and results; SQLite's own limit
+	MaxInput  = 16 << 20  // bytes of standard input
 	MaxEnv    = 128 << 10 // bytes of the environment as JSON
 	MaxError  = 8 << 10   // bytes of an error
 	MaxPath   = 4 << 10   // bytes of a path
 	MaxName   = 100       // characters of a queue, schedule or job
-	MaxText   = 200       // bytes of a lane, unique key, label, user, step or report of progress
-	MaxCodes  = 1000      // bytes of exit codes
+	MaxText   = 200       // bytes of a lane, unique key, label, user name, step name or progress text
+	MaxCodes  = 1000      // bytes of a list of exit codes
 	MaxAfter  = 50_000    // tasks that a task waits for
 	MaxSteps  = 10_000    // steps and sleeps of a task
 	MaxDelay  = 10 * 365 * 24 * time.Hour
 )
 
-// Defaults of a task that says nothing else.
+// Defaults of a task's fields.
 const (
 	DefaultQueue       = "default"
 	DefaultPriority    = 5
@@ -33,40 +33,40 @@ const (
 	FuncAttempts       = 10 // max attempts of a registered function
 )
 
-// CommandJob is the name of the job that runs an argv. It is reserved.
+// CommandJob is the name of the job that runs commands. It is reserved.
 const CommandJob = "command"
 
-// Spec is what is asked: a task that does not exist yet. Make one with Command.With or Func.With; the zero Spec is not
-// valid. Times and durations mean what they mean in Task.
+// Spec describes a task to enqueue. Make one with Command.With or Func.With; the zero Spec is not valid. Fields with the names of
+// Task's fields have the same meaning.
 type Spec struct {
 	Job         string
 	Args        json.RawMessage
 	Label       string
 	Queue       string
 	Priority    int
-	After       []int64 // start when these have completed; if one ends otherwise this one is cancelled
-	AfterAny    []int64 // start when these have finished, however they end
+	After       []int64 // tasks that must complete first; if one does not, this task is cancelled
+	AfterAny    []int64 // tasks that must finish first, in whatever state
 	Lane        string
 	UniqueKey   string
-	Replace     bool          // an unfinished task with UniqueKey that has not started becomes this one, keeping its id
-	RunAt       time.Time     // zero: now
-	In          time.Duration // after enqueueing; RunAt and In exclude each other
-	ExpiresIn   time.Duration // after it is due; 0: never
-	ExpiresAt   time.Time     // zero: as ExpiresIn says; they exclude each other
-	MaxAttempts int           // 0: the job's own default
+	Replace     bool          // see UniqueReplace
+	RunAt       time.Time     // due time; zero for now. Set RunAt or In, not both
+	In          time.Duration // delay between enqueueing and the due time
+	ExpiresIn   time.Duration // time from the due time to the expiry; 0 for no expiry
+	ExpiresAt   time.Time     // time of the expiry. Set ExpiresAt or ExpiresIn, not both
+	MaxAttempts int           // 0 for the job's own default
 	MaxLosses   int
 	Options
-	Input []byte // what the command reads on stdin
+	Input []byte // standard input of the command
 
-	// Earlier and EarlierAny are After and AfterAny for tasks that do not exist yet: the positions, from 0, of earlier Specs
-	// of the same call of EnqueueAll or Add.
+	// Earlier and EarlierAny are like After and AfterAny, for tasks that are added by the same call of EnqueueAll or Add: the
+	// positions, from 0, of earlier Specs in that call.
 	Earlier    []int
 	EarlierAny []int
 
-	Schedule  string    // whose task it is; the Runner fills it in, as the next two
-	Tick      time.Time // of Schedule; zero: it was run by hand
-	CreatedBy string    // who asks
-	Err       error     // why this Spec cannot be enqueued: Enqueue returns it, as exec.Cmd does
+	Schedule  string    // schedule of the task; the Runner sets Schedule, Tick and CreatedBy
+	Tick      time.Time // tick of the schedule; zero if a person started the task
+	CreatedBy string    // user who enqueues the task
+	Err       error     // error of With, which Enqueue returns
 }
 
 func newSpec(job string, options ...[]Option) Spec {
@@ -79,12 +79,12 @@ func newSpec(job string, options ...[]Option) Spec {
 	return s
 }
 
-// Ordered says whether others decide where the task stands when it is added: it has a lane, or names tasks to wait for.
+// Ordered reports whether the task's first state depends on other tasks: it has a lane or dependencies.
 func (s *Spec) Ordered() bool {
 	return s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
-// Task returns the task that the Spec asks for, enqueued at now: everything but its id. It does not validate.
+// Task returns the task that the Spec describes, enqueued at now, without an id. It does not validate the Spec.
 func (s *Spec) Task(now time.Time) Task {
 	t := Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: Pending, Priority: s.Priority,
 		Lane: s.Lane, UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
@@ -95,7 +95,7 @@ func (s *Spec) Task(now time.Time) Task {
 	}
 	if t.RunAt.After(now) {
 		t.State = Scheduled
-	} else if t.Tick.IsZero() { // one that is caught up was due at its tick, and expires from there
+	} else if t.Tick.IsZero() { // the task of a missed tick was due at the tick, and its expiry counts from there
 		t.RunAt = now
 	}
 	if s.ExpiresIn > 0 {

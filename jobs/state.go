@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// State is where a task stands. The words are those of the database, of JSON and of the command line.
+// State is the state of a task. The database, JSON and the command line use the same words.
 type State string
 
 // The states of a task. The first five are unfinished: the task will start, or is running.
@@ -23,7 +23,7 @@ const (
 
 var states = []State{Scheduled, Pending, Blocked, Running, Retrying, Completed, Failed, Cancelled}
 
-// States returns every state there is: the unfinished ones first, in the order of a task's life.
+// States returns all states: the unfinished ones first, in the order of a task's life.
 func States() []State { return slices.Clone(states) }
 
 // Unfinished returns the states in which a task will start or is running.
@@ -32,10 +32,10 @@ func Unfinished() []State { return slices.Clone(states[:5]) }
 // Finished returns the states in which a task has ended.
 func Finished() []State { return slices.Clone(states[5:]) }
 
-// Finished says whether a task in this state has ended.
+// Finished reports whether a task in this state has ended.
 func (s State) Finished() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// ParseStates reads a list as people write it: states, or the words unfinished and finished, separated by commas.
+// ParseStates parses states separated by commas. The words "unfinished" and "finished" stand for several states.
 func ParseStates(text string) ([]State, error) {
 	var list []State
 	for word := range strings.SplitSeq(text, ",") {
@@ -62,13 +62,13 @@ func join(list []State) string {
 	return strings.Join(words, ", ")
 }
 
-// move is one way from a state to another, and the verb that takes it.
+// move is a transition from one state to another, and the action that makes it.
 type move struct {
 	From, To State
 	By       string
 }
 
-// moves are all moves there are. Next, the statements of db and the schema are tested against it.
+// moves lists all transitions. Tests compare Next, the statements of package db and the schema with it.
 var moves = []move{
 	{Scheduled, Pending, "due"}, {Scheduled, Blocked, "due"}, {Scheduled, Cancelled, "cancel"},
 	{Pending, Running, "claim"}, {Pending, Blocked, "block"}, {Pending, Cancelled, "cancel"}, {Pending, Scheduled, "replace"},
@@ -81,7 +81,7 @@ var moves = []move{
 	{Cancelled, Pending, "retry"}, {Cancelled, Scheduled, "retry"}, {Cancelled, Blocked, "retry"},
 }
 
-// CanMove says whether a task may go from one state to another in one step.
+// CanMove reports whether a task may go from one state to another in one step.
 func CanMove(from, to State) bool {
 	return slices.ContainsFunc(moves, func(m move) bool { return m.From == from && m.To == to })
 }

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Step is the record of a part of a function that need not be done again: a step that has ended, or a sleep.
+// Step is the record of a step that has ended, or of a sleep. A later attempt of the task does not run the step again.
 type Step struct {
 	Name         string
-	GenerationID int64           // of the claim that did it
-	Value        json.RawMessage // what it returned; nil for a sleep
-	WakeAt       time.Time       // of a sleep: when it ends; zero for a step
+	GenerationID int64           // generation of the claim whose attempt ran the step
+	Value        json.RawMessage // return value; nil for a sleep
+	WakeAt       time.Time       // end of a sleep; zero for a step
 	At           time.Time       // when the step ended, or when the sleep began
 }
 
-// Slept says whether it is a sleep.
+// Slept reports whether the record is of a sleep.
 func (s Step) Slept() bool { return !s.WakeAt.IsZero() }
 
 func kindOfStep(sleep bool) string {
@@ -27,9 +27,9 @@ func kindOfStep(sleep bool) string {
 	return "step"
 }
 
-// NextStep returns what is known of the step, or the sleep, that a function comes to when it has come to those of done in this attempt,
-// and known are those of all attempts: nil if it is new. It returns ErrStep when the step cannot be: its name is none or was used, there
-// are too many, or an earlier attempt came to another one here.
+// NextStep returns the record of the next step or sleep of a function, or nil if no attempt has reached it yet. known are the records of all
+// attempts in order, and this attempt has passed the first done of them. The error matches ErrStep if the name is invalid or was
+// used before, if there are too many steps, or if an earlier attempt had another step at this position.
 func NextStep(known []Step, done int, name string, sleep bool) (*Step, error) {
 	if name == "" || len(name) > MaxText || !utf8.ValidString(name) || containsControl(name) {
 		return nil, fmt.Errorf("%w: %q is no name: 1 to %d bytes of UTF-8 without control characters", ErrStep, name, MaxText)

@@ -5,49 +5,49 @@ import (
 	"time"
 )
 
-// Task is one row: run this job, with these arguments, under these rules. It is a copy: changing it changes nothing.
-// Zero times, empty texts and zero durations stand for "none" unless said otherwise. What is said of an attempt (from
-// StartedAt on) is of the current one, or of the last.
+// Task is a copy of one row: run this job with these arguments under these rules. Changing the copy does not change the row. Zero times,
+// empty strings and zero durations mean "none" unless stated otherwise. The fields from StartedAt on describe the current or the last
+// attempt.
 type Task struct {
-	ID           int64 // increasing, never reused, gaps allowed
-	GenerationID int64 // grows with every change of state or owner
+	ID           int64 // increases, with gaps; never reused
+	GenerationID int64 // fencing token; grows with every change of state or owner
 	Job          string
-	Args         json.RawMessage // a command's argv, or a function's input; nil: none
+	Args         json.RawMessage // argv of a command, or input of a function; nil for none
 	Label        string
 	Queue        string
 	State        State
 	Reason       Reason
-	Priority     int     // higher runs first
-	After        []int64 // what it still waits for, to complete; empty in a task that was just claimed
-	AfterAny     []int64 // what it still waits for, to finish
-	Waits        bool    // it waits for other tasks
-	Depends      bool    // it waits, or has waited, for other tasks
-	Lane         string  // key whose tasks run one at a time
+	Priority     int     // a higher one runs first
+	After        []int64 // tasks that must still complete; not set in a task that was just claimed
+	AfterAny     []int64 // tasks that must still finish; likewise
+	Waits        bool    // whether the task waits for other tasks
+	Depends      bool    // whether the task waits or has waited for other tasks
+	Lane         string  // lane key; tasks with the same key run one at a time
 	UniqueKey    string
 	Schedule     string
-	Tick         time.Time // of Schedule: what it was enqueued for; zero: none
-	RunAt        time.Time // when it is due
-	ExpiresAt    time.Time // if it has not started by then it never does
+	Tick         time.Time // tick of Schedule for which the task was enqueued
+	RunAt        time.Time // due time
+	ExpiresAt    time.Time // the task is cancelled if it has not started by then
 
-	Attempt     int // attempts started that count
-	MaxAttempts int // 0: the job's own default, filled in at the first start
+	Attempt     int // count of started attempts, without losses, releases and snoozes
+	MaxAttempts int // 0 for the job's own default, which is stored at the first start
 	Losses      int
 	MaxLosses   int
 	Options
-	InputBytes int64 // size of what the command reads on stdin
+	InputBytes int64 // size of the command's standard input
 
 	WorkerID          string
-	Worker            string // the name of the worker with that id, for people
+	Worker            string // name of that worker
 	LeaseExpiresAt    time.Time
 	CancelRequestedAt time.Time
-	CancelNow         bool   // stop it by KILL, without TERM and KillAfter
-	CancelText        string // who asked, and why
+	CancelNow         bool   // whether the command is killed with SIGKILL at once, without SIGTERM
+	CancelText        string // who asked for the cancellation, and why
 	CreatedAt         time.Time
 	CreatedBy         string
 	UpdatedAt         time.Time
 
 	StartedAt       time.Time
-	FinishedAt      time.Time // of the task: zero while it is unfinished
+	FinishedAt      time.Time // end of the task; zero while it is unfinished
 	Duration        time.Duration
 	Result          json.RawMessage
 	Error           string
@@ -55,17 +55,17 @@ type Task struct {
 	Signal          int
 	OutputBytes     int64
 	OutputTruncated bool
-	Progress        json.RawMessage // {"done", "total", "text"}; nil: none reported
+	Progress        json.RawMessage // object with "done", "total" and "text"; nil if none was reported
 }
 
-// Progress is what a function reports of itself.
+// Progress is the progress that a function reports.
 type Progress struct {
-	Done  int64  // in whatever unit
-	Total int64  // 0: not known
+	Done  int64  // in any unit
+	Total int64  // in the same unit; 0 if not known
 	Text  string // at most MaxText bytes
 }
 
-// JSON returns the report as tasks keep it: {"done", "total", "text"}, null for what is not known.
+// JSON returns the progress as tasks store it: an object with "done", "total" and "text". Values that are not known are null.
 func (p Progress) JSON() json.RawMessage {
 	record := struct {
 		Done  int64   `json:"done"`
@@ -85,14 +85,14 @@ func (p Progress) JSON() json.RawMessage {
 	return text
 }
 
-// Attempt is the record of one execution of a task that has ended.
+// Attempt is the record of one attempt that has ended.
 type Attempt struct {
 	TaskID          int64
-	GenerationID    int64 // of the claim
-	Attempt         int   // a lost one and its repeat share a number
+	GenerationID    int64 // generation of the claim
+	Attempt         int   // number of the attempt; a lost attempt and the one that repeats it have the same number
 	State           State // Completed, Failed, Cancelled or Snoozed
 	Reason          Reason
-	Counted         bool // false: lost, given back or put off
+	Counted         bool // whether it counts towards MaxAttempts; false if it was lost, released or snoozed
 	WorkerID        string
 	Worker          string
 	StartedAt       time.Time
@@ -105,7 +105,7 @@ type Attempt struct {
 	OutputTruncated bool
 }
 
-// Chunk is a piece of what an attempt printed, in the order in which it was printed.
+// Chunk is a part of the output of an attempt, in the order in which it was printed.
 type Chunk struct {
 	TaskID       int64
 	Attempt      int
@@ -114,5 +114,5 @@ type Chunk struct {
 	Stream       string // "stdout" or "stderr"
 	At           time.Time
 	Data         []byte
-	DroppedBytes int64 // printed before this chunk and after the last, and not kept
+	DroppedBytes int64 // bytes between the chunk before and this one that were not stored
 }

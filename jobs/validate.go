@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Validate returns the first thing that is wrong with the Spec: Err, or a *FieldError.
+// Validate returns the first error in the Spec: Err, or a *FieldError.
 func (s *Spec) Validate() error {
 	if s.Err != nil {
 		return s.Err
@@ -84,7 +84,7 @@ func (s *Spec) validateArgs() error {
 	return nil
 }
 
-// depth returns how many objects and arrays of a valid JSON text lie within each other.
+// depth returns the nesting depth of objects and arrays in valid JSON.
 func depth(text []byte) int {
 	deep, deepest, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
@@ -174,7 +174,7 @@ func (s *Spec) validateCommand() error {
 		}
 	}
 	if len(s.Env) > 0 {
-		if object, err := MarshalArgs(s.Env); err != nil || len(object) > MaxEnv { // as it is kept: some characters take six bytes
+		if object, err := MarshalArgs(s.Env); err != nil || len(object) > MaxEnv { // in the stored form, where some characters take six bytes
 			return invalid("env", "%d bytes as JSON; at most %d", len(object), MaxEnv)
 		}
 	}
@@ -200,10 +200,10 @@ func validText(field, text string, most int) error {
 	return nil
 }
 
-// ValidQueue checks the name of a queue: [A-Za-z0-9][A-Za-z0-9._-]{0,99}.
+// ValidQueue returns an error unless name is a valid name of a queue: [A-Za-z0-9][A-Za-z0-9._-]{0,99}.
 func ValidQueue(name string) error { return validName("queue", name, "._-") }
 
-// ValidJob checks the name of a job: as a queue, and ':' and '/' too.
+// ValidJob returns an error unless name is a valid name of a job: [A-Za-z0-9][A-Za-z0-9._:/-]{0,99}.
 func ValidJob(name string) error { return validName("job", name, "._-:/") }
 
 func validName(field, name, marks string) error {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Errors of reading; each continues a line that begins with what was typed.
+// Parse errors. Each continues a line that begins with the text that the user typed.
 var (
 	errUnits    = errors.New("needs a unit: 250ms, 10s, 5m, 2h, 1d, 1w")
 	errDuration = errors.New("is no duration: 250ms, 10s, 5m, 2h, 1d, 1w, or a sum such as 1h30m")
@@ -18,13 +18,13 @@ var (
 	errWhen     = errors.New("is no time: 90m (ago), 15:04, 2026-01-31, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
 )
 
-// units are the units of a duration, in the order in which WriteDuration uses them. Weeks are read, not written.
+// units are the units of a duration, largest first. WriteDuration does not use weeks.
 var units = []struct {
 	name string
 	size time.Duration
 }{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
-// ParseDuration reads a duration as people write it, 1h30m: a number and a unit, or a sum of them. Zero needs no unit. Durations are whole milliseconds, as
+// ParseDuration parses a number with a unit, or a sum of them such as 1h30m. Zero needs no unit. The smallest unit is the millisecond, as
 // in the database.
 func ParseDuration(text string) (time.Duration, error) {
 	if text == "0" {
@@ -57,7 +57,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// WriteDuration is a duration as ParseDuration reads it: 1h30m, 30d, 250ms.
+// WriteDuration formats a duration as ParseDuration parses it: 1h30m, 30d, 250ms.
 func WriteDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0"
@@ -72,7 +72,7 @@ func WriteDuration(d time.Duration) string {
 	return cmp.Or(text, "0")
 }
 
-// ParseTime reads a moment to come: a time, in zone unless it names one. HH:MM is the next.
+// ParseTime parses a time in the future. A time without a zone is in zone. HH:MM is its next occurrence after now.
 func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if t, ok := parseMoment(text, zone); ok {
 		return t, nil
@@ -87,7 +87,7 @@ func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, erro
 	return at(1), nil
 }
 
-// ParseWhen reads a moment gone by: a duration ago, or a moment of the past. HH:MM is the latest.
+// ParseWhen parses a time in the past: a duration before now, a date or a time. HH:MM is its last occurrence before now.
 func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if d, err := ParseDuration(text); err == nil && text != "0" {
 		return now.Add(-d), nil
@@ -119,7 +119,7 @@ func parseMoment(text string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseClock reads HH:MM. It returns when that is, some days from today.
+// parseClock parses HH:MM. The function at returns that time so many days after today.
 func parseClock(text string, now time.Time, zone *time.Location) (at func(days int) time.Time, ok bool) {
 	clock, err := time.Parse("15:04", text)
 	if err != nil {
