@@ -116,7 +116,7 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 	refused := Moved{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits int64
 	var err error
-	to := jobs.Place(due, now, false, lane != "" && state != jobs.Retrying)
+	to := jobs.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
 	switch {
 	case state.Finished():
 		if depends {
@@ -125,7 +125,7 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 			}
 			t.used.known = false
 		}
-		to = jobs.Place(due, now, waits > 0, lane != "")
+		to = jobs.InitialState(due, now, waits > 0, lane != "")
 		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id, generation)
 		switch {
 		case err == nil && n == 0:

@@ -88,7 +88,7 @@ func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 			return w, &jobs.Problem{Kind: jobs.ErrNotFound, What: fmt.Sprintf("no task %d", id), Why: []string{"nothing was enqueued"}, Try: "runner list"}
 		}
 		w.open[id] = !state.Finished()
-		if state.Finished() && !state.Frees(i >= len(after)) && w.broken == "" {
+		if state.Finished() && !state.Releases(i >= len(after)) && w.broken == "" {
 			w.broken = brokenText(id, state)
 		}
 	}

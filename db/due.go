@@ -105,7 +105,7 @@ func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 		switch {
 		case r.GenerationID == 0 && r.Parts&partDependencies != 0:
 			ends, err = t.adopt(r, ends, &lanes, now)
-		case jobs.State(r.State).Keeps():
+		case jobs.State(r.State).HoldsLane():
 			err = t.startHolder(r, now)
 		default:
 			lanes.add(string(r.Lane))

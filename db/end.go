@@ -107,7 +107,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	var cancelled []end
 	ms := now.UnixMilli()
 	for _, f := range followers {
-		if !e.state.Frees(bool(f.AnyOutcome)) {
+		if !e.state.Releases(bool(f.AnyOutcome)) {
 			var queue string
 			if err := t.scan(cancelDependent, []any{brokenOutcome(brokenText(e.id, e.state)), ms, ms, f.ID, f.Generation}, &queue); err != nil {
 				return nil, fmt.Errorf("cancel task %d, which waits for %d: %w", f.ID, e.id, err)
@@ -130,7 +130,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 
 // free lets a task go on that waits for nothing more.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
-	to := jobs.Place(f.RunAt.time(), now, false, f.Lane != "") // its lane decides when all that happened has been written
+	to := jobs.InitialState(f.RunAt.time(), now, false, f.Lane != "") // its lane decides when all that happened has been written
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}

@@ -99,7 +99,7 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Finished, []end, error) {
 	done, wrote, err := t.finishAttempt(worker, f, now)
 	state := done.Change.State
-	if err != nil || !wrote || state.Keeps() {
+	if err != nil || !wrote || state.HoldsLane() {
 		return done, ends, err
 	}
 	e := end{id: f.Task.ID, queue: f.Task.Queue, lane: f.Task.Lane, state: state}

@@ -268,7 +268,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		return 0, err
 	}
 	waits := o.waits()
-	state := jobs.Place(task.RunAt, now, waits, taken)
+	state := jobs.InitialState(task.RunAt, now, waits, taken)
 	with := settings{depends: o.names()}
 	if o.broken != "" {
 		state, with.finishedAt, with.outcome = jobs.Cancelled, now.UnixMilli(), brokenOutcome(o.broken)
@@ -299,7 +299,7 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	}
 	keepsLane := was == jobs.Pending && lane == task.Lane // who has the lane keeps it
 	waits := o.waits() || o.broken != ""
-	state := jobs.Place(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
+	state := jobs.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
 	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
 	if err != nil {

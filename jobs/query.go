@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// Term is a part of a search: a selector and its value, or with an empty Key a text that is looked for.
+// Term is a part of a search: a selector with its value, or a text to search for if Key is empty.
 type Term struct{ Key, Value string }
 
-// The selectors of a search. They are the long names of the command line's.
+// The selectors of a search. The options of the command line have the same names.
 const (
 	KeyState    = "state"
 	KeyQueue    = "queue"
@@ -26,8 +26,8 @@ const (
 
 var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyWorker, KeySince, KeyUntil}
 
-// ParseTerms reads a search as people write it, state:failed queue:media "no space left": selectors, and texts, which are looked for as
-// list --match does. Quotes keep blanks and colons together, a backslash in them keeps a quote. Neighbouring texts are one.
+// ParseTerms parses a search such as state:failed queue:media "no space left". Words without a selector are texts to search for, and
+// adjacent texts are joined. Double quotes allow spaces and colons in a word, and a backslash allows a quote within quotes.
 func ParseTerms(text string) ([]Term, error) {
 	var terms []Term
 	for rest := strings.TrimLeftFunc(text, unicode.IsSpace); rest != ""; rest = strings.TrimLeftFunc(rest, unicode.IsSpace) {
@@ -52,8 +52,8 @@ func ParseTerms(text string) ([]Term, error) {
 	return terms, nil
 }
 
-// cutWord takes a word off a text, its quotes removed. colon is where its first unquoted colon stands, if what stands before could be
-// a selector; else -1.
+// cutWord splits off the first word of a text, without its quotes. colon is the position of the first unquoted colon, if a selector may
+// stand before it; else -1.
 func cutWord(text string) (word string, colon int, rest string, err error) {
 	var b strings.Builder
 	colon = -1
@@ -80,12 +80,12 @@ func cutWord(text string) (word string, colon int, rest string, err error) {
 	return b.String(), colon, "", nil
 }
 
-// isKey says whether a text could be meant as a selector: lower-case letters. So C:\tmp and 12:30 are texts.
+// isKey reports whether a text may be a selector: it has lower-case letters only. So C:\tmp and 12:30 are texts.
 func isKey(text string) bool {
 	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// String is the term as ParseTerms reads it.
+// String formats the term as ParseTerms parses it.
 func (t Term) String() string {
 	value := t.Value
 	if value == "" || strings.ContainsAny(value, "\" \t\n\r") || strings.ContainsFunc(value, unicode.IsSpace) || t.Key == "" && strings.Contains(value, ":") {
@@ -97,7 +97,7 @@ func (t Term) String() string {
 	return t.Key + ":" + value
 }
 
-// JoinTerms writes a search as ParseTerms reads it.
+// JoinTerms formats a search as ParseTerms parses it.
 func JoinTerms(terms []Term) string {
 	list := make([]string, len(terms))
 	for i, t := range terms {
@@ -106,8 +106,8 @@ func JoinTerms(terms []Term) string {
 	return strings.Join(list, " ")
 }
 
-// ParseFilter makes a filter of the terms of a search, read at now by somebody in zone. Repeats of state, queue and job are ORed; of any
-// other selector the last wins, as on the command line. The error of a value that cannot be is a FieldError of its selector.
+// ParseFilter converts a search into a filter. Times are parsed relative to now and in zone. Repeated states, queues and jobs match any of
+// their values; of other selectors the last one counts, as on the command line. The error is a *FieldError of the selector.
 func ParseFilter(terms []Term, now time.Time, zone *time.Location) (Filter, error) {
 	var f Filter
 	for _, t := range terms {
@@ -152,7 +152,7 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (Filter, erro
 	return f, nil
 }
 
-// Terms is the filter as a search, with times to the millisecond. What a search cannot say is left out: IDs, FinishedBefore, Before, After.
+// Terms converts the filter into a search. It leaves out IDs, FinishedBefore, Before and After, for which there are no selectors.
 func (f Filter) Terms() []Term {
 	var terms []Term
 	add := func(key, value string) {

@@ -230,7 +230,7 @@ func (m *orderModel) see() {
 	holders := map[string]jobs.Task{}
 	inUse := map[jobs.Target]int{}
 	for _, task := range tasks {
-		if task.Lane != "" && task.State.Keeps() {
+		if task.Lane != "" && task.State.HoldsLane() {
 			if other, double := holders[task.Lane]; double {
 				m.T.Fatalf("lane %s is held by %d and %d", task.Lane, other.ID, task.ID)
 			}
