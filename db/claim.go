@@ -10,20 +10,22 @@ import (
 	"example.com/runner/jobs"
 )
 
-// claimArm finds pending tasks of queue [2] and job [3], whose own max_attempts is [1]: those that are not suspects. Index: tasks_pending.
+// claimArm selects the pending tasks of queue [2] and job [3] that are not suspects. [1] is the job's max attempts. Index: tasks_pending.
 const claimArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE state = 'pending' AND queue = ? AND job = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
-// claimTasks takes up to [1] tasks from the arms of all jobs (joined by UNION ALL, which SQLite merges in index order, without
-// a sort, stopping at the limit) for worker [2], lease until [3], started at [4], time [5]. Returns the claimed rows in no
-// order: Claim sorts them. Promise: a task goes to one caller only. MATERIALIZED plans the subquery once. LIMIT is no bare parameter:
-// SQLite would look at its value, and prepare the statement again for each (with 30 jobs: 900 µs instead of 90).
+// claimTasks claims up to [1] tasks for worker [2], with a lease until [3], started at [4], updated at [5]. %s is a SELECT per job, joined by
+// UNION ALL. SQLite merges these in the order of the index, without a sort, and stops at the limit. The compare-and-swap on
+// generation_id gives a task to one worker only. The rows are returned in no particular order, and take sorts them.
+//
+// MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?" because SQLite prepares a statement again for each value of a
+// bare parameter there (900 µs instead of 90 µs with 30 jobs).
 const claimTasks = `WITH next AS MATERIALIZED (%s ORDER BY priority DESC, id LIMIT 0 + ?)
 UPDATE tasks SET ` + claimSet + `
 FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id
 ` + claimReturning
 
-// The two parts that claimTasks and claimThese share.
+// The parts that claimTasks and claimThese share.
 const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?, outcome = NULL, result = NULL`
@@ -31,53 +33,53 @@ const (
 	options, parts, created_at, created_by, unique_key, expires_at, schedule, tick, lane, ` + inputBytes
 )
 
-// ClaimJob is a job that a worker can run, and the max attempts of its tasks that name none.
+// ClaimJob is a job that a worker can run. MaxAttempts applies to tasks that do not set it.
 type ClaimJob struct {
 	Job         string
 	MaxAttempts int
 }
 
-// Claim asks for tasks.
+// Claim is a request for tasks.
 type Claim struct {
-	Free  int            // at most so many
-	Lease time.Duration  // how long the tasks are the worker's, unless a beat renews it
-	Idle  bool           // the worker runs nothing: it can take a suspect, which runs alone
-	Limit map[string]int // at most so many of these queues; nil: any queue; a queue that is not named: none of it
-	// MaxWait makes tasks that have been due for longer the first of their queue, whatever their priority; 0: off.
+	Free  int            // greatest number of tasks
+	Lease time.Duration  // lease duration, until a heartbeat renews it
+	Idle  bool           // whether the worker runs no task, so that it can take a suspect
+	Limit map[string]int // greatest number of tasks of each queue; nil for all queues without limits. Queues that are missing get no tasks
+	// MaxWait is the ageing limit: tasks that have been due for longer go first in their queue, whatever their priority; 0 for no ageing.
 	MaxWait time.Duration
 }
 
-// claimer finds the tasks of one worker. It is used by one goroutine.
+// claimer claims the tasks of one worker. One goroutine uses it.
 type claimer struct {
-	worker   int64 // its number
+	worker   int64 // number of the worker
 	id       string
 	jobs     []ClaimJob
-	text     string    // claimTasks with an arm for each job
-	alone    string    // the same for suspects
-	peek     string    // the arms of claimTasks with their limit, to look before claiming
-	last     string    // the queue that was served first the last time
-	suspects []suspect // of these jobs, that waited when that was last looked at
-	names    []string  // the queues that had pending tasks when they were last listed; nil: list them
-	agedAt   time.Time // when ageing was last looked at and found nothing
+	tasks    string    // claimTasks with a SELECT for each job
+	suspect  string    // claimTasks for suspects
+	peek     string    // peekTasks with a SELECT for each job
+	last     string    // queue that the last claim began with
+	suspects []suspect // pending suspects of these jobs, as of the last look
+	names    []string  // queues with pending tasks, as of the last look; nil if they must be listed again
+	agedAt   time.Time // last time at which no overdue task was found
 }
 
-// newClaimer prepares the claims of a worker; server: in the words of one.
+// newClaimer returns the claimer of a worker. server is nil for SQLite.
 func newClaimer(id string, jobs []ClaimJob, server *dialect) *claimer {
 	text := func(statement, arm string) string {
 		return fmt.Sprintf(statement, strings.TrimSuffix(strings.Repeat(arm+" UNION ALL ", len(jobs)), " UNION ALL "))
 	}
 	c := &claimer{id: id, jobs: jobs}
 	if server != nil {
-		c.text, c.alone = server.claimText(claimTasks, claimArm, len(jobs)), server.claimText(claimTasks, suspectArm, len(jobs))
+		c.tasks, c.suspect = server.claimText(claimTasks, claimArm, len(jobs)), server.claimText(claimTasks, suspectArm, len(jobs))
 		c.peek = text(peekTasks, server.typed(claimArm))
 		return c
 	}
-	c.text, c.alone, c.peek = text(claimTasks, claimArm), text(claimTasks, suspectArm), text(peekTasks, claimArm)
+	c.tasks, c.suspect, c.peek = text(claimTasks, claimArm), text(claimTasks, suspectArm), text(peekTasks, claimArm)
 	return c
 }
 
-// claim takes tasks for the free slots and returns them in the order in which to start them, and when a rate lets the next one
-// start; zero: no task waits for a rate.
+// claim claims tasks for the free slots, and returns them in the order in which to start them. next is the time at which a rate limit allows another
+// task to start; it is zero if no task waits for a rate limit.
 func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
 	if ask.Free <= 0 || len(c.jobs) == 0 {
 		return nil, next, nil
@@ -86,24 +88,24 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	if err != nil || len(queues) == 0 {
 		return nil, next, err
 	}
-	g, err := t.openTurnstile(now)
+	g, err := t.readAdmission(now)
 	if err != nil {
 		return nil, next, err
 	}
-	queues = g.awake(queues)
-	if claimed, err = t.claimFrom(c, g, g.roomy(queues), ask, now); err == nil {
-		next, err = t.closeTurnstile(g, c, queues, claimed, now)
+	queues = g.unpaused(queues)
+	if claimed, err = t.claimFrom(c, g, g.withCapacity(queues), ask, now); err == nil {
+		next, err = t.saveAdmission(g, c, queues, claimed, now)
 	}
 	return claimed, next, err
 }
 
-// claimFrom takes tasks of queues in turn, or one suspect.
-func (t *tx) claimFrom(c *claimer, g *turnstile, queues []string, ask Claim, now time.Time) ([]jobs.Task, error) {
+// claimFrom claims tasks from the queues in turn, or one suspect.
+func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now time.Time) ([]jobs.Task, error) {
 	if len(queues) > 0 {
 		c.last = queues[0]
 	}
 	if len(c.suspects) > 0 {
-		if claimed, over, err := t.suspect(c, ask, queues, g, now); over || err != nil {
+		if claimed, over, err := t.claimSuspect(c, ask, queues, g, now); over || err != nil {
 			return claimed, err
 		}
 	}
@@ -113,7 +115,7 @@ func (t *tx) claimFrom(c *claimer, g *turnstile, queues []string, ask Claim, now
 	}
 	var claimed []jobs.Task
 	taken := map[string]int{}
-	for pass := range 2 { // first a fair share for each queue, then what is left for those that have more
+	for pass := range 2 { // first an equal share for each queue, then the rest for queues with more tasks
 		for i, queue := range queues {
 			free := ask.Free - len(claimed)
 			if pass == 0 {
@@ -146,19 +148,20 @@ func (t *tx) claimFrom(c *claimer, g *turnstile, queues []string, ask Claim, now
 	return claimed, nil
 }
 
-// claimQueue takes up to free tasks of a queue, in the order in which to start them. final: nothing else is written after that.
-func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *turnstile, aged, final bool, now time.Time) ([]jobs.Task, error) {
+// claimQueue claims up to free tasks of a queue, in the order in which to start them. final is true if the transaction writes nothing after
+// that.
+func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admission, aged, final bool, now time.Time) ([]jobs.Task, error) {
 	if g == nil && !aged { // the usual case
 		if final && t.last && t.db.server != nil {
 			if err := t.commitNext(); err != nil {
 				return nil, err
 			}
 		}
-		return t.claimFirst(c, c.text, queue, free, c.jobs, ask.Lease, now)
+		return t.claimFirst(c, c.tasks, queue, free, c.jobs, ask.Lease, now)
 	}
 	var claimed []jobs.Task
 	for {
-		free := min(free-len(claimed), g.room(jobs.QueueTarget, queue))
+		free := min(free-len(claimed), g.capacity(jobs.QueueTarget, queue))
 		if free <= 0 {
 			return claimed, nil
 		}
@@ -174,15 +177,15 @@ func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *turnst
 	}
 }
 
-// claimFirst takes the first tasks of a queue by text, one of the statements of c, of the jobs in list; one without a name is passed over.
+// claimFirst claims the first tasks of a queue with text, one of the statements of c. list are the jobs; a job without a name is skipped.
 func (t *tx) claimFirst(c *claimer, text, queue string, free int, list []ClaimJob, lease time.Duration, now time.Time) ([]jobs.Task, error) {
-	args := c.arms(queue, list, 5)
+	args := c.jobArgs(queue, list, 5)
 	ms := now.UnixMilli()
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
 }
 
-// arms binds the arms of claimTasks. A job without a name binds NULL, which is equal to nothing.
-func (c *claimer) arms(queue string, list []ClaimJob, more int) []any {
+// jobArgs returns the arguments of the SELECTs of all jobs, with room for more. A job without a name gets NULL, which matches no row.
+func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	args := make([]any, 0, 3*len(list)+more)
 	for _, job := range list {
 		args = append(args, int64(max(job.MaxAttempts, 1)), queue, nullText(job.Job))
@@ -190,13 +193,13 @@ func (c *claimer) arms(queue string, list []ClaimJob, more int) []any {
 	return args
 }
 
-// take runs a claim of at most so many tasks and completes them.
+// take runs a claim of at most most tasks, and fills in the fields that the claim has set.
 func (t *tx) take(c *claimer, text string, args []any, most int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	claimed, err := t.claimRows(text, args, most)
 	if err != nil {
 		return nil, err
 	}
-	for i := range claimed { // what the claim has set
+	for i := range claimed {
 		task := &claimed[i]
 		task.State, task.WorkerID, task.LeaseExpiresAt, task.StartedAt, task.UpdatedAt = jobs.Running, c.id, now.Add(lease), now, now
 	}
@@ -206,7 +209,7 @@ func (t *tx) take(c *claimer, text string, args []any, most int, lease time.Dura
 	return claimed, nil
 }
 
-// claimRows scans by position: by name it would be a fifth of a worker's time.
+// claimRows runs a claim and scans its rows. It scans by position, since scanning by name takes a fifth of a worker's time.
 func (t *tx) claimRows(text string, args []any, most int) ([]jobs.Task, error) {
 	stmt, err := t.stmt(text)
 	if err != nil {
@@ -225,7 +228,7 @@ func (t *tx) claimRows(text string, args []any, most int) ([]jobs.Task, error) {
 			&r.InputBytes); err != nil {
 			return nil, err
 		}
-		if claimed == nil { // a task is large: growing to a hundred would copy each twice
+		if claimed == nil { // a task is large: growing the slice to a hundred would copy each task twice
 			claimed = make([]jobs.Task, 0, min(most, 100))
 		}
 		claimed = append(claimed, r.task())

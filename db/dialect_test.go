@@ -59,7 +59,7 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	}
 	for _, n := range []int{1, 2, 30} {
 		c := newClaimer("w", make([]ClaimJob, n), &d)
-		texts["a claim"], texts["a claim of suspects"], texts["a peek"] = c.text, c.alone, c.peek
+		texts["a claim"], texts["a claim of suspects"], texts["a peek"] = c.tasks, c.suspect, c.peek
 	}
 	for name, text := range texts {
 		if _, err := conn.Prepare(t.Context(), "", d.in(text)); err != nil {
@@ -84,7 +84,7 @@ func TestPlaceholdersAreNumbered(t *testing.T) {
 	var d dialect
 	d.names.prefix = "ours."
 	c := newClaimer("w", make([]ClaimJob, 2), &d)
-	if got := d.in(c.text); strings.Count(got, "LIMIT $7") != 3 || !strings.Contains(got, "worker = $8") || !strings.Contains(got, "CAST($4 AS bigint) AS most") {
+	if got := d.in(c.tasks); strings.Count(got, "LIMIT $7") != 3 || !strings.Contains(got, "worker = $8") || !strings.Contains(got, "CAST($4 AS bigint) AS most") {
 		t.Error(got)
 	}
 }

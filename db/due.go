@@ -8,35 +8,36 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectDue returns when the next scheduled or retrying task is due, when the next task expires, and when the rate of a lane lets its
-// next task start. Null: none. A row of plain SQL may hold any time, 0 included. Indexes: tasks_due, tasks_expiry, limits_due.
+// selectDue returns when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of a lane allows its next
+// task to start. Each is null if there is none. Plain SQL may have written any time, 0 included. Indexes: tasks_due, tasks_expiry,
+// limits_due.
 const selectDue = `SELECT (SELECT min(run_at) FROM tasks WHERE state = 'scheduled' OR state = 'retrying'),
 	(SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL),
 	(SELECT min(due_at) FROM limits WHERE due_at IS NOT NULL)`
 
-// firstDue are the first tasks due at its one argument. Index: tasks_due, and nothing else.
+// firstDue selects the first tasks that are due at its argument. Index: tasks_due.
 const firstDue = `SELECT id FROM tasks WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
 
-// promoteTasks makes tasks pending that are due at [2]; time [1]. Those that others have a say in are left to promoteOrdered.
+// promoteTasks makes the tasks pending that are due at [2]; time [1]. promoteOrdered handles tasks with a lane or with dependencies.
 const promoteTasks = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`
 
-// selectOrdered lists those of the first tasks due at [1] that have a lane, or that plain SQL has written and that name others to wait for.
+// selectOrdered lists the tasks among the first due at [1] that have a lane, or dependencies that plain SQL has written.
 const selectOrdered = `SELECT id, queue, lane, state, parts, generation_id FROM tasks
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`
 
-// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. Only plain SQL can have written a running task that has not started:
-// that one loses its lease. Index: tasks_expiry.
+// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. It also clears the lease of a running task without a start time, which only
+// plain SQL can write. Index: tasks_expiry.
 const expireTasks = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
 	outcome = '{"reason":"expired","error":"not started in time"}', finished_at = ?, updated_at = ? WHERE id IN (
 	SELECT id FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
 	ORDER BY expires_at LIMIT 1000) RETURNING id, queue, lane`
 
-// dueMost is how many thousands of tasks become pending or expire in one turn: others wait for the lock.
+// dueMost limits how many thousands of tasks become pending or expire in one transaction, since other processes wait for the lock.
 const dueMost = 10
 
-// due makes pending what is due and cancels what has expired at now. It returns when to do it again, and when the rate of a lane
-// lets a task start that is due already; zero: nothing waits.
+// due makes due tasks pending, and cancels expired tasks. next is when to call it again, and lane is when the rate limit of a lane allows a task to
+// start that is already due. Both are zero if nothing waits.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
 		var expiry, due, rate, first sql.NullInt64
@@ -47,7 +48,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		for _, one := range []struct {
 			at  sql.NullInt64
 			act func(time.Time) error
-		}{{expiry, t.expire}, {due, t.promote}, {rate, t.freeDueLanes}} { // in this order: what has expired must not be claimed
+		}{{expiry, t.expire}, {due, t.promote}, {rate, t.freeDueLanes}} { // in this order, so that no expired task is claimed
 			switch {
 			case one.at.Valid && one.at.Int64 <= now.UnixMilli():
 				if err := one.act(now); err != nil {
@@ -63,7 +64,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		}
 		t.moved = true
 	}
-	return now, lane, nil // there is more
+	return now, lane, nil // there are more
 }
 
 func (t *tx) expire(now time.Time) error {
@@ -83,7 +84,7 @@ func (t *tx) expire(now time.Time) error {
 	return t.ended(ends, now)
 }
 
-// promote moves on what is due: those that others have a say in as these allow, the rest at once.
+// promote moves due tasks on: those with a lane or dependencies if these allow it, all others at once.
 func (t *tx) promote(now time.Time) error {
 	var ordered []row
 	if err := t.list(&ordered, selectOrdered, now.UnixMilli()); err != nil {
@@ -95,7 +96,7 @@ func (t *tx) promote(now time.Time) error {
 	return t.run(promoteTasks, now.UnixMilli(), now.UnixMilli())
 }
 
-// promoteOrdered moves on due tasks that have a lane, or that wait for others.
+// promoteOrdered moves due tasks on that have a lane or dependencies.
 func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 	var lanes laneSet
 	var ends []end

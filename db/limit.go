@@ -9,9 +9,9 @@ import (
 
 const limitColumns = `kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at`
 
-// selectTurnstile reads the limits of queues and jobs; selectLimit one limit; selectLimits all of them, for people. Primary key.
+// selectAdmission reads the limits of queues and jobs; selectLimit one limit; selectLimits all of them, for people. Primary key.
 const (
-	selectTurnstile = `SELECT ` + limitColumns + ` FROM limits WHERE kind = 'queue' OR kind = 'job'`
+	selectAdmission = `SELECT ` + limitColumns + ` FROM limits WHERE kind = 'queue' OR kind = 'job'`
 	selectLimit     = `SELECT ` + limitColumns + ` FROM limits WHERE kind = ? AND name = ?`
 	selectLimits    = `SELECT ` + limitColumns + ` FROM limits ORDER BY kind, name`
 )

@@ -152,7 +152,7 @@ var plans = map[string]plan{
 	"delayHolder": {text: delayHolder, by: []string{byID}},
 	"blockTask":   {text: blockTask, by: []string{byID}},
 
-	"selectTurnstile": {text: selectTurnstile, by: []string{"limits USING PRIMARY KEY (kind=?)"}},
+	"selectAdmission": {text: selectAdmission, by: []string{"limits USING PRIMARY KEY (kind=?)"}},
 	"selectPaused":    {selectPaused, nil, []string{"SCAN pauses"}},
 	"selectLimit":     {text: selectLimit, by: []string{"limits USING PRIMARY KEY (kind=? AND name=?)"}},
 	"selectLimits":    {selectLimits, nil, []string{"SCAN limits"}},

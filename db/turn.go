@@ -77,7 +77,7 @@ func (w *Worker) turn(ctx context.Context, turn Turn, to level, together bool) (
 			if done.NextDue, done.NextLane, err = t.due(turn.Now); err != nil {
 				return fmt.Errorf("promote tasks: %w", err)
 			}
-			if err = t.look(w.claimer); err != nil {
+			if err = t.findSuspects(w.claimer); err != nil {
 				return fmt.Errorf("look for suspects: %w", err)
 			}
 		}

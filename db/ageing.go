@@ -8,17 +8,18 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectQueues lists the queues that have pending tasks, by a loose scan: one seek each. Index: tasks_pending.
+// selectQueues lists the queues with pending tasks, with one index seek per queue. Index: tasks_pending.
 const selectQueues = `WITH RECURSIVE names (queue) AS (
 	SELECT min(queue) FROM tasks WHERE state = 'pending'
 	UNION ALL
 	SELECT (SELECT min(queue) FROM tasks WHERE state = 'pending' AND queue > names.queue) FROM names WHERE names.queue IS NOT NULL)
 SELECT queue FROM names WHERE queue IS NOT NULL`
 
-// peekTasks looks at the first tasks that claimTasks would take, up to the last argument.
+// peekTasks selects the first tasks that claimTasks would claim, up to the last argument.
 const peekTasks = `SELECT id, generation_id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first JOIN tasks USING (id, generation_id)`
 
-// selectPriorities lists up to [4] priorities of the pending tasks of queue [1] and job [2], the lowest first: one seek each. Index: tasks_pending.
+// selectPriorities lists up to [3] priorities of the pending tasks of queue [1] and job [2], the lowest first, with one index seek per
+// priority. Index: tasks_pending.
 const selectPriorities = `WITH RECURSIVE levels (priority, n) AS (
 	SELECT min(priority), 1 FROM tasks WHERE state = 'pending' AND queue = ?1 AND job = ?2
 	UNION ALL
@@ -26,17 +27,18 @@ const selectPriorities = `WITH RECURSIVE levels (priority, n) AS (
 	FROM levels WHERE levels.priority IS NOT NULL AND n < ?3)
 SELECT priority FROM levels WHERE priority IS NOT NULL`
 
-// selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3] that are no suspects. Index: tasks_pending.
+// selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3] without suspects. Index: tasks_pending.
 const selectLevel = `SELECT id, generation_id, job, run_at FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY id LIMIT 0 + ?`
 
-// claimThese is claimTasks for the pending tasks [1], JSON lists of an id, its generation, and its job's max attempts.
+// claimThese claims given tasks. [1] is JSON: for each task a list of its id, its generation and its job's max attempts. The other arguments are
+// those of claimTasks.
 const claimThese = `WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS id, CAST(value->>1 AS bigint) AS generation_id, CAST(value->>2 AS bigint) AS most FROM json_each(?))
 UPDATE tasks SET ` + claimSet + `
 FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id AND tasks.state = 'pending'
 ` + claimReturning
 
-// queues returns the queues to serve, the one after the last first: they take turns.
+// queues returns the queues to claim from. They take turns: the first is the queue after the one with which the last claim began.
 func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 	var queues []string
 	if ask.Limit == nil {
@@ -65,18 +67,18 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 }
 
 const (
-	ageMost = 64          // priorities of a queue and job that ageing looks at, the lowest first
-	agePart = 10          // ageing is looked at after this part of MaxWait,
-	ageRest = time.Second // or after this, whichever comes first: until then a flood is claimed without looking
+	ageMost = 64          // greatest number of priorities of a queue and job that ageing looks at, the lowest first
+	agePart = 10          // a claim looks for overdue tasks after MaxWait / agePart
+	ageRest = time.Second // or after ageRest, if that is shorter
 )
 
-// lookForAged says whether this claim has to look for tasks that have waited for too long. It need not often: a task that has
-// waited for so long can wait a tenth of that more. Once some are found, every claim looks until there are none.
+// lookForAged reports whether this claim must look for overdue tasks, which have waited for longer than MaxWait. Few claims must, since an overdue
+// task can wait a tenth longer. After an overdue task was found, every claim looks until there are none.
 func (c *claimer) lookForAged(maxWait time.Duration, now time.Time) bool {
 	return maxWait > 0 && now.Sub(c.agedAt).Abs() >= min(maxWait/agePart, ageRest)
 }
 
-// candidate is a pending task that a claim looks at before it takes it.
+// candidate is a pending task that a claim may take.
 type candidate struct {
 	ID         int64  `db:"id"`
 	Generation int64  `db:"generation_id"`
@@ -84,40 +86,39 @@ type candidate struct {
 	RunAt      int64  `db:"run_at"`
 }
 
-// claimSome takes up to free tasks of a queue where claimTasks alone would not do: because of limits, or of ageing. again says that
-// there may be more.
-func (t *tx) claimSome(c *claimer, queue string, free int, ask Claim, g *turnstile, aged bool, now time.Time) (batch []jobs.Task, again bool, err error) {
-	open := g.open(c.jobs)
-	tight := slices.ContainsFunc(open, func(job ClaimJob) bool { // it has fewer starts left than may be claimed here
-		return job.Job != "" && g.room(jobs.JobTarget, job.Job) < free
+// claimSome claims up to free tasks of a queue when limits or ageing apply. again is true if there may be more tasks to claim.
+func (t *tx) claimSome(c *claimer, queue string, free int, ask Claim, g *admission, aged bool, now time.Time) (batch []jobs.Task, again bool, err error) {
+	admitted := g.jobs(c.jobs)
+	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // the limit of a job allows fewer starts than there are free slots
+		return job.Job != "" && g.capacity(jobs.JobTarget, job.Job) < free
 	})
 	if aged {
-		late, err := t.late(queue, open, free, now.Add(-ask.MaxWait))
+		overdue, err := t.overdue(queue, admitted, free, now.Add(-ask.MaxWait))
 		if err != nil {
 			return nil, false, err
 		}
-		if len(late) > 0 {
+		if len(overdue) > 0 {
 			c.agedAt = time.Time{}
-			batch, err := t.claimThese(c, g.choose(late, free), ask.Lease, now)
+			batch, err := t.claimThese(c, g.choose(overdue, free), ask.Lease, now)
 			return batch, len(batch) > 0, err
 		}
 	}
 	if !tight {
-		batch, err := t.claimFirst(c, c.text, queue, free, open, ask.Lease, now)
+		batch, err := t.claimFirst(c, c.tasks, queue, free, admitted, ask.Lease, now)
 		return batch, false, err
 	}
 	var first []candidate
-	if err := t.list(&first, c.peek, append(c.arms(queue, open, 1), int64(free))...); err != nil {
+	if err := t.list(&first, c.peek, append(c.jobArgs(queue, admitted, 1), int64(free))...); err != nil {
 		return nil, false, err
 	}
 	batch, err = t.claimThese(c, g.choose(first, free), ask.Lease, now)
 	return batch, len(first) == free && len(batch) > 0, err
 }
 
-// late lists the pending tasks of a queue that were due before then, the longest waiting first. It looks at the first of each
-// priority: behind one that is not late no other counts as late.
-func (t *tx) late(queue string, list []ClaimJob, most int, then time.Time) ([]candidate, error) {
-	var late []candidate
+// overdue lists the pending tasks of a queue that were due before then, the oldest first. For each priority it stops at the first task that
+// is not overdue.
+func (t *tx) overdue(queue string, list []ClaimJob, most int, then time.Time) ([]candidate, error) {
+	var overdue []candidate
 	for _, job := range list {
 		if job.Job == "" {
 			continue
@@ -135,15 +136,15 @@ func (t *tx) late(queue string, list []ClaimJob, most int, then time.Time) ([]ca
 				if one.RunAt > then.UnixMilli() {
 					break
 				}
-				late = append(late, one)
+				overdue = append(overdue, one)
 			}
 		}
 	}
-	slices.SortFunc(late, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.ID, b.ID)) })
-	return late, nil
+	slices.SortFunc(overdue, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.ID, b.ID)) })
+	return overdue, nil
 }
 
-// claimThese takes tasks that were looked at in this transaction.
+// claimThese claims tasks that this transaction has selected before.
 func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	if len(chosen) == 0 {
 		return nil, nil

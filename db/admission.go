@@ -20,52 +20,53 @@ const (
 // selectPaused lists the queues that are paused; the empty name is all of them.
 const selectPaused = `SELECT queue FROM pauses`
 
-// turnstile is what pauses and limits let pass in one claim. It is read and written in the claim's transaction, so no two workers ever
-// pass it at the same time. A nil turnstile lets everything pass: there are neither.
-type turnstile struct {
+// admission decides which tasks a claim may start: it holds the pauses, and the limits of queues and jobs. The claim's transaction reads and writes
+// it, so that two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
+type admission struct {
 	paused []string
-	limits map[jobs.Target]*passage
+	limits map[jobs.Target]*limitState
 }
 
-// passage is one limit of a turnstile.
-type passage struct {
+// limitState is a limit during one claim.
+type limitState struct {
 	limit  jobs.Limit
 	bucket jobs.Bucket
-	free   int       // tasks that may run beside those that do
-	starts int       // that the rate lets pass now
-	next   time.Time // when the rate lets the next one pass, if none now
-	taken  int
+	free   int       // tasks that may start without exceeding the number that may run
+	starts int       // starts that the rate allows now
+	next   time.Time // time of the next start, if the rate allows none now
+	taken  int       // tasks that this claim has taken
 }
 
-func (p *passage) room() int { return min(p.free, p.starts) - p.taken }
+// capacity is how many more tasks the limit allows this claim.
+func (p *limitState) capacity() int { return min(p.free, p.starts) - p.taken }
 
-// openTurnstile reads the pauses, the limits of queues and jobs, and what runs if one of them asks for that.
-func (t *tx) openTurnstile(now time.Time) (*turnstile, error) {
+// readAdmission reads the pauses, the limits of queues and jobs, and the number of running tasks if a limit depends on it.
+func (t *tx) readAdmission(now time.Time) (*admission, error) {
 	uses, err := t.uses()
 	if err != nil || !uses.pauses && !uses.limits {
 		return nil, err
 	}
-	g := &turnstile{}
+	g := &admission{}
 	if uses.pauses {
 		if err := t.list(&g.paused, selectPaused); err != nil {
 			return nil, err
 		}
 	}
 	if uses.limits {
-		err = t.openLimits(g, now)
+		err = t.readLimits(g, now)
 	}
 	return g, err
 }
 
-func (t *tx) openLimits(g *turnstile, now time.Time) error {
+func (t *tx) readLimits(g *admission, now time.Time) error {
 	var rows []limitRow
-	if err := t.list(&rows, selectTurnstile); err != nil {
+	if err := t.list(&rows, selectAdmission); err != nil {
 		return err
 	}
-	g.limits = make(map[jobs.Target]*passage, len(rows))
+	g.limits = make(map[jobs.Target]*limitState, len(rows))
 	counted := false
 	for i := range rows {
-		p := &passage{limit: rows[i].limit(), bucket: rows[i].bucket(), free: math.MaxInt}
+		p := &limitState{limit: rows[i].limit(), bucket: rows[i].bucket(), free: math.MaxInt}
 		p.starts, p.next = p.limit.Starts(p.bucket, now)
 		if p.limit.Running > 0 {
 			p.free, counted = p.limit.Running, true
@@ -87,8 +88,8 @@ func (t *tx) openLimits(g *turnstile, now time.Time) error {
 	return err
 }
 
-// awake returns the queues that are not paused.
-func (g *turnstile) awake(queues []string) []string {
+// unpaused returns the queues that are not paused.
+func (g *admission) unpaused(queues []string) []string {
 	switch {
 	case g == nil || len(g.paused) == 0:
 		return queues
@@ -98,41 +99,41 @@ func (g *turnstile) awake(queues []string) []string {
 	return slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return slices.Contains(g.paused, queue) })
 }
 
-// roomy returns the queues that are not full: a full one takes no share of the slots.
-func (g *turnstile) roomy(queues []string) []string {
+// withCapacity returns the queues whose limits allow a task to start. The others get no share of the slots.
+func (g *admission) withCapacity(queues []string) []string {
 	if g == nil || len(g.limits) == 0 {
 		return queues
 	}
-	return slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return g.room(jobs.QueueTarget, queue) <= 0 })
+	return slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return g.capacity(jobs.QueueTarget, queue) <= 0 })
 }
 
-// room is how many tasks of a target may still start.
-func (g *turnstile) room(kind, name string) int {
+// capacity returns how many more tasks of a target may start.
+func (g *admission) capacity(kind, name string) int {
 	if g == nil {
 		return math.MaxInt
 	}
 	if p := g.limits[jobs.Target{Kind: kind, Name: name}]; p != nil {
-		return p.room()
+		return p.capacity()
 	}
 	return math.MaxInt
 }
 
-// open returns the jobs of list, without the names of those that may not start.
-func (g *turnstile) open(list []ClaimJob) []ClaimJob {
+// jobs returns the jobs of list. Jobs whose limit allows no start have no name.
+func (g *admission) jobs(list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list
 	}
-	open := slices.Clone(list)
-	for i, job := range open {
-		if g.room(jobs.JobTarget, job.Job) <= 0 {
-			open[i].Job = ""
+	admitted := slices.Clone(list)
+	for i, job := range admitted {
+		if g.capacity(jobs.JobTarget, job.Job) <= 0 {
+			admitted[i].Job = ""
 		}
 	}
-	return open
+	return admitted
 }
 
-// take counts tasks that were claimed from a queue.
-func (g *turnstile) take(queue string, claimed []jobs.Task) {
+// take counts the tasks that were claimed from a queue.
+func (g *admission) take(queue string, claimed []jobs.Task) {
 	if g == nil {
 		return
 	}
@@ -145,12 +146,12 @@ func (g *turnstile) take(queue string, claimed []jobs.Task) {
 	}
 }
 
-// choose returns the first of the candidates that the limits of their jobs let start.
-func (g *turnstile) choose(from []candidate, most int) []candidate {
+// choose returns the first candidates that the limits of their jobs allow to start, at most most.
+func (g *admission) choose(from []candidate, most int) []candidate {
 	var chosen []candidate
 	taken := map[string]int{}
 	for _, one := range from {
-		if len(chosen) < most && taken[one.Job] < g.room(jobs.JobTarget, one.Job) {
+		if len(chosen) < most && taken[one.Job] < g.capacity(jobs.JobTarget, one.Job) {
 			taken[one.Job]++
 			chosen = append(chosen, one)
 		}
@@ -158,9 +159,9 @@ func (g *turnstile) choose(from []candidate, most int) []candidate {
 	return chosen
 }
 
-// closeTurnstile writes what the claim has taken of the rates, those of lanes too. It returns when a rate lets the next task start that
-// is waiting for that.
-func (t *tx) closeTurnstile(g *turnstile, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
+// saveAdmission writes the rate limits after a claim, those of lanes included. It returns the time at which a rate limit allows a task to start that
+// waits for it.
+func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
 	if g == nil {
 		return next, nil
@@ -197,7 +198,7 @@ func (t *tx) closeTurnstile(g *turnstile, c *claimer, queues []string, claimed [
 	return next, nil
 }
 
-// waitsAt says whether a pending task that this worker could run waits for a closed limit.
+// waitsAt reports whether a pending task that this worker can run waits for a limit.
 func (t *tx) waitsAt(target jobs.Target, c *claimer, queues []string) (bool, error) {
 	for _, queue := range queues {
 		text, args := somePending, []any{queue}
