@@ -22,7 +22,7 @@ func claimOf(n int) string {
 	for i := range list {
 		list[i].Job = "job" + strconv.Itoa(i)
 	}
-	return newClaimer("w", list, nil).text
+	return newClaimer("w", list, nil).tasks
 }
 
 func peekOf(n int) string {
@@ -71,7 +71,7 @@ var plans = map[string]plan{
 	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
 	"suspectArm":      {text: suspectArm, by: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
-	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2), nil).alone, []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, []string{"SCAN next"}},
+	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2), nil).suspect, []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, []string{"SCAN next"}},
 	"selectSuspects":  {selectSuspects, nil, []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues":    {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
 	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"}, []string{"SCAN CONSTANT ROW"}},
