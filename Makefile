@@ -46,10 +46,10 @@ torture-postgres: build ## the same on a PostgreSQL server, which is killed, too
 	bin/runner selftest --postgres --for $(TORTURE) --json
 
 storm: ## 200 times what depends on chance: a worker killed in a storm of starts, one stopped at any moment
-	$(GO) test -run 'Storm|AnyMoment' -timeout 60m -v ./internal/process ./runner -rounds 200
+	$(GO) test -run 'Storm|AnyMoment' -timeout 60m -v ./internal/supervisor ./runner -rounds 200
 
 mutants: ## each known bug is put in, and must be found
-	$(GO) test -tags mutants -run 'TestMutants$$' -parallel 2 -timeout 60m -v ./internal/torture | grep -E '^(found|FAIL|ok|---|    )'
+	$(GO) test -tags mutants -run 'TestMutants$$' -parallel 2 -timeout 60m -v ./internal/selftest | grep -E '^(found|FAIL|ok|---|    )'
 
 soak: ## schedules, lanes, limits and retention for minutes: no tick missed or doubled, the size of the database flat
 	$(GO) test -tags soak -run '^TestSoak$$' -v -timeout 0 . -soak $(SOAKTIME)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -225,7 +225,7 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 	case now > 0:
 		tell(checkFail, fmt.Sprintf("%s; %s", last, wait(now)), "systemctl status runner     or: runner work")
 	case runner.Ticking(s.schedules) > 0:
-		tell(checkFail, last+"; "+words.Does(runner.Ticking(s.schedules), "schedule", "ticks", "tick"), "systemctl status runner     or: runner work")
+		tell(checkFail, last+"; "+humanize.Does(runner.Ticking(s.schedules), "schedule", "ticks", "tick"), "systemctl status runner     or: runner work")
 	case later > 0:
 		tell(checkWarn, fmt.Sprintf("%s; %s later", last, wait(later)), "systemctl status runner     or: runner work")
 	default:

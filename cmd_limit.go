@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -228,7 +228,7 @@ func limitRow(l runner.LimitStat, now time.Time) []string {
 	case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse > 0:
 		next = "when one ends"
 	case l.NextAt.After(now):
-		next = "in " + age(words.Soon(l.NextAt.Sub(now)))
+		next = "in " + age(humanize.Soon(l.NextAt.Sub(now)))
 	}
 	return []string{safe(l.Target.String()), running, often, burst, next}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -132,7 +132,7 @@ func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 	for n := range tasks {
 		for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 			for line := range strings.Lines(drawn(columns, tasks[:n+1], false)) {
-				if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, words.Drives) {
+				if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, humanize.Drives) {
 					t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
 				}
 			}

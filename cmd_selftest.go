@@ -13,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"example.com/runner/internal/torture"
+	"example.com/runner/internal/selftest"
 )
 
 func selftestCommand(a *app) *cli.Command {
@@ -72,8 +72,8 @@ EXIT STATUS
 	}
 }
 
-func readSelftestOptions(c *cli.Context, a *app) (torture.Options, error) {
-	o := torture.Options{For: get[time.Duration](c, "for"), Seed: get[uint64](c, "seed"), Dir: get[string](c, "dir"), Name: os.Args[0]}
+func readSelftestOptions(c *cli.Context, a *app) (selftest.Options, error) {
+	o := selftest.Options{For: get[time.Duration](c, "for"), Seed: get[uint64](c, "seed"), Dir: get[string](c, "dir"), Name: os.Args[0]}
 	if c.Args().Present() {
 		return o, usage("selftest takes no words: %q", c.Args().First())
 	}
@@ -96,25 +96,25 @@ func parseSeed(text string) (uint64, error) {
 	return n, nil
 }
 
-func runSelftest(ctx context.Context, p *printer, o torture.Options) error {
+func runSelftest(ctx context.Context, p *printer, o selftest.Options) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	b := bar{p: p, name: fmt.Sprintf("seed %d", o.Seed), began: p.now()}
 	phase, next := "", time.Time{}
-	o.Progress = func(now torture.Progress) {
+	o.Progress = func(now selftest.Progress) {
 		if !p.interactive() && !(p.talk.tty && !p.json) || now.Phase == phase && p.now().Before(next) {
 			return
 		}
 		phase, next = now.Phase, p.now().Add(barEvery)
 		b.draw(cut(selftestLine(o, now), max(p.talk.width-1, 20)))
 	}
-	report, err := torture.Run(ctx, o)
+	report, err := selftest.Run(ctx, o)
 	b.clear()
 	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
 		return exitStatus(s.status())
 	}
 	switch {
-	case errors.Is(err, torture.ErrUnsupported):
+	case errors.Is(err, selftest.ErrUnsupported):
 		return &failure{code: "internal", exit: 1, what: "no selftest on this system", why: []string{err.Error()}}
 	case err != nil:
 		return &failure{code: "internal", exit: 1, what: "the selftest could not be run", why: []string{err.Error()}, err: err}
@@ -131,7 +131,7 @@ func runSelftest(ctx context.Context, p *printer, o torture.Options) error {
 }
 
 // selftestLine is what a person reads meanwhile.
-func selftestLine(o torture.Options, now torture.Progress) string {
+func selftestLine(o selftest.Options, now selftest.Progress) string {
 	switch now.Phase {
 	case "commits":
 		return "  killing processes while they commit"
@@ -143,7 +143,7 @@ func selftestLine(o torture.Options, now torture.Progress) string {
 	return "  replaying what happened"
 }
 
-func printSelftest(p *printer, r *torture.Report) {
+func printSelftest(p *printer, r *selftest.Report) {
 	rows := selftestRows(r)
 	if !p.out.tty {
 		for _, row := range rows {
@@ -177,7 +177,7 @@ func printSelftest(p *printer, r *torture.Report) {
 // selftestRow is a figure for people and pipes.
 type selftestRow struct{ name, value string }
 
-func selftestRows(r *torture.Report) []selftestRow {
+func selftestRows(r *selftest.Report) []selftestRow {
 	n := func(n int) string { return count(int64(n)) }
 	s := func(seconds float64) string { return strconv.FormatFloat(seconds, 'f', -1, 64) + "s" }
 	f := r.Figures

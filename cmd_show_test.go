@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -98,7 +98,7 @@ func TestShowIsSafe(t *testing.T) {
 	s.draw(p)
 	p.flush()
 	for line := range strings.Lines(out.String()) {
-		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, words.Drives) {
+		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, humanize.Drives) {
 			t.Errorf("%q", line)
 		}
 	}

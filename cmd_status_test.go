@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -97,7 +97,7 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, words.Drives) {
+			if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, humanize.Drives) {
 				t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
 			}
 		}

@@ -169,7 +169,7 @@ func homeless(variable string) *failure {
 }
 
 // directoryOwner asks the file system. The uid is read by reflection because the type that has it differs per system, and
-// build tags belong into internal/process and db.
+// build tags belong into internal/supervisor and db.
 func directoryOwner(dir string) (uid int, ok bool) {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {

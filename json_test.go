@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/torture"
+	"example.com/runner/internal/selftest"
 	"example.com/runner/jobs"
 )
 
@@ -110,8 +110,8 @@ var records = map[string]any{
 	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
 	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
 	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
-	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "moved table": jsonMoved{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": torture.Report{}, "violation": torture.Violation{},
-	"figures of a selftest": torture.Figures{}, "version": versionRecord{}, "error": errorBody{},
+	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "moved table": jsonMoved{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": selftest.Report{}, "violation": selftest.Violation{},
+	"figures of a selftest": selftest.Figures{}, "version": versionRecord{}, "error": errorBody{},
 }
 
 // fieldsOf returns the fields of a record, with those of jsonOptions in their place.

@@ -23,7 +23,7 @@ type layer struct {
 var layers = []layer{
 	{path: "jobs", // words and rules: no clock, no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
-	{path: "internal/process", others: []string{"golang.org/x/sys"}},
+	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
 	{path: "db", ours: []string{"jobs"}, // it returns errors and logs nothing
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
@@ -31,16 +31,16 @@ var layers = []layer{
 	{path: "internal/pgserver"}, // tests, and the selftest
 	{path: "db/dbtest", ours: []string{"db", "jobs", "runner/postgres"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
-	{path: "internal/words"},
-	{path: "runner", ours: []string{"db", "jobs", "internal/process", "internal/words"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
+	{path: "internal/humanize"},
+	{path: "runner", ours: []string{"db", "jobs", "internal/supervisor", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
-	{path: "internal/torture", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges
-	{path: "web", ours: []string{"runner", "internal/words", "jobs"}, // not db
+	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges
+	{path: "web", ours: []string{"runner", "internal/humanize", "jobs"}, // not db
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
-	{path: "", ours: []string{"web", "runner", "runner/postgres", "internal/words", "jobs", "internal/torture", "internal/pgserver"}, // not db: the command line is the library's first user
+	{path: "", ours: []string{"web", "runner", "runner/postgres", "internal/humanize", "jobs", "internal/selftest", "internal/pgserver"}, // not db: the command line is the library's first user
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
 			"al.essio.dev/pkg/shellescape", "github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},

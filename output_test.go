@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -127,7 +127,7 @@ func TestTableFits(t *testing.T) {
 				for _, c := range []string{"31", "32", "33", "34", "2", "0"} {
 					line = strings.ReplaceAll(line, "\x1b["+c+"m", "")
 				}
-				if cells(line) > width || strings.ContainsFunc(line, words.Drives) || strings.HasSuffix(line, " ") {
+				if cells(line) > width || strings.ContainsFunc(line, humanize.Drives) || strings.HasSuffix(line, " ") {
 					t.Errorf("width %d: %d cells: %q", width, cells(line), line)
 				}
 			}
@@ -216,7 +216,7 @@ func FuzzSafe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		shown := safe(text)
 		for _, r := range shown {
-			if words.Drives(r) && r != utf8.RuneError {
+			if humanize.Drives(r) && r != utf8.RuneError {
 				t.Fatalf("%q shows %q", text, shown)
 			}
 		}
@@ -231,7 +231,7 @@ func FuzzSafe(f *testing.F) {
 		if err := json.Unmarshal(line.Bytes(), &back); err != nil || back != strings.ToValidUTF8(text, "\ufffd") && utf8.ValidString(text) {
 			t.Fatalf("%q is JSON %s", text, &line)
 		}
-		if body := strings.TrimSuffix(line.String(), "\n"); strings.ContainsFunc(body, func(r rune) bool { return words.Drives(r) && r != utf8.RuneError }) {
+		if body := strings.TrimSuffix(line.String(), "\n"); strings.ContainsFunc(body, func(r rune) bool { return humanize.Drives(r) && r != utf8.RuneError }) {
 			t.Fatalf("%q is JSON %q", text, body)
 		}
 		for width := range 30 {

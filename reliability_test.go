@@ -51,7 +51,7 @@ func proofsExist(t *testing.T, page string, least int) {
 	}
 	files("`(\\w+\\.txtar)`", "testdata/script", "")
 	files("`(\\w+/[\\w/]+\\.go)`", ".", "")
-	files(`mutants? ([a-z]+(?:-[a-z]+)+(?:, [a-z]+(?:-[a-z]+)+)*)[;. |]`, "internal/torture/mutants", ".txt")
+	files(`mutants? ([a-z]+(?:-[a-z]+)+(?:, [a-z]+(?:-[a-z]+)+)*)[;. |]`, "internal/selftest/mutants", ".txt")
 	if named < least {
 		t.Errorf("%s names only %d proofs", page, named)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"example.com/runner/internal/torture"
+	"example.com/runner/internal/selftest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -21,11 +21,11 @@ import (
 // selftestRoleCommand plays a part in a selftest: it is what runner selftest starts, and kills.
 func selftestRoleCommand(a *app) *cli.Command {
 	return &cli.Command{
-		Name: torture.RoleCommand, Hidden: true, Usage: "a part in a selftest", UsageText: "runner __selftest ROLE DIR ...",
+		Name: selftest.RoleCommand, Hidden: true, Usage: "a part in a selftest", UsageText: "runner __selftest ROLE DIR ...",
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
 			if len(words) < 2 {
-				return usage("%s is for runner selftest", torture.RoleCommand)
+				return usage("%s is for runner selftest", selftest.RoleCommand)
 			}
 			return selftestRole(c.Context, a, words[0], words[1], words[2:])
 		},
@@ -34,18 +34,18 @@ func selftestRoleCommand(a *app) *cli.Command {
 
 func selftestRole(ctx context.Context, a *app, role, dir string, words []string) error {
 	if role == "child" {
-		return torture.Child(dir, words)
+		return selftest.Child(dir, words)
 	}
 	words = append(words, "", "", "") // whoever leaves one out is told what is wrong with it
 	switch role {
 	case "task":
-		return exitStatus(torture.Task(dir, words[0], words[1]))
+		return exitStatus(selftest.Task(dir, words[0], words[1]))
 	case "worker":
 		return selftestWorker(ctx, a, dir, words[0], words[1] == "functions")
 	case "browse":
 		return selftestBrowser(ctx, dir)
 	case "bound":
-		if err := torture.Bind(dir); err != nil {
+		if err := selftest.Bind(dir); err != nil {
 			return err
 		}
 	}
@@ -62,37 +62,37 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 	defer stop()
 	every := time.Duration(ms) * time.Millisecond
 	if role == "sql" {
-		return torture.EnqueueSQL(ctx, dir, self, words[0], seed, every)
+		return selftest.EnqueueSQL(ctx, dir, self, words[0], seed, every)
 	}
 	began := time.Now()
-	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{BusyTimeout: 10 * time.Second, Engine: postgres.Engine()})
+	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{BusyTimeout: 10 * time.Second, Engine: postgres.Engine()})
 	if err != nil && ctx.Err() != nil { // told to end before it has begun
 		return nil
 	} else if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := torture.Opened(dir, time.Since(began)); err != nil {
+	if err := selftest.Opened(dir, time.Since(began)); err != nil {
 		return err
 	}
-	return torture.Enqueue(ctx, selftestClient(r), dir, self, words[0], seed, every)
+	return selftest.Enqueue(ctx, selftestClient(r), dir, self, words[0], seed, every)
 }
 
 func selftestBrowser(ctx context.Context, dir string) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	r, err := runner.Open(ctx, torture.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
+	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
 	if err != nil && ctx.Err() != nil { // told to end before it has begun
 		return nil
 	} else if err != nil {
 		return err
 	}
 	defer r.Close()
-	return torture.Browse(ctx, dir, web.Handler(r, web.Options{Authorize: func(*http.Request) error { return nil }}))
+	return selftest.Browse(ctx, dir, web.Handler(r, web.Options{Authorize: func(*http.Request) error { return nil }}))
 }
 
-func selftestClient(r *runner.Runner) torture.Client {
-	return torture.Client{
+func selftestClient(r *runner.Runner) selftest.Client {
+	return selftest.Client{
 		Enqueue: func(ctx context.Context, spec jobs.Spec) (int64, error) {
 			task, err := r.Enqueue(ctx, spec)
 			return task.ID, err
@@ -114,14 +114,14 @@ func selftestClient(r *runner.Runner) torture.Client {
 // selftestWorker is runner work with a shorter lease, and with the functions of the workload.
 func selftestWorker(ctx context.Context, a *app, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	o := workOptions{engine: runner.Options{MustExist: true, Log: log, Name: name, Lease: torture.Lease, Concurrency: torture.Slots,
-		Grace: torture.Grace, Engine: postgres.Engine(), OwnProcess: !functionsOnly, ForeignTriggers: true}}
-	r, err := runner.Open(ctx, torture.Database(dir), o.engine)
+	o := workOptions{engine: runner.Options{MustExist: true, Log: log, Name: name, Lease: selftest.Lease, Concurrency: selftest.Slots,
+		Grace: selftest.Grace, Engine: postgres.Engine(), OwnProcess: !functionsOnly, ForeignTriggers: true}}
+	r, err := runner.Open(ctx, selftest.Database(dir), o.engine)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	functions, err := torture.Functions(dir)
+	functions, err := selftest.Functions(dir)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,9 @@ package main
 import (
 	"context"
 
-	"example.com/runner/internal/torture"
+	"example.com/runner/internal/selftest"
 )
 
-func onOwnServer(context.Context, *torture.Options) (stop func(), err error) {
-	return nil, torture.ErrUnsupported
+func onOwnServer(context.Context, *selftest.Options) (stop func(), err error) {
+	return nil, selftest.ErrUnsupported
 }

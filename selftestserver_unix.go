@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 
 	"example.com/runner/internal/pgserver"
-	"example.com/runner/internal/torture"
+	"example.com/runner/internal/selftest"
 )
 
 // onOwnServer puts the database of a selftest on a server that is made for it. What is committed is on its disk.
-func onOwnServer(ctx context.Context, o *torture.Options) (stop func(), err error) {
+func onOwnServer(ctx context.Context, o *selftest.Options) (stop func(), err error) {
 	s, err := pgserver.Start(ctx, "fsync=on")
 	if err != nil {
 		return nil, err
 	}
-	o.Server = &torture.Server{Address: s.Address("postgres"), Socket: filepath.Join(s.Dir, ".s.PGSQL.5432"), Kill: s.Kill, Crash: s.Crash, Run: s.Run}
+	o.Server = &selftest.Server{Address: s.Address("postgres"), Socket: filepath.Join(s.Dir, ".s.PGSQL.5432"), Kill: s.Kill, Crash: s.Crash, Run: s.Run}
 	return func() { _ = s.Close() }, nil
 }

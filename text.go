@@ -8,15 +8,15 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 // What pages and terminals say alike.
 var (
-	safe, safeLines, clock         = words.Safe, words.SafeLines, words.Clock
-	age, took, size, count, plural = words.Age, words.Took, words.Size, words.Count, words.Plural
+	safe, safeLines, clock         = humanize.Safe, humanize.SafeLines, humanize.Clock
+	age, took, size, count, plural = humanize.Age, humanize.Took, humanize.Size, humanize.Count, humanize.Plural
 
 	jobText, note, duration = runner.JobText, runner.Note, runner.Lasted
 )
@@ -24,10 +24,10 @@ var (
 // escapeJSON writes the characters of safe as JSON escapes, where encoding/json leaves them as they are.
 func escapeJSON(line string) string {
 	line, newline := strings.CutSuffix(line, "\n")
-	if strings.ContainsFunc(line, words.Drives) {
+	if strings.ContainsFunc(line, humanize.Drives) {
 		var b strings.Builder
 		for _, r := range line {
-			if words.Drives(r) && r != utf8.RuneError {
+			if humanize.Drives(r) && r != utf8.RuneError {
 				fmt.Fprintf(&b, `\u%04x`, r)
 			} else {
 				b.WriteRune(r)
@@ -100,4 +100,4 @@ func stateColour(state string) colour {
 }
 
 // wait is how many tasks wait: "1 task waits", "118 tasks wait".
-func wait(n int) string { return words.Does(n, "task", "waits", "wait") }
+func wait(n int) string { return humanize.Does(n, "task", "waits", "wait") }

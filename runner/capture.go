@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -76,7 +76,7 @@ var buffers = sync.Pool{New: func() any { return new([pieceMost]byte) }}
 
 // pipe returns a writing end whose data is captured as that of stream.
 func (c *capture) pipe(stream string) (*os.File, error) {
-	r, w, err := process.Pipe()
+	r, w, err := supervisor.Pipe()
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *capture) pipe(stream string) (*os.File, error) {
 		}
 		buffer := buffers.Get().(*[pieceMost]byte)
 		defer buffers.Put(buffer)
-		err := process.ReadPipe(r, buffer[:], func(data []byte) {
+		err := supervisor.ReadPipe(r, buffer[:], func(data []byte) {
 			if c.tee != nil {
 				c.tee(c.a.task, stream, data)
 			}

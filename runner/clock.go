@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 )
 
 // A wall clock that is years ahead makes every finished task old. So nothing is deleted for an hour after the wall clock has jumped
@@ -32,7 +32,7 @@ const DeletionPause = db.DeletionPause
 type clock struct {
 	mu      sync.Mutex // held until a jump is in the database
 	began   time.Time
-	booted  time.Duration // process.SinceBoot at began
+	booted  time.Duration // supervisor.SinceBoot at began
 	wall    time.Time     // of the last look
 	steady  time.Duration // since began, at the last look
 	pending *db.Pause     // a jump that is not yet in the database
@@ -41,7 +41,7 @@ type clock struct {
 
 // start begins to compare the clocks.
 func (c *clock) start(at time.Time) {
-	c.began, c.booted, c.wall = at, process.SinceBoot(), at.Round(0)
+	c.began, c.booted, c.wall = at, supervisor.SinceBoot(), at.Round(0)
 }
 
 // jump returns how much further the wall clock went than the steady one since the last look.
@@ -75,7 +75,7 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 func (e *engine) watchClock(ctx context.Context) {
 	at := now()
 	// In a test on fake time only the first of the two clocks moves. Elsewhere the second one is never behind it.
-	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), process.SinceBoot()-e.clock.booted))
+	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), supervisor.SinceBoot()-e.clock.booted))
 }
 
 func (e *engine) compareClocks(ctx context.Context, wall time.Time, steady time.Duration) {

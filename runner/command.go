@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -109,7 +109,7 @@ func (c *command) run() (json.RawMessage, error) {
 	c.e.mu.Lock()
 	deadline := c.deadline
 	c.e.mu.Unlock()
-	p, err := c.e.guard.start(c.ctx, process.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+	p, err := c.e.guard.start(c.ctx, supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: c.task.Cwd, Stdin: stdin, Stdout: stdout, Stderr: stderr,
 		KillAfter: c.task.KillAfter}, c.claim, deadline)
 	if err != nil {
 		return nil, notStarted(err, path, argv, environ)
@@ -129,11 +129,11 @@ func (c *command) run() (json.RawMessage, error) {
 
 // notStarted is the error of an attempt whose command could not be started.
 func notStarted(err error, path string, argv, environ []string) error {
-	var dir *process.DirError
+	var dir *supervisor.DirError
 	switch {
 	case isLoss(err):
 		return err
-	case process.Trouble(err), errors.Is(err, process.ErrRefused):
+	case supervisor.Trouble(err), errors.Is(err, supervisor.ErrRefused):
 		return &troubleError{err}
 	case errors.As(err, &dir):
 		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))
@@ -198,7 +198,7 @@ func (c *command) path(name string) (string, error) {
 }
 
 // wait lets the command run until it ends or its attempt is stopped: then TERM, and KILL after kill_after.
-func (c *command) wait(p *process.Child) (process.Exit, error) {
+func (c *command) wait(p *supervisor.Child) (supervisor.Exit, error) {
 	select {
 	case <-p.Ended():
 	case <-c.ctx.Done():
@@ -209,7 +209,7 @@ func (c *command) wait(p *process.Child) (process.Exit, error) {
 	return exit, err
 }
 
-func (c *command) end(p *process.Child) {
+func (c *command) end(p *supervisor.Child) {
 	select {
 	case <-c.kill:
 	default:
@@ -230,7 +230,7 @@ func (c *command) end(p *process.Child) {
 
 // verdict reads how the command ended, and the result that it left. Exit status 0 is a completion, also as the answer to the TERM of a
 // worker that stops; after a timeout or a cancel it is not.
-func (c *command) verdict(exit process.Exit) (json.RawMessage, error) {
+func (c *command) verdict(exit supervisor.Exit) (json.RawMessage, error) {
 	result, err := c.result()
 	ok := exit.Signal == 0 && exit.Code == 0
 	cause := context.Cause(c.ctx)
@@ -247,7 +247,7 @@ func (c *command) verdict(exit process.Exit) (json.RawMessage, error) {
 }
 
 // exitError is the error of a command that ended otherwise than with exit status 0.
-func exitError(exit process.Exit) error {
+func exitError(exit supervisor.Exit) error {
 	if exit.Signal != 0 {
 		return &jobs.AttemptError{Reason: jobs.ReasonSignal, Signal: exit.Signal, Msg: "killed by signal " + strconv.Itoa(exit.Signal)}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -51,21 +51,21 @@ func Headline(t jobs.Task, now time.Time) string {
 	var parts []string
 	switch word := Note(t, Gates{}, now); {
 	case t.State == jobs.Running:
-		parts = []string{attempt, "for " + words.Took(lasted), word}
+		parts = []string{attempt, "for " + humanize.Took(lasted), word}
 	case t.State == jobs.Retrying:
 		parts = []string{attempt + " failed", "next " + word}
 	case t.State == jobs.Scheduled && t.RunAt.After(now):
 		parts = []string{"starts " + word}
 	case t.State == jobs.Completed:
-		parts = []string{"took " + words.Took(lasted), words.Age(now.Sub(t.FinishedAt)) + " ago"}
+		parts = []string{"took " + humanize.Took(lasted), humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
 	case t.State == jobs.Failed && t.Reason != jobs.ReasonLost && t.Reason != jobs.ReasonShutdown:
-		parts = []string{word + " in " + attempt, words.Age(now.Sub(t.FinishedAt)) + " ago"}
+		parts = []string{word + " in " + attempt, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
 	case t.State.Finished():
-		parts = []string{word, words.Age(now.Sub(t.FinishedAt)) + " ago"}
+		parts = []string{word, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
 	case t.State == jobs.Blocked:
 		parts = []string{word}
 	default: // it may start
-		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + words.Age(now.Sub(t.RunAt)) + " ago"}
+		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + humanize.Age(now.Sub(t.RunAt)) + " ago"}
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }

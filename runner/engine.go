@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -24,9 +24,9 @@ type engine struct {
 	log        *slog.Logger
 	info       db.WorkerInfo
 	worker     *db.Worker
-	lock       *process.Lock // nil where the system has none
-	lockLost   atomic.Int32  // what became of the lock's file
-	guard      *guard        // nil: neither commands nor a hook
+	lock       *supervisor.Lock // nil where the system has none
+	lockLost   atomic.Int32     // what became of the lock's file
+	guard      *guard           // nil: neither commands nor a hook
 	reaper     *reaper
 	slots      int
 	limit      map[string]int // of each queue; nil: all queues
@@ -145,7 +145,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	notices, unsubscribe := e.r.wake.news(ctx)
 	defer unsubscribe()
 	if e.r.options.OwnProcess {
-		if err := process.Dedicate(); err != nil {
+		if err := supervisor.Dedicate(); err != nil {
 			e.log.Warn("cannot keep processes that outlive their parents", "err", err)
 		}
 		if e.guard != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -28,7 +28,7 @@ var hooked atomic.Bool
 // when the worker is killed or stopped for too long. In that process Guardian returns true when its work is done. Package initialisation runs there, too. See also Options.GuardianPath.
 func Guardian() bool {
 	hooked.Store(true)
-	return process.Guard(Version)
+	return supervisor.Guard(Version)
 }
 
 const (
@@ -43,25 +43,25 @@ type guard struct {
 	first sync.Once // starts a guardian
 
 	mu       sync.Mutex
-	slots    map[int]*process.Guardian // nil: it is being started
-	idle     []idleGuardian            // the latest last: it is taken first
+	slots    map[int]*supervisor.Guardian // nil: it is being started
+	idle     []idleGuardian               // the latest last: it is taken first
 	failures int
 	worked   bool // a guardian was started
 	over     bool
 }
 
 type idleGuardian struct {
-	*process.Guardian
+	*supervisor.Guardian
 	since time.Time
 }
 
 // newGuard returns an error if the program has no way to guard commands.
 func newGuard(e *engine) (*guard, error) {
-	if process.Guarded && !hooked.Load() && e.r.options.GuardianPath == "" {
+	if supervisor.Guarded && !hooked.Load() && e.r.options.GuardianPath == "" {
 		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
 			Why: []string{"main does not begin with: if runner.Guardian() { return }"}, Try: "add it, or set Options.GuardianPath"}
 	}
-	return &guard{e: e, slots: map[int]*process.Guardian{}}, nil
+	return &guard{e: e, slots: map[int]*supervisor.Guardian{}}, nil
 }
 
 // prepare starts the first guardian, unless that was done. Its error ends the work.
@@ -74,7 +74,7 @@ func (g *guard) prepare() {
 }
 
 // take returns an idle guardian, or starts one.
-func (g *guard) take() (*process.Guardian, error) {
+func (g *guard) take() (*supervisor.Guardian, error) {
 	g.prepare()
 	g.mu.Lock()
 	if last := len(g.idle) - 1; last >= 0 && !g.over {
@@ -88,11 +88,11 @@ func (g *guard) take() (*process.Guardian, error) {
 }
 
 // launch starts a guardian in the first free slot.
-func (g *guard) launch() (*process.Guardian, error) {
+func (g *guard) launch() (*supervisor.Guardian, error) {
 	g.mu.Lock()
 	if g.over {
 		g.mu.Unlock()
-		return nil, fmt.Errorf("%w: the work is over", process.ErrRefused)
+		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)
 	}
 	slot := 0
 	for _, used := g.slots[slot]; used; _, used = g.slots[slot] {
@@ -101,21 +101,21 @@ func (g *guard) launch() (*process.Guardian, error) {
 	g.slots[slot] = nil
 	g.mu.Unlock()
 	o := g.e.r.options
-	guardian, err := process.StartGuardian(process.GuardianOptions{Path: o.GuardianPath, Version: Version, Worker: g.e.info.ID, Lock: g.e.lock, Slot: slot,
+	guardian, err := supervisor.StartGuardian(supervisor.GuardianOptions{Path: o.GuardianPath, Version: Version, Worker: g.e.info.ID, Lock: g.e.lock, Slot: slot,
 		Adopt: o.OwnProcess})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
 		delete(g.slots, slot)
-		if !g.worked || !process.Trouble(err) {
-			g.failed(err, !g.worked && !errors.Is(err, process.ErrLost))
+		if !g.worked || !supervisor.Trouble(err) {
+			g.failed(err, !g.worked && !errors.Is(err, supervisor.ErrLost))
 		}
-		return nil, fmt.Errorf("%w: %w", process.ErrRefused, err)
+		return nil, fmt.Errorf("%w: %w", supervisor.ErrRefused, err)
 	}
 	if g.over { // closed meanwhile
 		delete(g.slots, slot)
 		go func() { _ = guardian.Close() }()
-		return nil, fmt.Errorf("%w: the work is over", process.ErrRefused)
+		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)
 	}
 	if !g.worked && guardian.Unmarked() != "" {
 		g.e.log.Warn("processes cannot be marked: those of commands that outlive this worker and their guardian are not found", "err", guardian.Unmarked())
@@ -134,7 +134,7 @@ func (g *guard) failed(err error, end bool) {
 }
 
 // watch notices the end of a guardian. Its command is dead by then, and the attempt records its loss.
-func (g *guard) watch(slot int, guardian *process.Guardian) {
+func (g *guard) watch(slot int, guardian *supervisor.Guardian) {
 	select {
 	case <-guardian.Done(): // never, on systems without guardians
 	case <-g.e.stopped:
@@ -155,20 +155,20 @@ func (g *guard) watch(slot int, guardian *process.Guardian) {
 }
 
 // start starts a command as attempt c, to be killed at deadline.
-func (g *guard) start(ctx context.Context, c process.Command, claim db.ClaimID, deadline time.Time) (*process.Child, error) {
+func (g *guard) start(ctx context.Context, c supervisor.Command, claim db.ClaimID, deadline time.Time) (*supervisor.Child, error) {
 	for {
 		guardian, err := g.take()
 		if err != nil {
 			return nil, err
 		}
-		child, err := guardian.Start(ctx, c, process.Key{ID: claim.ID, Generation: claim.GenerationID}, deadline)
+		child, err := guardian.Start(ctx, c, supervisor.Key{ID: claim.ID, Generation: claim.GenerationID}, deadline)
 		switch {
 		case err == nil:
 			g.mu.Lock()
 			g.failures = 0
 			g.mu.Unlock()
 			return child, nil
-		case !errors.Is(err, process.ErrGone): // else it died while it was idle, and another takes its place
+		case !errors.Is(err, supervisor.ErrGone): // else it died while it was idle, and another takes its place
 			g.put(guardian)
 			return nil, err
 		}
@@ -176,7 +176,7 @@ func (g *guard) start(ctx context.Context, c process.Command, claim db.ClaimID, 
 }
 
 // put keeps a guardian for the next command, if it can take one.
-func (g *guard) put(guardian *process.Guardian) {
+func (g *guard) put(guardian *supervisor.Guardian) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if guardian.Free() && !g.over {
@@ -185,7 +185,7 @@ func (g *guard) put(guardian *process.Guardian) {
 }
 
 // ended takes the guardian of a command back, and tells of the processes that it could not kill.
-func (g *guard) ended(task int64, child *process.Child, denied []process.Marked) {
+func (g *guard) ended(task int64, child *supervisor.Child, denied []supervisor.Marked) {
 	for _, p := range denied {
 		g.e.log.Warn("a process of another user has outlived its task and cannot be killed", "task", task, "pid", p.PID, "name", p.Name, "uid", p.UID)
 	}
@@ -194,9 +194,9 @@ func (g *guard) ended(task int64, child *process.Child, denied []process.Marked)
 
 // beat tells the guardians of leases that were renewed, and asks whether they live. It closes those that have had nothing to do for long.
 func (g *guard) beat(renewed []db.ClaimID, deadline time.Time) {
-	keys := make([]process.Key, len(renewed))
+	keys := make([]supervisor.Key, len(renewed))
 	for i, claim := range renewed {
-		keys[i] = process.Key{ID: claim.ID, Generation: claim.GenerationID}
+		keys[i] = supervisor.Key{ID: claim.ID, Generation: claim.GenerationID}
 	}
 	g.mu.Lock()
 	all := g.all()
@@ -216,8 +216,8 @@ func (g *guard) beat(renewed []db.ClaimID, deadline time.Time) {
 }
 
 // all lists the guardians that have been started and have not ended. The mutex is held.
-func (g *guard) all() []*process.Guardian {
-	return slices.DeleteFunc(slices.Collect(maps.Values(g.slots)), func(guardian *process.Guardian) bool { return guardian == nil })
+func (g *guard) all() []*supervisor.Guardian {
+	return slices.DeleteFunc(slices.Collect(maps.Values(g.slots)), func(guardian *supervisor.Guardian) bool { return guardian == nil })
 }
 
 // close ends the guardians, and returns false when something of their commands may be left.
@@ -242,5 +242,5 @@ func (g *guard) close() bool {
 
 // isLoss says whether a command came to its end with its guardian, or by its lease.
 func isLoss(err error) bool {
-	return errors.Is(err, process.ErrLost) || errors.Is(err, process.ErrDeadline)
+	return errors.Is(err, supervisor.ErrLost) || errors.Is(err, supervisor.ErrDeadline)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -30,7 +30,7 @@ func (e *engine) heartbeat() {
 		e.checkLock()
 		e.watchLog()
 		if e.r.options.OwnProcess || e.info.PID == 1 {
-			process.BuryAdopted()
+			supervisor.BuryAdopted()
 		}
 		if now().Sub(e.lastBeat()) >= lease-margin {
 			e.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -30,11 +30,11 @@ func (r *Runner) lockPath(worker string) string {
 }
 
 // newLock makes and takes the lock of a new worker; nil where there are no locks.
-func (r *Runner) newLock(worker string) (*process.Lock, error) {
+func (r *Runner) newLock(worker string) (*supervisor.Lock, error) {
 	if err := r.store.MakeDir(); err != nil {
 		return nil, err
 	}
-	lock, err := process.NewLock(r.lockPath(worker))
+	lock, err := supervisor.NewLock(r.lockPath(worker))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, nil
@@ -91,7 +91,7 @@ func (r *Runner) removeStrayLocks(live map[string]bool) {
 		if !isLock || live[worker] || err != nil || now().Sub(info.ModTime()) < lockAge || r.lockPath(worker) == "" {
 			continue // init.lock is no worker's
 		}
-		if lock, err := process.TakeLock(r.lockPath(worker)); err == nil {
+		if lock, err := supervisor.TakeLock(r.lockPath(worker)); err == nil {
 			_ = lock.Remove() // tried again by the next start
 			_ = lock.Close()
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -22,7 +22,7 @@ func Note(t jobs.Task, g Gates, now time.Time) string {
 		if !t.RunAt.After(now) {
 			return "due" // no worker has looked yet
 		}
-		return "in " + words.Age(words.Soon(t.RunAt.Sub(now)))
+		return "in " + humanize.Age(humanize.Soon(t.RunAt.Sub(now)))
 	case jobs.Blocked:
 		return blockedBy(t)
 	case jobs.Running:

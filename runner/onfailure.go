@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -117,7 +117,7 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 	defer print.Close()
 	// Its key names no task, so that doctor does not take it for a process of the task that has failed, and no heartbeat renews it. The
 	// deadline is for a worker that is stopped.
-	p, err := h.e.guard.start(context.Background(), process.Command{Path: path, Argv: h.argv, Env: h.environ(task), Stdin: stdin, Stdout: print, Stderr: print},
+	p, err := h.e.guard.start(context.Background(), supervisor.Command{Path: path, Argv: h.argv, Env: h.environ(task), Stdin: stdin, Stdout: print, Stderr: print},
 		db.ClaimID{GenerationID: h.started.Add(1)}, now().Add(hookTime+hookEnd))
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (h *hooks) run(task jobs.Task) (said []byte, err error) {
 	heard := make(chan struct{})
 	go func() {
 		defer close(heard)
-		_ = process.ReadPipe(out, make([]byte, hookSaid), func(data []byte) {
+		_ = supervisor.ReadPipe(out, make([]byte, hookSaid), func(data []byte) {
 			said = append(said, data[:min(len(data), hookSaid-len(said))]...)
 		})
 	}()

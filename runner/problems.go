@@ -8,7 +8,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -31,12 +31,12 @@ func Problems(queues []Queue, pauses Pauses, workers []WorkerInfo, schedules []j
 	for _, q := range queues {
 		pending += q.Counts[jobs.Pending]
 		if own, ok := pauses[q.Queue]; ok && !pauses.All() {
-			add("paused", q.Queue, "runner resume "+q.Queue, "%s has been paused for %s with %s waiting", q.Queue, words.Age(now.Sub(own.At)),
-				words.Plural(q.Counts[jobs.Pending], "task"))
+			add("paused", q.Queue, "runner resume "+q.Queue, "%s has been paused for %s with %s waiting", q.Queue, humanize.Age(now.Sub(own.At)),
+				humanize.Plural(q.Counts[jobs.Pending], "task"))
 		}
 	}
 	if all, ok := pauses[AllQueues]; ok {
-		add("paused", "", "runner resume --all", "all queues have been paused for %s with %s waiting", words.Age(now.Sub(all.At)), words.Plural(pending, "task"))
+		add("paused", "", "runner resume --all", "all queues have been paused for %s with %s waiting", humanize.Age(now.Sub(all.At)), humanize.Plural(pending, "task"))
 	}
 	if pause, ok := pauses[DeletionPause]; ok {
 		add("deletion_paused", "", resumeDeletion, "no old tasks are deleted for an hour: %s", pause.Reason)
@@ -48,7 +48,7 @@ func Problems(queues []Queue, pauses Pauses, workers []WorkerInfo, schedules []j
 			ready = append(ready, w)
 		case state == WorkerLost && len(w.Running) > 0:
 			add("lost_worker", w.Name, "runner list -s running --worker "+shellescape.Quote(w.Name), "worker %s has not been seen for %s and holds %s",
-				w.Name, words.Age(now.Sub(w.BeatAt)), words.Plural(len(w.Running), "task"))
+				w.Name, humanize.Age(now.Sub(w.BeatAt)), humanize.Plural(len(w.Running), "task"))
 		}
 	}
 	waiting := 0
@@ -60,7 +60,7 @@ func Problems(queues []Queue, pauses Pauses, workers []WorkerInfo, schedules []j
 	if len(ready) == 0 && waiting > 0 {
 		add("no_worker", "", "runner work", "no worker runs, and %s", waits(waiting))
 	} else if n := Ticking(schedules); len(ready) == 0 && n > 0 {
-		add("no_worker", "", "runner work", "no worker runs, and %s", words.Does(n, "schedule", "ticks", "tick"))
+		add("no_worker", "", "runner work", "no worker runs, and %s", humanize.Does(n, "schedule", "ticks", "tick"))
 	}
 	for _, q := range queues {
 		serving := slices.DeleteFunc(slices.Clone(ready), func(w WorkerInfo) bool { return !Serves(w, q.Queue) })
@@ -83,23 +83,23 @@ func Problems(queues []Queue, pauses Pauses, workers []WorkerInfo, schedules []j
 	}
 	for _, q := range queues {
 		if n := q.Failed; n > 0 {
-			add("failed", q.Queue, fmt.Sprintf("runner list -q %s -s failed --since 1d", q.Queue), "%s failed in %s in 24h", words.Plural(n, "task"), q.Queue)
+			add("failed", q.Queue, fmt.Sprintf("runner list -q %s -s failed --since 1d", q.Queue), "%s failed in %s in 24h", humanize.Plural(n, "task"), q.Queue)
 		}
 	}
 	for _, s := range schedules {
 		switch {
 		case s.LastState == jobs.Failed:
-			add("schedule_failed", s.Name, fmt.Sprintf("runner schedule show %s", s.Name), "the last task of schedule %s failed, due %s ago", s.Name, words.Age(now.Sub(s.LastAt)))
+			add("schedule_failed", s.Name, fmt.Sprintf("runner schedule show %s", s.Name), "the last task of schedule %s failed, due %s ago", s.Name, humanize.Age(now.Sub(s.LastAt)))
 		case s.LastState != "" && !s.LastState.Finished() && s.Skipped > 0 && s.Overlap == jobs.OverlapSkip:
 			add("schedule_skips", s.Name, fmt.Sprintf("runner show %d", s.LastTaskID), "schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name,
-				words.Plural(int(s.Skipped), "tick"), s.LastTaskID, words.Age(now.Sub(s.LastAt)), s.LastState)
+				humanize.Plural(int(s.Skipped), "tick"), s.LastTaskID, humanize.Age(now.Sub(s.LastAt)), s.LastState)
 		}
 	}
 	return list
 }
 
 // waits is how many tasks wait: "1 task waits", "118 tasks wait".
-func waits(n int) string { return words.Does(n, "task", "waits", "wait") }
+func waits(n int) string { return humanize.Does(n, "task", "waits", "wait") }
 
 // Ticking counts the schedules that are not paused.
 func Ticking(schedules []jobs.Schedule) (n int) {

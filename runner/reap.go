@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -121,14 +121,14 @@ func (p *reaper) bury(o db.Owner) bool {
 	if path == "" {
 		return false
 	}
-	lock, err := process.TakeLock(path)
+	lock, err := supervisor.TakeLock(path)
 	switch {
 	case err == nil:
 		defer func() { _ = lock.Close() }() // closing is letting go
-	case errors.Is(err, process.ErrHeld) && p.canSweep(o) && process.WakeGuardians(o.ID, o.PID): // they end within a moment
+	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.WakeGuardians(o.ID, o.PID): // they end within a moment
 		p.again = true
 		return false
-	case errors.Is(err, process.ErrHeld) || !before || o.Host != me.Host: // without its file, only a reboot of this very host is proof
+	case errors.Is(err, supervisor.ErrHeld) || !before || o.Host != me.Host: // without its file, only a reboot of this very host is proof
 		return false
 	}
 	if !before && !lock.Clean() && !p.clear(o, nil, lock.Records()) {
@@ -151,11 +151,11 @@ func (p *reaper) bury(o db.Owner) bool {
 
 // clear sees to it that no process of a dead or hung worker's commands is left: of all of them, or of those that keys name. False:
 // there is one that cannot be killed, or nobody can tell.
-func (p *reaper) clear(o db.Owner, keys []process.Key, records []process.Record) bool {
+func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info
 	switch {
 	case p.canSweep(o):
-		denied, clean := process.Sweep(o.ID, keys, records)
+		denied, clean := supervisor.Sweep(o.ID, keys, records)
 		for _, d := range denied {
 			p.e.log.Warn("a process of another user has outlived its worker and cannot be killed", "worker", o.ID, "pid", d.PID, "name", d.Name, "uid", d.UID)
 		}
@@ -205,7 +205,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 		of[lease.WorkerID] = append(of[lease.WorkerID], lease)
 	}
 	for id, revoked := range of {
-		if o, known := owners[id]; known && !p.clear(o, keysOf(revoked), process.ReadRecords(p.e.r.lockPath(id))) {
+		if o, known := owners[id]; known && !p.clear(o, keysOf(revoked), supervisor.ReadRecords(p.e.r.lockPath(id))) {
 			continue
 		}
 		reaped, err := p.e.worker.Reap(ctx, revoked, now())
@@ -221,11 +221,11 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 }
 
 // keysOf names the claims as their processes do.
-func keysOf(leases []db.Lease) []process.Key {
-	keys := make([]process.Key, len(leases))
+func keysOf(leases []db.Lease) []supervisor.Key {
+	keys := make([]supervisor.Key, len(leases))
 	for i, lease := range leases {
 		claim := lease.Claimed()
-		keys[i] = process.Key{ID: claim.ID, Generation: claim.GenerationID}
+		keys[i] = supervisor.Key{ID: claim.ID, Generation: claim.GenerationID}
 	}
 	return keys
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -49,7 +49,7 @@ func (r *Runner) Stragglers(ctx context.Context) ([]Straggler, error) {
 
 // Outlived lists the processes of one task that should be dead. It does not wait: what its worker may kill is dead when an attempt ends.
 func (r *Runner) Outlived(ctx context.Context, task jobs.Task) (found []Straggler, err error) {
-	for _, p := range process.FindMarked() {
+	for _, p := range supervisor.FindMarked() {
 		if p.Mark.Task() != task.ID {
 			continue
 		}
@@ -65,18 +65,18 @@ func (r *Runner) Outlived(ctx context.Context, task jobs.Task) (found []Straggle
 }
 
 // isOneOf says whether a mark is that of one of some attempts.
-func isOneOf(m process.Mark, attempts []jobs.Attempt) bool {
+func isOneOf(m supervisor.Mark, attempts []jobs.Attempt) bool {
 	return slices.ContainsFunc(attempts, func(a jobs.Attempt) bool {
-		return m == process.MarkOf(a.WorkerID, process.Key{ID: a.TaskID, Generation: a.GenerationID})
+		return m == supervisor.MarkOf(a.WorkerID, supervisor.Key{ID: a.TaskID, Generation: a.GenerationID})
 	})
 }
 
-func straggler(p process.Marked, alone, ended bool) Straggler {
+func straggler(p supervisor.Marked, alone, ended bool) Straggler {
 	return Straggler{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.Task(), Alone: alone, Unawaited: ended}
 }
 
 func (r *Runner) stragglers(ctx context.Context) ([]Straggler, error) {
-	marked := process.FindMarked()
+	marked := supervisor.FindMarked()
 	if len(marked) == 0 {
 		return nil, nil
 	}
@@ -105,7 +105,7 @@ func (r *Runner) stragglers(ctx context.Context) ([]Straggler, error) {
 
 // isDead says whether a worker that has not said goodbye is dead, or hangs.
 func (r *Runner) isDead(w db.WorkerInfo) bool {
-	lock, err := process.TakeLock(r.lockPath(w.ID))
+	lock, err := supervisor.TakeLock(r.lockPath(w.ID))
 	if err == nil {
 		_ = lock.Close() // closing is letting go: for a reaper that has just met it there is a next time
 	}
@@ -114,7 +114,7 @@ func (r *Runner) isDead(w db.WorkerInfo) bool {
 
 // isOver says whether the attempt with a mark has ended, or should have, and which of both. The mark of an unknown worker may be one of
 // another database.
-func (r *Runner) isOver(ctx context.Context, m process.Mark, known bool) (over, ended bool, err error) {
+func (r *Runner) isOver(ctx context.Context, m supervisor.Mark, known bool) (over, ended bool, err error) {
 	if m.Task() == 0 { // of an on-failure command
 		return false, false, nil
 	}
@@ -124,7 +124,7 @@ func (r *Runner) isOver(ctx context.Context, m process.Mark, known bool) (over, 
 		return known, known, nil
 	case err != nil:
 		return false, false, err
-	case task.State != jobs.Running || m != process.MarkOf(task.WorkerID, process.Key{ID: task.ID, Generation: task.GenerationID}):
+	case task.State != jobs.Running || m != supervisor.MarkOf(task.WorkerID, supervisor.Key{ID: task.ID, Generation: task.GenerationID}):
 		if !known {
 			attempts, err := r.store.Attempts(ctx, task.ID)
 			over = isOneOf(m, attempts)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/process"
+	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -18,7 +18,7 @@ func outlive(t *testing.T, task jobs.Task, generation int64) int {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := process.SetMark(p.Process.Pid, process.MarkOf(task.WorkerID, process.Key{ID: task.ID, Generation: generation})); err != nil {
+	if err := supervisor.SetMark(p.Process.Pid, supervisor.MarkOf(task.WorkerID, supervisor.Key{ID: task.ID, Generation: generation})); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -61,9 +61,9 @@ func (s surroundings) why(t jobs.Task, now time.Time) string {
 	case t.State == jobs.Running:
 		return whereItRuns(t, workers, now)
 	case t.RunAt.After(now) && t.State == jobs.Retrying:
-		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", words.Clock(t.RunAt, now), words.Took(words.Rounded(t.RunAt.Sub(t.UpdatedAt))))
+		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now), humanize.Took(humanize.Rounded(t.RunAt.Sub(t.UpdatedAt))))
 	case t.RunAt.After(now) && t.State == jobs.Scheduled:
-		return "runs at " + words.Clock(t.RunAt, now)
+		return "runs at " + humanize.Clock(t.RunAt, now)
 	}
 	if t.State == jobs.Blocked {
 		return blockedBecause(t, s.holder, s.gates, now)
@@ -97,7 +97,7 @@ func (s surroundings) why(t jobs.Task, now time.Time) string {
 		return limitedBecause(l, now)
 	}
 	busy, slots := BusySlots(able)
-	return fmt.Sprintf("behind %s, %d/%d slots busy", words.Plural(s.ahead, "task"), busy, slots) + s.estimate(busy, slots)
+	return fmt.Sprintf("behind %s, %d/%d slots busy", humanize.Plural(s.ahead, "task"), busy, slots) + s.estimate(busy, slots)
 }
 
 // estimate says how long it may take until a task starts for which no slot is free: if the tasks before it take as long as those of the
@@ -110,12 +110,12 @@ func (s surroundings) estimate(busy, slots int) string {
 	if wait < time.Minute {
 		return ""
 	}
-	return ", about " + words.Age(wait)
+	return ", about " + humanize.Age(wait)
 }
 
 // pausedBecause says since when a queue is paused, by whom and why.
 func pausedBecause(queue string, pause Pause, pauses Pauses, now time.Time) string {
-	text := fmt.Sprintf("queue paused %s ago by %s", words.Age(now.Sub(pause.At)), pause.By)
+	text := fmt.Sprintf("queue paused %s ago by %s", humanize.Age(now.Sub(pause.At)), pause.By)
 	if _, own := pauses[queue]; !own {
 		text = "all queues " + strings.TrimPrefix(text, "queue ")
 	}
@@ -130,7 +130,7 @@ func blockedBecause(t jobs.Task, holder int64, g Gates, now time.Time) string {
 	waits := slices.Concat(t.After, t.AfterAny)
 	switch {
 	case len(waits) > 1:
-		return fmt.Sprintf("waits for task %d and %s more", waits[0], words.Count(int64(len(waits)-1)))
+		return fmt.Sprintf("waits for task %d and %s more", waits[0], humanize.Count(int64(len(waits)-1)))
 	case len(waits) == 1:
 		return fmt.Sprintf("waits for task %d", waits[0])
 	case holder != 0:
@@ -146,7 +146,7 @@ func limitedBecause(l *LimitStat, now time.Time) string {
 	if l.Running > 0 && l.InUse >= l.Running {
 		return fmt.Sprintf("limit %s: %d of %d running", l.Target, l.InUse, l.Running)
 	}
-	return fmt.Sprintf("limit %s: next start at %s", l.Target, words.Clock(l.NextAt, now))
+	return fmt.Sprintf("limit %s: next start at %s", l.Target, humanize.Clock(l.NextAt, now))
 }
 
 func whereItRuns(t jobs.Task, workers []WorkerInfo, now time.Time) string {
@@ -158,9 +158,9 @@ func whereItRuns(t jobs.Task, workers []WorkerInfo, now time.Time) string {
 	case gone && t.LeaseExpiresAt.Before(now):
 		return fmt.Sprintf("%s is gone; another worker will take over", t.Worker)
 	}
-	text := fmt.Sprintf("running on %s for %s", t.Worker, words.Took(now.Sub(t.StartedAt)))
+	text := fmt.Sprintf("running on %s for %s", t.Worker, humanize.Took(now.Sub(t.StartedAt)))
 	if !t.CancelRequestedAt.IsZero() {
-		text += fmt.Sprintf(", asked to stop %s ago", words.Age(now.Sub(t.CancelRequestedAt)))
+		text += fmt.Sprintf(", asked to stop %s ago", humanize.Age(now.Sub(t.CancelRequestedAt)))
 	}
 	return text
 }

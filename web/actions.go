@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -152,7 +152,7 @@ func (a *act) tasksAction(ctx context.Context) (done, error) {
 		}
 		if a.sure && a.count >= 0 && len(ids) > a.count {
 			d.ask = a.question(len(ids))
-			d.ask.Changed = fmt.Sprintf("Nothing was done: when you were asked it was %s, and now it is %s.", words.Plural(a.count, "task"), words.Count(int64(len(ids))))
+			d.ask.Changed = fmt.Sprintf("Nothing was done: when you were asked it was %s, and now it is %s.", humanize.Plural(a.count, "task"), humanize.Count(int64(len(ids))))
 			return d, errChanged
 		}
 		if !a.sure || a.count < 0 {
@@ -222,18 +222,18 @@ func (a *act) told(moved []runner.Moved) string {
 	}
 	var parts []string
 	if did > 0 || len(refused) == 0 && stopping == 0 {
-		line := words.Plural(did, "task") + " " + past[a.name]
+		line := humanize.Plural(did, "task") + " " + past[a.name]
 		if a.name == string(jobs.VerbRetry) && did > 0 {
 			line += ", to run again"
 		}
 		parts = append(parts, line)
 	}
 	if stopping > 0 {
-		parts = append(parts, words.Does(stopping, "task", "is stopping", "are stopping"))
+		parts = append(parts, humanize.Does(stopping, "task", "is stopping", "are stopping"))
 	}
 	if len(refused) > 0 {
 		const most = 3
-		text := fmt.Sprintf("%s not %s (%s", words.Plural(len(refused), "task"), past[a.name], strings.Join(refused[:min(most, len(refused))], "; "))
+		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(len(refused), "task"), past[a.name], strings.Join(refused[:min(most, len(refused))], "; "))
 		if len(refused) > most {
 			text += fmt.Sprintf("; and %d more", len(refused)-most)
 		}
@@ -245,12 +245,12 @@ func (a *act) told(moved []runner.Moved) string {
 // question asks before n tasks are changed.
 func (a *act) question(n int) *confirmView {
 	verb := strings.ToUpper(a.name[:1]) + a.name[1:]
-	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, words.Plural(n, "task")), CLI: a.cli(), Fields: []field{{"sure", "1"}, {"back", a.form.Get("back")}}}
-	v.Question = fmt.Sprintf("%s %s?", verb, words.Plural(n, "task"))
+	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, humanize.Plural(n, "task")), CLI: a.cli(), Fields: []field{{"sure", "1"}, {"back", a.form.Get("back")}}}
+	v.Question = fmt.Sprintf("%s %s?", verb, humanize.Plural(n, "task"))
 	switch {
 	case a.byQuery:
 		query := jobs.JoinTerms(a.terms)
-		v.Question = fmt.Sprintf("%s all %s of %s?", verb, words.Plural(n, "task"), words.Safe(query))
+		v.Question = fmt.Sprintf("%s all %s of %s?", verb, humanize.Plural(n, "task"), humanize.Safe(query))
 		v.Fields = append(v.Fields, field{"query", query}, field{"count", strconv.Itoa(n)})
 	case n == 1:
 		v.Question, v.Button = fmt.Sprintf("%s task %d?", verb, a.filter.IDs[0]), fmt.Sprintf("%s task %d", verb, a.filter.IDs[0])
@@ -273,7 +273,7 @@ func (a *act) cli() string {
 	const most = 20
 	for i, id := range a.filter.IDs {
 		if i == most {
-			return words.Safe(shellLine(args...)) + " …"
+			return humanize.Safe(shellLine(args...)) + " …"
 		}
 		args = append(args, strconv.FormatInt(id, 10))
 	}
@@ -284,7 +284,7 @@ func (a *act) cli() string {
 		}
 		args = append(args, flag, t.Value)
 	}
-	return words.Safe(shellLine(args...))
+	return humanize.Safe(shellLine(args...))
 }
 
 // pauseAction pauses or resumes a queue; an empty name stands for the whole database.
@@ -297,7 +297,7 @@ func (a *act) pauseAction(ctx context.Context) (done, error) {
 	if queue == runner.AllQueues {
 		what, target = "all queues", "--all"
 	}
-	d := done{line: what + " paused: running tasks go on, no other starts", cli: words.Safe(shellLine(a.name, target))}
+	d := done{line: what + " paused: running tasks go on, no other starts", cli: humanize.Safe(shellLine(a.name, target))}
 	if a.name == "pause" {
 		return d, a.h.r.Pause(ctx, a.form.Get("reason"), queue)
 	}
@@ -311,7 +311,7 @@ func (a *act) scheduleAction(ctx context.Context) (done, error) {
 	if err := jobs.ValidSchedule(name); err != nil {
 		return done{}, err
 	}
-	d := done{cli: words.Safe(shellLine("schedule", verb, name))}
+	d := done{cli: humanize.Safe(shellLine("schedule", verb, name))}
 	switch verb {
 	case "pause":
 		d.line = "schedule " + name + " paused"
@@ -351,5 +351,5 @@ func (h *handler) takeFlash(w http.ResponseWriter, req *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	return words.SafeLines(string(text))
+	return humanize.SafeLines(string(text))
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 )
 
 // What tasks print is for a terminal. Here its colours are shown, every other escape sequence is dropped, and the rest is text.
@@ -135,7 +135,7 @@ func (k *ink) inked(line string) template.HTML {
 		if text == "" {
 			return
 		}
-		text = template.HTMLEscapeString(words.SafeLines(text))
+		text = template.HTMLEscapeString(humanize.SafeLines(text))
 		if class := k.class(); class != "" {
 			b.WriteString(`<span class="` + class + `">` + text + `</span>`)
 			return

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -71,14 +71,14 @@ func newChart(p page, r chartRange, steps []runner.Stretch) *chart {
 		}
 		if s.Sampled > 0 && !c.AnySamples {
 			c.AnySamples = true
-			c.Wait.LastP50, c.Wait.LastP95 = words.Took(s.WaitP50), words.Took(s.WaitP95)
-			c.Run.LastP50, c.Run.LastP95 = words.Took(s.RunP50), words.Took(s.RunP95)
+			c.Wait.LastP50, c.Wait.LastP95 = humanize.Took(s.WaitP50), humanize.Took(s.WaitP95)
+			c.Run.LastP50, c.Run.LastP95 = humanize.Took(s.RunP50), humanize.Took(s.RunP95)
 		}
 	}
 	for _, s := range steps {
 		w50, w95, r50, r95 = append(w50, s.WaitP50), append(w95, s.WaitP95), append(r50, s.RunP50), append(r95, s.RunP95)
 	}
-	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", words.Count(int64(c.Completed)), words.Count(int64(c.Failed)), words.Count(int64(c.Cancelled)), r.Name)
+	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", humanize.Count(int64(c.Completed)), humanize.Count(int64(c.Failed)), humanize.Count(int64(c.Cancelled)), r.Name)
 	c.Bars = bars(steps, c.Most, c.Summary)
 	c.Wait.P50, c.Wait.P95 = durations(w50), durations(w95)
 	c.Run.P50, c.Run.P95 = durations(r50), durations(r95)

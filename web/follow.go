@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -91,7 +91,7 @@ type rawSink struct{ any bool }
 
 func (s *rawSink) add(c jobs.Chunk) []byte {
 	if c.DroppedBytes > 0 && s.any {
-		return append(fmt.Appendf(nil, "\n--- %s not kept ---\n", words.Size(c.DroppedBytes)), c.Data...)
+		return append(fmt.Appendf(nil, "\n--- %s not kept ---\n", humanize.Size(c.DroppedBytes)), c.Data...)
 	}
 	s.any = true
 	return c.Data
@@ -108,7 +108,7 @@ type pageSink struct {
 func (s *pageSink) add(c jobs.Chunk) []byte {
 	var b bytes.Buffer
 	if c.DroppedBytes > 0 && s.any {
-		fmt.Fprintf(&b, "<span class=\"l dim\">--- %s not kept ---\n</span>", words.Size(c.DroppedBytes))
+		fmt.Fprintf(&b, "<span class=\"l dim\">--- %s not kept ---\n</span>", humanize.Size(c.DroppedBytes))
 	}
 	s.any = true
 	for _, l := range s.lines.add(c) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -44,7 +44,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	lines := newLines()
 	for i, c := range chunks {
 		if c.DroppedBytes > 0 {
-			l.Gap = words.Size(c.DroppedBytes)
+			l.Gap = humanize.Size(c.DroppedBytes)
 		}
 		if i == 0 {
 			l.Cut = c.Seq > 1
@@ -61,9 +61,9 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	}
 	for _, view := range v.Attempts {
 		if view.N == n {
-			l.End = view.Result + " after " + words.Took(a.Duration)
+			l.End = view.Result + " after " + humanize.Took(a.Duration)
 			if a.Worker != "" {
-				l.End += " on " + words.Safe(a.Worker)
+				l.End += " on " + humanize.Safe(a.Worker)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -176,7 +176,7 @@ func (v *overviewView) standing() string {
 	case v.Alive == 0 && v.Waiting > 0:
 		return "! no worker"
 	case v.Open > 0:
-		return fmt.Sprintf("✗ %s failed", words.Count(int64(v.Open)))
+		return fmt.Sprintf("✗ %s failed", humanize.Count(int64(v.Open)))
 	case v.Busy > 0:
 		return fmt.Sprintf("▶ %d running", v.Busy)
 	}
@@ -187,11 +187,11 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 	view := queueView{Queue: q, Pending: q.Counts[jobs.Pending], Blocked: q.Counts[jobs.Blocked], Retrying: q.Counts[jobs.Retrying],
 		Running: q.Counts[jobs.Running], Scheduled: q.Counts[jobs.Scheduled], FailedDay: q.Ended[jobs.Failed], Paused: !q.Pause.At.IsZero()}
 	if view.Paused {
-		view.Why = fmt.Sprintf("paused %s ago by %s", words.Age(v.Now.Sub(q.Pause.At)), q.Pause.By)
+		view.Why = fmt.Sprintf("paused %s ago by %s", humanize.Age(v.Now.Sub(q.Pause.At)), q.Pause.By)
 		if q.Pause.Reason != "" {
 			view.Why += ": " + q.Pause.Reason
 		}
-		view.Why = words.Safe(view.Why)
+		view.Why = humanize.Safe(view.Why)
 	}
 	return view
 }
@@ -224,7 +224,7 @@ func (p page) Find(pairs ...string) string {
 
 // problem adds to a problem where to go with it.
 func (v *overviewView) problem(p runner.Problem) problemView {
-	view := problemView{page: v.page, Message: words.Safe(p.Message), Try: words.Safe(p.Try), Label: "Show"}
+	view := problemView{page: v.page, Message: humanize.Safe(p.Message), Try: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":
 		view.Action, view.Label, view.Queue = "resume", "Resume", p.About
@@ -261,7 +261,7 @@ func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now tim
 	views := make([]workerView, len(list))
 	for i, w := range list {
 		views[i] = workerView{WorkerInfo: w, State: runner.WorkerState(w, now), Queues: "all", Slots: slots(len(w.Running), w.Slots)}
-		views[i].Name = words.Safe(w.Name)
+		views[i].Name = humanize.Safe(w.Name)
 		if w.Queues != nil {
 			var names []string
 			for _, q := range w.Queues {
@@ -299,12 +299,12 @@ func shellLine(args ...string) string {
 // ShortJob is the first word or two of what a task runs.
 func (p page) ShortJob(t jobs.Task) string {
 	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
-		return words.Safe(cmp.Or(t.Label, t.Job))
+		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
 	argv, err := jobs.Argv(t.Args)
 	if err != nil {
 		return t.Job
 	}
 	name := argv[0][strings.LastIndexByte(argv[0], '/')+1:]
-	return words.Safe(cmp.Or(name, argv[0]))
+	return humanize.Safe(cmp.Or(name, argv[0]))
 }

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -47,35 +47,35 @@ func (h *handler) newPage(req *http.Request, title, nav string) page {
 func (p page) Asset(name string) string { return p.Base + "/static/" + name + "?v=" + assetVersion() }
 
 func (p page) Version() string             { return runner.Version }
-func (p page) Took(d time.Duration) string { return words.Took(d) }
-func (p page) Size(n int64) string         { return words.Size(n) }
-func (p page) Count(n int) string          { return words.Count(int64(n)) }
-func (p page) Safe(text string) string     { return words.Safe(text) }
+func (p page) Took(d time.Duration) string { return humanize.Took(d) }
+func (p page) Size(n int64) string         { return humanize.Size(n) }
+func (p page) Count(n int) string          { return humanize.Count(int64(n)) }
+func (p page) Safe(text string) string     { return humanize.Safe(text) }
 
 // UpTo is a count that was stopped at counted: 10,000+.
 func (p page) UpTo(n int) string {
 	if n > countedMost {
-		return words.Count(countedMost) + "+"
+		return humanize.Count(countedMost) + "+"
 	}
-	return words.Count(int64(n))
+	return humanize.Count(int64(n))
 }
 
 // Ago is how long ago a moment was, with the moment itself when asked.
-func (p page) Ago(t time.Time) template.HTML { return p.moment(t, words.Age(p.Now.Sub(t))+" ago") }
+func (p page) Ago(t time.Time) template.HTML { return p.moment(t, humanize.Age(p.Now.Sub(t))+" ago") }
 
 // Age is Ago without the word.
-func (p page) Age(t time.Time) template.HTML { return p.moment(t, words.Age(p.Now.Sub(t))) }
+func (p page) Age(t time.Time) template.HTML { return p.moment(t, humanize.Age(p.Now.Sub(t))) }
 
 // In is how soon a moment will be.
 func (p page) In(t time.Time) template.HTML {
 	if !t.After(p.Now) {
 		return p.moment(t, "now")
 	}
-	return p.moment(t, "in "+words.Age((t.Sub(p.Now)+time.Second-1).Truncate(time.Second)))
+	return p.moment(t, "in "+humanize.Age((t.Sub(p.Now)+time.Second-1).Truncate(time.Second)))
 }
 
 // Clock is a moment, of which the date is shown if it is not today.
-func (p page) Clock(t time.Time) template.HTML { return p.moment(t, words.Clock(t, p.Now)) }
+func (p page) Clock(t time.Time) template.HTML { return p.moment(t, humanize.Clock(t, p.Now)) }
 
 func (p page) moment(t time.Time, text string) template.HTML {
 	if t.IsZero() {
@@ -105,9 +105,9 @@ const jobMost = 500
 // Job is what a task runs, in a line.
 func (p page) Job(t jobs.Task) string {
 	if p.HideArgs {
-		return words.Safe(cmp.Or(t.Label, t.Job))
+		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
-	return words.Safe(start(runner.JobText(t), jobMost))
+	return humanize.Safe(start(runner.JobText(t), jobMost))
 }
 
 // start is a text, or as much of its start as may be.
@@ -209,7 +209,7 @@ func (h *handler) page(find look) http.HandlerFunc {
 			}
 		}
 		l := layout{page: h.newPage(req, m.page.title, ""), Main: template.HTML(m.page.main), Stale: stale}
-		l.Search = words.Safe(req.URL.Query().Get("q"))
+		l.Search = humanize.Safe(req.URL.Query().Get("q"))
 		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 		l.Nav = cmp.Or(l.Nav, "overview")
 		l.Listing = req.URL.Path == "/tasks"
@@ -276,7 +276,7 @@ type failView struct {
 }
 
 func (h *handler) fail(w http.ResponseWriter, req *http.Request, status int, text string) {
-	h.write(w, req, status, "failure", &failView{page: h.newPage(req, http.StatusText(status), ""), Text: words.Safe(text)})
+	h.write(w, req, status, "failure", &failView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
 }
 
 // sentence is an error for a page.
@@ -292,5 +292,5 @@ func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
 // Of is how many tasks ended in a state.
 func (p page) Of(ended map[jobs.State]int, state string) string {
-	return words.Count(int64(ended[jobs.State(state)]))
+	return humanize.Count(int64(ended[jobs.State(state)]))
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -72,15 +72,15 @@ func (v *taskView) earlier(runs []jobs.Task) *earlier {
 		run := earlierRun{ID: t.ID, State: t.State, Title: fmt.Sprintf("task %d %s", t.ID, t.State)}
 		if t.State.Finished() {
 			took = append(took, t.Duration)
-			run.Title += ", took " + words.Took(t.Duration)
+			run.Title += ", took " + humanize.Took(t.Duration)
 		}
 		e.Runs = append(e.Runs, run)
 	}
 	if len(took) > 0 {
 		slices.Sort(took)
-		e.Took = "median " + words.Took(took[len(took)/2])
+		e.Took = "median " + humanize.Took(took[len(took)/2])
 		if lasted, ok := runner.Lasted(v.Task, v.page.Now); ok {
-			e.Took += ", now " + words.Took(lasted)
+			e.Took += ", now " + humanize.Took(lasted)
 		}
 	}
 	return e

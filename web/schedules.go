@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -60,11 +60,11 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 				view.Runs = append(view.Runs, runView{runs[n], tickOf(runs[n])})
 			}
 		}
-		view.PausedBy = words.Safe(s.PausedBy)
+		view.PausedBy = humanize.Safe(s.PausedBy)
 		v.Schedules = append(v.Schedules, view)
 	}
 	if failed > 0 {
-		v.Title = "✗ " + words.Plural(failed, "schedule") + " failed"
+		v.Title = "✗ " + humanize.Plural(failed, "schedule") + " failed"
 	}
 	return "schedules", v, nil
 }

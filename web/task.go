@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -69,11 +69,11 @@ const documentMost = 64 << 10
 func (v *taskView) what(t jobs.Task) string {
 	switch {
 	case v.HideArgs || t.Job != jobs.CommandJob && t.Label == "":
-		return words.Safe(cmp.Or(t.Label, t.Job))
+		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	case t.Job != jobs.CommandJob:
-		return words.Safe(t.Label + ": " + t.Job)
+		return humanize.Safe(t.Label + ": " + t.Job)
 	}
-	return words.Safe(start(runner.JobText(t), documentMost))
+	return humanize.Safe(start(runner.JobText(t), documentMost))
 }
 
 func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
@@ -87,12 +87,12 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v := &taskView{page: h.newPage(req, "", "tasks"), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
-	v.Headline = words.Safe(runner.Headline(t, v.page.Now))
+	v.Headline = humanize.Safe(runner.Headline(t, v.page.Now))
 	v.What = v.what(t)
 	if v.Why, err = h.r.Why(ctx, t); err != nil {
 		return "", nil, err
 	}
-	v.Why = words.Safe(v.Why)
+	v.Why = humanize.Safe(v.Why)
 	attempts, err := h.r.Attempts(ctx, t)
 	if err != nil {
 		return "", nil, err
@@ -100,14 +100,14 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	v.facts(t)
 	if !h.o.HideArgs {
 		if again := commandLine(t); len(again) <= documentMost { // a longer one nobody pastes
-			v.Again = words.Safe(again)
+			v.Again = humanize.Safe(again)
 		}
 		v.Result = shown("Result", t.Result, v.Link+"/result")
 		if t.Job != jobs.CommandJob {
 			v.Args = shown("Arguments", t.Args, v.Link+"/args")
 		}
 		if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
-			v.Error = words.SafeLines(t.Error)
+			v.Error = humanize.SafeLines(t.Error)
 		}
 	}
 	v.Timeline = timeline(t, attempts, v.page.Now)
@@ -133,7 +133,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 		if a.State == jobs.Failed {
 			view.Result = runner.Ending(a.Reason, a.ExitCode, a.Signal)
 		}
-		view.Worker = words.Safe(a.Worker)
+		view.Worker = humanize.Safe(a.Worker)
 		v.Attempts = append(v.Attempts, view)
 	}
 	if shown == 0 || h.o.HideArgs {
@@ -148,7 +148,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 func (v *taskView) facts(t jobs.Task) {
 	add := func(on bool, format string, args ...any) {
 		if on {
-			v.Facts = append(v.Facts, words.Safe(fmt.Sprintf(format, args...)))
+			v.Facts = append(v.Facts, humanize.Safe(fmt.Sprintf(format, args...)))
 		}
 	}
 	add(true, "priority %d", t.Priority)
@@ -165,7 +165,7 @@ func (v *taskView) facts(t jobs.Task) {
 		add(true, "env %s=•••", name)
 	}
 	add(t.EnvFile != "" && !v.HideArgs, "env file %s", t.EnvFile)
-	add(t.InputBytes > 0, "input %s", words.Size(t.InputBytes))
+	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 }
 
 // commandLine is what would enqueue a task like this one. What the pages do not show is not in it: env and input.
@@ -203,8 +203,8 @@ func shown(name string, text json.RawMessage, link string) *document {
 	}
 	d := &document{Name: name, Link: link}
 	if len(text) > documentMost {
-		d.More = words.Size(int64(len(text)))
-		d.Text = words.SafeLines(strings.ToValidUTF8(string(text[:documentMost]), "")) + "…"
+		d.More = humanize.Size(int64(len(text)))
+		d.Text = humanize.SafeLines(strings.ToValidUTF8(string(text[:documentMost]), "")) + "…"
 		return d
 	}
 	var b bytes.Buffer
@@ -212,7 +212,7 @@ func shown(name string, text json.RawMessage, link string) *document {
 		b.Reset()
 		b.Write(text)
 	}
-	d.Text = words.SafeLines(b.String())
+	d.Text = humanize.SafeLines(b.String())
 	return d
 }
 
@@ -228,12 +228,12 @@ func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []span)
 	}
 	wait := func(until time.Time) {
 		if d := until.Sub(last); d >= time.Millisecond {
-			list = append(list, span{Lasted: words.Took(words.Rounded(d)), Class: "wait"})
+			list = append(list, span{Lasted: humanize.Took(humanize.Rounded(d)), Class: "wait"})
 		}
 	}
 	for i, a := range attempts[from:] {
 		wait(a.StartedAt)
-		s := span{Label: fmt.Sprintf("run %d", from+i+1), Lasted: words.Took(a.Duration), Class: string(a.State)}
+		s := span{Label: fmt.Sprintf("run %d", from+i+1), Lasted: humanize.Took(a.Duration), Class: string(a.State)}
 		if a.State != jobs.Running {
 			s.Label += " " + cmp.Or(symbols[a.State], "◷")
 		}

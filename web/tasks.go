@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/words"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -57,7 +57,7 @@ type queryAction struct{ Verb, Label string }
 
 func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, error) {
 	query := strings.TrimSpace(req.FormValue("q"))
-	v := &tasksView{page: h.newPage(req, "Tasks", "tasks"), Query: words.Safe(query)}
+	v := &tasksView{page: h.newPage(req, "Tasks", "tasks"), Query: humanize.Safe(query)}
 	if v.Query != query {
 		v.Wrong = "the search holds characters that cannot be seen"
 		return "tasks", v, nil
@@ -67,7 +67,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	}
 	terms, filter, err := h.filter(query, v.Now)
 	if err != nil {
-		v.Wrong = words.Safe(err.Error())
+		v.Wrong = humanize.Safe(err.Error())
 		return "tasks", v, nil
 	}
 	if filter.Before, err = number(req.FormValue("before")); err != nil {
@@ -207,7 +207,7 @@ func queryActions(filter jobs.Filter, terms []jobs.Term, total int) (list []quer
 		if ok && (len(filter.States) > 0 || a.verb != jobs.VerbDelete) {
 			text := a.label + " all"
 			if slices.Equal(only.States, filter.States) && 0 <= total && total <= countedMost {
-				text += " " + words.Count(int64(total))
+				text += " " + humanize.Count(int64(total))
 			}
 			list = append(list, queryAction{string(a.verb), text + " matching…"})
 		}
@@ -216,7 +216,7 @@ func queryActions(filter jobs.Filter, terms []jobs.Term, total int) (list []quer
 }
 
 func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner.Gates) (taskRow, error) {
-	row := taskRow{Task: t, Try: strconv.Itoa(t.Attempt) + "/–", Note: words.Safe(runner.Note(t, gates, p.Now)), When: t.FinishedAt}
+	row := taskRow{Task: t, Try: strconv.Itoa(t.Attempt) + "/–", Note: humanize.Safe(runner.Note(t, gates, p.Now)), When: t.FinishedAt}
 	if t.MaxAttempts > 0 {
 		row.Try = strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
 	}
@@ -259,7 +259,7 @@ func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 	if said != "" && said != ending {
 		text += " · " + said
 	}
-	return words.Safe(start(strings.TrimPrefix(text, " · "), errorMost)), nil
+	return humanize.Safe(start(strings.TrimPrefix(text, " · "), errorMost)), nil
 }
 
 func firstLine(text string) string {

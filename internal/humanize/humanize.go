@@ -1,0 +1,157 @@
+// Package humanize puts values into words for people, the same on a terminal and on a page: ages, durations, sizes, counts. What others
+// wrote is made safe to show.
+package humanize
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Safe shows control characters, marks that change the direction of text, and bytes that are not UTF-8, instead of handing
+// them to the terminal: \n, \t, \x1b, \u202e. Everything else stays as it is.
+func Safe(text string) string {
+	if !strings.ContainsFunc(text, Drives) {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1, r < 0x20, r == 0x7f:
+			switch text[i] {
+			case '\n':
+				b.WriteString(`\n`)
+			case '\t':
+				b.WriteString(`\t`)
+			case '\r':
+				b.WriteString(`\r`)
+			default:
+				fmt.Fprintf(&b, `\x%02x`, text[i])
+			}
+		case Drives(r) && r != utf8.RuneError:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteString(text[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// Drives says whether a terminal might obey the character instead of showing it. RuneError stands for broken UTF-8, too.
+func Drives(r rune) bool {
+	switch {
+	case r < 0x20, 0x7f <= r && r <= 0x9f: // C0, DEL, C1
+		return true
+	case r == 0x061c, r == 0x200e, r == 0x200f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069: // bidi
+		return true
+	case r == 0x2028, r == 0x2029, r == 0xfeff: // line and paragraph separators, byte order mark
+		return true
+	}
+	return r == utf8.RuneError
+}
+
+// SafeLines is Safe for text of several lines with tabs.
+func SafeLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		parts := strings.Split(line, "\t")
+		for j, part := range parts {
+			parts[j] = Safe(part)
+		}
+		lines[i] = strings.Join(parts, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Age is how long ago, or how soon, in one unit: 12s, 9m, 2h, 6d.
+func Age(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}
+
+// Took is how long something lasted, in two figures or two units: 142ms, 2.1s, 11s, 4m02s, 1h0m, 6d4h.
+func Took(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d/time.Millisecond)
+	case d < 10*time.Second:
+		return fmt.Sprintf("%d.%ds", d/time.Second, d%time.Second/(100*time.Millisecond))
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// Size is a number of bytes for people: 118 B, 1.2 MB, 84 MB.
+func Size(bytes int64) string {
+	n, unit := float64(bytes), 0
+	names := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
+	for n >= 999.5 && unit < len(names)-1 {
+		n, unit = n/1000, unit+1
+	}
+	if n < 9.95 && unit > 0 {
+		return fmt.Sprintf("%.1f %s", n, names[unit])
+	}
+	return fmt.Sprintf("%.0f %s", n, names[unit])
+}
+
+// Count is a number with commas: 1,284.
+func Count(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	digits := strings.TrimPrefix(text, "-")
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return text[:len(text)-len(strings.TrimLeft(text, "-"))] + digits
+}
+
+// Plural is a number of things: 1 task, 1,203 tasks.
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Count(int64(n)) + " " + thing + "s"
+}
+
+// Clock is a moment for people, in their zone: only the time if that is today.
+func Clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// Rounded is a duration as it was meant: the 47.78s until a time in whole seconds are 48s.
+func Rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d
+	}
+	return d.Round(time.Second)
+}
+
+// Does is a number of things and what they do: Does(1, "task", "waits", "wait") is "1 task waits".
+func Does(n int, thing, one, many string) string {
+	if n == 1 {
+		return Plural(n, thing) + " " + one
+	}
+	return Plural(n, thing) + " " + many
+}
+
+// Soon rounds a time to come to seconds, upwards: what is due in 900ms is not due in 0s.
+func Soon(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package process
-
-import "time"
-
-// SinceBoot reads a clock that nobody can set and that goes on while the machine is suspended; 0 on systems without one.
-func SinceBoot() time.Duration { return 0 }

@@ -1,0 +1,157 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Some acts can cost a database its content if the product does not notice them. They get databases of their own beside that of the run,
+// so that a loss there does not spoil its histories. The demand is the same: every acknowledged task is there. The product may refuse,
+// and every process that has the database open may end.
+
+// boundRole enqueues through a bind mount of the database file.
+const boundRole = "bound"
+
+const (
+	besideAcks = 3                // enqueues before somebody touches the files
+	besideOpen = 10 * time.Second // for them
+)
+
+// bindMount opens a database by a bind mount of its file, as a container does that is given the single file, beside processes that have
+// it open by its own path.
+func (n *nemesis) bindMount() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	return n.onDatabaseBeside(func(c *cast) {
+		dir := filepath.Join(c.dir, boundRole)
+		if os.Mkdir(dir, 0o700) != nil {
+			return
+		}
+		if a, err := c.startIn(dir, boundRole, boundRole, "1", "8"); err == nil {
+			n.sleep(Lease / 2)
+			a.kill()
+		}
+	})
+}
+
+// removeShm removes the shared-memory file of a database that is open. Whoever comes later makes a new one.
+func (n *nemesis) removeShm() bool {
+	return n.onDatabaseBeside(func(c *cast) {
+		_ = os.Remove(c.database() + "-shm")
+		for i := range 3 {
+			if _, err := c.start(fmt.Sprintf("later%d", i), "enqueue", strconv.Itoa(i+1), "8"); err != nil {
+				return
+			}
+			n.sleep(Lease / 5)
+		}
+	})
+}
+
+// onDatabaseBeside makes a database that an enqueuer and a worker have open, lets do happen to it, kills all that is left and looks for
+// what they were told.
+func (n *nemesis) onDatabaseBeside(do func(*cast)) bool {
+	if !n.busy.CompareAndSwap(false, true) {
+		return false
+	}
+	n.besides++
+	s := stage{filepath.Join(n.dir, "beside"+strconv.Itoa(n.besides))}
+	n.beside.Go(func() {
+		defer n.busy.Store(false)
+		found, err := s.endure(n, do)
+		if err != nil {
+			found = append(found, Violation{"I11", 0, err.Error()})
+		}
+		if len(found) == 0 {
+			_ = os.RemoveAll(s.dir) // else it is kept with the rest
+			return
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, v := range found {
+			n.found = append(n.found, Violation{v.Invariant, v.Task, filepath.Base(s.dir) + ": " + v.Text})
+		}
+	})
+	return true
+}
+
+func (s stage) endure(n *nemesis, do func(*cast)) ([]Violation, error) {
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		return nil, nil //nolint:nilerr // the disk is full now and then
+	}
+	notes, err := openNotes(s)
+	if err != nil {
+		return nil, nil //nolint:nilerr // as above
+	}
+	defer notes.file.Close()
+	c := newCast(s, n.cast.path, n.cast.name, notes)
+	defer c.spawner.end()
+	defer c.killAll()
+	if _, err := c.start("first", "enqueue", "1", "8"); err != nil {
+		return nil, nil //nolint:nilerr // as above
+	}
+	for began := time.Now(); notes.count(0, opAck) < besideAcks; n.sleep(10 * time.Millisecond) {
+		if time.Since(began) > besideOpen || n.isOver() {
+			return nil, nil
+		}
+	}
+	if _, err := c.start("worker", "worker", "functions"); err != nil {
+		return nil, nil //nolint:nilerr // as above
+	}
+	n.sleep(Lease / 5)
+	do(c)
+	c.killAll()
+	return s.kept()
+}
+
+// kept looks with SQLite alone for every task that somebody was told of.
+func (s stage) kept() (found []Violation, err error) {
+	db, err := connect(s)
+	if err != nil {
+		return nil, err
+	}
+	h := &history{db: db}
+	defer h.close()
+	problems, err := h.sound(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		found = append(found, Violation{"I11", 0, p})
+	}
+	for _, of := range []stage{s, {filepath.Join(s.dir, boundRole)}} {
+		notes, err := readNotes(of)
+		if os.IsNotExist(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		for _, note := range notes {
+			if note.op != opAck {
+				continue
+			}
+			var n int
+			const text = "SELECT count(*) FROM tasks WHERE id = ? AND (label = ? OR unique_key IS NOT NULL)"
+			if err := db.QueryRow(text, note.task, note.text).Scan(&n); err != nil {
+				return nil, err
+			}
+			if n == 0 {
+				found = append(found, Violation{"I1", note.task, fmt.Sprintf("was acknowledged for %s, and there is no such task", note.text)})
+			}
+		}
+	}
+	return found, nil
+}
+
+// Bind mounts the file of the database of a run in its subdirectory, for this process alone.
+func Bind(dir string) error {
+	file := stage{dir}.database()
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return err
+	}
+	return bind(filepath.Join(filepath.Dir(dir), filepath.Base(file)), file)
+}

@@ -1,0 +1,75 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+)
+
+const browseEvery = 50 * time.Millisecond
+
+// Browse serves pages on this machine and looks at one after the other until ctx ends. An error means that there was no answer, or one
+// that says it is the server's fault; that the database is busy is noted.
+func Browse(ctx context.Context, dir string, pages http.Handler) error {
+	s := stage{dir}
+	notes, err := openNotes(s)
+	if err != nil {
+		return err
+	}
+	db, err := connect(s)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute} // longer than any freeze
+	go func() { _ = server.Serve(listen) }()                               // until it is closed
+	defer func() { _ = server.Close() }()
+	for i := 0; ctx.Err() == nil; i++ {
+		var last int64
+		if err := db.QueryRowContext(ctx, `SELECT coalesce(max(id), 1) FROM tasks`).Scan(&last); isGone(err) {
+			continue
+		} else if err != nil && ctx.Err() == nil {
+			return err
+		}
+		paths := []string{"/", "/tasks", "/tasks?q=state%3Afailed", "/schedules", "/metrics", "/healthz", fmt.Sprintf("/tasks/%d", max(1, last-rand.Int64N(50)))}
+		path := paths[i%len(paths)]
+		status, err := visit(ctx, "http://"+listen.Addr().String()+path)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case status == http.StatusServiceUnavailable:
+			notes.add(opBusy, 0, 0, path)
+		case status >= http.StatusInternalServerError || status == http.StatusForbidden:
+			return fmt.Errorf("%s: status %d", path, status)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(browseEvery):
+		}
+	}
+	return nil
+}
+
+func visit(ctx context.Context, url string) (status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}

@@ -1,0 +1,396 @@
+package selftest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// cast are the processes of a run. Who dies is replaced, until told otherwise.
+type cast struct {
+	stage
+	path, name string
+	notes      *notebook
+	spawner    *spawner
+
+	mu      sync.Mutex
+	parts   []*part
+	all     map[*actor]bool // alive
+	looker  int             // the pid of the command line that looks; 0: none does now
+	history []life
+	waiting sync.WaitGroup
+	closed  bool
+}
+
+// life is what is known of a process that has ended.
+type life struct {
+	pid          int
+	born, buried int64  // monotonic µs; buried: its end was noticed
+	end          string // why that was a fault; empty: it was none
+	guardians    bool   // it ended because its guardians did, which is a fault unless somebody killed them
+}
+
+type role int
+
+const (
+	working role = iota
+	enqueuing
+	looking
+	browsing
+)
+
+// part is a place in the cast, and who plays it.
+type part struct {
+	role  role
+	name  string
+	start func() (*actor, error)
+	now   *actor
+	over  bool
+}
+
+// actor is a process.
+type actor struct {
+	c    *cast
+	cmd  *exec.Cmd
+	pid  int
+	born int64
+	done chan struct{}
+	err  error
+	log  *os.File
+	told int   // to end, so often
+	from int64 // where its talk begins in the log
+}
+
+func newCast(s stage, path, name string, notes *notebook) *cast {
+	return &cast{stage: s, path: path, name: name, notes: notes, spawner: newSpawner(), all: map[*actor]bool{}}
+}
+
+// command is the program with arguments, its talk going to a log of that name.
+func (c *cast) command(log string, args ...string) (*exec.Cmd, *os.File, error) {
+	file, err := os.OpenFile(c.log(log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.Command(c.path)
+	cmd.Args = append([]string{c.name}, args...)
+	cmd.Dir, cmd.Stderr = c.dir, file
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "RUNNER_") })
+	cmd.Env = append(cmd.Env, "RUNNER_DB="+c.database())
+	if n := hostOf(log); n > 0 && onServer(c.database()) {
+		cmd.Env = append(cmd.Env, c.host(n)...)
+	}
+	return cmd, file, nil
+}
+
+// hostOf is the host on which somebody of that name plays: those with a number are on all of them in turn.
+func hostOf(name string) int {
+	if last := name[len(name)-1]; '0' <= last && last <= '9' {
+		return int(last-'0')%hosts + 1
+	}
+	return 1
+}
+
+// call runs a command line of the program, which must succeed.
+func (c *cast) call(ctx context.Context, args ...string) error {
+	cmd, log, err := c.command("call", args...)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if err := c.spawner.start(cmd); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
+	if err := cmd.Wait(); err != nil {
+		text, _ := os.ReadFile(c.log("call"))
+		return fmt.Errorf("%s %s: %w: %s", c.name, args[0], err, bytes.TrimSpace(text))
+	}
+	return nil
+}
+
+// start starts a role.
+func (c *cast) start(name, role string, args ...string) (*actor, error) {
+	return c.startIn(c.dir, name, role, args...)
+}
+
+// startIn starts a role whose database is in another directory.
+func (c *cast) startIn(dir, name, role string, args ...string) (*actor, error) {
+	cmd, log, err := c.command(name, append([]string{RoleCommand, role, dir, name}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	if role == boundRole {
+		ownMounts(cmd)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		log.Close()
+		return nil, errors.New("the play is over")
+	}
+	a := &actor{c: c, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
+	if info, err := log.Stat(); err == nil {
+		a.from = info.Size()
+	}
+	if err := c.spawner.start(cmd); err != nil {
+		log.Close()
+		return nil, err
+	}
+	a.pid = cmd.Process.Pid
+	c.all[a] = true
+	c.waiting.Go(func() {
+		a.err = cmd.Wait()
+		log.Close()
+		c.mu.Lock()
+		delete(c.all, a)
+		end, guardians := a.verdict()
+		c.history = append(c.history, life{a.pid, a.born, monotonic(), end, guardians})
+		c.mu.Unlock()
+		close(a.done)
+	})
+	return a, nil
+}
+
+// verdict says so when nobody wished for an end, and whether it was for want of guardians; else it is empty.
+func (a *actor) verdict() (end string, guardians bool) {
+	exit, failed := errors.AsType[*exec.ExitError](a.err)
+	switch {
+	case failed && exit.ExitCode() < 0: // by a signal: somebody sent it
+		return "", false
+	case !failed && a.told > 0, failed && exit.ExitCode() == 1 && a.told > 1: // the second time means at once
+		return "", false
+	}
+	text, _ := os.ReadFile(a.log.Name())
+	text = text[min(int(a.from), len(text)):]
+	if onServer(a.c.database()) && (a.told > 0 || !bytes.Contains(text, []byte("msg=ready"))) &&
+		(bytes.Contains(text, []byte("no connection to")) || bytes.Contains(text, []byte("the connection was lost during a commit"))) {
+		return "", false // who starts or ends while the server is away says so
+	}
+	last := a.c.tail(strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"))
+	guardians = bytes.Contains(text, []byte("start the guardian: it said no hello")) ||
+		bytes.Contains(text, []byte("guardians in a row died before they had started a command"))
+	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"), a.pid, a.err, last), guardians
+}
+
+// tail is the end of what somebody has said.
+func (c *cast) tail(name string) []byte {
+	text, _ := os.ReadFile(c.log(name))
+	return bytes.TrimSpace(text[max(0, len(text)-300):])
+}
+
+func (a *actor) kill()       { _ = kill(a.pid) }
+func (a *actor) wait() error { <-a.done; return a.err }
+func (a *actor) ended() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// raise fills all parts.
+func (c *cast) raise(seed uint64) {
+	for i := range workers {
+		name, kind := fmt.Sprintf("worker%d", i+1), "commands"
+		if i == workers-1 {
+			kind = "functions"
+		}
+		c.play(&part{role: working, name: name, start: func() (*actor, error) { return c.start(name, "worker", kind) }})
+	}
+	for i := range enqueuers {
+		name := fmt.Sprintf("enqueuer%d", i+1)
+		c.play(&part{role: enqueuing, name: name, start: func() (*actor, error) {
+			return c.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "8")
+		}})
+	}
+	c.play(&part{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
+	c.play(&part{role: browsing, name: "browser", start: func() (*actor, error) { return c.start("browser", "browse") }})
+	c.play(&part{role: looking, name: "reader"})
+}
+
+// play keeps a part filled.
+func (c *cast) play(p *part) {
+	c.mu.Lock()
+	c.parts = append(c.parts, p)
+	c.mu.Unlock()
+	if p.role == looking {
+		c.waiting.Go(func() { c.look(p) })
+		return
+	}
+	c.waiting.Go(func() {
+		for {
+			c.mu.Lock()
+			over := p.over
+			c.mu.Unlock()
+			if over {
+				return
+			}
+			a, err := p.start()
+			if err != nil {
+				time.Sleep(100 * time.Millisecond)
+				continue
+			}
+			c.mu.Lock()
+			p.now = a
+			if p.over { // dismissed meanwhile
+				a.told++
+				_ = terminate(a.pid)
+			}
+			c.mu.Unlock()
+			<-a.done
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+}
+
+const (
+	copyEvery = 10 * time.Second
+	forgetAge = "10s" // of finished tasks that are deleted
+)
+
+// look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
+func (c *cast) look(p *part) {
+	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a", "--since", "2s"},
+		{"list", "-s", "failed", "-n", "20"}, {"delete", "--older-than", forgetAge, "--yes"}}
+	copied := time.Now()
+	for i := 0; ; i++ {
+		line := lines[i%len(lines)]
+		if time.Since(copied) > copyEvery && len(c.addresses()) == 1 { // a server's backups are its own
+			copied, line = time.Now(), []string{"backup", "--force", c.dir + "/backup.db"}
+		}
+		c.mu.Lock()
+		over := p.over || c.closed
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		cmd, log, err := c.command(p.name, line...)
+		if err == nil {
+			err = c.spawner.start(cmd)
+			if err == nil {
+				c.looks(cmd.Process.Pid)
+				err = cmd.Wait()
+				c.looks(0)
+			}
+			log.Close()
+		}
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			said := c.tail(p.name)
+			switch code := exit.ExitCode(); {
+			case code == 75 && bytes.Contains(said, []byte("database is busy")): // a full disk ends with 75, too
+				c.notes.add(opBusy, 0, 0, cmd.Args[1])
+			case code == 2: // a look that looks at nothing
+				c.mu.Lock()
+				c.history = append(c.history, life{end: fmt.Sprintf("%q is refused: %s", line, said)})
+				c.mu.Unlock()
+			}
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+func (c *cast) looks(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looker = pid
+}
+
+// everybody lists the processes of the run that live, but for guardians and commands.
+func (c *cast) everybody() (pids []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for a := range c.all {
+		pids = append(pids, a.pid)
+	}
+	if c.looker != 0 {
+		pids = append(pids, c.looker)
+	}
+	return pids
+}
+
+// actors returns who plays a role now.
+func (c *cast) actors(of role) []*actor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []*actor
+	for _, p := range c.parts {
+		if p.role == of && p.now != nil && !p.now.ended() {
+			list = append(list, p.now)
+		}
+	}
+	return list
+}
+
+// pids are the workers that live.
+func (c *cast) pids() []int {
+	var list []int
+	for _, a := range c.actors(working) {
+		list = append(list, a.pid)
+	}
+	return list
+}
+
+// tell tells a worker to end.
+func (c *cast) tell(a *actor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.told++
+	_ = terminate(a.pid) // it may be dead
+}
+
+// dismiss ends a role: workers drain, enqueuers end.
+func (c *cast) dismiss(of role) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.parts {
+		if p.role == of {
+			p.over = true
+			if p.now != nil && !p.now.ended() {
+				p.now.told++
+				_ = terminate(p.now.pid)
+			}
+		}
+	}
+}
+
+// end dismisses everybody and waits. Who does not end in time is killed, and remembered.
+func (c *cast) end(within time.Duration) {
+	for _, r := range []role{working, enqueuing, browsing, looking} {
+		c.dismiss(r)
+	}
+	over := make(chan struct{})
+	go func() { c.waiting.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(within):
+		c.mu.Lock()
+		for a := range c.all {
+			c.history = append(c.history, life{pid: a.pid, end: fmt.Sprintf("pid %d did not end within %v of TERM", a.pid, within)})
+		}
+		c.mu.Unlock()
+		c.killAll()
+	}
+}
+
+func (c *cast) killAll() {
+	c.mu.Lock()
+	c.closed = true
+	for _, p := range c.parts {
+		p.over = true
+	}
+	for a := range c.all {
+		_ = kill(a.pid)
+	}
+	c.mu.Unlock()
+	c.waiting.Wait()
+}

@@ -1,0 +1,241 @@
+package selftest
+
+import (
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// index arranges the notes by what they are looked up by. Times in it are ms of the wall clock.
+func (e *evidence) index() {
+	e.livesOf, e.kills, e.touched, e.stops = map[int][]life{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
+	for _, l := range e.lives {
+		e.livesOf[l.pid] = append(e.livesOf[l.pid], l)
+	}
+	held, stopped := &depth{}, map[int]*depth{}
+	for _, n := range e.notes {
+		pid, at := 0, e.wall(n.at)
+		if n.op == opKill || n.op == opGuard || n.op == opStop || n.op == opCont {
+			pid, _ = strconv.Atoi(n.text)
+			if stopped[pid] == nil {
+				stopped[pid] = &depth{}
+			}
+		}
+		switch n.op {
+		case opHold:
+			held.enter(at)
+		case opFree:
+			held.leave(at)
+		case opKill:
+			e.kills[pid] = append(e.kills[pid], at)
+		case opGuard:
+			e.touched[pid] = true
+		case opStop:
+			stopped[pid].enter(at)
+		case opCont:
+			stopped[pid].leave(at)
+		}
+	}
+	e.held = held.spans
+	for pid, d := range stopped {
+		e.stops[pid] = d.spans
+	}
+}
+
+// depth makes spans of what begins and ends, and begins again before it has ended.
+type depth struct {
+	n     int
+	from  int64
+	spans []span
+}
+
+func (d *depth) enter(at int64) {
+	if d.n++; d.n == 1 {
+		d.from = at
+	}
+}
+
+func (d *depth) leave(at int64) {
+	if d.n--; d.n == 0 {
+		d.spans = append(d.spans, span{d.from, at})
+	}
+}
+
+// overlap returns how much of a stretch of time lies in spans, which are in order and do not overlap.
+func overlap(spans []span, from, to int64) (sum int64) {
+	first := sort.Search(len(spans), func(i int) bool { return spans[i].to > from })
+	for _, s := range spans[first:] {
+		if s.from >= to {
+			break
+		}
+		sum += max(0, min(to, s.to)-max(from, s.from))
+	}
+	return sum
+}
+
+func (e *evidence) heldWithin(from, to int64) int64 { return overlap(e.held, from, to) }
+
+// deathOf returns when somebody first set about to kill a worker, ms of the wall clock, and what is known of its process. Without a
+// killer the time is that when its end was noticed.
+func (e *evidence) deathOf(w *joined) (at int64, killed, known bool) {
+	for _, l := range e.livesOf[w.pid] {
+		born, buried := e.wall(l.born), e.wall(l.buried)
+		if w.at < born-abs(e.drift) || w.at > buried+abs(e.drift) {
+			continue
+		}
+		for _, at := range e.kills[w.pid] { // in order
+			if at >= born && at <= buried {
+				return at, true, true
+			}
+		}
+		return buried, false, true
+	}
+	return 0, false, false
+}
+
+// deaths compares when workers were taken for dead with when they died (I3), and measures how long that took (I13), whatever happened to
+// guardians and to the other workers meanwhile.
+func (e *evidence) deaths(r *replay, report *Report) {
+	const noticed = 1000 // ms within which the end of a child is
+	var recovered, leases []time.Duration
+	lost := map[string]bool{} // workers that lost tasks by their death
+	for _, t := range r.tasks {
+		for _, c := range t.claims {
+			switch c.by {
+			case byDeath:
+				lost[c.worker] = true
+			case byLease:
+				leases = append(leases, time.Duration(c.ended-c.leaseAt-e.heldWithin(c.leaseAt, c.ended))*time.Millisecond)
+			}
+		}
+	}
+	for _, w := range r.workers {
+		if w.left == 0 || w.self {
+			continue
+		}
+		death, killed, known := e.deathOf(w)
+		switch {
+		case known && killed && w.left < death-5-abs(e.drift), known && !killed && w.left < death-noticed-abs(e.drift):
+			report.find("I3", 0, "worker %s (pid %d) was taken for dead %d ms before it died", w.id, w.pid, death-w.left)
+		case known && killed && lost[w.id]:
+			recovered = append(recovered, time.Duration(w.left-death-e.heldWithin(death, w.left))*time.Millisecond)
+		}
+	}
+	f := &report.Figures
+	f.Recoveries, f.RecoveryP99, f.RecoveryMax = len(recovered), seconds(percentile(recovered, 0.99)), seconds(percentile(recovered, 1))
+	f.Leases, f.LeaseMax = len(leases), seconds(percentile(leases, 1))
+}
+
+// processes looks for processes of attempts that lived on (I10).
+func (e *evidence) processes(r *replay, report *Report) {
+	const late = 1000 // ms
+	for m, seen := range e.seen {
+		c := r.claimOf(m.task, m.generation)
+		if c == nil { // executions tells of it
+			continue
+		}
+		last := e.wall(seen)
+		after := func(at int64) int64 { return last - at - e.heldWithin(at, last) }
+		if w := r.workers[c.worker]; w != nil {
+			if death, killed, _ := e.deathOf(w); killed && !e.touched[w.pid] && after(death) > late+abs(e.drift) {
+				report.Figures.Orphans++
+				report.find("I10", m.task, "process %d (%s) lived for %d ms after its worker was killed", m.pid, m.how, last-death)
+			}
+		}
+		if c.ended == 0 || after(c.ended) <= late+abs(e.drift) {
+			continue
+		}
+		report.Figures.Survivors++
+		report.find("I10", m.task, "process %d (%s) was seen %d ms after its attempt, generation %d, had ended", m.pid, m.how, last-c.ended, m.generation)
+	}
+}
+
+func (r *replay) claimOf(task, generation int64) *claimed {
+	t := r.tasks[task]
+	if t == nil {
+		return nil
+	}
+	at := slices.IndexFunc(t.claims, func(c *claimed) bool { return c.generation == generation })
+	if at < 0 {
+		return nil
+	}
+	return t.claims[at]
+}
+
+// memberOf returns what is known of a process that lives.
+func (e *evidence) memberOf(pid int) member {
+	start := startOf(pid)
+	for m := range e.seen {
+		if m.pid == pid && m.start == start {
+			return m
+		}
+	}
+	return member{}
+}
+
+func (m member) is(word string) bool { return slices.Contains(strings.Split(m.how, ","), word) }
+
+// delays measures how long after a command has done its work its end is recorded, while leftovers of other tasks live. The time in which
+// its worker or one of its guardians was stopped does not count.
+func (e *evidence) delays(r *replay, report *Report) {
+	var lives []span
+	for _, n := range e.notes {
+		start, how, ok := n.born()
+		if !ok || how == leader {
+			continue
+		}
+		f := &report.Figures
+		f.Leftovers++
+		m := member{n.pid, start, n.task, n.generation, how}
+		if m.is("bare") || m.is("secret") {
+			f.Unreadable++
+		}
+		if m.is("foreign") && os.Geteuid() == 0 {
+			f.Foreign++
+		}
+		if last, ok := e.seen[m]; ok {
+			lives = append(lives, span{e.wall(n.at), e.wall(last)})
+		}
+	}
+	lives = merge(lives)
+	var delays []time.Duration
+	for _, n := range e.notes {
+		if n.op != opEnd {
+			continue
+		}
+		c, t, at := r.claimOf(n.task, n.generation), r.tasks[n.task], e.wall(n.at)
+		if c == nil || c.by != byOwner || c.ended == 0 || kindOf(t.label) != quick || overlap(lives, at, at+1) == 0 {
+			continue
+		}
+		if n.pid == r.pidOf(c.worker) { // a function
+			continue
+		}
+		aside := e.heldWithin(at, c.ended) + overlap(e.stops[r.pidOf(c.worker)], at, c.ended)
+		delays = append(delays, time.Duration(max(0, c.ended-at-aside))*time.Millisecond)
+	}
+	f := &report.Figures
+	f.Delays, f.DelayP99, f.DelayMax = len(delays), seconds(percentile(delays, 0.99)), seconds(percentile(delays, 1))
+}
+
+func (r *replay) pidOf(worker string) int {
+	if w := r.workers[worker]; w != nil {
+		return w.pid
+	}
+	return 0
+}
+
+// merge puts spans in order and makes one of those that overlap.
+func merge(list []span) (merged []span) {
+	slices.SortFunc(list, func(a, b span) int { return int(a.from - b.from) })
+	for _, s := range list {
+		if last := len(merged) - 1; last >= 0 && s.from <= merged[last].to {
+			merged[last].to = max(merged[last].to, s.to)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}

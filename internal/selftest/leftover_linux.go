@@ -1,0 +1,53 @@
+package selftest
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+)
+
+const nobody = 65534 // the unprivileged user and group that commands change to
+
+// shape makes a command start a process in one of the ways that words name.
+func shape(c *exec.Cmd, words []string) {
+	attr := &syscall.SysProcAttr{Setpgid: slices.Contains(words, "group"), Setsid: slices.Contains(words, "session")}
+	if slices.Contains(words, "sibling") {
+		attr.Cloneflags = syscall.CLONE_PARENT
+	}
+	c.SysProcAttr = attr
+}
+
+// settle makes this process as hard to find and to end as words say.
+func settle(words []string) {
+	if slices.Contains(words, "deaf") {
+		ignoreTerminate()
+	}
+	if slices.Contains(words, "foreign") {
+		_ = dropPrivileges() // without the right to it stays what it is
+	}
+	if slices.Contains(words, "secret") {
+		const setDumpable = 4 // PR_SET_DUMPABLE; 0: other users cannot read the environment, and neither can this one
+		_, _, _ = syscall.Syscall(syscall.SYS_PRCTL, setDumpable, 0, 0)
+	}
+}
+
+// dropPrivileges makes this process one of another user. It does nothing without root's rights.
+func dropPrivileges() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return err
+	}
+	if err := syscall.Setgid(nobody); err != nil {
+		return err
+	}
+	return syscall.Setuid(nobody)
+}
+
+// ownMounts gives a command a mount namespace of its own, so that nothing it mounts is seen elsewhere.
+func ownMounts(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} }
+
+// bind mounts a single file at another path.
+func bind(file, at string) error { return syscall.Mount(file, at, "", syscall.MS_BIND, "") }

@@ -1,0 +1,142 @@
+//go:build mutants && linux
+
+package selftest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rounds are how often a mutant is hunted by a selftest before its test has the word. Chance decides what is hit when.
+const (
+	rounds   = 3
+	roundFor = "8s"
+)
+
+// TestMutants builds each mutant and hunts it. One that survives is a bug of the harness.
+func TestMutants(t *testing.T) {
+	adopt(t)
+	for _, m := range mutants(t) {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			dir := t.TempDir()
+			overlay := m.overlay(t, dir)
+			var by string
+			if m.invariants != nil {
+				by = m.broken(t, overlay, dir)
+			}
+			if by == "" { // a run of some seconds may miss it, or cannot meet it; the test makes it happen
+				by = m.fails(t, overlay)
+			}
+			if by == "" {
+				t.Errorf("%s: it survived", m.breaks)
+			} else {
+				fmt.Printf("found  %-30s by %-60s %5.1fs\n", m.name, by, time.Since(began).Seconds())
+			}
+		})
+	}
+}
+
+// adopt makes this process the parent of guardians whose worker is dead, and kills them at the end: some mutants are ones that do not end
+// by themselves when a test is cut off.
+func adopt(t *testing.T) {
+	t.Helper()
+	const setChildSubreaper = 36
+	if _, _, errno := syscall.Syscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	t.Cleanup(func() {
+		for _, pid := range processes() {
+			if parent, name := parentOf(pid); parent == os.Getpid() && name == "guardian" {
+				t.Log("a guardian was left by a mutant:", pid)
+				_ = kill(pid)
+				_, _ = syscall.Wait4(pid, nil, 0, nil)
+			}
+		}
+	})
+}
+
+// overlay writes the mutated files and what tells go build of them.
+func (m mutant) overlay(t *testing.T, dir string) string {
+	replace := map[string]string{}
+	for file, text := range m.files {
+		from, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[from] = to
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// fails runs the named test, which must fail, and not for want of compiling.
+func (m mutant) fails(t *testing.T, overlay string) string {
+	c := exec.Command("go", append([]string{"test", "-overlay", overlay}, m.test...)...)
+	c.Dir = root
+	out, err := c.CombinedOutput()
+	if err == nil {
+		return ""
+	}
+	var failed []string
+	for line := range strings.Lines(string(out)) {
+		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
+			failed = append(failed, strings.Fields(name)[0])
+		}
+	}
+	if failed == nil && strings.Contains(string(out), "panic: test timed out") { // it waits for what no longer comes
+		failed = []string{"a test without end"}
+	}
+	if failed == nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.Join(failed, " ")
+}
+
+// broken lets the mutant test itself until it has broken a rule that it must break.
+func (m mutant) broken(t *testing.T, overlay, dir string) string {
+	program := filepath.Join(dir, "runner")
+	build := exec.Command("go", "build", "-overlay", overlay, "-ldflags", "-s -w", "-o", program, ".")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for seed := 1; seed <= rounds; seed++ {
+		c := exec.Command(program, "selftest", "--json", "--for", roundFor, "--seed", fmt.Sprint(seed), "--dir", dir)
+		var stderr strings.Builder
+		c.Stderr = &stderr
+		out, _ := c.Output() // 1: broken
+		var report Report
+		if err := json.Unmarshal(out, &report); err != nil {
+			t.Fatalf("%v: %s %s", err, out, stderr.String())
+		}
+		broken := report.Broken()
+		for _, i := range broken { // one of each: what a mutant breaks beside what it should is worth a look
+			t.Log(report.Violations[slices.IndexFunc(report.Violations, func(v Violation) bool { return v.Invariant == i })])
+		}
+		if slices.ContainsFunc(m.invariants, func(i string) bool { return slices.Contains(broken, i) }) {
+			return fmt.Sprintf("%s, round %d", strings.Join(broken, " "), seed)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,371 @@
+package selftest
+
+import (
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// nemesis does what goes wrong on real machines, only more often.
+type nemesis struct {
+	stage
+	cast    *cast
+	history *history
+	notes   *notebook
+	random  *rand.Rand
+	server  *Server
+	proxies []*proxy
+	counts  map[string]int
+	beside  sync.WaitGroup
+	over    chan struct{}
+	once    sync.Once
+
+	mu      sync.Mutex
+	stopped map[int]bool // pids
+	found   []Violation  // in databases beside that of the run
+
+	besides int         // databases so far
+	busy    atomic.Bool // there is one now
+}
+
+// deedOf is something that it does, and how often beside the others.
+type deedOf struct {
+	name string
+	of   int
+	do   func(*nemesis) bool // false: there was nobody to do it to
+}
+
+// acts are what it does. Beside them everything is frozen now and then, by the clock: see freezeEvery.
+var acts = []deedOf{
+	{"kill_worker", 40, (*nemesis).killWorker},
+	{"stop_worker", 20, (*nemesis).stopWorker},
+	{"kill_guardian", 9, (*nemesis).killGuardians},
+	{"stop_guardian", 7, (*nemesis).stopGuardians},
+	{"kill_both", 6, (*nemesis).killBoth},
+	{"end_worker", 5, (*nemesis).endWorker},
+	{"kill_enqueuer", 6, (*nemesis).killEnqueuer},
+	{"hold_lock", 2, (*nemesis).holdLock},
+	{"hold_sweep", 3, (*nemesis).holdSweep},
+	{"long_reader", 3, (*nemesis).readLong},
+	{"checkpoint", 2, (*nemesis).checkpoint},
+	{"burn", 1, (*nemesis).burn},
+}
+
+// fileActs come on top where the database is a file.
+var fileActs = append([]deedOf{
+	{"fill_disk", 1, (*nemesis).fillDisk},
+	{"bind_mount", 2, (*nemesis).bindMount},
+	{"remove_shm", 2, (*nemesis).removeShm},
+}, acts...)
+
+func newNemesis(s stage, c *cast, h *history, n *notebook, random *rand.Rand) *nemesis {
+	return &nemesis{stage: s, cast: c, history: h, notes: n, random: random, counts: map[string]int{}, over: make(chan struct{}), stopped: map[int]bool{}}
+}
+
+// act waits a moment and does one thing.
+func (n *nemesis) act() {
+	time.Sleep(80*time.Millisecond + time.Duration(n.random.Int64N(int64(100*time.Millisecond))))
+	list := fileActs
+	if n.server != nil {
+		list = serverActs
+	}
+	sum := 0
+	for _, a := range list {
+		sum += a.of
+	}
+	at := n.random.IntN(sum)
+	for _, a := range list {
+		if at -= a.of; at < 0 {
+			if a.do(n) {
+				n.counts[a.name]++
+			}
+			return
+		}
+	}
+}
+
+func (n *nemesis) killsAndStops() (sum int) {
+	for _, name := range []string{"kill_worker", "stop_worker", "kill_guardian", "stop_guardian", "kill_both", "end_worker", "kill_enqueuer",
+		"hold_sweep", "freeze"} {
+		sum += n.counts[name]
+	}
+	return sum
+}
+
+// victim is somebody with a role, a stopped one seldom.
+func (n *nemesis) victim(of role) *actor {
+	list := n.cast.actors(of)
+	if len(list) == 0 {
+		return nil
+	}
+	for range 3 {
+		a := list[n.random.IntN(len(list))]
+		if n.mu.Lock(); !n.stopped[a.pid] {
+			n.mu.Unlock()
+			return a
+		}
+		n.mu.Unlock()
+	}
+	return list[n.random.IntN(len(list))]
+}
+
+func (n *nemesis) killWorker() bool {
+	a := n.victim(working)
+	if a == nil {
+		return false
+	}
+	n.notes.add(opKill, 0, 0, strconv.Itoa(a.pid))
+	a.kill()
+	return true
+}
+
+// between 0.5 and 2.5 leases.
+func (n *nemesis) stopFor() time.Duration {
+	return Lease/2 + time.Duration(n.random.Int64N(int64(2*Lease)))
+}
+
+// pause stops processes of a worker, the worker itself or guardians, and lets them go on later. It leaves out those that are stopped
+// already, and returns false if all are.
+func (n *nemesis) pause(worker int, pids []int, d time.Duration) bool {
+	resume := n.halt(worker, pids)
+	if resume == nil {
+		return false
+	}
+	n.beside.Go(func() {
+		n.sleep(d)
+		resume()
+	})
+	return true
+}
+
+// halt stops processes of a worker. It returns what lets them go on, once and in any order, and nil if there is none to stop.
+func (n *nemesis) halt(worker int, pids []int) (resume func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notes.add(opStop, 0, 0, strconv.Itoa(worker))
+	var halted []int
+	for _, pid := range pids {
+		if !n.stopped[pid] && stop(pid) == nil {
+			n.stopped[pid] = true
+			halted = append(halted, pid)
+		}
+	}
+	cont := func() { n.notes.add(opCont, 0, 0, strconv.Itoa(worker)) }
+	if halted == nil {
+		cont()
+		return nil
+	}
+	return sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, i := range rand.Perm(len(halted)) {
+			delete(n.stopped, halted[i])
+			_ = goOn(halted[i]) // it may be dead
+		}
+		cont()
+	})
+}
+
+// sleep ends early when all is to be healed.
+func (n *nemesis) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-n.over:
+	}
+}
+
+func (n *nemesis) isOver() bool {
+	select {
+	case <-n.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// stopWorker stops a worker. One that holds the write lock stops everybody, and for a moment only that is what is wanted.
+func (n *nemesis) stopWorker() bool {
+	a := n.victim(working)
+	if a == nil {
+		return false
+	}
+	n.notes.add(opHold, 0, 0, "")
+	d := n.stopFor()
+	if !n.pause(a.pid, []int{a.pid}, d) {
+		n.notes.add(opFree, 0, 0, "")
+		return false
+	}
+	n.beside.Go(func() {
+		if n.history.locked(50 * time.Millisecond) {
+			n.sleep(Lease / 4)
+			n.mu.Lock()
+			_ = goOn(a.pid)
+			n.mu.Unlock()
+		}
+		n.notes.add(opFree, 0, 0, "")
+	})
+	return true
+}
+
+// guarded returns a worker and some of its guardians: one, or all; nil: it has none.
+func (n *nemesis) guarded() (*actor, []int) {
+	a := n.victim(working)
+	if a == nil {
+		return nil, nil
+	}
+	guardians := n.someGuardians(a.pid)
+	if guardians == nil {
+		return nil, nil
+	}
+	return a, guardians
+}
+
+// someGuardians lists one guardian of a worker, or all; nil: it has none.
+func (n *nemesis) someGuardians(worker int) []int {
+	guardians := readTree().guardians(worker)
+	if len(guardians) == 0 || n.random.IntN(2) == 0 {
+		return guardians
+	}
+	return []int{guardians[n.random.IntN(len(guardians))]}
+}
+
+// burst is how many workers lose guardians at once: one as a rule.
+func (n *nemesis) burst() int {
+	if n.random.IntN(4) > 0 {
+		return 1
+	}
+	return 2 + n.random.IntN(2)
+}
+
+func (n *nemesis) killGuardians() (done bool) {
+	for range n.burst() {
+		a, guardians := n.guarded()
+		if a == nil {
+			continue
+		}
+		n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+		for _, pid := range guardians {
+			done = kill(pid) == nil || done
+		}
+	}
+	return done
+}
+
+func (n *nemesis) stopGuardians() (done bool) {
+	for range n.burst() {
+		a, guardians := n.guarded()
+		if a == nil {
+			continue
+		}
+		n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+		done = n.pause(a.pid, guardians, n.stopFor()) || done
+	}
+	return done
+}
+
+// killBoth kills a worker together with one of its guardians, or all: neither can clean up after the other.
+func (n *nemesis) killBoth() bool {
+	a := n.victim(working)
+	if a == nil {
+		return false
+	}
+	_ = stop(a.pid) // so that it starts no other
+	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+	for _, pid := range n.someGuardians(a.pid) {
+		_ = kill(pid)
+	}
+	n.notes.add(opKill, 0, 0, strconv.Itoa(a.pid))
+	a.kill()
+	return true
+}
+
+func (n *nemesis) endWorker() bool {
+	a := n.victim(working)
+	if a == nil {
+		return false
+	}
+	n.cast.tell(a)
+	return true
+}
+
+func (n *nemesis) killEnqueuer() bool {
+	a := n.victim(enqueuing)
+	if a == nil {
+		return false
+	}
+	a.kill()
+	return true
+}
+
+func (n *nemesis) holdLock() bool {
+	n.beside.Go(func() {
+		n.notes.add(opHold, 0, 0, "")
+		n.history.hold(func() { n.sleep(time.Second) })
+		n.notes.add(opFree, 0, 0, "")
+	})
+	return true
+}
+
+func (n *nemesis) readLong() bool {
+	n.beside.Go(func() { n.history.read(func() { n.sleep(2 * time.Second) }) })
+	return true
+}
+
+func (n *nemesis) checkpoint() bool {
+	n.beside.Go(func() {
+		n.notes.add(opHold, 0, 0, "")
+		n.history.truncate()
+		n.notes.add(opFree, 0, 0, "")
+	})
+	return true
+}
+
+// burn leaves little of the processor to the others.
+func (n *nemesis) burn() bool {
+	end := time.Now().Add(time.Duration(300+n.random.IntN(700)) * time.Millisecond)
+	for range runtime.NumCPU() {
+		n.beside.Go(func() {
+			for x := uint64(0); time.Now().Before(end); {
+				for range 1 << 16 {
+					x = x*6364136223846793005 + 1
+				}
+			}
+		})
+	}
+	return true
+}
+
+const (
+	fullMost  = time.Second // that the disk stays full
+	smallDisk = 1 << 30     // only such a one is filled: a larger one is somebody's own
+	leaveFree = 2 << 20     // bytes, for the histories: less than what the product keeps free, so that it takes nothing on
+)
+
+// fillDisk takes the room of a small disk for a while. What runs can still end; nothing is enqueued or claimed.
+func (n *nemesis) fillDisk() bool {
+	free, total := diskSpace(n.dir)
+	if total == 0 || total > smallDisk || free <= leaveFree {
+		return false
+	}
+	filler := n.dir + "/filler"
+	if err := os.WriteFile(filler, make([]byte, free-leaveFree), 0o600); err != nil {
+		_ = os.Remove(filler) // others were quicker with the rest
+		return false
+	}
+	d := fullMost/4 + time.Duration(n.random.Int64N(int64(fullMost*3/4)))
+	n.beside.Go(func() {
+		n.sleep(d)
+		_ = os.Remove(filler)
+	})
+	return true
+}
+
+// heal undoes what can be undone.
+func (n *nemesis) heal() {
+	n.once.Do(func() { close(n.over) })
+	n.beside.Wait()
+}

@@ -1,0 +1,71 @@
+package selftest
+
+import (
+	"context"
+	"time"
+)
+
+// serverActs are what the nemesis does where the database is on a server.
+var serverActs = append([]deedOf{
+	{"cut_commit", 12, (*nemesis).cutCommit},
+	{"cut_host", 6, (*nemesis).cutHost},
+	{"partition", 5, (*nemesis).partition},
+	{"end_connection", 4, (*nemesis).endConnection},
+}, acts...)
+
+// cutCommit loses an answer of the server's, which as a rule is that to a commit.
+func (n *nemesis) cutCommit() bool {
+	n.proxies[n.random.IntN(len(n.proxies))].doom()
+	return true
+}
+
+// cutHost cuts all connections of a host.
+func (n *nemesis) cutHost() bool {
+	n.proxies[n.random.IntN(len(n.proxies))].cut()
+	return true
+}
+
+// partition takes a host from the server for a while, with half-open connections; whoever has the lock then keeps it for that long.
+func (n *nemesis) partition() bool {
+	p, d := n.proxies[n.random.IntN(len(n.proxies))], n.stopFor()
+	goOn, ok := p.stall()
+	if !ok {
+		return false
+	}
+	cut := n.random.IntN(2) == 0
+	n.notes.add(opHold, 0, 0, "")
+	n.beside.Go(func() {
+		n.sleep(d)
+		if cut {
+			p.cut()
+		}
+		goOn()
+		n.notes.add(opFree, 0, 0, "")
+	})
+	return true
+}
+
+func (n *nemesis) endConnection() bool {
+	n.history.terminate(n.random.IntN(1000))
+	return true
+}
+
+// killServer kills the server, or its first process only, and starts it again a moment later.
+func (n *nemesis) killServer() {
+	kill := n.server.Kill
+	if n.random.IntN(2) == 0 {
+		kill = n.server.Crash
+	}
+	n.notes.add(opHold, 0, 0, "")
+	defer n.notes.add(opFree, 0, 0, "")
+	n.notes.add(opDown, 0, 0, "")
+	if err := kill(); err != nil {
+		panic("torture: " + err.Error())
+	}
+	n.sleep(time.Duration(n.random.Int64N(int64(Lease))))
+	if err := n.server.Run(context.Background()); err != nil {
+		panic("torture: " + err.Error())
+	}
+	n.notes.add(opUp, 0, 0, "")
+	n.counts["kill_server"]++
+}

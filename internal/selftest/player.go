@@ -1,0 +1,207 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// player runs the tasks of the workload. Each execution of a task, as long as any process of it lives, holds the task's lock: so
+// whoever starts beside another one knows it, and no clock is asked.
+type player struct {
+	stage
+	notes *notebook
+}
+
+const aliveEvery = 50 * time.Millisecond
+
+func newPlayer(s stage) (*player, error) {
+	notes, err := openNotes(s)
+	return &player{s, notes}, err
+}
+
+// resultOf is what an execution leaves: so it can be told whose end was accepted.
+func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
+
+func (p *player) enter(task, generation int64, k kind, as string) (*os.File, error) {
+	lock, held, err := seize(p.locks(), task)
+	switch {
+	case err != nil:
+		return nil, err
+	case held:
+		p.notes.add(opOverlap, task, generation, as+p.holders(task, generation))
+	}
+	if as == "command" {
+		p.note(task, generation, []string{leader})
+	}
+	p.notes.add(opStart, task, generation, string(k))
+	return lock, nil
+}
+
+func (p *player) command(k kind, ms int, task, generation int64) int {
+	lock, err := p.enter(task, generation, k, "command")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 99
+	}
+	switch k {
+	case poison:
+		time.Sleep(time.Duration(ms) * time.Millisecond / 4)
+		if worker, _ := p.worker(); worker != 0 {
+			p.notes.add(opKill, task, generation, fmt.Sprint(worker))
+			_ = kill(worker)
+		}
+		time.Sleep(time.Minute)
+	case killer:
+		marker, err := os.OpenFile(filepath.Join(p.dir, fmt.Sprintf("killer-%d", task)), os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			marker.Close()
+			if worker, guardians := p.worker(); worker != 0 {
+				p.notes.add(opGuard, task, generation, fmt.Sprint(worker))
+				if task%2 == 0 { // the guardian of this command alone
+					guardians = guardians[:1]
+				}
+				for _, pid := range guardians {
+					_ = kill(pid)
+				}
+				time.Sleep(time.Minute)
+			}
+		}
+	case deaf, regret:
+		ignoreTerminate()
+	case late:
+		if task%2 == 0 {
+			ignoreTerminate()
+		}
+	}
+	if err := p.prepare(k, lock, time.Duration(ms)*time.Millisecond, task, generation); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 99
+	}
+	p.pass(context.Background(), k, time.Duration(ms)*time.Millisecond, task, generation)
+	p.notes.add(opEnd, task, generation, "")
+	fmt.Println(k, ms)
+	if k == failing {
+		return 1
+	}
+	if k == foreign { // its result is there, and this user may not write it
+		return 0
+	}
+	if err := writeResult(generation); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 99
+	}
+	return 0
+}
+
+// prepare does what a kind does before its time passes.
+func (p *player) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
+	switch {
+	case k == foreign:
+		if err := writeResult(generation); err != nil {
+			return err
+		}
+		return dropPrivileges()
+	case lock == nil: // an earlier execution still has it, and the judge knows
+		return nil
+	case k == orphans:
+		return p.leaveSome(lock, d, task, generation)
+	case k == family:
+		for _, words := range plainWays {
+			if err := p.leave(lock, words, task, generation); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeResult writes the result of a command, when the disk has room for it.
+func writeResult(generation int64) error {
+	err := os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
+	for end := time.Now().Add(2 * fullMost); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		err = os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
+	}
+	return err
+}
+
+// worker returns the worker of this command and the worker's guardians, that of this command first. The worker is 0 when it or its guardian
+// is dead: then somebody else has their children.
+func (p *player) worker() (worker int, guardians []int) {
+	own, _ := parentOf(os.Getpid())
+	worker = own
+	for {
+		parent, name := parentOf(worker)
+		if name != guardianName {
+			break
+		}
+		worker = parent
+	}
+	if worker == own || !slices.Contains(within(p.dir), worker) {
+		return 0, nil
+	}
+	others := slices.DeleteFunc(readTree().guardians(worker), func(pid int) bool { return pid == own })
+	return worker, append([]int{own}, others...)
+}
+
+// holders names the processes that hold the lock of a task: those of earlier attempts that live.
+func (p *player) holders(task, generation int64) (names string) {
+	notes, _ := readNotes(p.stage)
+	for _, n := range notes {
+		if at, _, ok := n.born(); ok && n.task == task && n.generation < generation && startOf(n.pid) == at {
+			names += fmt.Sprintf(" %d/%d", n.pid, at)
+		}
+	}
+	return names
+}
+
+// pass lets time pass; long tasks give signs of life meanwhile.
+func (p *player) pass(ctx context.Context, k kind, d time.Duration, task, generation int64) {
+	ticker := time.NewTicker(aliveEvery)
+	defer ticker.Stop()
+	for end := time.After(d); ; {
+		select {
+		case <-end:
+			return
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if k == long {
+				p.notes.add(opAlive, task, generation, "")
+			}
+		}
+	}
+}
+
+func (p *player) function(ctx context.Context, d deed, task, generation int64) error {
+	lock, err := p.enter(task, generation, d.Kind, "function")
+	if err != nil {
+		return err
+	}
+	if lock != nil {
+		defer lock.Close()
+	}
+	ms := time.Duration(d.MS) * time.Millisecond
+	switch d.Kind {
+	case poison:
+		time.Sleep(ms / 4)
+		p.notes.add(opKill, task, generation, fmt.Sprint(os.Getpid()))
+		_ = kill(os.Getpid())
+		time.Sleep(time.Minute)
+	case deaf:
+		ctx = context.WithoutCancel(ctx)
+	}
+	p.pass(ctx, d.Kind, ms, task, generation)
+	p.notes.add(opEnd, task, generation, "")
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case d.Kind == failing:
+		return errors.New("as it should")
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+//go:build !linux
+
+package selftest
+
+import (
+	"os"
+	"os/exec"
+)
+
+const supported = false
+
+type spawner struct{}
+
+func newSpawner() *spawner                 { return &spawner{} }
+func (*spawner) end()                      {}
+func (*spawner) start(*exec.Cmd) error     { return ErrUnsupported }
+func monotonic() int64                     { return 0 }
+func kill(int) error                       { return ErrUnsupported }
+func stop(int) error                       { return ErrUnsupported }
+func goOn(int) error                       { return ErrUnsupported }
+func terminate(int) error                  { return ErrUnsupported }
+func ignoreTerminate()                     {}
+func parentOf(int) (int, string)           { return 0, "" }
+func startOf(int) int64                    { return 0 }
+func shape(*exec.Cmd, []string)            {}
+func settle([]string)                      {}
+func dropPrivileges() error                { return ErrUnsupported }
+func ownMounts(*exec.Cmd)                  {}
+func bind(string, string) error            { return ErrUnsupported }
+func diskSpace(string) (free, total int64) { return 0, 0 }
+func processes() []int                     { return nil }
+func within(string) []int                  { return nil }
+func reserve(*os.File, int64)              {}
+
+func seize(string, int64) (*os.File, bool, error) { return nil, false, ErrUnsupported }

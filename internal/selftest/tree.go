@@ -1,0 +1,53 @@
+package selftest
+
+import "slices"
+
+// guardianName is what guardians call themselves.
+const guardianName = "guardian"
+
+// tree is all processes at a moment, by their parents.
+type tree struct {
+	children map[int][]int
+	names    map[int]string
+}
+
+func readTree() tree {
+	t := tree{map[int][]int{}, map[int]string{}}
+	for _, pid := range processes() {
+		if parent, name := parentOf(pid); parent != 0 {
+			t.children[parent] = append(t.children[parent], pid)
+			t.names[pid] = name
+		}
+	}
+	return t
+}
+
+// guardians lists the guardians of a worker. They are its own children: a child of a guardian has the same name until its exec, and is a
+// command.
+func (t tree) guardians(worker int) (list []int) {
+	for _, pid := range t.children[worker] {
+		if t.names[pid] == guardianName {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// commands lists the processes of commands below a worker: all but its guardians.
+func (t tree) commands(worker int) (list []int) {
+	guardians := t.guardians(worker)
+	for _, pid := range t.below(worker) {
+		if !slices.Contains(guardians, pid) {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// below lists the descendants of a process.
+func (t tree) below(of int) (list []int) {
+	for _, pid := range t.children[of] {
+		list = append(append(list, pid), t.below(pid)...)
+	}
+	return list
+}

@@ -1,0 +1,198 @@
+package selftest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// kind is what a task of the workload does. It says how the task must end.
+type kind string
+
+const (
+	quick   kind = "quick"   // a few ms
+	long    kind = "long"    // more than two leases
+	failing kind = "failing" // each attempt fails
+	poison  kind = "poison"  // kills its worker, each time
+	killer  kind = "killer"  // kills its guardian, the first time
+	deaf    kind = "deaf"    // does not listen to TERM, or to its context
+	family  kind = "family"  // leaves processes behind in each of the plain ways
+	orphans kind = "orphans" // leaves 1 to 20 processes behind while it runs, most of which cannot be recognised by their environment
+	foreign kind = "foreign" // becomes a process of another user, where it may
+	late    kind = "late"    // runs for longer than its timeout
+	once    kind = "once"    // at most once
+	regret  kind = "regret"  // cancelled while it runs, to which it does not listen, and run again
+)
+
+// weights are how often, in a thousand. What is left is quick.
+var weights = []struct {
+	kind kind
+	of   int
+}{{long, 50}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 40}, {orphans, 60}, {foreign, 30}, {late, 15},
+	{once, 30}, {regret, 30}}
+
+const (
+	failingAttempts = 3
+	poisonLosses    = 2
+	manyLosses      = 100_000 // of all others: whom the nemesis hits how often says nothing about a task
+	urgent          = 50      // a priority above all others
+	tickToken       = "ticks:quick"
+	functionJob     = "torture.function"
+)
+
+// commandsOnly are the kinds that no function can be.
+var commandsOnly = []kind{family, orphans, foreign, killer, regret}
+
+var priorities = []int{2, 5, 7, 9}
+
+// deed is what a function is told to do.
+type deed struct {
+	Kind kind
+	MS   int
+}
+
+var function = jobs.Define[deed](functionJob)
+
+// author draws tasks.
+type author struct {
+	stage
+	path   string  // of the program
+	me     string  // no other author has this name
+	recent []int64 // of its tasks
+	random *rand.Rand
+	n      int
+}
+
+func newAuthor(s stage, path, me string, seed uint64) *author {
+	return &author{stage: s, path: path, me: me, random: rand.New(rand.NewPCG(seed, 3))}
+}
+
+// draft is a task to be enqueued.
+type draft struct {
+	spec  jobs.Spec
+	token string // its label, which no other has, and its kind
+	kind  kind
+}
+
+// draw makes up a task; a light one is a function that takes little time.
+func (a *author) draw(light bool) draft {
+	k := quick
+	at := a.random.IntN(1000)
+	for _, w := range weights {
+		if at -= w.of; at < 0 {
+			k = w.kind
+			break
+		}
+	}
+	if light && k != failing && k != once {
+		k = quick
+	}
+	ms := 5 + a.random.IntN(55)
+	switch k {
+	case long:
+		ms = int(Lease.Milliseconds()) * (21 + a.random.IntN(30)) / 10
+	case family, orphans, regret:
+		ms = 200 + a.random.IntN(400)
+	case deaf:
+		ms = 100 + a.random.IntN(200)
+	case late:
+		ms = int(time.Minute.Milliseconds())
+	}
+	a.n++
+	token := fmt.Sprintf("%s-%d:%s", a.me, a.n, k)
+	options := []jobs.Option{jobs.Label(token), jobs.Queue([]string{"a", "b"}[a.random.IntN(2)]), jobs.Priority(priorities[a.random.IntN(len(priorities))]),
+		jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses), jobs.KillAfter(100 * time.Millisecond),
+		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Duration(20+a.random.IntN(200)) * time.Millisecond})}
+	switch k {
+	case failing:
+		options = append(options, jobs.MaxAttempts(failingAttempts))
+	case poison:
+		options = append(options, jobs.MaxLosses(poisonLosses))
+	case once:
+		options = append(options, jobs.AtMostOnce())
+	case late:
+		options = append(options, jobs.Timeout(time.Duration(200+a.random.IntN(400))*time.Millisecond))
+	case regret: // it must run when it is cancelled, and again at once
+		options = append(options, jobs.Priority(urgent))
+	}
+	if k == quick && a.random.IntN(25) == 0 {
+		options = append(options, jobs.Unique("key"+strconv.Itoa(a.random.IntN(5))))
+	}
+	if (k == quick || k == failing || k == poison) && a.random.IntN(12) == 0 {
+		options = append(options, jobs.Lane("lane"+strconv.Itoa(a.random.IntN(3))))
+	}
+	if k == quick && len(a.recent) > 0 && a.random.IntN(15) == 0 {
+		after := []func(...int64) jobs.Option{jobs.After, jobs.AfterAny}[a.random.IntN(2)]
+		options = append(options, after(a.recent[a.random.IntN(len(a.recent))]))
+	}
+	if a.random.IntN(20) == 0 {
+		options = append(options, jobs.In(time.Duration(10+a.random.IntN(500))*time.Millisecond))
+	}
+	if light || a.random.IntN(3) == 0 && !slices.Contains(commandsOnly, k) {
+		return draft{function.With(deed{k, ms}, options...), token, k}
+	}
+	c := jobs.Command{Argv: []string{a.path, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
+	return draft{c.With(options...), token, k}
+}
+
+// remember takes note of a task that others may wait for.
+func (a *author) remember(id int64) {
+	if a.recent = append(a.recent, id); len(a.recent) > 10 {
+		a.recent = a.recent[1:]
+	}
+}
+
+// kindOf reads the kind from a token.
+func kindOf(token string) kind {
+	_, k, _ := strings.Cut(token, ":")
+	return kind(k)
+}
+
+// mayEnd says whether a task of a kind may end like this. cancelled: somebody was about to cancel it; broken: a task that it waited for
+// did not complete.
+func mayEnd(k kind, t *replayed, cancelled, broken bool) bool {
+	if t.state == jobs.Cancelled {
+		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)
+	}
+	switch k {
+	case failing:
+		return t.state == jobs.Failed && t.attempt == failingAttempts && (t.reason == string(jobs.ReasonExit) || t.reason == string(jobs.ReasonError))
+	case poison:
+		return t.state == jobs.Failed && t.reason == string(jobs.ReasonLost) && t.losses == poisonLosses+1
+	case late:
+		return t.state == jobs.Failed && t.reason == string(jobs.ReasonTimeout)
+	case once:
+		return t.state == jobs.Completed || t.state == jobs.Failed && (t.reason == string(jobs.ReasonLost) || t.reason == string(jobs.ReasonShutdown))
+	}
+	return t.state == jobs.Completed
+}
+
+// columns are what a plain INSERT of a draft takes besides what is never null.
+func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeout any) {
+	text := func(value string) any {
+		if value == "" {
+			return nil
+		}
+		return value
+	}
+	list := func(ids []int64) any {
+		if ids == nil {
+			return nil
+		}
+		text, _ := json.Marshal(ids) // numbers
+		return string(text)
+	}
+	if d.spec.In > 0 {
+		runAt = now.Add(d.spec.In).UnixMilli()
+	}
+	if d.spec.Timeout > 0 {
+		timeout = d.spec.Timeout.Milliseconds()
+	}
+	return text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.After), list(d.spec.AfterAny), runAt, timeout
+}

@@ -1,0 +1,77 @@
+//go:build unix
+
+package supervisor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// NewLock makes a lock file at path, which must not exist, and takes the lock.
+func NewLock(path string) (*Lock, error) {
+	file, err := openLock(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lock{file, path}
+	if err = l.take(unix.LOCK_EX); err == nil {
+		_, err = file.WriteAt(l.head(ownGroup()), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Remove(), l.Close())
+	}
+	return l, nil
+}
+
+// TakeLock takes the lock at path, which proves that its owner is dead. It does not wait: the error is ErrHeld if the owner
+// lives, and ErrNoLock if there is nothing to take. Many may take it at once: one that is stopped keeps nobody else from it.
+func TakeLock(path string) (*Lock, error) {
+	file, err := openLock(path, os.O_RDWR)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrNoLock
+	case err != nil:
+		return nil, err
+	}
+	l := &Lock{file, path}
+	if err := l.take(unix.LOCK_SH); err != nil {
+		file.Close()
+		return nil, err
+	}
+	if intact, _ := l.Intact(); !intact { // another finder was quicker, and removed it
+		file.Close()
+		return nil, ErrNoLock
+	}
+	return l, nil
+}
+
+func (l *Lock) take(how int) error {
+	for {
+		err := unix.Flock(int(l.file.Fd()), how|unix.LOCK_NB)
+		switch err {
+		case nil:
+			return nil
+		case unix.EINTR:
+		case unix.EWOULDBLOCK:
+			return ErrHeld
+		default:
+			return os.NewSyscallError("flock", err)
+		}
+	}
+}
+
+// openLock opens a regular file, following no link and waiting for no fifo.
+func openLock(path string, flag int) (*os.File, error) {
+	file, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		file.Close()
+		return nil, errors.Join(err, &os.PathError{Op: "open", Path: path, Err: unix.EINVAL})
+	}
+	return file, nil
+}

@@ -1,0 +1,41 @@
+package supervisor
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Programs expect that a write blocks. The reading end must not: its deadline ends a read.
+func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
+	r, w, err := Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	flags, err := unix.FcntlInt(w.Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_NONBLOCK != 0 {
+		t.Errorf("flags of the writing end: %#x, %v", flags, err)
+	}
+	for _, f := range []*os.File{r, w} {
+		raw, err := f.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = raw.Control(func(fd uintptr) {
+			if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+				t.Errorf("a command would inherit an end: %#x, %v", flags, err)
+			}
+		})
+	}
+	if err := r.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}

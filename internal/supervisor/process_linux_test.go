@@ -1,0 +1,89 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
+	seals := map[string]func(){"close_range": sealDescriptors, "listed": sealListed}
+	for name, seal := range seals {
+		leak, err := unix.Dup(1) // as if inherited: it does not close on exec
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(leak)
+		seal()
+		if flags, err := unix.FcntlInt(uintptr(leak), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("%s: flags %d, %v", name, flags, err)
+		}
+	}
+	leak, err := unix.Dup(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(leak)
+	p, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "60"}})
+	eventually(t, "three descriptors", func() bool { // its loader has libraries open for a moment
+		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Pid()))
+		return err == nil && len(files) == 3 && files[0].Name() == "0" && files[1].Name() == "1" && files[2].Name() == "2"
+	})
+	p.Kill()
+	wait(t, p)
+}
+
+func TestLeftOverOfAnotherGroupIsKilled(t *testing.T) {
+	p, r := startPiped(t, self(t, "regroup"))
+	child := number(t, r)
+	if exit := wait(t, p); exit.Code != 0 || exit.LeftOver != 1 {
+		t.Errorf("%+v", exit)
+	}
+	eventually(t, "left-over gone", gone(child))
+}
+
+func TestKillReachesOtherGroupsOfTheSession(t *testing.T) {
+	p, r := startPiped(t, self(t, "regroup", "and stay"))
+	child := number(t, r)
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "child gone before the end is waited for", gone(child))
+	if exit := wait(t, p); exit.Signal != 9 || exit.LeftOver != 0 {
+		t.Errorf("%+v", exit)
+	}
+}
+
+func TestManyLeftOversThatGoOnForking(t *testing.T) {
+	p, r := startPiped(t, shell("for i in 1 2 3 4; do (while :; do sleep 0.01; done) & done; echo 1; exit 0"))
+	number(t, r)
+	if exit := wait(t, p); exit.LeftOver < 4 {
+		t.Errorf("%+v", exit)
+	}
+	for _, pid := range members(p.Pid()) {
+		if running(pid) {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+}
+
+// The two ways to ask whether a process belongs to a session; members takes the first.
+func BenchmarkGetsid(b *testing.B) {
+	for b.Loop() {
+		unix.Getsid(os.Getpid())
+	}
+}
+
+func BenchmarkStat(b *testing.B) {
+	for b.Loop() {
+		running(os.Getpid())
+	}
+}
+
+func BenchmarkMembers(b *testing.B) {
+	for b.Loop() {
+		members(os.Getpid())
+	}
+}

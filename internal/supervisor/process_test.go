@@ -1,0 +1,309 @@
+//go:build unix
+
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The test program is also what some tests start; its first word, which is passed on like any other, says as what.
+func TestMain(m *testing.M) {
+	if Guard("test") {
+		return
+	}
+	switch os.Args[0] {
+	case "show words":
+		fmt.Print(strings.Join(os.Args[1:], "\x00"))
+	case "regroup": // leaves behind a process of its own group in the same session
+		c := exec.Command("/bin/sleep", "60")
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println(c.Process.Pid)
+		if len(os.Args) > 1 {
+			time.Sleep(time.Minute)
+		}
+	case "storm":
+		storm(os.Args[1], os.Args[2])
+	case "lesser worker":
+		lesserWorker(os.Args[1])
+	case "another user":
+		anotherUser(os.Args[1:])
+	case "sweeper":
+		sweeper(os.Args[1])
+	case "breed":
+		breed(os.Args[1])
+	case "inside":
+		inside(os.Args[1])
+	case "no descriptors":
+		none := unix.Rlimit{Cur: 3, Max: 3}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+			panic(err)
+		}
+		_, err := Start(Command{Path: "/bin/sh", Argv: []string{"sh"}, Dir: "/missing"})
+		fmt.Print(errors.Is(err, unix.EMFILE), Trouble(err))
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// limit is far more than anything here takes on a busy machine, and far less than the sleeps that must be killed.
+const limit = 20 * time.Second
+
+// self is the test program as a command; its first word says as what it runs.
+func self(t testing.TB, words ...string) Command {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}} // else its end takes a second with -race
+}
+
+func shell(script string) Command {
+	return Command{Path: "/bin/sh", Argv: []string{"sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}
+}
+
+// startPiped starts c with its output in a pipe of which only the reading end stays open here.
+func startPiped(t testing.TB, c Command) (*Process, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	c.Stdout = w
+	p, err := Start(c)
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, r
+}
+
+// wait fails the test if Wait does not return in time.
+func wait(t testing.TB, p *Process) Exit {
+	t.Helper()
+	timer := time.AfterFunc(limit, func() {
+		t.Errorf("process %d has not ended in %v", p.Pid(), limit)
+		p.Kill()
+	})
+	defer timer.Stop()
+	exit, err := p.Wait()
+	if err != nil {
+		t.Error(err)
+	}
+	return exit
+}
+
+// output runs c to its end and returns what it wrote; the pipe must end with it.
+func output(t testing.TB, c Command) (string, Exit) {
+	t.Helper()
+	p, r := startPiped(t, c)
+	var got []byte
+	var wg sync.WaitGroup
+	wg.Go(func() { got, _ = io.ReadAll(r) })
+	exit := wait(t, p)
+	wg.Wait()
+	return string(got), exit
+}
+
+// number reads a number that the command writes.
+func number(t testing.TB, r io.Reader) int {
+	t.Helper()
+	var n int
+	if _, err := fmt.Fscan(r, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not after %v", what, limit)
+		}
+	}
+}
+
+// state is the letter of ps, empty when there is no such process.
+func state(pid int) string {
+	out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+	return strings.TrimSpace(string(out))
+}
+
+func gone(pid int) func() bool {
+	return func() bool { s := state(pid); return s == "" || strings.HasPrefix(s, "Z") }
+}
+
+func TestExit(t *testing.T) {
+	for _, tt := range []struct {
+		script       string
+		code, signal int
+	}{{"exit 0", 0, 0}, {"exit 3", 3, 0}, {"exit 255", 255, 0}, {"kill -9 $$", -1, 9}, {"kill -15 $$", -1, 15}} {
+		if _, exit := output(t, shell(tt.script)); exit.Code != tt.code || exit.Signal != tt.signal || exit.LeftOver != 0 {
+			t.Errorf("%s: %+v", tt.script, exit)
+		}
+	}
+	_, exit := output(t, shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"))
+	if exit.User+exit.System <= 0 {
+		t.Errorf("no time on the CPU: %+v", exit)
+	}
+}
+
+func TestKillEndsTheWholeGroup(t *testing.T) {
+	p, r := startPiped(t, shell("sleep 60 & echo $!; wait"))
+	child := number(t, r)
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+	if exit := wait(t, p); exit.Code != -1 || exit.Signal != 9 || exit.LeftOver != 0 {
+		t.Errorf("%+v", exit)
+	}
+	eventually(t, "child gone", gone(child))
+}
+
+func TestLeftOverIsKilledWhenTheLeaderEnds(t *testing.T) {
+	p, r := startPiped(t, shell("sleep 60 & echo $!; exit 7"))
+	child := number(t, r)
+	if exit := wait(t, p); exit.Code != 7 || exit.LeftOver != 1 {
+		t.Errorf("%+v", exit)
+	}
+	if _, err := io.ReadAll(r); err != nil { // ends only when nobody holds the pipe
+		t.Error(err)
+	}
+	eventually(t, "left-over gone", gone(child))
+}
+
+func TestKillAfterTerminateWasIgnored(t *testing.T) {
+	p, r := startPiped(t, shell("trap '' TERM; echo 1; while :; do sleep 60; done"))
+	number(t, r)
+	if err := p.Terminate(); err != nil {
+		t.Error(err)
+	}
+	ended := make(chan Exit, 1)
+	go func() { exit, _ := p.Wait(); ended <- exit }()
+	select {
+	case exit := <-ended:
+		t.Fatalf("ended by TERM: %+v", exit)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case exit := <-ended:
+		if exit.Signal != 9 {
+			t.Errorf("%+v", exit)
+		}
+	case <-time.After(limit):
+		t.Error("still there")
+	}
+}
+
+func TestTerminateEndsAStoppedProcess(t *testing.T) {
+	p, err := Start(shell("kill -STOP $$; sleep 60"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "stopped", func() bool { return strings.HasPrefix(state(p.Pid()), "T") })
+	if err := p.Terminate(); err != nil {
+		t.Error(err)
+	}
+	if exit := wait(t, p); exit.Signal != int(unix.SIGTERM) {
+		t.Errorf("%+v", exit)
+	}
+}
+
+func TestSecondWaitFailsAndLateSignalsDoNothing(t *testing.T) {
+	p, err := Start(shell("exit 0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, p)
+	if _, err := p.Wait(); err == nil {
+		t.Error("no error")
+	}
+	if err := errors.Join(p.Kill(), p.Terminate()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestChildReapedBySomeoneElse(t *testing.T) {
+	p, err := Start(shell("exit 0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status unix.WaitStatus
+	for err = unix.EINTR; err == unix.EINTR; {
+		_, err = unix.Wait4(p.Pid(), &status, 0, nil)
+	}
+	if _, err := p.Wait(); !errors.Is(err, unix.ECHILD) {
+		t.Errorf("got %v, want ECHILD", err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSignalsRaceWithTheEnd(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 50 {
+		p, err := Start(shell("exit 0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if exit := wait(t, p); exit.Code != 0 && !slices.Contains([]int{9, 15}, exit.Signal) {
+				t.Errorf("%+v", exit)
+			}
+		})
+		for range i % 5 {
+			err := errors.Join(p.Terminate(), p.Kill())
+			if err != nil && !(runtime.GOOS == "darwin" && errors.Is(err, unix.EPERM)) { // nothing but a zombie was left
+				t.Error(err)
+			}
+		}
+	}
+	wg.Wait()
+}
+
+func BenchmarkStartWait(b *testing.B) {
+	path, err := exec.LookPath("true")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		p, err := Start(Command{Path: path, Argv: []string{"true"}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := p.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkExec is what the standard library takes for the same, without a session and without looking for left-overs.
+func BenchmarkExec(b *testing.B) {
+	for b.Loop() {
+		if err := exec.Command("true").Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package supervisor
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+var troubles = []syscall.Errno{
+	windows.ERROR_TOO_MANY_OPEN_FILES, windows.ERROR_NOT_ENOUGH_MEMORY,
+	windows.ERROR_NO_SYSTEM_RESOURCES, windows.ERROR_COMMITMENT_LIMIT,
+}
+
+// job is the Job Object that holds the command. It kills what it holds when its last handle is closed, so also when
+// this process ends in whatever way.
+type job struct{ handle windows.Handle }
+
+func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
+	j, err := newJob()
+	if err != nil {
+		return nil, err
+	}
+	// A group of its own, or Ctrl-Break could not be sent to it alone. Only the files in attr are inherited.
+	attr.Sys = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
+	proc, err := os.StartProcess(path, argv, attr)
+	if err != nil {
+		windows.CloseHandle(j.handle)
+		return nil, err
+	}
+	// What the leader starts before this call stays outside. os.StartProcess keeps the thread handle that starting it
+	// suspended would need.
+	if err := j.assign(proc); err != nil {
+		proc.Kill()
+		proc.Wait()
+		windows.CloseHandle(j.handle)
+		return nil, err
+	}
+	return &Process{proc: proc, pid: proc.Pid, job: j}, nil
+}
+
+func newJob() (job, error) {
+	handle, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return job{}, os.NewSyscallError("CreateJobObject", err)
+	}
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	_, err = windows.SetInformationJobObject(handle, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	if err != nil {
+		windows.CloseHandle(handle)
+		return job{}, os.NewSyscallError("SetInformationJobObject", err)
+	}
+	return job{handle}, nil
+}
+
+// assign puts proc into the job. One that has ended already is refused by the system and needs no job.
+func (j job) assign(proc *os.Process) error {
+	var failed error
+	err := proc.WithHandle(func(handle uintptr) {
+		failed = windows.AssignProcessToJobObject(j.handle, windows.Handle(handle))
+		if failed == nil {
+			return
+		}
+		if event, err := windows.WaitForSingleObject(windows.Handle(handle), 0); err == nil && event == windows.WAIT_OBJECT_0 {
+			failed = nil
+		}
+	})
+	return errors.Join(err, os.NewSyscallError("AssignProcessToJobObject", failed))
+}
+
+func (p *Process) terminate() error {
+	return os.NewSyscallError("GenerateConsoleCtrlEvent", windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(p.pid)))
+}
+
+func (p *Process) kill() error {
+	return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
+}
+
+// wait keeps the handle of the leader, and with it the pid, until the job is empty.
+func (p *Process) wait() (*os.ProcessState, int, error) {
+	var failed error
+	err := p.proc.WithHandle(func(handle uintptr) {
+		_, failed = windows.WaitForSingleObject(windows.Handle(handle), windows.INFINITE)
+	})
+	leftOver := p.job.living()
+	killed := windows.TerminateJobObject(p.job.handle, 1)
+	state, lost := p.release()
+	windows.CloseHandle(p.job.handle) // ended is set: nobody uses it any more
+	return state, leftOver, errors.Join(err, failed, lost, os.NewSyscallError("TerminateJobObject", killed))
+}
+
+// living returns the number of processes in the job, 0 if the system does not say.
+func (j job) living() int {
+	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
+		_      [4]int64 // times
+		_      uint32   // page faults
+		_      uint32   // processes so far
+		Active uint32
+		_      uint32 // processes ended by a limit
+	}
+	err := windows.QueryInformationJobObject(j.handle, windows.JobObjectBasicAccountingInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	if err != nil {
+		return 0
+	}
+	return int(info.Active)
+}
+
+// readRest is for pipes that know deadlines. Here none does: they are read to their end.
+func readRest(*os.File, []byte, func([]byte)) error { return os.ErrNoDeadline }

@@ -1,0 +1,156 @@
+//go:build unix
+
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestWordsArriveByteForByte(t *testing.T) {
+	words := []string{"show words", "two words", "", "$HOME `id` 'a' \"b\" \\", "line\nline\r\n", "\xff\xfe\x80", "", "*", "-"}
+	got, exit := output(t, self(t, words...))
+	if want := strings.Join(words[1:], "\x00"); got != want || exit.Code != 0 {
+		t.Errorf("got %q, exit %d; want %q", got, exit.Code, want)
+	}
+}
+
+func TestEnvironmentIsExactlyWhatWasGiven(t *testing.T) {
+	t.Setenv("NOT_FOR_THE_COMMAND", "x")
+	env, err := exec.LookPath("env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{nil, {}, {"A=1", "B=two words\nline", "A=2", "C=\xff", "no sign"}} {
+		got, _ := output(t, Command{Path: env, Argv: []string{"env"}, Env: want})
+		if lines := strings.Join(want, "\n"); strings.TrimSuffix(got, "\n") != lines {
+			t.Errorf("got %q, want %q", got, lines)
+		}
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := shell("pwd")
+	c.Dir = dir
+	if got, _ := output(t, c); got != dir+"\n" {
+		t.Errorf("got %q, want %q", got, dir)
+	}
+}
+
+func TestStandardFilesAreTheNullDeviceUnlessGiven(t *testing.T) {
+	if got, exit := output(t, shell("cat; echo lost >&2; echo kept")); got != "kept\n" || exit.Code != 0 {
+		t.Errorf("got %q, %+v", got, exit)
+	}
+	in, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	fmt.Fprint(in, "input")
+	in.Seek(0, io.SeekStart)
+	c := shell("cat")
+	c.Stdin = in
+	if got, _ := output(t, c); got != "input" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestOwnSessionAndGroupWithoutTerminal(t *testing.T) {
+	p, r := startPiped(t, shell("(: </dev/tty) 2>/dev/null && echo 1 || echo 0; exec sleep 60"))
+	if number(t, r) != 0 {
+		t.Error("there is a terminal")
+	}
+	sid, err := unix.Getsid(p.Pid())
+	if err != nil || sid != p.Pid() {
+		t.Errorf("session %d, %v; want %d", sid, err, p.Pid())
+	}
+	pgid, err := unix.Getpgid(p.Pid())
+	if err != nil || pgid != p.Pid() {
+		t.Errorf("group %d, %v; want %d", pgid, err, p.Pid())
+	}
+	p.Kill()
+	wait(t, p)
+}
+
+func TestStartErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	plain, odd := file("plain", "#!/bin/sh\n", 0o644), file("odd", "\x00\x01", 0o755)
+	closed, err := os.Open(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for _, tt := range []struct {
+		name    string
+		c       Command
+		want    error
+		ofDir   bool
+		trouble bool
+	}{
+		{name: "not found", c: Command{Path: dir + "/missing"}, want: unix.ENOENT},
+		{name: "no path", c: Command{}, want: unix.ENOENT},
+		{name: "not found in a good directory", c: Command{Path: dir + "/missing", Dir: dir}, want: unix.ENOENT},
+		{name: "not executable", c: Command{Path: plain, Dir: dir}, want: unix.EACCES},
+		{name: "a directory", c: Command{Path: dir}, want: unix.EACCES},
+		{name: "below a file", c: Command{Path: plain + "/x"}, want: unix.ENOTDIR},
+		{name: "no program", c: Command{Path: odd}, want: unix.ENOEXEC},
+		{name: "interpreter not found", c: Command{Path: file("script", "#!/missing\n", 0o755)}, want: unix.ENOENT},
+		{name: "NUL in a word", c: Command{Path: plain, Argv: []string{"a\x00"}}, want: unix.EINVAL},
+		{name: "directory missing", c: Command{Path: "/bin/sh", Dir: dir + "/missing"}, want: unix.ENOENT, ofDir: true},
+		{name: "directory is a file", c: Command{Path: "/bin/sh", Dir: plain}, want: unix.ENOTDIR, ofDir: true},
+		{name: "both missing", c: Command{Path: dir + "/missing", Dir: dir + "/missing"}, want: unix.ENOENT, ofDir: true},
+		{name: "closed file", c: Command{Path: "/bin/sh", Stdin: closed}, want: os.ErrClosed},
+	} {
+		if tt.c.Argv == nil {
+			tt.c.Argv = []string{"x"}
+		}
+		_, err := Start(tt.c)
+		var wrong *DirError
+		if !errors.Is(err, tt.want) || errors.As(err, &wrong) != tt.ofDir || Trouble(err) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	if _, err := Start(Command{Path: "/bin/sh"}); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("no words: %v", err)
+	}
+	if got, _ := output(t, self(t, "no descriptors")); got != "true true" {
+		t.Errorf("no descriptors: %q", got)
+	}
+}
+
+func TestManyStartsAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			p, err := Start(shell(fmt.Sprintf("exit %d", i)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if exit := wait(t, p); exit.Code != i || exit.LeftOver != 0 {
+				t.Errorf("command %d: %+v", i, exit)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,107 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// storm is a worker that starts commands which leave something in every way, as fast as it can, until it is killed.
+func storm(path, worker string) {
+	sleep := "sleep " + napOf(worker)
+	lock, err := NewLock(path)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(os.Getpid())
+	script := strings.ReplaceAll("sleep & setsid sleep & env -i setsid -f sleep", "sleep", sleep)
+	var wg sync.WaitGroup
+	for slot := range 4 {
+		wg.Go(func() {
+			g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock, Slot: slot})
+			if err != nil {
+				return
+			}
+			for {
+				id := generation.Add(1)
+				child, err := g.Start(context.Background(), shell(script), Key{7, id}, time.Now().Add(time.Minute))
+				if err != nil {
+					return
+				}
+				_, _ = child.Wait()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// napOf is how many seconds the processes of a storm sleep: by that they are known, whatever else runs on this machine.
+func napOf(worker string) string {
+	_, number, _ := strings.Cut(worker, "-")
+	return "61." + strings.ReplaceAll(number, "-", "")
+}
+
+// sleepers lists the living processes of a storm.
+func sleepers(worker string) (pids []int) {
+	for _, pid := range processes() {
+		words, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if bytes.HasPrefix(words, []byte("sleep\x00"+napOf(worker)+"\x00")) && running(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// rounds is how often what depends on chance is tried; make storm does it 200 times.
+var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
+
+func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
+	rounds := *rounds
+	if testing.Short() {
+		rounds = 2
+	}
+	var longest time.Duration
+	for round := range rounds {
+		worker := fmt.Sprintf("storm-%d-%d", os.Getpid(), round)
+		path := filepath.Join(t.TempDir(), worker+".lock")
+		p, r := startPiped(t, self(t, "storm", path, worker))
+		number(t, r) // it has begun
+		time.Sleep(time.Duration(rand.Int64N(int64(150 * time.Millisecond))))
+		began := time.Now()
+		// Not p.Kill: what it starts is in sessions of its own, but the group is the worker's alone.
+		if err := unix.Kill(p.Pid(), unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		var lock *Lock
+		eventually(t, "the lock is free", func() bool {
+			var err error
+			lock, err = TakeLock(path)
+			if err != nil && !errors.Is(err, ErrHeld) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
+		longest = max(longest, time.Since(began))
+		if !lock.Clean() {
+			t.Error("a guardian did not come to its end")
+		}
+		if left := sleepers(worker); len(left) > 0 {
+			t.Errorf("round %d: %d processes left", round, len(left))
+		}
+		_ = errors.Join(lock.Remove(), lock.Close())
+		wait(t, p)
+	}
+	t.Log("lock free at the latest after", longest)
+}

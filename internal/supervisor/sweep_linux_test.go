@@ -1,0 +1,88 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// marked starts a command with the mark of an attempt, and returns a child of it that has another session and no environment.
+func marked(t *testing.T, worker string, k Key) (p *Process, child int) {
+	t.Helper()
+	go1, go2, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer go2.Close()
+	c := shell("read go; env -i setsid sleep 60 & echo $!; exec sleep 60")
+	c.Stdin = go1
+	p, r := startPiped(t, c)
+	go1.Close()
+	if err := SetMark(p.Pid(), MarkOf(worker, k)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(go2)
+	return p, number(t, r)
+}
+
+func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
+	mine, child := marked(t, worker, Key{7, 3})
+	other, _ := marked(t, worker, Key{8, 3})
+	stranger, _ := marked(t, "not-"+worker, Key{7, 3})
+	ended := func(p *Process) bool { return !running(p.Pid()) }
+	sweep := func(keys []Key) {
+		t.Helper()
+		if denied, clean := Sweep(worker, keys, nil); !clean || len(denied) > 0 {
+			t.Errorf("got %v, %v, want all to be dead", denied, clean)
+		}
+	}
+	if sweep([]Key{{7, 2}}); ended(mine) {
+		t.Error("an older generation was swept")
+	}
+	if sweep([]Key{{7, 3}}); !ended(mine) || running(child) {
+		t.Error("something was left")
+	}
+	if ended(other) || ended(stranger) {
+		t.Error("a stranger was killed")
+	}
+	if sweep(nil); !ended(other) || ended(stranger) {
+		t.Error("not all of the worker")
+	}
+	stranger.Kill()
+	for _, p := range []*Process{mine, other, stranger} {
+		wait(t, p)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	a := MarkOf("a", Key{12, 5})
+	if a != MarkOf("a", Key{12, 5}) || a == MarkOf("b", Key{12, 5}) || a == MarkOf("a", Key{13, 5}) || a == MarkOf("a", Key{12, 6}) {
+		t.Error("marks of different attempts are equal, or those of one are not")
+	}
+	if !a.valid() || !a.Of("a") || a.Of("b") || a.Task() != 12 {
+		t.Errorf("got %+v", a)
+	}
+	if got := markOf(os.Getpid()); got.valid() {
+		t.Errorf("got %+v for a process without a mark", got)
+	}
+	p, child := marked(t, worker, Key{1 << 30, 9})
+	for _, pid := range []int{p.Pid(), child} {
+		for _, got := range []Mark{markOf(pid), listedMark(pid)} {
+			if want := MarkOf(worker, Key{1 << 30, 9}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+		unix.Kill(pid, unix.SIGKILL)
+	}
+	wait(t, p)
+	if markOf(1<<30).valid() || !slices.Contains(processes(), 1) {
+		t.Error("/proc is read wrongly")
+	}
+	if text, _ := os.ReadFile("/proc/self/limits"); strings.Count(string(text), string(limits[0].name)) != 1 {
+		t.Errorf("got %s", text)
+	}
+}
