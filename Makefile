@@ -52,7 +52,7 @@ mutants: ## each known bug is put in, and must be found
 	$(GO) test -tags mutants -run 'TestMutants$$' -parallel 2 -timeout 60m -v ./internal/selftest | grep -E '^(found|FAIL|ok|---|    )'
 
 soak: ## schedules, lanes, limits and retention for minutes: no tick missed or doubled, the size of the database flat
-	$(GO) test -tags soak -run '^TestSoak$$' -v -timeout 0 . -soak $(SOAKTIME)
+	$(GO) test -tags soak -run '^TestSoak$$' -v -timeout 0 ./test -soak $(SOAKTIME)
 
 cross: ## dist/runner-OS-ARCH for all targets
 	@for target in $(TARGETS); do \

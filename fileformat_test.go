@@ -4,6 +4,7 @@ package main
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -13,22 +14,23 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/codeblock"
 )
 
 // TestTheFileFormatPageNamesEverything compares docs/file-format.md with the schema of a new file: the diagram and the list name every table, and
 // no table that does not exist.
 func TestTheFileFormatPageNamesEverything(t *testing.T) {
 	t.Parallel()
-	page := readFile(t, "docs/file-format.md")
-	blocks, err := readBlocks("docs/file-format.md")
-	if err != nil || len(blocks) != 1 {
-		t.Fatal(len(blocks), err)
+	page := pageText(t, "docs/file-format.md")
+	list, err := codeblock.Read("docs/file-format.md")
+	if err != nil || len(list) != 1 {
+		t.Fatalf("the page has %d code blocks (%v), want one", len(list), err)
 	}
 	rows := tableRows(page)
 	tables, views := schemaNames(t)
 	tables["runner_schema"] = true // in a database of another program
 	for name := range tables {
-		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(blocks[0].text) {
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(list[0].Text) {
 			t.Errorf("the diagram lacks %s", name)
 		}
 		if !strings.Contains(rows, "`"+name+"`") {
@@ -40,7 +42,7 @@ func TestTheFileFormatPageNamesEverything(t *testing.T) {
 			t.Errorf("no table of the page names the view %s", name)
 		}
 	}
-	for _, match := range regexp.MustCompile(`(?m)[-+] (\w+) {2,}|^ \w.*: {2,}(.*)$`).FindAllStringSubmatch(blocks[0].text, -1) {
+	for _, match := range regexp.MustCompile(`(?m)[-+] (\w+) {2,}|^ \w.*: {2,}(.*)$`).FindAllStringSubmatch(list[0].Text, -1) {
 		for _, name := range strings.Fields(match[1] + match[2]) {
 			if !tables[name] {
 				t.Errorf("the diagram has %s, which is no table", name)
@@ -88,7 +90,7 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 // TestTheSQLPageNamesEveryColumn compares the table of docs/sql.md with the view that it describes.
 func TestTheSQLPageNamesEveryColumn(t *testing.T) {
 	t.Parallel()
-	described := tableRows(readFile(t, "docs/sql.md"))
+	described := tableRows(pageText(t, "docs/sql.md"))
 	rows, err := newFile(t).QueryContext(t.Context(), `SELECT * FROM enqueue`)
 	if err != nil {
 		t.Fatal(err)
@@ -165,4 +167,13 @@ func optionKeys(t *testing.T) (keys []string) {
 		t.Fatal(keys)
 	}
 	return append(keys, "backoff", "backoff_delay", "backoff_max")
+}
+
+func pageText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -1,6 +1,6 @@
 //go:build soak && linux
 
-package main
+package test
 
 import (
 	"bytes"
@@ -28,6 +28,10 @@ var soakFor = flag.Duration("soak", 5*time.Minute, "how long TestSoak runs")
 //	make soak SOAKTIME=30m
 func TestSoak(t *testing.T) {
 	s := &soak{T: t, dir: t.TempDir()}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(s.dir, "runner"), ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	s.addSchedules(50)
 	s.runner("limit", "set", "queue:two", "--running", "2")
 	s.runner("limit", "set", "queue:paced", "--rate", "20/1s")
@@ -89,7 +93,7 @@ func (s *soak) runner(args ...string) string {
 }
 
 func (s *soak) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("runner", args...)
+	cmd := exec.Command(filepath.Join(s.dir, "runner"), args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "RUNNER_DB="+filepath.Join(s.dir, "runner.db"), "HOME="+s.dir)
 	return cmd

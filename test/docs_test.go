@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package test
 
 import (
 	"database/sql"
@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite"
+
+	"example.com/runner/test/codeblock"
 )
 
 const (
@@ -41,7 +43,7 @@ func TestDocs(t *testing.T) {
 	checkout := linkedCheckout(t)
 	environ := shellEnviron(t, checkout)
 	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) { // README builds bin/runner
-		blocks, err := readBlocks(page)
+		list, err := codeblock.Read(page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,29 +52,31 @@ func TestDocs(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(database), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range blocks {
-			if name := b.file(); name != "" {
-				writeFile(t, filepath.Join(home, "app", name), b.text)
+		for _, b := range list {
+			if name := b.File(); name != "" {
+				writeFile(t, filepath.Join(home, "app", name), b.Text)
 			}
 		}
-		runShell(t, page, blocks, checkout, append(environ, "HOME="+home, "RUNNER_DB="+database))
-		for _, b := range blocks {
-			switch b.lang {
+		runShell(t, page, list, checkout, append(environ, "HOME="+home, "RUNNER_DB="+database))
+		for _, b := range list {
+			switch b.Lang {
 			case "sh", "output", "text":
 			case "shell", "python", "js":
-				if !strings.Contains(scripts, fmt.Sprintf("block %s %s ", page, b.lang)) {
-					t.Errorf("%s: no script in testdata/script runs it", b.at)
+				if !strings.Contains(scripts, fmt.Sprintf("block %s %s ", page, b.Lang)) {
+					t.Errorf("%s: no script in testdata/script runs it", b.At)
 				}
 			case "go":
-				if b.file() == "" {
+				if b.File() == "" {
 					vetProgram(t, b)
-				} else if !slices.ContainsFunc(blocks, func(sh block) bool { return sh.lang == "sh" && strings.Contains(sh.text, "go vet . && go test .") }) {
-					t.Errorf("%s: nothing builds it", b.at)
+				} else if !slices.ContainsFunc(list, func(sh codeblock.Block) bool {
+					return sh.Lang == "sh" && strings.Contains(sh.Text, "go vet . && go test .")
+				}) {
+					t.Errorf("%s: nothing builds it", b.At)
 				}
 			case "sql":
 				runQuery(t, b, database)
 			default:
-				t.Errorf("%s: a block of %q: docs_test.go does not know what to do with it", b.at, b.lang)
+				t.Errorf("%s: a block of %q: docs_test.go does not know what to do with it", b.At, b.Lang)
 			}
 		}
 	}
@@ -104,12 +108,12 @@ func shellEnviron(t *testing.T, checkout string) []string {
 }
 
 // runShell runs the sh blocks of a page, and compares what they print.
-func runShell(t *testing.T, page string, blocks []block, checkout string, environ []string) {
+func runShell(t *testing.T, page string, list []codeblock.Block, checkout string, environ []string) {
 	script := "set -eu\nexec 2>&1\n"
-	var ran []block
-	for _, b := range blocks {
-		if b.lang == "sh" && b.text != testCommand {
-			script += b.text + "test $? = 0\nprintf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n"
+	var ran []codeblock.Block
+	for _, b := range list {
+		if b.Lang == "sh" && b.Text != testCommand {
+			script += b.Text + "test $? = 0\nprintf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n"
 			ran = append(ran, b)
 		}
 	}
@@ -120,15 +124,15 @@ func runShell(t *testing.T, page string, blocks []block, checkout string, enviro
 	if err != nil {
 		t.Fatalf("%s: %v, after\n%s", page, err, printed[len(printed)-1])
 	}
-	for i, b := range blocks {
-		if b.lang != "output" {
+	for i, b := range list {
+		if b.Lang != "output" {
 			continue
 		}
-		above := slices.Index(ran, blocks[i-1])
+		above := slices.Index(ran, list[i-1])
 		if above < 0 {
-			t.Errorf("%s: what printed this? There is no sh block above", b.at)
-		} else if got := printed[above]; !looksLike(got, b.text) {
-			t.Errorf("%s: the block above prints\n%s\nand not\n%s", b.at, got, b.text)
+			t.Errorf("%s: what printed this? There is no sh block above", b.At)
+		} else if got := printed[above]; !looksLike(got, b.Text) {
+			t.Errorf("%s: the block above prints\n%s\nand not\n%s", b.At, got, b.Text)
 		}
 	}
 }
@@ -158,11 +162,11 @@ func looksLike(got, want string) bool {
 }
 
 // vetProgram compiles a program as its reader would have it: in a module of its own that requires this one.
-func vetProgram(t *testing.T, b block) {
+func vetProgram(t *testing.T, b codeblock.Block) {
 	dir := t.TempDir()
 	mod := strings.Replace(readFile(t, "go.mod"), "module "+module+"\n", "module example.com/app\n", 1) +
 		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, absolute(t, "."))
-	for name, text := range map[string]string{"go.mod": mod, "go.sum": readFile(t, "go.sum"), "main.go": b.text} {
+	for name, text := range map[string]string{"go.mod": mod, "go.sum": readFile(t, "go.sum"), "main.go": b.Text} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -171,27 +175,27 @@ func vetProgram(t *testing.T, b block) {
 	vet.Dir = dir
 	vet.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s", b.at, err, out)
+		t.Errorf("%s: %v\n%s", b.At, err, out)
 	}
 	if out, err := exec.Command("gofmt", "-l", dir).Output(); err == nil && len(out) > 0 {
-		t.Errorf("%s: gofmt would write it otherwise", b.at)
+		t.Errorf("%s: gofmt would write it otherwise", b.At)
 	}
 }
 
-func runQuery(t *testing.T, b block, database string) {
+func runQuery(t *testing.T, b codeblock.Block, database string) {
 	pool, err := sql.Open("sqlite", "file:"+database+"?mode=ro")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	rows, err := pool.QueryContext(t.Context(), b.text)
+	rows, err := pool.QueryContext(t.Context(), b.Text)
 	if err != nil {
-		t.Errorf("%s: %v", b.at, err)
+		t.Errorf("%s: %v", b.At, err)
 		return
 	}
 	defer rows.Close()
 	if !rows.Next() {
-		t.Errorf("%s: finds nothing (%v)", b.at, rows.Err())
+		t.Errorf("%s: finds nothing (%v)", b.At, rows.Err())
 	}
 }
 

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"example.com/runner/test/codeblock"
+)
+
+// writeBlock is the script command "block PAGE LANG N FILE": it writes the Nth block of a language on a page, from 1, to a file.
+func writeBlock(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: block PAGE LANG N FILE")
+	}
+	list, err := codeblock.Read(args[0])
+	ts.Check(err)
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	for _, b := range list {
+		if b.Lang != args[1] {
+			continue
+		}
+		if n--; n == 0 {
+			ts.Check(os.WriteFile(ts.MkAbs(args[3]), []byte(b.Text), 0o600))
+			return
+		}
+	}
+	ts.Fatalf("%s has no such block of %s", args[0], args[1])
+}
