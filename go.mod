@@ -4,7 +4,6 @@ go 1.26.8
 
 require (
 	al.essio.dev/pkg/shellescape v1.6.1
-	github.com/adhocore/gronx v1.20.4
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/coreos/go-systemd/v22 v22.7.0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/cron"
 )
 
 // Schedule adds a schedule, or changes the one of that name, keeping its history and its pause. The same definition again changes
@@ -43,12 +44,12 @@ type Applied struct {
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)
-	crons := make([]cron, len(list))
+	crons := make([]cron.Expression, len(list))
 	for i := range list {
 		list[i] = list[i].WithDefaults()
 		err := list[i].Validate()
 		if err == nil {
-			crons[i], err = parseCron(list[i].Cron, list[i].Zone)
+			crons[i], err = cron.Parse(list[i].Cron, list[i].Zone)
 		}
 		if err == nil && slices.ContainsFunc(list[:i], func(s jobs.Schedule) bool { return s.Name == list[i].Name }) {
 			err = &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q is there twice", list[i].Name)}
@@ -62,7 +63,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 		done = nil
 		for i, s := range list {
 			did := ScheduleAdded
-			s.NextAt = crons[i].next(at)
+			s.NextAt = crons[i].Next(at)
 			s.CreatedAt, s.UpdatedAt = at, at
 			if !s.PausedAt.IsZero() {
 				s.PausedAt, s.PausedBy, s.NextAt = at, r.user(), time.Time{}
@@ -78,7 +79,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 				if o.Keep {
 					return nil, nil, &SpecError{Index: i, Err: differs(s.Name, differences)}
 				}
-				s.NextAt = crons[i].next(at)
+				s.NextAt = crons[i].Next(at)
 				s = redefined(old, s)
 			}
 			put, done = append(put, s), append(done, Applied{s, did})
@@ -159,11 +160,11 @@ func (r *Runner) PauseSchedule(ctx context.Context, name string) error {
 func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
-		c, err := parseCron(s.Cron, s.Zone)
+		c, err := cron.Parse(s.Cron, s.Zone)
 		if err != nil { // a zone that this machine does not know: told by the worker
 			return at
 		}
-		return c.next(at)
+		return c.Next(at)
 	}, at)
 	return r.named(name, found, err)
 }
@@ -199,16 +200,16 @@ func (r *Runner) named(name string, found bool, err error) error {
 
 // NextTicks returns the next n ticks of a schedule, as if it were not paused. Fewer: there are no more.
 func (r *Runner) NextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
-	c, err := parseCron(s.Cron, s.Zone)
+	c, err := cron.Parse(s.Cron, s.Zone)
 	if err != nil {
 		return nil, err
 	}
 	var list []time.Time
 	next := s.NextAt
 	if next.IsZero() {
-		next = c.next(now())
+		next = c.Next(now())
 	}
-	for ; len(list) < n && !next.IsZero(); next = c.next(next) {
+	for ; len(list) < n && !next.IsZero(); next = c.Next(next) {
 		list = append(list, next)
 	}
 	return list, nil

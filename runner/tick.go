@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/cron"
 )
 
 const (
@@ -80,7 +81,7 @@ func (e *engine) tick(ctx context.Context, all bool) time.Time {
 		return next
 	}
 	if err == nil {
-		done, tickErr := e.r.store.Tick(ctx, at, all, func(s jobs.Schedule) ([]time.Time, time.Time, error) { return ticks(s, at) })
+		done, tickErr := e.r.store.Tick(ctx, at, all, func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, at) })
 		err = tickErr
 		changed := false
 		for _, one := range done {

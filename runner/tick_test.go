@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/cron"
 )
 
 // clockwork is a database in a bubble of fake time, whose workers come and go. A bubble begins at midnight UTC on 2000-01-01.
@@ -297,7 +298,7 @@ func TestClockThatWasWrong(t *testing.T) {
 		}
 		c.want("ahead", c.get("cron").NextAt, future)
 		past := time.Date(2000, 1, 1, 0, 59, 0, 0, time.UTC)
-		if _, err := c.r.store.Tick(c.Context(), past, true, func(s jobs.Schedule) ([]time.Time, time.Time, error) { return ticks(s, past) }); err != nil {
+		if _, err := c.r.store.Tick(c.Context(), past, true, func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, past) }); err != nil {
 			t.Fatal(err)
 		}
 		c.want("set back over a tick", c.get("cron").NextAt, time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC))
@@ -371,7 +372,7 @@ func TestAWorkerThatHadToWaitMovesNoTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {
 		s := jobs.Schedule{Name: "s", Cron: "@every 1s", Zone: "UTC", NextAt: now.Truncate(time.Second).Add(next)}
-		if due, at, err := ticks(s, now); len(due) > 0 || !at.Equal(s.NextAt) || err != nil {
+		if due, at, err := cron.Due(s, now); len(due) > 0 || !at.Equal(s.NextAt) || err != nil {
 			t.Errorf("next tick %v ahead: %v, %v, %v", next, due, at, err)
 		}
 	}

@@ -32,7 +32,9 @@ var layers = []layer{
 	{path: "db/dbtest", ours: []string{"db", "jobs", "runner/postgres"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
 	{path: "internal/humanize"},
-	{path: "runner", ours: []string{"db", "jobs", "internal/supervisor", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape", "github.com/adhocore/gronx"},
+	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
+	{path: "runner/internal/cron/crontest"}, // tests only
+	{path: "runner", ours: []string{"runner/internal/cron", "db", "jobs", "internal/supervisor", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},

@@ -1,4 +1,4 @@
-package runner
+package cron
 
 import (
 	"errors"
@@ -12,117 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/cron/crontest"
 )
-
-// The oracle knows cron by its definition alone: it walks through real time minute by minute, looks at what the zone's clock
-// shows, and asks of each minute on that clock whether the expression names it. It shares no code and no idea with cron.go.
-
-// named are the values that each field of an expression names.
-type named struct {
-	fields [5][61]bool
-	either bool // day of month or day of week: both restrict
-}
-
-func readNames(expr string) *named {
-	n := &named{}
-	f := strings.Fields(expr)
-	for i, limits := range [][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} {
-		for value := limits[0]; value <= limits[1]; value++ {
-			n.fields[i][value] = has(f[i], value, limits[0], limits[1])
-		}
-	}
-	n.fields[4][0] = n.fields[4][0] || n.fields[4][7]
-	n.either = f[2][0] != '*' && f[4][0] != '*'
-	return n
-}
-
-// hits says whether the expression names what a clock without zone shows.
-func (n *named) hits(clock time.Time) bool {
-	return n.fields[0][clock.Minute()] && n.fields[1][clock.Hour()] && n.hasDay(clock)
-}
-
-func (n *named) hasDay(clock time.Time) bool {
-	if !n.fields[3][clock.Month()] {
-		return false
-	}
-	day, weekday := n.fields[2][clock.Day()], n.fields[4][clock.Weekday()]
-	if n.either {
-		return day || weekday
-	}
-	return day && weekday
-}
-
-func has(list string, value, low, high int) bool {
-	for part := range strings.SplitSeq(list, ",") {
-		span, stepText, stepped := strings.Cut(part, "/")
-		step := 1
-		if stepped {
-			step, _ = strconv.Atoi(stepText)
-		}
-		from, to := low, high
-		if high == 7 {
-			to = 6 // */2 ends at Saturday
-		}
-		if span != "*" {
-			a, b, isRange := strings.Cut(span, "-")
-			from = ordinal(a)
-			if to = from; isRange {
-				to = ordinal(b)
-			}
-		}
-		if from <= value && value <= to && (value-from)%step == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func ordinal(text string) int {
-	const words = "jan feb mar apr may jun jul aug sep oct nov dec "
-	const days = "sun mon tue wed thu fri sat "
-	if i := strings.Index(words, strings.ToLower(text)+" "); i >= 0 {
-		return i/4 + 1
-	}
-	if i := strings.Index(days, strings.ToLower(text)+" "); i >= 0 {
-		return i / 4
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		panic(text)
-	}
-	return n
-}
-
-// oracle lists the ticks in [from, to): from must not lie within the hours after a change of the clock.
-func oracle(expr string, zone *time.Location, from, to time.Time) []time.Time {
-	shows := func(at time.Time) time.Time {
-		l := at.In(zone)
-		return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)
-	}
-	var list []time.Time
-	names := readNames(expr)
-	often := strings.Fields(expr)[1][0] == '*'
-	furthest := shows(from.Add(-time.Minute)) // what the clock has shown, or jumped over
-	for at := from; at.Before(to); at = at.Add(time.Minute) {
-		now := shows(at)
-		switch {
-		case often:
-			if names.hits(now) {
-				list = append(list, at)
-			}
-		default: // each time of day once: now, if the clock shows it for the first time or has just jumped over it
-			hit := false
-			for furthest.Before(now) {
-				furthest = furthest.Add(time.Minute)
-				hit = hit || names.hits(furthest)
-			}
-			if hit {
-				list = append(list, at)
-			}
-		}
-	}
-	return list
-}
 
 // changes are changes of clocks: an hour, half an hour, two hours, at midnight, a whole day, and none.
 var changes = []struct{ zone, at string }{
@@ -182,7 +73,7 @@ func TestTicksAgainstTheOracle(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
 		change := rapid.SampledFrom(changes).Draw(t, "change")
-		c, err := parseCron("* * * * *", change.zone)
+		c, err := Parse("* * * * *", change.zone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,15 +81,15 @@ func TestTicksAgainstTheOracle(t *testing.T) {
 		from := day.Add(-6 * time.Hour).UTC().Truncate(time.Minute)
 		to := from.Add(34 * time.Hour)
 		expr := someExpression(t, int(day.Month()))
-		c, err = parseCron(expr, change.zone)
+		c, err = Parse(expr, change.zone)
 		if p := (*jobs.Problem)(nil); errors.As(err, &p) && strings.HasSuffix(p.What, "there is no such day") {
 			return
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		want := oracle(expr, c.zone, from, to)
+		want := crontest.Ticks(expr, c.zone, from, to)
 		var got []time.Time
-		for tick := c.next(from.Add(-time.Millisecond)); !tick.IsZero() && tick.Before(to) && len(got) <= len(want); tick = c.next(tick) {
+		for tick := c.Next(from.Add(-time.Millisecond)); !tick.IsZero() && tick.Before(to) && len(got) <= len(want); tick = c.Next(tick) {
 			got = append(got, tick)
 		}
 		if !slices.EqualFunc(got, want, time.Time.Equal) {
@@ -220,22 +111,22 @@ func TestTicksAgainstTheOracle(t *testing.T) {
 func TestTicksOverYears(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		expr := someExpression(t, 2)
-		c, err := parseCron(expr, "UTC")
+		c, err := Parse(expr, "UTC")
 		if err != nil {
 			return
 		}
 		from := time.Date(2023, 1, 1, 0, rapid.IntRange(0, 6*365*24*60).Draw(t, "minute"), 30, 0, time.UTC)
-		got := c.next(from)
-		names := readNames(expr)
+		got := c.Next(from)
+		names := crontest.Parse(expr)
 		for day := from.Truncate(24 * time.Hour); ; day = day.AddDate(0, 0, 1) {
 			if day.After(got.AddDate(0, 0, 1)) {
 				t.Fatalf("%s after %v: %v is no tick", expr, from, got)
 			}
-			if !names.hasDay(day) {
+			if !names.HasDay(day) {
 				continue
 			}
 			for at := day; at.Before(day.AddDate(0, 0, 1)); at = at.Add(time.Minute) {
-				if at.After(from) && names.hits(at) {
+				if at.After(from) && names.Hits(at) {
 					if !at.Equal(got) {
 						t.Fatalf("%s after %v: got %v, want %v", expr, from, got, at)
 					}

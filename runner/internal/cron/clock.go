@@ -1,0 +1,48 @@
+package cron
+
+import (
+	"math/bits"
+	"time"
+)
+
+// searchYears is how far ahead onClock searches. February 29 falls on a given weekday at least once in 40 years.
+const searchYears = 40
+
+// onClock returns the next time after wall on a clock that never jumps; false if there is none. Both times are written as if they were
+// UTC.
+func (x *Expression) onClock(wall time.Time) (time.Time, bool) {
+	wall = wall.Truncate(time.Minute).Add(time.Minute)
+	day, firstHour, firstMinute := wall.Truncate(24*time.Hour), wall.Hour(), wall.Minute()
+	for last := day.AddDate(searchYears, 0, 0); day.Before(last); {
+		if x.values[month]>>day.Month()&1 == 0 {
+			day, firstHour, firstMinute = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, time.UTC), 0, 0
+			continue
+		}
+		if x.matchesDay(day) {
+			for h := firstIn(x.values[hour], firstHour); h < 24; h = firstIn(x.values[hour], h+1) {
+				if h > firstHour {
+					firstMinute = 0
+				}
+				if m := firstIn(x.values[minute], firstMinute); m < 60 {
+					return day.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute), true
+				}
+			}
+		}
+		day, firstHour, firstMinute = day.AddDate(0, 0, 1), 0, 0
+	}
+	return time.Time{}, false
+}
+
+// matchesDay reports whether the two day fields allow a day.
+func (x *Expression) matchesDay(day time.Time) bool {
+	byDate, byWeekday := x.values[monthDay]>>day.Day()&1 == 1, x.values[weekday]>>day.Weekday()&1 == 1
+	if x.eitherDay {
+		return byDate || byWeekday
+	}
+	return byDate && byWeekday
+}
+
+// firstIn returns the first value of a set that is at least low; 64 or more if there is none.
+func firstIn(set uint64, low int) int {
+	return low + bits.TrailingZeros64(set>>low)
+}

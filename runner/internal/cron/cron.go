@@ -1,0 +1,221 @@
+// Package cron parses cron expressions and computes their ticks in a time zone.
+//
+// A cron expression names times on a wall clock; a tick is a moment. Where the clock of a zone jumps, the two differ:
+//
+//   - A fixed hour (3, or 1-5, or 2,14) means times of day. If the clock skips a time of day, its tick moves to the first minute that
+//     exists. If the clock shows a time twice, only the first occurrence is a tick. So a job at 02:30 runs once each day.
+//   - An hour that begins with * means "every so often": ticks follow real time. A skipped hour has no ticks, a repeated hour has
+//     its ticks twice.
+//
+// clock.go finds the next time on a clock without zones. next.go decides what the clock of a zone makes of that time.
+package cron
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Expression is a parsed cron expression with its time zone.
+type Expression struct {
+	every time.Duration // interval of @every; 0 for an expression of five fields
+
+	values    [5]uint64 // bit n is set when the field allows the value n; Sunday is bit 0
+	eitherDay bool      // neither day field begins with *: a day matches when one of them allows it
+	often     bool      // the hour begins with *: ticks follow real time
+	zone      *time.Location
+}
+
+// The indexes of Expression.values.
+const (
+	minute = iota
+	hour
+	monthDay
+	month
+	weekday
+)
+
+// field describes one of the five fields.
+type field struct {
+	name      string // for errors
+	low, high int
+	words     []string // words for low, low+1, …
+}
+
+var fields = [5]field{
+	{"minute", 0, 59, nil}, {"hour", 0, 23, nil}, {"day of month", 1, 31, nil},
+	{"month", 1, 12, []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+	{"day of week", 0, 7, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
+}
+
+// nicknames are the words that stand for five fields.
+var nicknames = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+	"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
+
+// Parse reads an expression and the name of a zone. Its errors are of kind jobs.ErrInvalid and name the invalid part.
+func Parse(text, zone string) (Expression, error) {
+	location, err := parseZone(zone)
+	if err != nil {
+		return Expression{}, err
+	}
+	x := Expression{zone: location}
+	words := strings.Fields(text)
+	if len(words) > 0 && words[0] == "@every" {
+		x.every, err = parseEvery(words[1:])
+	} else {
+		err = x.parseFields(words)
+	}
+	if err != nil {
+		return Expression{}, &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("cron %q: %v", text, err)}
+	}
+	return x, nil
+}
+
+// parseZone finds a time zone by its name. It refuses "Local", which is another zone on another machine.
+func parseZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("zone %q is not known", name),
+			Try: "a name such as Europe/Berlin, or UTC"}
+	}
+	return zone, nil
+}
+
+// parseEvery reads what follows @every.
+func parseEvery(words []string) (time.Duration, error) {
+	if len(words) != 1 {
+		return 0, fmt.Errorf("@every needs one duration, as in @every 90s")
+	}
+	text, unit := words[0], time.Duration(0)
+	switch {
+	case strings.HasSuffix(text, "d"):
+		unit = 24 * time.Hour
+	case strings.HasSuffix(text, "w"):
+		unit = 7 * 24 * time.Hour
+	}
+	if n, err := strconv.Atoi(text[:len(text)-1]); err == nil && unit > 0 {
+		if n < 1 || n > int(jobs.MaxDelay/unit) {
+			return 0, fmt.Errorf("%s is out of range (1s to 10 years)", text)
+		}
+		return time.Duration(n) * unit, nil
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is no duration: 90s, 5m, 2h, 1d, 1w, or a sum such as 1h30m", text)
+	case d < jobs.MinEvery || d > jobs.MaxDelay:
+		return 0, fmt.Errorf("%s is out of range (1s to 10 years)", text)
+	case d%time.Second != 0:
+		return 0, fmt.Errorf("%s is not a number of whole seconds", text)
+	}
+	return d, nil
+}
+
+// parseFields reads five fields, or a nickname for them.
+func (x *Expression) parseFields(words []string) (err error) {
+	if text, ok := nicknames[strings.ToLower(strings.Join(words, " "))]; ok {
+		words = strings.Fields(text)
+	}
+	switch {
+	case len(words) > 0 && words[0] == "@reboot":
+		return fmt.Errorf("@reboot names no time; a service manager starts things with the machine")
+	case len(words) > 0 && words[0][0] == '@':
+		return fmt.Errorf("unknown form (@hourly, @daily, @weekly, @monthly, @yearly, @every 90s)")
+	case len(words) != len(fields):
+		return fmt.Errorf("%d fields; five are needed: minute, hour, day of month, month, day of week", len(words))
+	}
+	for i, f := range fields {
+		if x.values[i], err = f.parse(words[i]); err != nil {
+			return err
+		}
+	}
+	x.often = words[hour][0] == '*'
+	// As in cron, a day field that begins with * does not restrict the day. Another one does, even if it lists every day.
+	x.eitherDay = words[monthDay][0] != '*' && words[weekday][0] != '*'
+	if _, ok := x.onClock(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); !ok {
+		return fmt.Errorf("there is no such day")
+	}
+	return nil
+}
+
+// parse returns the set of the values that a field allows.
+func (f field) parse(text string) (set uint64, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		low, high, step, err := f.parsePart(part)
+		if err != nil {
+			return 0, err
+		}
+		for value := low; value <= high; value += step {
+			set |= 1 << value
+		}
+	}
+	if f.high == 7 { // 7 is Sunday, too
+		set |= set >> 7 & 1
+	}
+	return set, nil
+}
+
+// parsePart reads one part of the list that a field is: *, a value or a range, with or without a step.
+func (f field) parsePart(part string) (low, high, step int, err error) {
+	body, stepText, stepped := strings.Cut(part, "/")
+	step = 1
+	if stepped {
+		step, err = strconv.Atoi(stepText)
+		if err != nil || step < 1 || step > f.high || stepText[0] == '+' {
+			return 0, 0, 0, fmt.Errorf("%s %s: step %q is out of range (1-%d)", f.name, part, stepText, f.high)
+		}
+	}
+	if body == "*" {
+		if f.high == 7 { // else */7 would name Sunday twice
+			return f.low, 6, step, nil
+		}
+		return f.low, f.high, step, nil
+	}
+	from, to, isRange := strings.Cut(body, "-")
+	if low, err = f.number(from); err != nil {
+		return 0, 0, 0, err
+	}
+	high = low
+	if isRange {
+		if high, err = f.number(to); err != nil {
+			return 0, 0, 0, err
+		}
+		if high == 0 && f.high == 7 && low > 0 { // FRI-SUN
+			high = 7
+		}
+	}
+	switch {
+	case high < low:
+		return 0, 0, 0, fmt.Errorf("%s %s runs backwards", f.name, part)
+	case stepped && !isRange:
+		return 0, 0, 0, fmt.Errorf("%s %s: a step needs a range, as in %d-%d/%d", f.name, part, low, f.high, step)
+	}
+	return low, high, step, nil
+}
+
+// number reads a value, written as a number or as a word.
+func (f field) number(text string) (int, error) {
+	if i := slices.Index(f.words, strings.ToLower(text)); i >= 0 {
+		return f.low + i, nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil || strings.ContainsAny(text, "+-"):
+		return 0, fmt.Errorf("%s %q is no number%s", f.name, text, f.hint())
+	case n < f.low || n > f.high:
+		return 0, fmt.Errorf("%s %d is out of range (%d-%d)", f.name, n, f.low, f.high)
+	}
+	return n, nil
+}
+
+// hint lists what a field takes, for an error.
+func (f field) hint() string {
+	if f.words == nil {
+		return fmt.Sprintf(" (%d-%d)", f.low, f.high)
+	}
+	return fmt.Sprintf(" (%d-%d, or %s)", f.low, f.high, strings.Join(f.words, " "))
+}

@@ -1,0 +1,120 @@
+// Package crontest computes the ticks of cron expressions in another way than package cron, for tests.
+//
+// It knows cron by its definition alone. It walks through real time minute by minute, looks at what the clock of the zone shows, and
+// asks for each minute on that clock whether the expression names it. It shares no code with package cron.
+package crontest
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names are the values that each field of an expression names.
+type Names struct {
+	fields [5][61]bool
+	either bool // day of month or day of week: both restrict
+}
+
+// Parse reads the five fields of a valid expression.
+func Parse(expr string) *Names {
+	n := &Names{}
+	f := strings.Fields(expr)
+	for i, limits := range [][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} {
+		for value := limits[0]; value <= limits[1]; value++ {
+			n.fields[i][value] = has(f[i], value, limits[0], limits[1])
+		}
+	}
+	n.fields[4][0] = n.fields[4][0] || n.fields[4][7]
+	n.either = f[2][0] != '*' && f[4][0] != '*'
+	return n
+}
+
+// Hits reports whether the expression names a time on a clock without zone.
+func (n *Names) Hits(clock time.Time) bool {
+	return n.fields[0][clock.Minute()] && n.fields[1][clock.Hour()] && n.HasDay(clock)
+}
+
+// HasDay reports whether the expression names a time on a day.
+func (n *Names) HasDay(clock time.Time) bool {
+	if !n.fields[3][clock.Month()] {
+		return false
+	}
+	day, weekday := n.fields[2][clock.Day()], n.fields[4][clock.Weekday()]
+	if n.either {
+		return day || weekday
+	}
+	return day && weekday
+}
+
+func has(list string, value, low, high int) bool {
+	for part := range strings.SplitSeq(list, ",") {
+		span, stepText, stepped := strings.Cut(part, "/")
+		step := 1
+		if stepped {
+			step, _ = strconv.Atoi(stepText)
+		}
+		from, to := low, high
+		if high == 7 {
+			to = 6 // */2 ends at Saturday
+		}
+		if span != "*" {
+			a, b, isRange := strings.Cut(span, "-")
+			from = ordinal(a)
+			if to = from; isRange {
+				to = ordinal(b)
+			}
+		}
+		if from <= value && value <= to && (value-from)%step == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func ordinal(text string) int {
+	const words = "jan feb mar apr may jun jul aug sep oct nov dec "
+	const days = "sun mon tue wed thu fri sat "
+	if i := strings.Index(words, strings.ToLower(text)+" "); i >= 0 {
+		return i/4 + 1
+	}
+	if i := strings.Index(days, strings.ToLower(text)+" "); i >= 0 {
+		return i / 4
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(text)
+	}
+	return n
+}
+
+// Ticks lists the ticks in [from, to): from must not lie within the hours after a change of the clock.
+func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
+	shows := func(at time.Time) time.Time {
+		l := at.In(zone)
+		return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)
+	}
+	var list []time.Time
+	names := Parse(expr)
+	often := strings.Fields(expr)[1][0] == '*'
+	furthest := shows(from.Add(-time.Minute)) // what the clock has shown, or jumped over
+	for at := from; at.Before(to); at = at.Add(time.Minute) {
+		now := shows(at)
+		switch {
+		case often:
+			if names.Hits(now) {
+				list = append(list, at)
+			}
+		default: // each time of day once: now, if the clock shows it for the first time or has just jumped over it
+			hit := false
+			for furthest.Before(now) {
+				furthest = furthest.Add(time.Minute)
+				hit = hit || names.Hits(furthest)
+			}
+			if hit {
+				list = append(list, at)
+			}
+		}
+	}
+	return list
+}
