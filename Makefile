@@ -1,70 +1,84 @@
-# Shorthands. .ci/run does not need them.
-GO        ?= go
-BENCHTIME ?= 1s
-FUZZTIME  ?= 30s
-TORTURE   ?= 30m
-SOAKTIME  ?= 5m
-# SQLite is C turned into Go, one connection per goroutine: to watch its every load and store makes the race run four times slower. Ours stay
-# watched; RACE= watches all.
-RACE      ?= -gcflags=modernc.org/sqlite/lib=-race=false
-# urfave_cli_no_docs leaves out a generator of manual pages that nothing here calls.
-BUILD     := -tags urfave_cli_no_docs -trimpath -ldflags "-s -w"
-TARGETS   := linux/amd64 linux/arm64 linux/arm darwin/arm64 windows/amd64 freebsd/amd64
+# Names for the scripts of scripts/, where the flags are. .ci/run calls the same scripts.
+FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own default
 
-.PHONY: build test race lint bench benchmarks fuzz torture torture-postgres storm failures mutants soak cross docs ci clean
+export FOR
 
-build: ## bin/runner, small
-	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/runner .
+.PHONY: help build dist test tools lint race examples cross readme failures rows selftest selftest-user selftest-postgres mutants \
+	benchmarks peers bench fuzz storm soak docs ci clean
 
-test:
-	$(GO) test ./...
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 20
 
-race:
-	$(GO) test -race $(RACE) ./...
+build: ## bin/runner as it is released
+	scripts/build
 
-lint:
-	$(GO) vet ./...
-	golangci-lint run ./...
+dist: ## dist/runner-OS-ARCH for every target
+	scripts/cross dist
 
-bench: ## runner beside its peers, about 40 minutes; rewrites the figures of docs/performance.md and its plots, and adds to docs/dev/bench-history.tsv
+test: ## all tests, a few minutes
+	go test ./...
+
+tools: ## install what the checks need (Debian, as root)
+	scripts/tools
+
+lint: ## go vet, gofmt, golangci-lint, go mod tidy
+	scripts/lint
+
+race: ## all tests with the race detector; a skipped test fails (SKIPS=allowed lets it pass)
+	scripts/race
+
+examples: ## the programs of examples/
+	scripts/examples
+
+cross: ## compile and vet for every target
+	scripts/cross
+
+readme: ## the first command of README.md in a clean clone
+	scripts/readme
+
+failures: ## every disk operation fails once
+	scripts/failures
+
+rows: ## rows with extreme values beside a worker; FOR=10m
+	scripts/rows
+
+selftest: ## kill and stop workers for a minute; FOR=8h before a release
+	scripts/selftest
+
+selftest-user: ## the same by a user who is not root
+	scripts/selftest user
+
+selftest-postgres: ## the same on a PostgreSQL server
+	scripts/selftest postgres
+
+mutants: ## build each known bug in; the tests must find it
+	scripts/mutants
+
+benchmarks: ## benchmarks of the packages, short; ratios to a bare loop in the same run say more than the figures
+	scripts/benchmarks
+
+peers: ## the comparison with other job systems, short
+	scripts/peers
+
+bench: ## the whole comparison, about 40 minutes; writes docs/performance and docs/dev/bench-history.tsv
 	bench/run -out ../docs/performance -page ../docs/performance.md -history ../docs/dev/bench-history.tsv -commit $$(git rev-parse --short HEAD)
 
-benchmarks: ## figures of each package; ratios to a bare loop in the same run say more than the figures themselves
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
-
-fuzz: ## every fuzz test there is, one after the other
+fuzz: ## every fuzz test, one after the other; FOR=30s each
 	@grep -roE '^func Fuzz\w+' --include='*_test.go' . | sed -E 's,/[^/]*:func , ,' | while read -r dir name; do \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; done
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(or $(FOR),30s) "$$dir" || exit 1; done
 
-torture: build ## half an hour of it; TORTURE=8h for a release
-	bin/runner selftest --for $(TORTURE) --json
+storm: ## 200 rounds of the tests that depend on chance: kills during a storm of starts, stops at any moment
+	go test -run 'Storm|AnyMoment' -timeout 60m -v ./internal/supervisor ./runner -rounds 200
 
-failures: ## whatever SQLite does with a file fails once: every operation of a task's life and of an upgrade, where go test takes every fifth
-	$(GO) test -count=1 -run Survives ./db -stride 1
+soak: ## schedules, lanes, limits and retention for FOR=5m: no tick missed or doubled, no growth of the database
+	go test -tags soak -run '^TestSoak$$' -v -timeout 0 ./test -soak $(or $(FOR),5m)
 
-torture-postgres: build ## the same on a PostgreSQL server, which is killed, too, and whose connections are cut
-	bin/runner selftest --postgres --for $(TORTURE) --json
+docs: ## rewrite the generated parts of docs/ and contrib/
+	UPDATE_DOCS=1 go test -run 'TestStatesAreDocumented|TestManualPage' ./jobs .
+	UPDATE_DOCS=1 go test -run TestManualPageIsTheHelp .
 
-storm: ## 200 times what depends on chance: a worker killed in a storm of starts, one stopped at any moment
-	$(GO) test -run 'Storm|AnyMoment' -timeout 60m -v ./internal/supervisor ./runner -rounds 200
-
-mutants: ## each known bug is put in, and must be found
-	$(GO) test -tags mutants -run 'TestMutants$$' -parallel 2 -timeout 60m -v ./internal/selftest | grep -E '^(found|FAIL|ok|---|    )'
-
-soak: ## schedules, lanes, limits and retention for minutes: no tick missed or doubled, the size of the database flat
-	$(GO) test -tags soak -run '^TestSoak$$' -v -timeout 0 ./test -soak $(SOAKTIME)
-
-cross: ## dist/runner-OS-ARCH for all targets
-	@for target in $(TARGETS); do \
-		out=dist/runner-$$(echo $$target | tr / -); case $$target in windows/*) out=$$out.exe;; esac; echo $$out; \
-		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build $(BUILD) -o $$out . || exit 1; done
-
-docs: ## rewrite what is generated
-	UPDATE_DOCS=1 $(GO) test -run 'TestStatesAreDocumented|TestManualPage' ./jobs .
-	UPDATE_DOCS=1 $(GO) test -run TestManualPageIsTheHelp .
-
-ci:
+ci: ## everything, as .ci/run does it
 	.ci/run
 
-clean:
-	rm -rf bin dist
+clean: ## remove bin, dist and .tools
+	rm -rf bin dist .tools
