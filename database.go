@@ -47,7 +47,7 @@ func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Ru
 	more.MustExist, more.BusyTimeout, more.UnsafeFS, more.Engine = !create, d.busyTimeout, d.unsafeFS, postgres.Engine()
 	if create && d.standard {
 		if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
-			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.path), Err: err}
+			return nil, &jobs.Error{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.path), Err: err}
 		}
 	}
 	r, err := runner.Open(c.Context, d.path, more)

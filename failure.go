@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 )
 
@@ -81,8 +83,9 @@ func explain(err error) *failure {
 	case errors.Is(err, jobs.ErrSchema):
 		f.code = "schema"
 	}
-	if p, ok := errors.AsType[*jobs.Problem](err); ok {
-		f.what, f.why, f.try, f.err = p.What, p.Why, p.Try, cmp.Or(p.Err, err)
+	if p, ok := errors.AsType[*jobs.Error](err); ok {
+		why, try := present.Advice(p)
+		f.what, f.why, f.try, f.err = p.What, slices.Concat(p.Why, why), try, cmp.Or(p.Err, err)
 	} else if p, ok := errors.AsType[*jobs.FieldError](err); ok {
 		f.what = fmt.Sprintf("--%s: %s", strings.ReplaceAll(p.Field, "_", "-"), p.Msg)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
@@ -66,7 +67,7 @@ func TestNotesAreForTerminals(t *testing.T) {
 
 func TestFailuresAreExplained(t *testing.T) {
 	locked := errors.New("database is locked (5) (SQLITE_BUSY)")
-	busy := &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: /x/runner.db", Why: []string{"held for 10s (pid 4411)"}, Try: "again",
+	busy := &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: /x/runner.db", Why: []string{"held for 10s (pid 4411)"}, Hint: "again",
 		Err: fmt.Errorf("insert task: %w", locked)}
 	for _, test := range []struct {
 		err  error
@@ -77,9 +78,9 @@ func TestFailuresAreExplained(t *testing.T) {
 		{fmt.Errorf("enqueue: %w", busy), 75, "runner: database is busy: /x/runner.db\n  held for 10s (pid 4411)\n  try: again\n"},
 		{fmt.Errorf("begin: %w", locked), 1, "runner: begin: database is busy (5) (SQLITE_BUSY)\n"},
 		{&jobs.FieldError{Field: "max_attempts", Msg: "0 is out of range"}, 2, "runner: --max-attempts: 0 is out of range\n"},
-		{&jobs.Problem{Kind: jobs.ErrNotFound, What: "no task 9999", Try: "runner list"}, 3, "runner: no task 9999\n  try: runner list\n"},
-		{&jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no database at /x"}, 1, "runner: no database at /x\n"},
-		{&jobs.Problem{Kind: jobs.ErrFull, What: "disk is full"}, 75, "runner: disk is full\n"},
+		{&jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, What: "no task 9999"}, 3, "runner: no task 9999\n  try: runner list\n"},
+		{&jobs.Error{Kind: jobs.ErrNoDatabase, What: "no database at /x"}, 1, "runner: no database at /x\n"},
+		{&jobs.Error{Kind: jobs.ErrFull, What: "disk is full"}, 75, "runner: disk is full\n"},
 		{exitStatus(7), 7, ""},
 		{whileWaiting(busy), 125, "runner: database is busy: /x/runner.db\n  held for 10s (pid 4411)\n  try: again\n"},
 		{whileWaiting(usage("bad")), 2, "runner: bad\n"},
@@ -100,7 +101,7 @@ func TestFailuresAreExplained(t *testing.T) {
 	}
 	p, _, talk = testPrinter(0)
 	p.json = true
-	p.fail(&jobs.Problem{Kind: jobs.ErrNotFound, What: "no task 9999", Try: "runner list"})
+	p.fail(&jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, What: "no task 9999"})
 	want := `{"error":{"code":"not_found","message":"no task 9999","why":null,"try":"runner list","exit":3}}` + "\n"
 	if talk.String() != want {
 		t.Error(talk)

@@ -1,13 +1,13 @@
 package db
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -29,9 +29,9 @@ func Insecure(path string) error {
 			continue
 		}
 		if why, try := exposed(info.Mode(), uid, gid, os.Geteuid(), sameName); why != "" {
-			return &jobs.Problem{Kind: jobs.ErrPermission, What: name + " " + why,
-				Why: []string{"whoever may write the database may run commands as the worker's user"},
-				Try: fmt.Sprintf("%s %s      or insist: --insecure-perms", try, name)}
+			return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.ExposedDatabase, Subject: name, What: name + " " + why,
+				Why:  []string{"whoever may write the database may run commands as the worker's user"},
+				Hint: try + " " + name}
 		}
 	}
 	return nil

@@ -57,8 +57,8 @@ func TestInsecureLooksAtAllThree(t *testing.T) {
 			if (err == nil) != safe {
 				t.Errorf("%s %v: %v", part, mode, err)
 			}
-			p, _ := err.(*jobs.Problem)
-			if !safe && (p == nil || p.Kind != jobs.ErrPermission || !strings.Contains(p.What, " may be written by everyone") || !strings.Contains(p.Try, "chmod o-w "+dir+part)) {
+			p, _ := err.(*jobs.Error)
+			if !safe && (p == nil || p.Kind != jobs.ErrPermission || !strings.Contains(p.What, " may be written by everyone") || !strings.Contains(p.Hint, "chmod o-w "+dir+part)) {
 				t.Errorf("%+v", p)
 			}
 		}

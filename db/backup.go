@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -67,20 +68,21 @@ func (d *DB) mayBackup(to string, replace bool) error {
 	info, err := os.Lstat(to)
 	switch {
 	case err == nil && info.IsDir():
-		return &jobs.Problem{Kind: jobs.ErrConflict, What: to + " is a directory", Try: "runner backup " + filepath.Join(to, "runner.db")}
+		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.BackupDirectory, Subject: to,
+			What: to + " is a directory", Hint: "the path of a file in it"}
 	case err == nil && !info.Mode().IsRegular():
 		return notRegular(to)
 	case err == nil && identify(info) == d.id && d.id != fileID{} || to == d.path || to == d.path+"-wal" || to == d.path+"-shm":
-		return &jobs.Problem{Kind: jobs.ErrConflict, What: to + " is the database itself"}
+		return &jobs.Error{Kind: jobs.ErrConflict, What: to + " is the database itself"}
 	case err == nil && !replace:
-		return &jobs.Problem{Kind: jobs.ErrConflict, What: to + " exists", Try: "another name, or --force to replace it"}
+		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.BackupExists, Subject: to, What: to + " exists", Hint: "another name"}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return backupProblem(err, to)
 	}
 	for _, end := range []string{"-wal", "-shm", "-journal"} {
 		if _, err := os.Lstat(to + end); err == nil { // SQLite would take it for the copy's own
-			return &jobs.Problem{Kind: jobs.ErrConflict, What: to + end + " exists",
-				Why: []string{"a database of that name is in use, or was left by a crash: its log would ruin the copy"}, Try: "another name"}
+			return &jobs.Error{Kind: jobs.ErrConflict, What: to + end + " exists",
+				Why: []string{"a database of that name is in use, or was left by a crash: its log would ruin the copy"}, Hint: "another name"}
 		}
 	}
 	return nil
@@ -128,7 +130,7 @@ func (d *DB) copyTo(ctx context.Context, part, to string) (int64, error) {
 
 // notRegular is the problem of a backup that would take the place of a device, a FIFO, a socket or a symlink that leads nowhere.
 func notRegular(path string) error {
-	return &jobs.Problem{Kind: jobs.ErrConflict, What: path + " is not a regular file", Try: "another name"}
+	return &jobs.Error{Kind: jobs.ErrConflict, What: path + " is not a regular file", Hint: "another name"}
 }
 
 // place gives a finished copy its name. It replaces a regular file only, and without replace none, not even one that has just come.
@@ -153,12 +155,12 @@ func place(part, to string, replace bool) error {
 }
 
 func backupProblem(err error, path string) error {
-	p := &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot write " + path, Err: err}
+	p := &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + path, Err: err}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		p.Kind, p.What, p.Try = jobs.ErrConflict, path+" exists", "another name, or --force to replace it"
+		p.Kind, p.Code, p.Subject, p.What, p.Hint = jobs.ErrConflict, errcode.BackupExists, path, path+" exists", "another name"
 	case errors.Is(err, fs.ErrNotExist):
-		p.Why, p.Try = []string{"no directory " + filepath.Dir(path)}, "mkdir -p "+filepath.Dir(path)
+		p.Why, p.Hint = []string{"no directory " + filepath.Dir(path)}, "mkdir -p "+filepath.Dir(path)
 	case errors.Is(err, fs.ErrPermission):
 		p.Why = []string{"permission denied"}
 	default:

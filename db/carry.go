@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -224,6 +225,7 @@ func (t *tx) sameRows(from *DB) ([]Carried, error) {
 }
 
 func differ(from, to *DB, table string, there, here any) error {
-	return &jobs.Problem{Kind: jobs.ErrConflict, What: fmt.Sprintf("the databases differ: %s has %v in %s and %v in %s", table, there, from.path, here, to.path),
-		Why: []string{"neither starts anything"}, Try: "runner move --undo " + from.path + ", then another destination"}
+	return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.TablesDiffer, Subject: from.path,
+		What: fmt.Sprintf("the databases differ: %s has %v in %s and %v in %s", table, there, from.path, here, to.path),
+		Why:  []string{"neither starts anything"}, Hint: "give up the move, then move to another destination"}
 }

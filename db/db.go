@@ -62,7 +62,7 @@ type DB struct {
 }
 
 // Open opens the database file at path, creating it if the options say so, and brings its schema up to date. Errors are
-// *jobs.Problem of kind ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or ErrInvalid; then nothing was changed.
+// *jobs.Error of kind ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or ErrInvalid; then nothing was changed.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if options.BusyTimeout == 0 {
 		options.BusyTimeout = 5 * time.Second

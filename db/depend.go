@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -85,7 +86,8 @@ func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 		case err != nil:
 			return w, err
 		case state == "":
-			return w, &jobs.Problem{Kind: jobs.ErrNotFound, What: fmt.Sprintf("no task %d", id), Why: []string{"nothing was enqueued"}, Try: "runner list"}
+			return w, &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, Subject: fmt.Sprint(id),
+				What: fmt.Sprintf("no task %d", id), Why: []string{"nothing was enqueued"}}
 		}
 		w.open[id] = !state.Finished()
 		if state.Finished() && !state.Releases(i >= len(after)) && w.broken == "" {

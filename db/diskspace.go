@@ -42,7 +42,7 @@ func lacksRoom(free, total int64, path string) error {
 	if total == 0 || free >= reserve(total) { // 0: not known
 		return nil
 	}
-	return &jobs.Problem{Kind: jobs.ErrFull, What: "the disk is nearly full: " + path,
-		Why: []string{fmt.Sprintf("%d MiB are free, and %d MiB are kept for the results of what runs", free>>20, reserve(total)>>20), "nothing was written"},
-		Try: "free some space on its disk, then again"}
+	return &jobs.Error{Kind: jobs.ErrFull, What: "the disk is nearly full: " + path,
+		Why:  []string{fmt.Sprintf("%d MiB are free, and %d MiB are kept for the results of what runs", free>>20, reserve(total)>>20), "nothing was written"},
+		Hint: "free some space on its disk, then again"}
 }

@@ -16,6 +16,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -56,7 +57,7 @@ func (nowhere) Driver() driver.Driver                        { return nil }
 // explain turns an error of the driver into one that a person can act on, by its code and never by its text. Other errors, and
 // nil, pass.
 func explain(err error, file string) error {
-	if _, ok := errors.AsType[*jobs.Problem](err); ok {
+	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return err // explained already, by one who knew more
 	}
 	if err != nil && (errors.Is(err, errClosed()) || errors.Is(err, sql.ErrConnDone) && !OnServer(file)) {
@@ -66,7 +67,7 @@ func explain(err error, file string) error {
 		return problem
 	}
 	problem := func(kind error, what, try string, why ...string) error {
-		return &jobs.Problem{Kind: kind, What: what, Why: why, Try: try, Err: err}
+		return &jobs.Error{Kind: kind, What: what, Why: why, Hint: try, Err: err}
 	}
 	if _, absent := os.Stat(file); isDamage(err) && errors.Is(absent, fs.ErrNotExist) {
 		return problem(jobs.ErrReplaced, "database was removed: "+file, "stop every process that uses it, and restore a backup", "the file was removed or moved while it was in use")
@@ -77,7 +78,8 @@ func explain(err error, file string) error {
 	case sqlite3.SQLITE_FULL:
 		return problem(jobs.ErrFull, "no space left for "+file, "free some space on its disk, then again", "nothing was written")
 	case sqlite3.SQLITE_NOTADB:
-		return problem(jobs.ErrSchema, file+" is not a runner database", "--db another file", "it is not an SQLite file; nothing was changed")
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: file, What: file + " is not a runner database", Hint: "another file",
+			Why: []string{"it is not an SQLite file; nothing was changed"}, Err: err}
 	case sqlite3.SQLITE_CORRUPT:
 		return problem(jobs.ErrCorrupt, "database is damaged: "+file, "restore a backup; keep the file", fmt.Sprint(err), "nothing was changed")
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
@@ -90,10 +92,10 @@ func explain(err error, file string) error {
 
 // readOnly is the problem of a file that cannot be written.
 func readOnly(err error, file string) error {
-	p := &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot write " + file, Err: err,
-		Why: []string{"the file, or its directory, is read-only for this user"}, Try: "check the owner and mode of the file and of its directory"}
+	p := &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + file, Err: err,
+		Why: []string{"the file, or its directory, is read-only for this user"}, Hint: "check the owner and mode of the file and of its directory"}
 	if errors.Is(writable(filepath.Dir(file)), syscall.EROFS) {
-		p.Why, p.Try = []string{"its filesystem is mounted read-only"}, "mount it for writing; a kernel that meets an error of the disk takes that away"
+		p.Why, p.Hint = []string{"its filesystem is mounted read-only"}, "mount it for writing; a kernel that meets an error of the disk takes that away"
 	}
 	return p
 }

@@ -6,13 +6,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
 // resolve returns the absolute path of the file itself, behind every symlink.
 func resolve(path string) (string, error) {
 	if path == "" {
-		return "", &jobs.Problem{Kind: jobs.ErrInvalid, What: "no path for the database", Try: "--db PATH"}
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.NoPath, What: "no path for the database"}
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -30,9 +31,10 @@ func resolve(path string) (string, error) {
 // find looks at the file, without opening it, and makes an empty one when there is none and the options say so.
 func (d *DB) find() error {
 	if kind := networkFS(filepath.Dir(d.path)); kind != "" && !d.options.UnsafeFS {
-		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " is on a network filesystem (" + kind + ")",
-			Why: []string{"locks and shared memory do not work there as a database needs them; nothing was changed"},
-			Try: "--db on a local disk, or --unsafe-fs to insist"}
+		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NetworkFilesystem, Subject: d.path,
+			What: d.path + " is on a network filesystem (" + kind + ")",
+			Why:  []string{"locks and shared memory do not work there as a database needs them; nothing was changed"},
+			Hint: "a path on a local disk"}
 	}
 	info, err := os.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,30 +60,31 @@ func (d *DB) find() error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !d.options.Create:
-		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no database at " + d.path, Err: err,
-			Why: []string{"runner enqueue and runner work create it"}, Try: "--db PATH, or RUNNER_DB"}
+		return &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoDatabase, Subject: d.path, What: "no database at " + d.path, Err: err}
 	case err != nil:
 		return fileProblem(err, d.path)
 	case info.IsDir():
-		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is a directory, not a database", Try: "--db " + filepath.Join(d.path, "runner.db")}
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.IsDirectory, Subject: d.path,
+			What: d.path + " is a directory, not a database", Hint: "the path of a file in it"}
 	case info.Size() == 1: // SQLite takes a file of one byte for an empty one
-		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a runner database", Try: "--db another file",
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database", Hint: "another file",
 			Why: []string{"it is not an SQLite file; nothing was changed"}}
 	case !info.Mode().IsRegular():
-		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a regular file", Try: "--db another file"}
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a regular file", Hint: "another file"}
 	}
 	d.id = identify(info)
 	if log, err := os.Stat(d.path + "-wal"); err == nil {
 		d.found = log.Size()
 	}
 	if links(info) > 1 {
-		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " has more than one name", Try: "remove the other hard links, or --db another file",
-			Why: []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
+		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
+			Hint: "remove the other hard links, or use another file",
+			Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
 	}
 	if isMountPoint(d.path) {
-		return &jobs.Problem{Kind: jobs.ErrPermission, What: d.path + " is a mount point",
-			Why: []string{"the file is mounted without the directory that holds its write-ahead log: other paths to it have another log; nothing was changed"},
-			Try: "mount the directory of the database, or --db another file"}
+		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.MountPoint, Subject: d.path, What: d.path + " is a mount point",
+			Why:  []string{"the file is mounted without the directory that holds its write-ahead log: other paths to it have another log; nothing was changed"},
+			Hint: "mount the directory of the database, or use another file"}
 	}
 	if err := d.agree(); err != nil {
 		return err
@@ -99,18 +102,19 @@ func dangling(path, to string) error {
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(path), to)
 	}
-	return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: path + " is a symlink to " + to + ", which does not exist", Try: "--db " + to}
+	return &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.DanglingSymlink, Subject: to,
+		What: path + " is a symlink to " + to + ", which does not exist", Hint: to}
 }
 
 func fileProblem(err error, path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no directory " + filepath.Dir(path), Err: err,
-			Why: []string{"the directory of a database is not created"}, Try: "mkdir -p " + filepath.Dir(path)}
+		return &jobs.Error{Kind: jobs.ErrNoDatabase, What: "no directory " + filepath.Dir(path), Err: err,
+			Why: []string{"the directory of a database is not created"}, Hint: "mkdir -p " + filepath.Dir(path)}
 	case errors.Is(err, fs.ErrPermission):
-		return &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err,
-			Why: []string{"permission denied"}, Try: "check the owner and mode of the file and of its directory"}
+		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err,
+			Why: []string{"permission denied"}, Hint: "check the owner and mode of the file and of its directory"}
 	default:
-		return &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err, Why: []string{err.Error()}}
+		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err, Why: []string{err.Error()}}
 	}
 }

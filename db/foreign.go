@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -85,22 +86,23 @@ func (d *DB) Foreign(ctx context.Context) error {
 		expected[o.Name] = o
 		tables[strings.ToLower(o.Table)] = true
 	}
-	problem := func(what, try string) error {
-		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " " + what, Try: try,
+	problem := func(code, what, hint string) error {
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: code, Subject: d.path, What: d.path + " " + what, Hint: hint,
 			Why: []string{"whoever did that decides about what workers do; nothing was changed"}}
 	}
 	for _, o := range all {
 		want, ours := expected[o.Name]
 		switch {
 		case ours && o != want:
-			return problem(fmt.Sprintf("has another %s than runner's", o.Name), "--db another file")
+			return problem(errcode.NotRunner, fmt.Sprintf("has another %s than runner's", o.Name), "another file")
 		case !ours && tables[strings.ToLower(o.Table)]:
-			return problem(fmt.Sprintf("has %s %q on runner's %s", article(o.Type), o.Name, o.Table), fmt.Sprintf("DROP %s %q, if you know whose it is", strings.ToUpper(o.Type), o.Name))
+			return problem(errcode.ForeignObject, fmt.Sprintf("has %s %q on runner's %s", article(o.Type), o.Name, o.Table),
+				fmt.Sprintf("DROP %s %q, if you know whose it is", strings.ToUpper(o.Type), o.Name))
 		}
 		delete(expected, o.Name)
 	}
 	for name := range expected {
-		return problem(fmt.Sprintf("lacks runner's %s", name), "--db another file")
+		return problem(errcode.NotRunner, fmt.Sprintf("lacks runner's %s", name), "another file")
 	}
 	return nil
 }
@@ -130,6 +132,6 @@ func (d *DB) Damage(ctx context.Context) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return &jobs.Problem{Kind: jobs.ErrCorrupt, What: "database is damaged: " + d.path, Why: []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
-		Try: "restore a backup; keep the file"}
+	return &jobs.Error{Kind: jobs.ErrCorrupt, What: "database is damaged: " + d.path, Why: []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
+		Hint: "restore a backup; keep the file"}
 }

@@ -9,6 +9,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -141,7 +142,7 @@ func (d *DB) freezing(is, text string) (list []string) {
 func (t *tx) thaw(text string) error {
 	is, err := t.frozen()
 	if err == nil && is != text {
-		err = &jobs.Problem{Kind: jobs.ErrConflict, What: "somebody else has ended this move", Why: []string{t.db.path + " is not as it was left a moment ago"}}
+		err = &jobs.Error{Kind: jobs.ErrConflict, What: "somebody else has ended this move", Why: []string{t.db.path + " is not as it was left a moment ago"}}
 	}
 	if err != nil {
 		return err
@@ -151,14 +152,14 @@ func (t *tx) thaw(text string) error {
 
 // frozenProblem is the problem of a database that is frozen, with the text of its triggers.
 func (d *DB) frozenProblem(text string, err error) error {
-	p := &jobs.Problem{Kind: jobs.ErrConflict, What: text, Why: []string{"it is " + d.path, "nothing was changed"}, Err: err}
+	p := &jobs.Error{Kind: jobs.ErrConflict, What: text, Why: []string{"it is " + d.path, "nothing was changed"}, Err: err}
 	switch {
 	case strings.HasPrefix(text, strings.TrimSuffix(movedText, "%s")):
-		p.Try = "--db, or RUNNER_DB, with the database it was moved to"
+		p.Code, p.Hint = errcode.Moved, "the database it was moved to"
 	case strings.HasPrefix(text, strings.TrimSuffix(movingText, "%s")):
-		p.Try = "the same runner move again, which goes on, or runner move --undo"
+		p.Code, p.Hint = errcode.Moving, "the same move again, which goes on, or give it up"
 	default:
-		p.Try = "the same runner move again, which goes on"
+		p.Code, p.Hint = errcode.MoveIncomplete, "the same move again, which goes on"
 	}
 	return p
 }

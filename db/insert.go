@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -329,8 +330,9 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	}
 	for on := range o.open {
 		if on >= id { // or two tasks could wait for each other
-			return one, &jobs.Problem{Kind: jobs.ErrConflict, What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
-				Why: []string{"its unique key is that of the new task, which would replace it", "nothing was changed"}, Try: "runner cancel " + fmt.Sprint(id)}
+			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
+				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
+				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"}, Hint: "cancel task " + fmt.Sprint(id)}
 		}
 	}
 	if err := t.keep(id, o.waiting); err != nil {

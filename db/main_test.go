@@ -40,7 +40,7 @@ func kindOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	problem, ok := errors.AsType[*jobs.Problem](err)
+	problem, ok := errors.AsType[*jobs.Error](err)
 	if !ok {
 		return "no problem: " + err.Error()
 	}

@@ -16,6 +16,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -114,8 +115,8 @@ func (d *DB) version(ctx context.Context) (have int, prefix string, err error) {
 	}
 	switch {
 	case id == applicationID && d.options.Prefix != "":
-		return 0, "", &jobs.Problem{Kind: jobs.ErrSchema, What: "the tables of " + d.path + " have no prefix",
-			Why: []string{"it is a database of runner's own"}, Try: "Options without a Prefix, or another file"}
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: "the tables of " + d.path + " have no prefix",
+			Why: []string{"it is a database of runner's own"}, Hint: "Options without a Prefix, or another file"}
 	case id == applicationID:
 	case id == 0 && have == 0 && tables == 0 && !d.options.Beside:
 		return 0, "", nil
@@ -125,13 +126,13 @@ func (d *DB) version(ctx context.Context) (have int, prefix string, err error) {
 		}
 	}
 	if first := migrationFiles("schema")[0].version; have > 0 && have < first && have != convertedVersion {
-		return 0, "", &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
-			Why: []string{fmt.Sprintf("its schema is %d, this one converts %d and later", have, convertedVersion)}, Try: "open it once with a runner of schema 11"}
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
+			Why: []string{fmt.Sprintf("its schema is %d, this one converts %d and later", have, convertedVersion)}, Hint: "open it once with a runner of schema 11"}
 	}
 	if want := SchemaVersion(); have > want {
-		return 0, "", &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by a newer runner",
-			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
-			Try: "upgrade this binary, or --db another file"}
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerSchema, Subject: d.path, What: d.path + " was written by a newer runner",
+			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
+			Hint: "upgrade this program, or use another file"}
 	}
 	return have, prefix, nil
 }
@@ -166,17 +167,17 @@ func (d *DB) mark(ctx context.Context) (have int, prefix string, err error) {
 	}
 	switch {
 	case !d.options.Beside && len(marks) > 1:
-		return 0, "", &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has tables of runner with several prefixes", Try: "Options.Prefix"}
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has tables of runner with several prefixes", Hint: "Options.Prefix"}
 	case !d.options.Beside:
-		return 0, "", &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a runner database",
-			Why: []string{"it is an SQLite database of another program; nothing was changed"}, Try: "--db another file"}
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database",
+			Why: []string{"it is an SQLite database of another program; nothing was changed"}, Hint: "another file"}
 	}
 	prefix = cmp.Or(asked, DefaultPrefix)
 	return 0, prefix, ValidPrefix(prefix)
 }
 
 func notOurMark(file string, err error) error {
-	return &jobs.Problem{Kind: jobs.ErrSchema, What: "the table runner_schema of " + file + " is not runner's", Why: []string{err.Error()}, Err: err}
+	return &jobs.Error{Kind: jobs.ErrSchema, What: "the table runner_schema of " + file + " is not runner's", Why: []string{err.Error()}, Err: err}
 }
 
 // migrate brings the schema to SchemaVersion in one transaction: after a crash at any point the file has the old schema or
@@ -251,8 +252,8 @@ func (d *DB) olderWorker(ctx context.Context) error {
 	if err != nil {
 		return explain(err, d.path)
 	}
-	return &jobs.Problem{Kind: jobs.ErrBusy, What: d.path + " is in use by an older runner", Why: []string{"its worker " + name + " is running",
-		"it could not write the results of its tasks after the upgrade"}, Try: "again when that worker has stopped"}
+	return &jobs.Error{Kind: jobs.ErrBusy, What: d.path + " is in use by an older runner", Why: []string{"its worker " + name + " is running",
+		"it could not write the results of its tasks after the upgrade"}, Hint: "again when that worker has stopped"}
 }
 
 // taken returns an error when the other program has something of a name that we need.
@@ -265,6 +266,6 @@ func (d *DB) taken(ctx context.Context) error {
 	if err := d.conn.SelectContext(ctx, &taken, selectTaken, jsonText(list)); err != nil || len(taken) == 0 {
 		return explain(err, d.path)
 	}
-	return &jobs.Problem{Kind: jobs.ErrConflict, What: d.path + " has a table or index " + strings.Join(taken, ", ") + " already",
-		Why: []string{"it is not runner's; nothing was changed"}, Try: "another Options.Prefix"}
+	return &jobs.Error{Kind: jobs.ErrConflict, What: d.path + " has a table or index " + strings.Join(taken, ", ") + " already",
+		Why: []string{"it is not runner's; nothing was changed"}, Hint: "another Options.Prefix"}
 }

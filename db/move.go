@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -45,14 +46,15 @@ func (d *DB) idle(scan func(text string, dest []any, args ...any) error, now tim
 		return explain(err, d.path)
 	}
 	if name != "" {
-		return &jobs.Problem{Kind: jobs.ErrConflict, What: "workers run on " + d.path, Try: "stop them; what they run ends first",
+		return &jobs.Error{Kind: jobs.ErrConflict, What: "workers run on " + d.path, Hint: "stop them; what they run ends first",
 			Why: []string{fmt.Sprintf("%s has given a sign of life; were it dead, it would be known in %v", name, until.time().Sub(now).Round(time.Second)), "nothing was changed"}}
 	}
 	if err := scan(selectClaimed, []any{&id}); err != nil {
 		return explain(err, d.path)
 	}
 	if id != 0 {
-		return &jobs.Problem{Kind: jobs.ErrConflict, What: fmt.Sprintf("task %d runs in %s", int64(id), d.path), Try: "runner pause --all, then a worker, which takes over what died",
+		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.TaskRuns, Subject: fmt.Sprint(int64(id)),
+			What: fmt.Sprintf("task %d runs in %s", int64(id), d.path), Hint: "pause all queues, then start a worker, which takes over what died",
 			Why: []string{"its worker died, or cannot be reached", "nothing was changed"}}
 	}
 	return nil
@@ -70,7 +72,7 @@ func (d *DB) placeName() string {
 // changed: one of them is at work, is part of another move, or the other one holds something already. done says that it was moved before.
 func (d *DB) BeginMove(ctx context.Context, to *DB, now time.Time) (m *Move, done bool, err error) {
 	if d.placeName() == to.placeName() {
-		return nil, false, &jobs.Problem{Kind: jobs.ErrInvalid, What: "both are the same database: " + d.path}
+		return nil, false, &jobs.Error{Kind: jobs.ErrInvalid, What: "both are the same database: " + d.path}
 	}
 	m = &Move{from: d, to: to}
 	m.text.moving, m.text.moved, m.text.incomplete = fmt.Sprintf(movingText, to.placeName()), fmt.Sprintf(movedText, to.placeName()), fmt.Sprintf(incompleteText, d.placeName())
@@ -103,7 +105,7 @@ func (d *DB) BeginMove(ctx context.Context, to *DB, now time.Time) (m *Move, don
 			return err
 		}
 		if some && (is == "" || here == "") {
-			return &jobs.Problem{Kind: jobs.ErrConflict, What: to.path + " holds other tasks, schedules, limits or pauses", Try: "an empty database, or a new one",
+			return &jobs.Error{Kind: jobs.ErrConflict, What: to.path + " holds other tasks, schedules, limits or pauses", Hint: "an empty database, or a new one",
 				Why: []string{"a move keeps the ids of tasks", "nothing was changed"}}
 		}
 		fresh = is == ""
@@ -152,7 +154,7 @@ func (m *Move) Step(ctx context.Context) (int, error) {
 			return err
 		}
 		if at != m.last {
-			return &jobs.Problem{Kind: jobs.ErrConflict, What: "somebody else moves " + m.from.path, Why: []string{m.to.path + " has other tasks than a moment ago"}}
+			return &jobs.Error{Kind: jobs.ErrConflict, What: "somebody else moves " + m.from.path, Why: []string{m.to.path + " has other tasks than a moment ago"}}
 		}
 		for _, c := range carriedTables {
 			if c.key == "" {
@@ -206,7 +208,7 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 		return m.from.updateAlone(ctx, full, func(t *tx) error { // and only then the commit over there
 			is, err := t.frozen()
 			if err == nil && is != m.text.moving && is != m.text.moved {
-				err = &jobs.Problem{Kind: jobs.ErrConflict, What: "this move was given up by somebody else", Why: []string{m.from.path + " is used again"}}
+				err = &jobs.Error{Kind: jobs.ErrConflict, What: "this move was given up by somebody else", Why: []string{m.from.path + " is used again"}}
 			}
 			if err != nil {
 				return err
@@ -225,7 +227,7 @@ func (d *DB) UndoMove(ctx context.Context) error {
 		case err != nil:
 			return err
 		case is == "":
-			return &jobs.Problem{Kind: jobs.ErrConflict, What: d.path + " is not being moved"}
+			return &jobs.Error{Kind: jobs.ErrConflict, What: d.path + " is not being moved"}
 		case !strings.HasPrefix(is, strings.TrimSuffix(movingText, "%s")):
 			return d.frozenProblem(is, nil)
 		}

@@ -129,15 +129,15 @@ func (d *DB) values(args []any) []any {
 // one process break each other's locks.
 func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	if _, ok := handle.Driver().(*sqlite.Driver); !ok {
-		return "", &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the handle is of another driver: %T", handle.Driver()),
-			Why: []string{"two copies of SQLite in one process break each other's locks"}, Try: `sql.Open("sqlite", …) of modernc.org/sqlite`}
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the handle is of another driver: %T", handle.Driver()),
+			Why: []string{"two copies of SQLite in one process break each other's locks"}, Hint: `sql.Open("sqlite", …) of modernc.org/sqlite`}
 	}
 	var file string
 	if err := handle.QueryRowContext(ctx, selectMain).Scan(&file); err != nil {
 		return "", explain(err, "the handle's file")
 	}
 	if file == "" {
-		return "", &jobs.Problem{Kind: jobs.ErrInvalid, What: "the handle's database is in memory", Try: "a database in a file"}
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "the handle's database is in memory", Hint: "a database in a file"}
 	}
 	return file, nil
 }

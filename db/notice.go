@@ -153,6 +153,6 @@ func (d *DB) Told(ctx context.Context, patience time.Duration) error {
 	case waiting.Err() == nil:
 		return explain(err, d.path)
 	}
-	return &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("no message comes back from %s in %v", d.path, patience), Try: "the address of the server itself, or a pool in session mode",
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("no message comes back from %s in %v", d.path, patience), Hint: "the address of the server itself, or a pool in session mode",
 		Why: []string{"a pooler in between takes LISTEN away: workers find tasks late, by looking"}}
 }

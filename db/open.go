@@ -16,6 +16,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -83,12 +84,12 @@ func (d *DB) open(ctx context.Context) error {
 	case have == SchemaVersion():
 		return d.knowFiles()
 	case have == 0 && !d.options.Create && d.names != nil:
-		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet", Why: []string{"they are not made by this call"}}
+		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet", Why: []string{"they are not made by this call"}}
 	case have == 0 && !d.options.Create:
-		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " is not a runner database", Try: "--db PATH, or RUNNER_DB",
-			Why: []string{"it is empty; runner enqueue and runner work make a database of it"}}
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.EmptyFile, Subject: d.path, What: d.path + " is not a runner database",
+			Why: []string{"it is empty"}}
 	case d.options.ReadOnly:
-		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
+		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
 	}
 	if err := d.initialise(ctx); err != nil {
 		return err
@@ -143,7 +144,7 @@ func (d *DB) initialise(ctx context.Context) error {
 		case waiting.Err() == nil: // not a matter of waiting
 			return fileProblem(err, d.Dir())
 		}
-		return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Try: "again",
+		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
 			Why: []string{"another process is creating or upgrading it"}, Err: err}
 	}
 	return d.patiently(func() error {
@@ -160,8 +161,8 @@ func (d *DB) initialise(ctx context.Context) error {
 				return explain(err, d.path)
 			}
 			if mode != "wal" {
-				return &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot use " + d.path,
-					Why: []string{"this filesystem has no write-ahead log: journal_mode stays " + mode}, Try: "--db on a local disk"}
+				return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NoWriteAheadLog, Subject: d.path, What: "cannot use " + d.path,
+					Why: []string{"this filesystem has no write-ahead log: journal_mode stays " + mode}, Hint: "a path on a local disk"}
 			}
 		}
 		return d.migrate(ctx)
@@ -212,6 +213,6 @@ func (d *DB) busy(err error) error {
 	} else if pid, name := lockHolder(d.path + "-shm"); pid != 0 {
 		why += " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"
 	}
-	return &jobs.Problem{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Err: err,
-		Why: []string{why, "nothing was written; exit status 75 means it is safe to try again"}}
+	return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: d.path, What: "database is busy: " + d.path, Err: err,
+		Why: []string{why, "nothing was written; it is safe to try again"}}
 }

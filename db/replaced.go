@@ -128,9 +128,9 @@ func (d *DB) agree() error {
 func (d *DB) leftLog() error {
 	log, _ := os.Stat(d.logPath) // before the file: a new database has no log while it is empty
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
-		return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
-			Why: []string{"the log may hold tasks that are nowhere else; nothing was changed"},
-			Try: "put the database back; or rm " + d.path + "-wal " + d.path + "-shm, when no process uses them, to begin anew"}
+		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
+			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},
+			Hint: "put the database back; or rm " + d.path + "-wal " + d.path + "-shm, when no process uses them, to begin anew"}
 	}
 	return nil
 }
@@ -151,8 +151,8 @@ func (d *DB) disagreement() error {
 }
 
 func (d *DB) elsewhere(why string, err error) error {
-	return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced while it is in use: " + d.path, Err: err,
-		Why: []string{why, "nothing was changed"}, Try: "stop every process that uses it, then again"}
+	return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced while it is in use: " + d.path, Err: err,
+		Why: []string{why, "nothing was changed"}, Hint: "stop every process that uses it, then again"}
 }
 
 // knowFiles takes note of the files beside the database, which the connection has open, and of its content.
@@ -202,8 +202,8 @@ func (d *DB) gone(name string, err error) error {
 
 func (d *DB) replaced(name, what, why string, err error) error {
 	part := map[string]string{d.path: "database", d.logPath: "log of the database", d.sharedPath: "shared memory of the database"}[name]
-	return &jobs.Problem{Kind: jobs.ErrReplaced, What: part + " " + what + ": " + name, Err: err,
-		Why: []string{why, "nobody else would see what this process writes from now on"}, Try: "stop every process that uses " + d.path + ", then start them again"}
+	return &jobs.Error{Kind: jobs.ErrReplaced, What: part + " " + what + ": " + name, Err: err,
+		Why: []string{why, "nobody else would see what this process writes from now on"}, Hint: "stop every process that uses " + d.path + ", then start them again"}
 }
 
 // keepLog keeps the last connection of a database that was replaced from moving its log into the file and removing it as it closes: the log

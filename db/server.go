@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -50,11 +51,11 @@ type server struct {
 // newServer prepares a database on a server; nothing is dialled.
 func newServer(address string, o Options) (*server, error) {
 	if o.Engine == nil {
-		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "this program has no driver for PostgreSQL",
-			Why: []string{"a database on a server needs an engine"}, Try: "Options{Engine: postgres.Engine()} of package runner/postgres"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "this program has no driver for PostgreSQL",
+			Why: []string{"a database on a server needs an engine"}, Hint: "Options{Engine: postgres.Engine()} of package runner/postgres"}
 	}
 	if o.Prefix != "" || o.Beside {
-		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "a prefix is for files: on a server the tables have a schema of their own", Try: "postgres://…?search_path=NAME"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "a prefix is for files: on a server the tables have a schema of their own", Hint: "postgres://…?search_path=NAME"}
 	}
 	s := &server{address: address}
 	var err error
@@ -62,7 +63,7 @@ func newServer(address string, o Options) (*server, error) {
 		return nil, err
 	}
 	if err := ValidPrefix(s.Schema); err != nil || s.Schema == "" {
-		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the schema %q cannot be", s.Schema), Why: []string{"lower case letters, digits and _, at most 32"}}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the schema %q cannot be", s.Schema), Why: []string{"lower case letters, digits and _, at most 32"}}
 	}
 	s.dialect.names.prefix = s.Schema + "."
 	hash := fnv.New64a()
@@ -83,10 +84,10 @@ func (d *DB) openServer(ctx context.Context) error {
 	}
 	switch {
 	case have == 0 && !d.options.Create:
-		return &jobs.Problem{Kind: jobs.ErrNoDatabase, What: "no tables of runner in " + d.path, Try: "runner enqueue or runner work, which make them",
+		return &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoTables, Subject: d.path, What: "no tables of runner in " + d.path,
 			Why: []string{"it has no schema " + d.server.Schema + " with them"}}
 	case d.options.ReadOnly:
-		return &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
+		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
 	}
 	d.created = have == 0
 	if err := d.migrateServer(ctx); err != nil {
@@ -123,7 +124,7 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 		return 0, err
 	}
 	if s.version < leastServer {
-		return 0, &jobs.Problem{Kind: jobs.ErrSchema, What: fmt.Sprintf("PostgreSQL %d is too old", s.version/10000), Why: []string{d.path, "13 or later is needed"}}
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("PostgreSQL %d is too old", s.version/10000), Why: []string{d.path, "13 or later is needed"}}
 	}
 	if !some {
 		return 0, nil
@@ -139,13 +140,13 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 		return 0, d.replacedServer()
 	}
 	if first := migrationFiles("schema/postgres")[0].version; have < first {
-		return 0, &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
-			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d and later", have, first)},
-			Try: "runner move " + d.path + " FILE with the older one, then DROP SCHEMA " + s.Schema + " CASCADE, then runner move FILE " + d.path + " with this one"}
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
+			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d and later", have, first)},
+			Hint: "move its tasks to a file with the older runner, then DROP SCHEMA " + s.Schema + " CASCADE, then move them back with this one"}
 	}
 	if want := ServerSchemaVersion(); have > want {
-		return 0, &jobs.Problem{Kind: jobs.ErrSchema, What: d.path + " was written by a newer runner",
-			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)}, Try: "upgrade this binary, or --db another database"}
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: d.path, What: d.path + " was written by a newer runner",
+			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)}, Hint: "upgrade this program, or use another database"}
 	}
 	if s.dir == "" {
 		s.dir, err = stateDir(d.options.Dir, s.id)
@@ -172,7 +173,7 @@ func (w *writer) reconnect(ctx context.Context) (err error) {
 }
 
 func (d *DB) replacedServer() error {
-	return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its tables are not those that were opened"}}
+	return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its tables are not those that were opened"}}
 }
 
 // migrateServer makes the schema, or brings it to the present version, in one transaction. It is a no-op when another process was quicker.
@@ -234,8 +235,8 @@ func stateDir(dir, id string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", &jobs.Problem{Kind: jobs.ErrInvalid, What: "no directory for what belongs to the database on this host", Err: err,
-			Why: []string{"HOME is not set"}, Try: "XDG_STATE_HOME=/path"}
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "no directory for what belongs to the database on this host", Err: err,
+			Why: []string{"HOME is not set"}, Hint: "XDG_STATE_HOME=/path"}
 	}
 	return filepath.Join(home, ".local", "state", "runner", id), nil
 }
@@ -271,8 +272,8 @@ const serverSize = `SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS
 
 // noBackup says how a database on a server is backed up.
 func (d *DB) noBackup() error {
-	return &jobs.Problem{Kind: jobs.ErrInvalid, What: "a database on a server is backed up by the server's own tools",
-		Why: []string{d.path}, Try: "pg_dump --schema=" + d.server.Schema}
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: "a database on a server is backed up by the server's own tools",
+		Why: []string{d.path}, Hint: "pg_dump --schema=" + d.server.Schema}
 }
 
 // outerServer is asked of a transaction of the caller's: which of ours it would see, and the lock.
@@ -284,8 +285,8 @@ func (d *DB) withinServer(t *tx) error {
 	err := t.scan(outerServer, []any{d.server.lock}, &id, &locked)
 	switch {
 	case sqlState(err) == undefinedTable || err == nil && id != d.server.id:
-		return &jobs.Problem{Kind: jobs.ErrInvalid, What: "the transaction is of another database", Why: []string{"this one is " + d.path},
-			Try: "begin it on a handle that was opened with this address"}
+		return &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is of another database", Why: []string{"this one is " + d.path},
+			Hint: "begin it on a handle that was opened with this address"}
 	case err != nil:
 		return explain(err, d.path)
 	}
@@ -309,8 +310,8 @@ func (d *DB) foreignOnServer(ctx context.Context) error {
 	own := []string{"enqueue_insert", "schedules_keep", "tasks_reopened"}
 	for _, trigger := range all {
 		if !slices.Contains(own, trigger.Name) && slices.Contains(made(), trigger.Table) {
-			return &jobs.Problem{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", d.path, trigger.Name, trigger.Table),
-				Why: []string{"whoever did that decides about what workers do; nothing was changed"}, Try: fmt.Sprintf("DROP TRIGGER %q, if you know whose it is", trigger.Name)}
+			return &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", d.path, trigger.Name, trigger.Table),
+				Why: []string{"whoever did that decides about what workers do; nothing was changed"}, Hint: fmt.Sprintf("DROP TRIGGER %q, if you know whose it is", trigger.Name)}
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func isLost(err error) bool {
 // explainServer is explain for what a server says; nil: it is none of that.
 func explainServer(err error, name string) error {
 	problem := func(kind error, what, try string, why ...string) error {
-		return &jobs.Problem{Kind: kind, What: what + " " + name, Why: why, Try: try, Err: err}
+		return &jobs.Error{Kind: kind, What: what + " " + name, Why: why, Hint: try, Err: err}
 	}
 	state := sqlState(err)
 	switch {
@@ -87,6 +87,6 @@ func text1(err error) string {
 
 // unanswered is the error of a commit whose answer was lost with the connection.
 func (d *DB) unanswered(err error) error {
-	return &jobs.Problem{Kind: jobs.ErrUnknown, What: "the connection was lost during a commit: " + d.path, Err: err,
+	return &jobs.Error{Kind: jobs.ErrUnknown, What: "the connection was lost during a commit: " + d.path, Err: err,
 		Why: []string{"it may have happened, or not"}}
 }

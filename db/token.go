@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -73,8 +74,9 @@ func tokenDir(path string) error {
 		return nil
 	}
 	if why, try := exposed(mode, uid, gid, os.Geteuid(), sameName); why != "" {
-		return &jobs.Problem{Kind: jobs.ErrPermission, What: "the directory of the token file " + path + " " + why,
-			Why: []string{"another user could put a token there that they know"}, Try: try + " " + dir + ", or --token-file in a directory of your own"}
+		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenDirectory, Subject: path,
+			What: "the directory of the token file " + path + " " + why,
+			Why:  []string{"another user could put a token there that they know"}, Hint: try + " " + dir}
 	}
 	return nil
 }
@@ -87,8 +89,9 @@ func readToken(path string) (string, error) {
 	case err != nil:
 		return "", tokenProblem(path, err)
 	case !info.Mode().IsRegular(): // a pipe would wait
-		return "", &jobs.Problem{Kind: jobs.ErrPermission, What: "the token file " + path + " is not a regular file",
-			Why: []string{"a link may lead to a file of another user"}, Try: "--token-file with the path of the file itself; or rm " + path + ", for a new token"}
+		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenLink, Subject: path,
+			What: "the token file " + path + " is not a regular file",
+			Why:  []string{"a link may lead to a file of another user"}, Hint: "rm " + path + ", for a new token"}
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
@@ -101,11 +104,12 @@ func readToken(path string) (string, error) {
 	}
 	uid, _, modes := owner(info)
 	if modes && uid != os.Geteuid() && uid != 0 {
-		return "", &jobs.Problem{Kind: jobs.ErrPermission, What: "the token file " + path + " belongs to " + userText(uid),
-			Why: []string{"that user knows the token"}, Try: "rm " + path + ", for a new token; or --token-file with a file of your own"}
+		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenOwner, Subject: path,
+			What: "the token file " + path + " belongs to " + userText(uid),
+			Why:  []string{"that user knows the token"}, Hint: "rm " + path + ", for a new token"}
 	}
 	if modes && info.Mode().Perm()&0o077 != 0 {
-		return "", &jobs.Problem{Kind: jobs.ErrPermission, What: "others may read or write the token file " + path, Try: "rm " + path + ", for a new token"}
+		return "", &jobs.Error{Kind: jobs.ErrPermission, What: "others may read or write the token file " + path, Hint: "rm " + path + ", for a new token"}
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 4096))
 	if err != nil {
@@ -113,12 +117,12 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if len(token) < tokenLength || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", &jobs.Problem{Kind: jobs.ErrInvalid, What: "the token file " + path + " holds no token",
-			Why: []string{fmt.Sprintf("a token is at least %d printable characters", tokenLength)}, Try: "rm " + path + ", for a new token"}
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "the token file " + path + " holds no token",
+			Why: []string{fmt.Sprintf("a token is at least %d printable characters", tokenLength)}, Hint: "rm " + path + ", for a new token"}
 	}
 	return token, nil
 }
 
 func tokenProblem(path string, err error) error {
-	return &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot use the token file " + path, Why: []string{err.Error()}, Err: err}
+	return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot use the token file " + path, Why: []string{err.Error()}, Err: err}
 }

@@ -152,7 +152,7 @@ func (w *writer) reopen(ctx context.Context) error {
 		return err
 	}
 	if have != SchemaVersion() {
-		return &jobs.Problem{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
+		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
 	}
 	if err := d.knowFiles(); err != nil {
 		return err

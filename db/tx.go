@@ -49,8 +49,8 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 		return nil, explain(err, d.path)
 	}
 	if real, err := resolve(file); file != d.path && (err != nil || real != d.path) {
-		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the transaction is of another database: %q", file),
-			Why: []string{"this one is " + d.path}, Try: "begin it on a handle that was opened with this path"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the transaction is of another database: %q", file),
+			Why: []string{"this one is " + d.path}, Hint: "begin it on a handle that was opened with this path"}
 	}
 	d.lastTx.Store(same)
 	return t, nil

@@ -36,7 +36,7 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 func (e *LineError) Unwrap() error { return e.Err }
 
 func lineError(line int, format string, args ...any) error {
-	return &LineError{line, &Problem{Kind: ErrInvalid, What: fmt.Sprintf(format, args...)}}
+	return &LineError{line, &Error{Kind: ErrInvalid, What: fmt.Sprintf(format, args...)}}
 }
 
 // ParseCrontab parses a crontab as cron does. Environment lines apply to the entries below them. SHELL runs the commands (default

@@ -40,29 +40,31 @@ var (
 	ErrTimeout = errors.New("timeout")
 )
 
-// Problem is an error with an explanation: what happened, why, and what to try. errors.Is matches the sentinel in Kind and the
-// cause.
-type Problem struct {
-	Kind error    // one of the sentinels above
-	What string   // one line, lower case, no full stop
-	Why  []string // more lines, if they help
-	Try  string   // a command to type, or a value to change; may be empty
-	Err  error    // the cause; may be nil
+// Error is an error with an explanation: what happened, why, and what helps. errors.Is matches the sentinel in Kind and the cause.
+// errors.AsType[*Error] returns the data. The texts do not mention the command line.
+type Error struct {
+	Kind    error    // one of the sentinels above
+	Code    string   // exactly what happened, such as network_filesystem; empty if Kind says it all
+	Subject string   // path, address, name or id that the error is about; may be empty
+	What    string   // one line, lower case, no full stop
+	Why     []string // more lines; may be nil
+	Hint    string   // what helps: a value, or an action in plain words; may be empty
+	Err     error    // the cause; may be nil
 }
 
-func (p *Problem) Error() string {
-	if len(p.Why) == 0 {
-		return p.What
+func (e *Error) Error() string {
+	if len(e.Why) == 0 {
+		return e.What
 	}
-	return p.What + ": " + strings.Join(p.Why, "; ")
+	return e.What + ": " + strings.Join(e.Why, "; ")
 }
 
 // Unwrap returns the sentinel and the cause, for errors.Is.
-func (p *Problem) Unwrap() []error {
-	if p.Err == nil {
-		return []error{p.Kind}
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
 	}
-	return []error{p.Kind, p.Err}
+	return []error{e.Kind, e.Err}
 }
 
 // FieldError is an invalid field of a Spec. It matches ErrInvalid.

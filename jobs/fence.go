@@ -6,7 +6,7 @@ import "fmt"
 // ErrCancelled or ErrLost, and the attempt of this generation must stop.
 func (t Task) Owned(generation int64) error {
 	problem := func(kind error, format string, args ...any) error {
-		return &Problem{Kind: kind, What: fmt.Sprintf("task %d ", t.ID) + fmt.Sprintf(format, args...)}
+		return &Error{Kind: kind, What: fmt.Sprintf("task %d ", t.ID) + fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case t.GenerationID < generation:

@@ -105,11 +105,11 @@ func FuzzCutError(f *testing.F) {
 
 func TestProblemsMatchTheirKindAndTheirCause(t *testing.T) {
 	cause := errors.New("cause")
-	p := fmt.Errorf("open: %w", &Problem{Kind: ErrBusy, What: "busy", Why: []string{"a", "b"}, Err: cause})
+	p := fmt.Errorf("open: %w", &Error{Kind: ErrBusy, What: "busy", Why: []string{"a", "b"}, Err: cause})
 	if !errors.Is(p, ErrBusy) || !errors.Is(p, cause) || errors.Is(p, ErrFull) || p.Error() != "open: busy: a; b" {
 		t.Error(p)
 	}
-	if q := error(&Problem{Kind: ErrFull, What: "full"}); !errors.Is(q, ErrFull) || q.Error() != "full" {
+	if q := error(&Error{Kind: ErrFull, What: "full"}); !errors.Is(q, ErrFull) || q.Error() != "full" {
 		t.Error(q)
 	}
 }

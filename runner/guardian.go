@@ -58,8 +58,8 @@ type idleGuardian struct {
 // newGuard returns an error if the program has no way to guard commands.
 func newGuard(e *engine) (*guard, error) {
 	if supervisor.Guarded && !hooked.Load() && e.r.options.GuardianPath == "" {
-		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
-			Why: []string{"main does not begin with: if runner.Guardian() { return }"}, Try: "add it, or set Options.GuardianPath"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
+			Why: []string{"main does not begin with: if runner.Guardian() { return }"}, Hint: "add it, or set Options.GuardianPath"}
 	}
 	return &guard{e: e, slots: map[int]*supervisor.Guardian{}}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -38,7 +39,7 @@ func (r *Runner) Fence(ctx context.Context, id, generation int64) error {
 }
 
 func notFound(id int64) error {
-	return &jobs.Problem{Kind: jobs.ErrNotFound, What: fmt.Sprintf("no task %d", id), Try: "runner list"}
+	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, Subject: fmt.Sprint(id), What: fmt.Sprintf("no task %d", id)}
 }
 
 // List returns the tasks that a filter selects, newest first unless the page says otherwise.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -26,7 +27,7 @@ func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
 func (r *Runner) RemoveLimit(ctx context.Context, target jobs.Target) error {
 	found, err := r.store.RemoveLimit(ctx, target, now())
 	if err == nil && !found {
-		err = &jobs.Problem{Kind: jobs.ErrNotFound, What: "no limit " + target.String(), Try: "runner limit list"}
+		err = &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoLimit, Subject: target.String(), What: "no limit " + target.String()}
 	}
 	r.wake.tell()
 	return err

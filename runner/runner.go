@@ -157,7 +157,7 @@ type Runner struct {
 }
 
 // Open opens the database file at path (or, with Options.Engine, the database on a server that path is the address of), creating it unless the options say otherwise, and brings its schema up to date. The
-// directory must exist. Errors are *jobs.Problem of kind jobs.ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or
+// directory must exist. Errors are *jobs.Error of kind jobs.ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or
 // ErrInvalid; then nothing was changed.
 func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	return open(ctx, path, options, options.Prefix != "")
@@ -189,7 +189,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		return nil, err
 	}
 	if options.Lease < shortestLease {
-		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Try: "at least 5s"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Hint: "at least 5s"}
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal,
 		Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout, Driver: options.Driver,

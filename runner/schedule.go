@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
 )
@@ -116,7 +117,8 @@ func differs(name string, differences []string) error {
 	if len(differences) > most {
 		differences = append(differences[:most-1:most-1], "and more: "+strings.Join(fieldNames(differences[most-1:]), ", "))
 	}
-	return &jobs.Problem{Kind: jobs.ErrConflict, What: "schedule " + name + " is there with another definition", Why: differences, Try: "--replace"}
+	return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.ScheduleDiffers, Subject: name,
+		What: "schedule " + name + " is there with another definition", Why: differences}
 }
 
 func fieldNames(differences []string) []string {
@@ -146,7 +148,7 @@ func (r *Runner) GetSchedule(ctx context.Context, name string) (jobs.Schedule, e
 }
 
 func noSchedule(name string) error {
-	return &jobs.Problem{Kind: jobs.ErrNotFound, What: "no schedule " + name, Try: "runner schedule list"}
+	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoSchedule, Subject: name, What: "no schedule " + name}
 }
 
 // PauseSchedule keeps a schedule from enqueueing anything: its ticks pass, and are not caught up. To pause one that is paused

@@ -23,8 +23,9 @@ type layer struct {
 var layers = []layer{
 	{path: "jobs", // words and rules: no clock, no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
+	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
-	{path: "db", ours: []string{"jobs"}, // it returns errors and logs nothing
+	{path: "db", ours: []string{"jobs", "internal/errcode"}, // it returns errors and logs nothing
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "runner/postgres", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // nobody else links the driver
@@ -34,15 +35,16 @@ var layers = []layer{
 	{path: "internal/humanize"},
 	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // tests only
-	{path: "runner", ours: []string{"runner/internal/cron", "db", "jobs", "internal/supervisor", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
+	{path: "runner", ours: []string{"runner/internal/cron", "db", "jobs", "internal/errcode", "internal/supervisor", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges
-	{path: "web", ours: []string{"runner", "internal/humanize", "jobs"}, // not db
+	{path: "internal/present", ours: []string{"runner", "jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "web", ours: []string{"runner", "internal/errcode", "internal/humanize", "internal/present", "jobs"}, // not db
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
-	{path: "", ours: []string{"web", "runner", "runner/postgres", "internal/humanize", "jobs", "internal/selftest", "internal/pgserver"}, // not db: the command line is the library's first user
+	{path: "", ours: []string{"web", "runner", "runner/postgres", "internal/humanize", "internal/present", "jobs", "internal/selftest", "internal/pgserver"}, // not db: the command line is the library's first user
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
 			"al.essio.dev/pkg/shellescape", "github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},

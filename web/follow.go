@@ -75,7 +75,7 @@ func (h *handler) attempt(ctx context.Context, id int64, place string) (a jobs.A
 		n, _ = strconv.Atoi(place)
 	}
 	if n < 1 || n > len(attempts) {
-		return a, 0, &jobs.Problem{Kind: jobs.ErrNotFound, What: fmt.Sprintf("task %d has no run %s", id, place)}
+		return a, 0, &jobs.Error{Kind: jobs.ErrNotFound, What: fmt.Sprintf("task %d has no run %s", id, place)}
 	}
 	return attempts[n-1], n, nil
 }

@@ -282,7 +282,7 @@ func (h *handler) fail(w http.ResponseWriter, req *http.Request, status int, tex
 // sentence is an error for a page.
 func sentence(err error) string {
 	text := err.Error()
-	if p, ok := errors.AsType[*jobs.Problem](err); ok {
+	if p, ok := errors.AsType[*jobs.Error](err); ok {
 		text = p.Error()
 	}
 	return strings.ToUpper(text[:1]) + text[1:] + "."

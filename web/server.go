@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -66,14 +67,15 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "the public URL " + o.PublicURL + " is no address", Try: "--public-url https://runner.example.com"}
+			return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PublicURL, Subject: o.PublicURL,
+				What: "invalid public URL " + o.PublicURL, Hint: "https://runner.example.com"}
 		}
 		g.public = u
 	}
 	socket, unix := strings.CutPrefix(o.Listen, "unix:")
 	if o.NoToken && !unix {
-		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: "without a token everybody on " + o.Listen + " could see and do everything",
-			Try: "--listen unix:/run/runner/ui.sock, whose mode says who may"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.TokenMissing, Subject: o.Listen, What: "without a token everybody on " + o.Listen + " could see and do everything",
+			Hint: "unix:/run/runner/ui.sock, whose mode says who may"}
 	}
 	if err := reachable(o.Listen, unix, o.Insecure); err != nil {
 		return nil, err
@@ -99,10 +101,11 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 		s.listen, err = net.Listen("tcp", o.Listen)
 	}
 	if err != nil {
-		if p, ok := errors.AsType[*jobs.Problem](err); ok {
+		if p, ok := errors.AsType[*jobs.Error](err); ok {
 			return nil, p
 		}
-		return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "cannot listen on " + o.Listen, Why: []string{reason(err)}, Try: "--listen 127.0.0.1:0, for any free port", Err: err}
+		return nil, &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.ListenFailed, Subject: o.Listen,
+			What: "cannot listen on " + o.Listen, Why: []string{reason(err)}, Hint: "127.0.0.1:0, for any free port", Err: err}
 	}
 	if address, ok := s.listen.Addr().(*net.TCPAddr); ok {
 		_, g.port, _ = net.SplitHostPort(address.String())
@@ -122,32 +125,26 @@ func reachable(address string, unix, insist bool) error {
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return &jobs.Problem{Kind: jobs.ErrInvalid, What: "the address " + address + " is none", Why: []string{reason(err)}, Try: "--listen 127.0.0.1:8484, or --listen unix:PATH"}
+		return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.ListenAddress, Subject: address,
+			What: "invalid address " + address, Why: []string{reason(err)}, Hint: "127.0.0.1:8484, or unix:PATH"}
 	}
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return &jobs.Problem{Kind: jobs.ErrInvalid, What: "other machines can reach " + address + ", and the token would travel there in the clear",
-		Why: []string{"from elsewhere: ssh -L 8484:127.0.0.1:8484 " + hostname(), "for many: --listen unix:/run/runner/ui.sock behind a proxy with TLS"}, Try: "--insecure, to insist"}
-}
-
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "HOST"
-	}
-	return name
+	return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PlainText, Subject: address,
+		What: "other machines can reach " + address + ", and the token would travel there in the clear",
+		Hint: "a unix socket behind a proxy with TLS, or Options.Insecure"}
 }
 
 // listenUnix makes a socket for its owner alone. A socket that nobody answers on is in the way, and removed.
 func listenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
-			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: path + " is there and no socket"}
+			return nil, &jobs.Error{Kind: jobs.ErrPermission, What: path + " is there and no socket"}
 		}
 		if conn, err := net.Dial("unix", path); err == nil {
 			_ = conn.Close()
-			return nil, &jobs.Problem{Kind: jobs.ErrPermission, What: "another process serves " + path}
+			return nil, &jobs.Error{Kind: jobs.ErrPermission, What: "another process serves " + path}
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, err

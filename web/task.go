@@ -79,7 +79,7 @@ func (v *taskView) what(t jobs.Task) string {
 func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
 	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
-		return "", nil, &jobs.Problem{Kind: jobs.ErrNotFound, What: "there is no task " + req.PathValue("id")}
+		return "", nil, &jobs.Error{Kind: jobs.ErrNotFound, What: "there is no task " + req.PathValue("id")}
 	}
 	t, err := h.r.Get(ctx, id)
 	if err != nil {

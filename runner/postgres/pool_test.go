@@ -52,7 +52,7 @@ func TestAPoolInTransactionModeIsRefused(t *testing.T) {
 		if err == nil {
 			r.Close()
 		}
-		if problem, ok := errors.AsType[*jobs.Problem](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Try, "session mode") {
+		if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Hint, "session mode") {
 			t.Error(mode, err)
 		}
 	}

@@ -31,8 +31,8 @@ func Engine() *db.Engine { return &db.Engine{Connect: connect} }
 func connect(address string, patience time.Duration) (db.Server, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil { // its text may hold a part of what could not be read, and with it of a password
-		return db.Server{}, &jobs.Problem{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
-			Try: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
+		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
+			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 	}
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > dialFor {
 		config.ConnectTimeout = dialFor

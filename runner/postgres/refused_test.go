@@ -220,7 +220,7 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	}
 	defer r.Close()
 	err = r.Told(t.Context(), 50*time.Millisecond)
-	if problem, ok := errors.AsType[*jobs.Problem](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Try, "session mode") {
+	if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Hint, "session mode") {
 		t.Fatal(err)
 	}
 }

@@ -70,7 +70,7 @@ func Parse(text, zone string) (Expression, error) {
 		err = x.parseFields(words)
 	}
 	if err != nil {
-		return Expression{}, &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("cron %q: %v", text, err)}
+		return Expression{}, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("cron %q: %v", text, err)}
 	}
 	return x, nil
 }
@@ -79,8 +79,8 @@ func Parse(text, zone string) (Expression, error) {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return nil, &jobs.Problem{Kind: jobs.ErrInvalid, What: fmt.Sprintf("zone %q is not known", name),
-			Try: "a name such as Europe/Berlin, or UTC"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("zone %q is not known", name),
+			Hint: "a name such as Europe/Berlin, or UTC"}
 	}
 	return zone, nil
 }

@@ -1,0 +1,51 @@
+// Package errcode lists the values of jobs.Error.Code that this module sets. The packages that return errors do not know the command line.
+// Package present turns a code into advice that names commands and flags.
+package errcode
+
+// Codes of package db: the database file, the server and the files beside them.
+const (
+	BackupDirectory   = "backup_directory"    // the destination of a backup is a directory
+	BackupExists      = "backup_exists"       // the destination of a backup exists
+	DanglingSymlink   = "dangling_symlink"    // the path is a symlink to a file that does not exist; the subject is that file
+	EmptyFile         = "empty_file"          // the file is empty, and this call does not create a database
+	ExposedDatabase   = "exposed_database"    // other users may write the database file or its directory
+	ForeignObject     = "foreign_object"      // a trigger or index was added to one of runner's tables
+	HardLinked        = "hard_linked"         // the file has more than one name
+	IsDirectory       = "is_directory"        // the path is a directory
+	LockTimeout       = "lock_timeout"        // another process held the write lock for too long
+	MountPoint        = "mount_point"         // the file is mounted without its directory
+	Moved             = "moved"               // the tasks were moved to another database
+	MoveIncomplete    = "move_incomplete"     // a move into this database has not ended
+	Moving            = "moving"              // a move from this database has not ended
+	NetworkFilesystem = "network_filesystem"  // the file is on a network filesystem
+	NewerSchema       = "newer_schema"        // a newer version of runner wrote the file
+	NewerServer       = "newer_server_schema" // a newer version of runner wrote the tables on the server
+	NoDatabase        = "no_database"         // the file does not exist, and this call does not create it
+	NoPath            = "no_path"             // the path is empty
+	NoTables          = "no_tables"           // the server has no tables of runner, and this call does not create them
+	NoTask            = "no_task"             // the subject is the id
+	NotRunner         = "not_runner"          // the file is not a database of runner
+	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
+	TablesDiffer      = "tables_differ"       // after a move the databases differ; the subject is the source
+	TaskRuns          = "task_runs"           // a running task forbids a move; the subject is the id
+	TokenDirectory    = "token_directory"     // other users may replace the token file
+	TokenLink         = "token_link"          // the token file is not a regular file
+	TokenOwner        = "token_owner"         // the token file belongs to another user
+	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace a task that it waits for; the subject is the id
+)
+
+// Codes of package runner.
+const (
+	NoLimit         = "no_limit"         // the subject is the target
+	NoSchedule      = "no_schedule"      // the subject is the name
+	ScheduleDiffers = "schedule_differs" // a schedule of that name has another definition
+)
+
+// Codes of package web. The subject is the address.
+const (
+	ListenAddress = "listen_address" // not HOST:PORT or unix:PATH
+	ListenFailed  = "listen_failed"
+	PlainText     = "plain_text" // the token would cross the network without encryption
+	PublicURL     = "public_url" // not a URL
+	TokenMissing  = "token_missing"
+)
