@@ -145,7 +145,7 @@ func (g *guard) watch(slot int, guardian *supervisor.Guardian) {
 	delete(g.slots, slot)
 	g.idle = slices.DeleteFunc(g.idle, func(i idleGuardian) bool { return i.Guardian == guardian })
 	switch {
-	case guardian.Expected():
+	case guardian.EndExpected():
 	case guardian.Served():
 		g.e.log.Warn("a guardian died, and its command with it", "pid", guardian.Pid())
 	default:
@@ -179,7 +179,7 @@ func (g *guard) start(ctx context.Context, c supervisor.Command, claim db.ClaimI
 func (g *guard) put(guardian *supervisor.Guardian) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if guardian.Free() && !g.over {
+	if guardian.Idle() && !g.over {
 		g.idle = append(g.idle, idleGuardian{guardian, now()})
 	}
 }

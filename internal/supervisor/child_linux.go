@@ -54,21 +54,21 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 		rights = unix.UnixRights(fds...)
 	}
 	child := &Child{g: g, key: k, born: make(chan reply, 2), ended: make(chan struct{})}
-	if err := g.add(child); err != nil {
+	if err := g.addChild(child); err != nil {
 		return nil, err
 	}
 	switch err := g.send(r, rights); {
 	case err == unix.E2BIG:
-		g.drop(child)
+		g.dropChild(child)
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
 	case err != nil: // the guardian has not read all of it, and so done nothing
-		g.drop(child)
+		g.dropChild(child)
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return child.birth(ctx, &c)
 }
 
-func (g *Guardian) add(c *Child) error {
+func (g *Guardian) addChild(c *Child) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -82,7 +82,7 @@ func (g *Guardian) add(c *Child) error {
 }
 
 // drop takes back a command that the guardian was not told of.
-func (g *Guardian) drop(c *Child) {
+func (g *Guardian) dropChild(c *Child) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.child == c {

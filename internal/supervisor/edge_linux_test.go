@@ -36,7 +36,7 @@ func TestACommandOutlivesWhatItsGuardianDoesBesideIt(t *testing.T) {
 	for range 200 {
 		g.Renew([]Key{key}, time.Now().Add(5*time.Minute))
 		g.Ping()
-		eventually(t, "an answer", func() bool { return g.answered.Load() == g.asked.Load() })
+		eventually(t, "an answer", func() bool { return g.lastPong.Load() == g.pingsSent.Load() })
 	}
 	if !running(steady.Pid()) {
 		t.Error("it has died")
@@ -90,7 +90,7 @@ func TestAnExecThatHangsIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 		}()
 		eventually(t, "the start", func() bool { return len(childrenOfProcess(g.Pid())) == 1 })
 		g.Ping()
-		eventually(t, "an answer", func() bool { return g.answered.Load() == g.asked.Load() })
+		eventually(t, "an answer", func() bool { return g.lastPong.Load() == g.pingsSent.Load() })
 		return result, key, release
 	}
 	result, key, release := hang()
@@ -188,7 +188,7 @@ func lesserWorker(path string) {
 	for _, p := range exit.Denied {
 		fmt.Println("left:", p.PID, p.UID, p.State)
 	}
-	fmt.Println("ended:", exit.Code, err, lock.Clean(), g.Free())
+	fmt.Println("ended:", exit.Code, err, lock.Clean(), g.Idle())
 	fmt.Println("closed:", g.Close())
 }
 

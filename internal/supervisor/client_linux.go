@@ -22,10 +22,10 @@ type Guardian struct {
 	process  *os.Process
 	socket   *net.UnixConn
 	unmarked string        // why it cannot mark processes; empty: it can
-	leaving  atomic.Bool   // Close was called
+	closing  atomic.Bool   // Close was called
 	done     chan struct{} // closed when its process and that of its command are dead
 
-	asked, answered atomic.Int64
+	pingsSent, lastPong atomic.Int64
 
 	in      inbox
 	sending sync.Mutex
@@ -137,7 +137,7 @@ func (g *Guardian) receive() {
 	g.mu.Unlock()
 	clean, denied := err == nil && state.Success(), []Marked(nil)
 	if !clean {
-		denied, clean = g.clear()
+		denied, clean = g.killLeftOvers()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,9 +151,9 @@ func (g *Guardian) receive() {
 	close(g.done)
 }
 
-// clear kills what the dead guardian has left, and returns when there is nothing, or when Close gives up. It looks at the attempt of this
+// killLeftOvers kills what the dead guardian has left, and returns when there is nothing, or when Close gives up. It looks at the attempt of this
 // guardian alone.
-func (g *Guardian) clear() (denied []Marked, clean bool) {
+func (g *Guardian) killLeftOvers() (denied []Marked, clean bool) {
 	defer g.removeGroup()
 	lock, slot := g.options.Lock, g.options.Slot
 	for record, ok := lock.record(slot); ok; {
@@ -164,7 +164,7 @@ func (g *Guardian) clear() (denied []Marked, clean bool) {
 			_ = lock.setRecord(slot, Key{}) // of the next guardian in this slot
 			return denied, true
 		}
-		if g.leaving.Load() {
+		if g.closing.Load() {
 			return denied, false // the record stays, and whoever takes the lock sweeps again
 		}
 	}
@@ -185,7 +185,7 @@ func (g *Guardian) handle(r reply) bool {
 	c := g.child
 	switch {
 	case r.Op == opPong:
-		g.answered.Store(r.N)
+		g.lastPong.Store(r.N)
 	case c == nil || c.key != r.Key:
 		return false
 	case r.Op == opStarted:
@@ -245,11 +245,11 @@ func (g *Guardian) Renew(keys []Key, deadline time.Time) {
 
 // Ping asks for a sign of life. A guardian that has not answered the last two is stuck: it is killed.
 func (g *Guardian) Ping() {
-	if g.asked.Load()-g.answered.Load() >= 2 {
+	if g.pingsSent.Load()-g.lastPong.Load() >= 2 {
 		_ = g.process.Kill() // the end of its socket tells the rest
 		return
 	}
-	_ = g.send(request{Op: opPing, N: g.asked.Add(1)}, nil)
+	_ = g.send(request{Op: opPing, N: g.pingsSent.Add(1)}, nil)
 }
 
 // Pid returns the guardian's process id.
@@ -258,8 +258,8 @@ func (g *Guardian) Pid() int { return g.process.Pid }
 // Done is closed when the guardian is dead and nothing of its command is left: then that has ended with ErrLost.
 func (g *Guardian) Done() <-chan struct{} { return g.done }
 
-// Free says whether the guardian can start a command.
-func (g *Guardian) Free() bool {
+// Idle says whether the guardian can start a command.
+func (g *Guardian) Idle() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.gone && g.child == nil
@@ -272,11 +272,11 @@ func (g *Guardian) Served() bool {
 	return g.served
 }
 
-// Expected says whether the end of the guardian is no surprise: it was closed, or it could not kill all that its command has left.
-func (g *Guardian) Expected() bool {
+// EndExpected says whether the end of the guardian is no surprise: it was closed, or it could not kill all that its command has left.
+func (g *Guardian) EndExpected() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.retired || g.leaving.Load()
+	return g.retired || g.closing.Load()
 }
 
 // Unmarked returns why the guardian cannot mark processes, if it cannot: then what outlives it and its worker is not found.
@@ -284,7 +284,7 @@ func (g *Guardian) Unmarked() string { return g.unmarked }
 
 // Close makes the guardian kill what is left and end, and returns when it has. A guardian that does not is killed.
 func (g *Guardian) Close() error {
-	g.leaving.Store(true)
+	g.closing.Store(true)
 	_ = g.send(request{Op: opBye}, nil) // it may be dead
 	select {
 	case <-g.done:

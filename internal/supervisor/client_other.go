@@ -57,14 +57,14 @@ func (g *Guardian) Pid() int { return os.Getpid() }
 // Done is never closed.
 func (g *Guardian) Done() <-chan struct{} { return nil }
 
-// Free says that a command can be started.
-func (g *Guardian) Free() bool { return true }
+// Idle says that a command can be started.
+func (g *Guardian) Idle() bool { return true }
 
 // Served says whether a command was started.
 func (g *Guardian) Served() bool { return g.served.Load() }
 
-// Expected says nothing: there is no process that could end.
-func (g *Guardian) Expected() bool { return true }
+// EndExpected says nothing: there is no process that could end.
+func (g *Guardian) EndExpected() bool { return true }
 
 // Unmarked says nothing: there are no marks.
 func (g *Guardian) Unmarked() string { return "" }
