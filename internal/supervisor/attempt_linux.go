@@ -69,7 +69,7 @@ func (g *guardian) guard(o order) (free bool) {
 		a.terminate()
 	}
 	g.mu.Unlock()
-	if pidfd < 0 || !readableWithin(pidfd, bornWait) { // the report of a short command tells of its start, too
+	if pidfd < 0 || !readableWithin(pidfd, startReportDelay) { // the report of a short command tells of its start, too
 		g.send(&reply{Op: opStarted, Key: a.Key, Pid: pid})
 	}
 	if pidfd >= 0 {

@@ -12,13 +12,13 @@ import (
 
 // Child is a command that was started by a guardian. Its methods are safe for use by many goroutines.
 type Child struct {
-	g     *Guardian
-	key   Key
-	pid   int
-	born  chan reply    // buffered: started or refused
-	ended chan struct{} // closed when exit and err are set
-	exit  Exit
-	err   error
+	g      *Guardian
+	key    Key
+	pid    int
+	answer chan reply    // buffered: started or refused
+	ended  chan struct{} // closed when exit and err are set
+	exit   Exit
+	err    error
 }
 
 // Start is as the function Start, but the command is the guardian's child: it is killed at deadline unless Renew moves that, and
@@ -53,7 +53,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	if len(fds) > 0 {
 		rights = unix.UnixRights(fds...)
 	}
-	child := &Child{g: g, key: k, born: make(chan reply, 2), ended: make(chan struct{})}
+	child := &Child{g: g, key: k, answer: make(chan reply, 2), ended: make(chan struct{})}
 	if err := g.addChild(child); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 		g.dropChild(child)
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return child.birth(ctx, &c)
+	return child.awaitStart(ctx, &c)
 }
 
 func (g *Guardian) addChild(c *Child) error {
@@ -90,8 +90,8 @@ func (g *Guardian) dropChild(c *Child) {
 	}
 }
 
-// birth waits for the guardian's answer. The command is terminated if ctx ends before that, even when the answer comes at the same time.
-func (c *Child) birth(ctx context.Context, cmd *Command) (*Child, error) {
+// awaitStart waits for the guardian's answer. The command is terminated if ctx ends before that, even when the answer comes at the same time.
+func (c *Child) awaitStart(ctx context.Context, cmd *Command) (*Child, error) {
 	stop := context.AfterFunc(ctx, func() { // both fail when the guardian is gone, and the command with it
 		if cmd.KillAfter > 0 {
 			_ = c.Terminate(cmd.KillAfter)
@@ -100,7 +100,7 @@ func (c *Child) birth(ctx context.Context, cmd *Command) (*Child, error) {
 		}
 	})
 	defer stop()
-	r := <-c.born
+	r := <-c.answer
 	switch {
 	case r.Op == opStarted, r.Op == opExited && r.Exit != nil:
 		c.pid = r.Pid
@@ -114,10 +114,10 @@ func (c *Child) birth(ctx context.Context, cmd *Command) (*Child, error) {
 	}
 }
 
-// tell answers whoever waits for the birth; false: that was done before.
-func (c *Child) tell(r reply) bool {
+// deliver answers whoever waits for the birth; false: that was done before.
+func (c *Child) deliver(r reply) bool {
 	select {
-	case c.born <- r:
+	case c.answer <- r:
 		return true
 	default:
 		return false

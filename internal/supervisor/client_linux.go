@@ -146,7 +146,7 @@ func (g *Guardian) receive() {
 		g.child = nil
 		c.exit.Denied, c.err = denied, ErrLost
 		close(c.ended)
-		c.tell(reply{Op: opExited}) // unless it was started
+		c.deliver(reply{Op: opExited}) // unless it was started
 	}
 	close(g.done)
 }
@@ -190,10 +190,10 @@ func (g *Guardian) handle(r reply) bool {
 		return false
 	case r.Op == opStarted:
 		g.served = true
-		return c.tell(r)
+		return c.deliver(r)
 	case r.Op == opRefused:
 		g.child = nil
-		return c.tell(r)
+		return c.deliver(r)
 	case r.Op == opExited && r.Exit != nil:
 		g.child = nil
 		g.served = true
@@ -204,7 +204,7 @@ func (g *Guardian) handle(r reply) bool {
 			c.err = ErrDeadline
 		}
 		close(c.ended)
-		c.tell(r) // unless it was started
+		c.deliver(r) // unless it was started
 	default:
 		return false
 	}

@@ -84,7 +84,7 @@ func FuzzRequests(f *testing.F) {
 func FuzzReplies(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := &Child{key: Key{1, 2}, born: make(chan reply, 2), ended: make(chan struct{})}
+		c := &Child{key: Key{1, 2}, answer: make(chan reply, 2), ended: make(chan struct{})}
 		g := &Guardian{child: c}
 		for r := bytes.NewReader(data); ; {
 			var message reply

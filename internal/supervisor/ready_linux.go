@@ -14,8 +14,8 @@ import (
 // gets a signal, which ends the raw call, too.
 
 const (
-	rawWait  = 20 * time.Millisecond // longer than most pauses of a guardian that is busy, on a machine that is busy, too
-	bornWait = time.Millisecond      // for a command to end before the worker is told of its start
+	rawWait          = 20 * time.Millisecond // longer than most pauses of a guardian that is busy, on a machine that is busy, too
+	startReportDelay = time.Millisecond      // for a command to end before the worker is told of its start
 )
 
 // awaitReadable returns when there is something to read from a descriptor, or its end.
