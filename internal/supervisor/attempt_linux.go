@@ -92,11 +92,11 @@ func (g *guardian) free(a *attempt) {
 	g.mu.Lock()
 	a.ended = true
 	g.attempt = nil
-	spent := g.spent
+	cgroupKilled := g.cgroupKilled
 	g.mu.Unlock()
-	if spent {
-		g.leaveGroup()
-		g.makeGroup()
+	if cgroupKilled {
+		g.closeCgroup()
+		g.makeCgroup()
 	}
 }
 
@@ -109,8 +109,8 @@ func (g *guardian) spawn(o order) (pid, pidfd int, err error) {
 	}
 	_ = SetMark(0, MarkOf(g.worker, o.attempt.Key)) // told of in the hello if it fails
 	defer func() { _ = SetMark(0, g.unmarked) }()
-	if g.group != "" {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.groupFD
+	if g.cgroupDir != "" {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
 		pid, err := forkExec(o.request, attr)
 		if err == nil {
 			return pid, pidfd, nil
@@ -178,7 +178,7 @@ func (g *guardian) bury(a *attempt, pid int) (exit Exit, leader bool) {
 	exit = Exit{Code: status.ExitStatus(), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano())}
 	if status.Signaled() {
 		exit.Signal = int(status.Signal())
-		g.spent = g.spent || g.group != "" && exit.Signal == int(unix.SIGKILL) // a worker that took over may have killed the cgroup
+		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL) // a worker that took over may have killed the cgroup
 	}
 	if a.by == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
 		a.by = byDeadline // killed by a worker that took over, if not by this process
@@ -192,7 +192,7 @@ func (g *guardian) clear(a *attempt) (leftOver int, denied []Marked) {
 	for began, pause := monotonic(), firstPause; ; pause = min(2*pause, longestPause) {
 		g.mu.Lock()
 		n, none := reapAll()
-		g.spent = g.spent || g.group != "" && n > 0 // as in bury
+		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0 // as in bury
 		var living int
 		var others []int
 		if !none {
@@ -233,9 +233,9 @@ func reapAll() (killed int, none bool) {
 // What these leave behind is reached by the next call. It returns how many children it could kill, and those that it may not. The mutex
 // is held, so that no child is waited for meanwhile and no number changes hands.
 func (g *guardian) killAll() (living int, denied []int) {
-	if g.group != "" {
-		killGroup(g.group)
-		g.spent = true
+	if g.cgroupDir != "" {
+		killCgroup(g.cgroupDir)
+		g.cgroupKilled = true
 	}
 	starting := false
 	if a := g.attempt; a != nil && !a.ended {

@@ -50,7 +50,7 @@ func StartGuardian(o GuardianOptions) (*Guardian, error) {
 			err = fmt.Errorf("%w: it was killed", ErrLost)
 		}
 		started.Delete(g.process.Pid)
-		g.removeGroup()
+		g.removeCgroup()
 		_ = g.socket.Close()
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
@@ -154,7 +154,7 @@ func (g *Guardian) receive() {
 // killLeftOvers kills what the dead guardian has left, and returns when there is nothing, or when Close gives up. It looks at the attempt of this
 // guardian alone.
 func (g *Guardian) killLeftOvers() (denied []Marked, clean bool) {
-	defer g.removeGroup()
+	defer g.removeCgroup()
 	lock, slot := g.options.Lock, g.options.Slot
 	for record, ok := lock.record(slot); ok; {
 		if g.options.Adopt {
@@ -171,10 +171,10 @@ func (g *Guardian) killLeftOvers() (denied []Marked, clean bool) {
 	return nil, true
 }
 
-func (g *Guardian) removeGroup() {
-	if dir := g.options.Lock.group(g.options.Slot); dir != "" {
-		killGroup(dir)
-		removeGroup(dir)
+func (g *Guardian) removeCgroup() {
+	if dir := g.options.Lock.cgroupDir(g.options.Slot); dir != "" {
+		killCgroup(dir)
+		removeCgroup(dir)
 	}
 }
 

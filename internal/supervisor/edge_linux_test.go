@@ -290,12 +290,12 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 // A worker that was given a cgroup kills the processes of other users, too.
 func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
 	needsRoot(t)
-	dir := filepath.Join(ownGroup(), worker+"-delegated")
+	dir := filepath.Join(ownCgroup(), worker+"-delegated")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	// The cgroup can be removed when the process that lesser starts in it has ended: cleanups run in reverse order.
-	t.Cleanup(func() { removeGroup(dir) })
+	t.Cleanup(func() { removeCgroup(dir) })
 	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // as systemd delegates
 		if err := os.Chown(file, workerUID, workerUID); err != nil {
 			t.Fatal(err)

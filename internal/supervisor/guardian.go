@@ -41,7 +41,7 @@ import (
 // A worker starts a guardian when it has a command to start and no idle guardian (runner/guardian.go), and keeps it for later commands. So a
 // start costs a message, and not the start of a process.
 //
-// Where the guardian may make a cgroup, it starts its commands in that (group_linux.go). Then one write kills all processes of an attempt,
+// Where the guardian may make a cgroup, it starts its commands in that (cgroup_linux.go). Then one write kills all processes of an attempt,
 // those of other users included.
 //
 // # What was tried

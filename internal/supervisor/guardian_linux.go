@@ -52,14 +52,14 @@ func Guard(version string) bool {
 	if err := errors.Join(SetMark(0, MarkOf(g.worker, Key{})), SetMark(0, g.unmarked)); err != nil {
 		why = err.Error()
 	}
-	g.makeGroup()
+	g.makeCgroup()
 	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid(), Why: why})
 	go func() {
 		_ = g.read() // however it ends, it means that there is no worker any more
 		g.stop()
 	}()
 	g.run()
-	g.leaveGroup()
+	g.closeCgroup()
 	_ = lock.Close() // never LOCK_UN: the worker may still hold it
 	unix.Close(socketFD)
 	return true
@@ -67,16 +67,16 @@ func Guard(version string) bool {
 
 // guardian is the state of a guardian process.
 type guardian struct {
-	worker   string
-	slot     int // of its record in the lock file
-	lock     *Lock
-	socket   int
-	unmarked Mark   // its own limits
-	group    string // the directory of its cgroup; empty: it has none
-	groupFD  int
-	spent    bool       // the cgroup was killed; under mu
-	starts   chan order // closed when nothing is to be started any more
-	bell     int        // an eventfd: the thread that starts commands waits for it, and not for the channel
+	worker       string
+	slot         int // of its record in the lock file
+	lock         *Lock
+	socket       int
+	unmarked     Mark   // its own limits
+	cgroupDir    string // the directory of its cgroup; empty: it has none
+	cgroupFD     int
+	cgroupKilled bool       // the cgroup was killed; under mu
+	starts       chan order // closed when nothing is to be started any more
+	bell         int        // an eventfd: the thread that starts commands waits for it, and not for the channel
 
 	sending sync.Mutex
 

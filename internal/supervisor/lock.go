@@ -30,7 +30,7 @@ type Lock struct {
 // Record is what the lock file holds of an attempt of which processes may live.
 type Record struct {
 	Key
-	Group string // the directory of its cgroup, which need not exist; empty: it has none
+	Cgroup string // the directory of its cgroup, which need not exist; empty: it has none
 }
 
 const (
@@ -55,10 +55,10 @@ func (l *Lock) Close() error { return l.file.Close() }
 // Remove removes the file of a lock that is held, so that nobody else can take it, and the cgroups of its owner. Another
 // reader of the lock may have removed them before.
 func (l *Lock) Remove() error {
-	if prefix := l.groups(); prefix != "" {
+	if prefix := l.cgroupPrefix(); prefix != "" {
 		dirs, _ := filepath.Glob(prefix + "*")
 		for _, dir := range dirs {
-			removeGroup(dir)
+			removeCgroup(dir)
 		}
 	}
 	return os.Remove(l.path)
@@ -106,12 +106,12 @@ func ReadRecords(path string) []Record {
 
 func readRecords(file *os.File) (list []Record, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, headSize+recordSize*mostSlots))
-	prefix := groupsIn(text[:min(len(text), headSize)])
+	prefix := prefixIn(text[:min(len(text), headSize)])
 	for slot := range max(len(text)-headSize, 0) / recordSize {
 		at := headSize + recordSize*slot
 		k := Key{int64(binary.LittleEndian.Uint64(text[at:])), int64(binary.LittleEndian.Uint64(text[at+8:]))}
 		if k != (Key{}) {
-			list = append(list, Record{k, groupName(prefix, slot)})
+			list = append(list, Record{k, cgroupName(prefix, slot)})
 		}
 	}
 	return list, err
@@ -129,7 +129,7 @@ func (l *Lock) record(slot int) (Record, bool) {
 	text := make([]byte, recordSize)
 	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // zero if there is none
 	k := Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
-	return Record{k, l.group(slot)}, k != (Key{})
+	return Record{k, l.cgroupDir(slot)}, k != (Key{})
 }
 
 // head returns the first bytes of the file: the beginning of the names of cgroups in dir, which nobody else has.
@@ -145,18 +145,18 @@ func (l *Lock) head(dir string) []byte {
 }
 
 // groups returns the beginning of the names of the guardians' cgroups; empty: they have none.
-func (l *Lock) groups() string {
+func (l *Lock) cgroupPrefix() string {
 	head := make([]byte, headSize)
 	_, _ = l.file.ReadAt(head, 0) // then it is empty
-	return groupsIn(head)
+	return prefixIn(head)
 }
 
-func groupsIn(head []byte) string { return string(bytes.TrimRight(head, "\x00")) }
+func prefixIn(head []byte) string { return string(bytes.TrimRight(head, "\x00")) }
 
 // group returns the directory of the cgroup of one guardian.
-func (l *Lock) group(slot int) string { return groupName(l.groups(), slot) }
+func (l *Lock) cgroupDir(slot int) string { return cgroupName(l.cgroupPrefix(), slot) }
 
-func groupName(prefix string, slot int) string {
+func cgroupName(prefix string, slot int) string {
 	if prefix == "" {
 		return ""
 	}

@@ -110,7 +110,7 @@ func TestRecordsAreReadBackBySlot(t *testing.T) {
 	if err := l.setRecord(1, Key{}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := ReadRecords(path), []Record{{a, l.group(0)}, {b, l.group(4)}}; !slices.Equal(got, want) || l.Clean() {
+	if got, want := ReadRecords(path), []Record{{a, l.cgroupDir(0)}, {b, l.cgroupDir(4)}}; !slices.Equal(got, want) || l.Clean() {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if r, ok := l.record(4); !ok || r.Key != b {

@@ -18,7 +18,7 @@ func NewLock(path string) (*Lock, error) {
 	}
 	l := &Lock{file, path}
 	if err = l.take(unix.LOCK_EX); err == nil {
-		_, err = file.WriteAt(l.head(ownGroup()), 0)
+		_, err = file.WriteAt(l.head(ownCgroup()), 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Remove(), l.Close())

@@ -25,7 +25,7 @@ func Sweep(worker string, keys []Key, records []Record) (denied []Marked, clean 
 		}
 		killed := false
 		for _, r := range records {
-			killed = s.killGroup(r) || killed
+			killed = s.killCgroup(r) || killed
 		}
 		if still++; s.pass() || killed {
 			still = 0
@@ -70,28 +70,28 @@ func (s *sweeping) pass() (found bool) {
 	return found
 }
 
-// killGroup kills the cgroup of a record whose processes are wanted: those of other users, too. The guardian of a worker that only hangs may
+// killCgroup kills the cgroup of a record whose processes are wanted: those of other users, too. The guardian of a worker that only hangs may
 // go on any moment, and start another attempt in its cgroup, which must not be hit. So a cgroup of such a worker is killed only for what
 // strike may not kill: a guardian that finds that beside its next attempt kills the cgroup itself, and makes another. cgroup.kill is opened
 // first, since that other one has the same name.
-func (s *sweeping) killGroup(r Record) (killed bool) {
-	if r.Group == "" {
+func (s *sweeping) killCgroup(r Record) (killed bool) {
+	if r.Cgroup == "" {
 		return false
 	}
-	kill, err := os.OpenFile(filepath.Join(r.Group, "cgroup.kill"), os.O_WRONLY, 0)
+	kill, err := os.OpenFile(filepath.Join(r.Cgroup, "cgroup.kill"), os.O_WRONLY, 0)
 	if err != nil {
 		return false
 	}
 	defer kill.Close()
-	text, _ := os.ReadFile(filepath.Join(r.Group, "cgroup.procs"))
-	if !slices.ContainsFunc(numbersIn(text), s.groupWanted) {
+	text, _ := os.ReadFile(filepath.Join(r.Cgroup, "cgroup.procs"))
+	if !slices.ContainsFunc(numbersIn(text), s.cgroupWanted) {
 		return false
 	}
 	_, err = kill.WriteString("1")
 	return err == nil // the cgroup may be gone
 }
 
-func (s *sweeping) groupWanted(pid int) bool {
+func (s *sweeping) cgroupWanted(pid int) bool {
 	if s.keys == nil {
 		return s.wanted(markOf(pid))
 	}

@@ -23,5 +23,5 @@ func FindMarked() []Marked { return nil }
 // SetMark does nothing on this system.
 func SetMark(int, Mark) error { return nil }
 
-func ownGroup() string   { return "" }
-func removeGroup(string) {}
+func ownCgroup() string   { return "" }
+func removeCgroup(string) {}

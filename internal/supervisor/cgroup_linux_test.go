@@ -13,7 +13,7 @@ import (
 func TestACommandLivesAfterSomebodyElseHasKilledTheCgroup(t *testing.T) {
 	g, lock := guarded(t)
 	killed, _, _ := bear(t, g, "exec sleep 300", time.Minute)
-	if err := os.WriteFile(filepath.Join(lock.Records()[0].Group, "cgroup.kill"), []byte("1"), 0); err != nil {
+	if err := os.WriteFile(filepath.Join(lock.Records()[0].Cgroup, "cgroup.kill"), []byte("1"), 0); err != nil {
 		t.Skip("this user may not make a cgroup:", err)
 	}
 	if exit, err := ends(t, killed); exit.Signal != 9 || err != nil {
@@ -29,7 +29,7 @@ func TestACommandLivesAfterSomebodyElseHasKilledTheCgroup(t *testing.T) {
 func TestASweepOfOneAttemptLeavesTheNextInTheCgroup(t *testing.T) {
 	g, lock := guarded(t)
 	next, _, _ := bear(t, g, "exec sleep 300", time.Minute)
-	group := lock.Records()[0].Group
+	group := lock.Records()[0].Cgroup
 	if _, err := os.Stat(group); group == "" || err != nil {
 		t.Skip("this user may not make a cgroup")
 	}

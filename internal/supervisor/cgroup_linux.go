@@ -16,8 +16,8 @@ import (
 // started in there. cgroup.kill then kills all of an attempt in one step, and processes of other users as well. A guardian that may not make
 // a cgroup goes on without.
 
-// ownGroup returns the directory of this process's cgroup; empty if the system has no cgroup v2.
-func ownGroup() string {
+// ownCgroup returns the directory of this process's cgroup; empty if the system has no cgroup v2.
+func ownCgroup() string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
@@ -45,10 +45,10 @@ func ownGroup() string {
 	return ""
 }
 
-// makeGroup makes the cgroup of a guardian, if it may. Some kernels (6.18 is one) kill a process at its birth when it is started into a cgroup
+// makeCgroup makes the cgroup of a guardian, if it may. Some kernels (6.18 is one) kill a process at its birth when it is started into a cgroup
 // that was killed before, or out of one. So a cgroup is used until it is killed, and tried first.
-func (g *guardian) makeGroup() {
-	dir := g.lock.group(g.slot)
+func (g *guardian) makeCgroup() {
+	dir := g.lock.cgroupDir(g.slot)
 	if dir == "" || os.Mkdir(dir, 0o755) != nil {
 		return
 	}
@@ -66,34 +66,34 @@ func (g *guardian) makeGroup() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.group, g.groupFD, g.spent = dir, fd, false; err != unix.ENOENT {
-		g.closeGroup()
+	if g.cgroupDir, g.cgroupFD, g.cgroupKilled = dir, fd, false; err != unix.ENOENT {
+		g.closeCgroupLocked()
 	}
 }
 
-// leaveGroup removes the cgroup of a guardian.
-func (g *guardian) leaveGroup() {
+// closeCgroup removes the cgroup of a guardian.
+func (g *guardian) closeCgroup() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.group != "" {
-		g.closeGroup()
+	if g.cgroupDir != "" {
+		g.closeCgroupLocked()
 	}
 }
 
-// closeGroup is leaveGroup with the mutex held.
-func (g *guardian) closeGroup() {
-	unix.Close(g.groupFD) // -1 if it was not opened
-	removeGroup(g.group)
-	g.group, g.spent = "", false
+// closeCgroupLocked is closeCgroup with the mutex held.
+func (g *guardian) closeCgroupLocked() {
+	unix.Close(g.cgroupFD) // -1 if it was not opened
+	removeCgroup(g.cgroupDir)
+	g.cgroupDir, g.cgroupKilled = "", false
 }
 
-// killGroup kills all processes of a cgroup, and of those below it.
-func killGroup(dir string) {
+// killCgroup kills all processes of a cgroup, and of those below it.
+func killCgroup(dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // it may be gone
 }
 
-// removeGroup removes a cgroup, and those that commands have made below it. One in which something lives stays.
-func removeGroup(dir string) {
+// removeCgroup removes a cgroup, and those that commands have made below it. One in which something lives stays.
+func removeCgroup(dir string) {
 	var system unix.Statfs_t
 	if unix.Statfs(dir, &system) != nil || system.Type != unix.CGROUP2_SUPER_MAGIC {
 		return
