@@ -30,7 +30,7 @@ func (e *engine) heartbeat() {
 		e.checkLock()
 		e.watchLog()
 		if e.r.options.OwnProcess || e.info.PID == 1 {
-			supervisor.BuryAdopted()
+			supervisor.ReapAdopted()
 		}
 		if now().Sub(e.lastBeat()) >= lease-margin {
 			e.mu.Lock()

@@ -22,9 +22,9 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// BuryAdopted waits for dead children that this process did not start: it has them as a subreaper, or as the first process of a
+// ReapAdopted waits for dead children that this process did not start: it has them as a subreaper, or as the first process of a
 // container. It never blocks.
-func BuryAdopted() {
+func ReapAdopted() {
 	for _, pid := range adopted() {
 		if !running(pid) {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)

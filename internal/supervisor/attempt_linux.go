@@ -76,7 +76,7 @@ func (g *guardian) guard(o order) (free bool) {
 		readableWithin(pidfd, rawWait)
 		unix.Close(pidfd)
 	}
-	exit := g.await(a)
+	exit := g.awaitLeader(a)
 	exit.LeftOver, exit.Denied = g.clear(a)
 	if a.by != bySelf {
 		exit.LeftOver = 0 // what fell with the leader was not left behind
@@ -130,21 +130,21 @@ func forkExec(r request, attr *syscall.ProcAttr) (int, error) {
 	}
 }
 
-// await waits for the leader of an attempt to end. Orphans that end meanwhile are waited for, too.
-func (g *guardian) await(a *attempt) Exit {
+// awaitLeader waits for the leader of an attempt to end. Orphans that end meanwhile are waited for, too.
+func (g *guardian) awaitLeader(a *attempt) Exit {
 	for {
-		pid, err := peek()
+		pid, err := awaitAnyChild()
 		if err != nil { // cannot happen; what the leader did would never be known, and the worker takes this for a loss
 			os.Exit(1)
 		}
-		if exit, ok := g.bury(a, pid); ok {
+		if exit, ok := g.reap(a, pid); ok {
 			return exit
 		}
 	}
 }
 
-// peek waits for a child to end, and leaves it a zombie, so that its number stays its own.
-func peek() (int, error) {
+// awaitAnyChild waits for a child to end, and leaves it a zombie, so that its number stays its own.
+func awaitAnyChild() (int, error) {
 	var info unix.Siginfo
 	for {
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil) // WALL: clone makes children of other kinds, too
@@ -158,8 +158,8 @@ func peek() (int, error) {
 	}
 }
 
-// bury waits for a child that has ended. If it was the leader of the attempt, bury returns how it ended.
-func (g *guardian) bury(a *attempt, pid int) (exit Exit, leader bool) {
+// reap waits for a child that has ended. If it was the leader of the attempt, reap returns how it ended.
+func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if leader = pid == a.leader; leader {
@@ -192,7 +192,7 @@ func (g *guardian) clear(a *attempt) (leftOver int, denied []Marked) {
 	for began, pause := monotonic(), firstPause; ; pause = min(2*pause, longestPause) {
 		g.mu.Lock()
 		n, none := reapAll()
-		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0 // as in bury
+		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0 // as in reap
 		var living int
 		var others []int
 		if !none {

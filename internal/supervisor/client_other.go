@@ -110,5 +110,5 @@ func (c *Child) Wait() (Exit, error) {
 // Dedicate does nothing.
 func Dedicate() error { return nil }
 
-// BuryAdopted does nothing.
-func BuryAdopted() {}
+// ReapAdopted does nothing.
+func ReapAdopted() {}

@@ -433,11 +433,11 @@ func TestAKillAfterTheDeadlineBelongsToTheDeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := awaitEnd(p.Pid()); err != nil {
+		if err := awaitExit(p.Pid()); err != nil {
 			t.Fatal(err)
 		}
 		a := &attempt{deadline: monotonic() + int64(test.left), by: bySelf, leader: p.Pid()}
-		if exit, leader := g.bury(a, p.Pid()); !leader || exit.Signal != 9 || a.by != test.want {
+		if exit, leader := g.reap(a, p.Pid()); !leader || exit.Signal != 9 || a.by != test.want {
 			t.Errorf("got an end by %s (%+v), want by %s", a.by, exit, test.want)
 		}
 		started.Delete(p.Pid())

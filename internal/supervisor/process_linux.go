@@ -24,7 +24,7 @@ func sealDescriptors() {
 // wait looks at the end of the leader without reaping it, kills the rest of the session while the zombie holds the
 // pid, and reaps then.
 func (p *Process) wait() (*os.ProcessState, int, error) {
-	if err := awaitEnd(p.pid); err != nil { // reaped by someone else: the pid may be anybody's
+	if err := awaitExit(p.pid); err != nil { // reaped by someone else: the pid may be anybody's
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.ended = true
@@ -36,8 +36,8 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	return state, leftOver, err
 }
 
-// awaitEnd blocks until the child pid has ended and leaves it a zombie. WEXITED alone: being stopped is not an end.
-func awaitEnd(pid int) error {
+// awaitExit blocks until the child pid has ended and leaves it a zombie. WEXITED alone: being stopped is not an end.
+func awaitExit(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if err != unix.EINTR {
