@@ -18,30 +18,30 @@ const (
 
 // run guards one attempt after the other, until the worker is gone and no process is left. All commands are forked on its thread.
 func (g *guardian) run() {
-	for rung := make([]byte, 8); ; { // one for each order, and one for the end
-		awaitReadable(g.bell)
-		if _, err := unix.Read(g.bell, rung); err != nil {
+	for count := make([]byte, 8); ; { // one for each order, and one for the end
+		awaitReadable(g.startEvent)
+		if _, err := unix.Read(g.startEvent, count); err != nil {
 			continue
 		}
-		if o, ok := <-g.starts; !ok || !g.guard(o) {
+		if o, ok := <-g.starts; !ok || !g.runAttempt(o) {
 			break
 		}
 	}
-	g.clear(nil)
+	g.killRemaining(nil)
 }
 
-// guard starts a command, waits for its end and for that of all that it has left behind, and reports. It returns false when processes are
+// runAttempt starts a command, waits for its end and for that of all that it has left behind, and reports. It returns false when processes are
 // left that cannot be killed: then this guardian serves no more.
-func (g *guardian) guard(o order) (free bool) {
+func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	a := o.attempt
 	refuse := func(why string, errno syscall.Errno) bool {
 		closeAll(o.files)
-		g.free(a)
+		g.finish(a)
 		g.send(&reply{Op: opRefused, Key: a.Key, Why: why, Errno: int(errno)})
 		return true
 	}
 	g.mu.Lock()
-	unwanted, late := a.killed || a.asked || g.stopping, monotonic() >= a.deadline
+	unwanted, late := a.killed || a.termSent || g.stopping, monotonic() >= a.deadline
 	g.mu.Unlock()
 	switch {
 	case unwanted:
@@ -65,7 +65,7 @@ func (g *guardian) guard(o order) (free bool) {
 	switch { // meanwhile
 	case a.killed || g.stopping:
 		g.killAll()
-	case a.asked:
+	case a.termSent:
 		a.terminate()
 	}
 	g.mu.Unlock()
@@ -77,18 +77,18 @@ func (g *guardian) guard(o order) (free bool) {
 		unix.Close(pidfd)
 	}
 	exit := g.awaitLeader(a)
-	exit.LeftOver, exit.Denied = g.clear(a)
-	if a.by != bySelf {
+	exit.LeftOver, exit.Denied = g.killRemaining(a)
+	if a.endedBy != bySelf {
 		exit.LeftOver = 0 // what fell with the leader was not left behind
 	}
 	_ = g.lock.setRecord(g.slot, Key{}) // processes that cannot be killed are in the report
-	g.free(a)
-	g.send(&reply{Op: opExited, Key: a.Key, Pid: pid, By: a.by, Exit: &exit})
+	g.finish(a)
+	g.send(&reply{Op: opExited, Key: a.Key, Pid: pid, EndedBy: a.endedBy, Exit: &exit})
 	return len(exit.Denied) == 0
 }
 
-// free makes room for the next attempt.
-func (g *guardian) free(a *attempt) {
+// finish makes room for the next attempt.
+func (g *guardian) finish(a *attempt) {
 	g.mu.Lock()
 	a.ended = true
 	g.attempt = nil
@@ -100,15 +100,15 @@ func (g *guardian) free(a *attempt) {
 	}
 }
 
-// spawn starts the leader, in a session of its own. It dies with this thread, that is, with the guardian. pidfd is -1 where the system has none.
-func (g *guardian) spawn(o order) (pid, pidfd int, err error) {
+// spawn starts the leader, in a session of its own. It dies with this thread, that is, with the guardian. pidfd is -1 where the system has noChildren.
+func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	attr := &syscall.ProcAttr{Dir: o.request.Dir, Env: o.request.Env,
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd}}
 	for _, fd := range o.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	_ = SetMark(0, MarkOf(g.worker, o.attempt.Key)) // told of in the hello if it fails
-	defer func() { _ = SetMark(0, g.unmarked) }()
+	defer func() { _ = SetMark(0, g.originalMark) }()
 	if g.cgroupDir != "" {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
 		pid, err := forkExec(o.request, attr)
@@ -180,31 +180,31 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 		exit.Signal = int(status.Signal())
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL) // a worker that took over may have killed the cgroup
 	}
-	if a.by == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
-		a.by = byDeadline // killed by a worker that took over, if not by this process
+	if a.endedBy == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
+		a.endedBy = byDeadline // killed by a worker that took over, if not by this process
 	}
 	return exit, true
 }
 
-// clear kills all processes that are left of an attempt, and waits until there is none. It does not wait for processes that may not be
+// killRemaining kills all processes that are left of an attempt, and waits until there is noChildren. It does not wait for processes that may not be
 // killed: it returns them. Without an attempt it waits for those, too, as long as there is a worker.
-func (g *guardian) clear(a *attempt) (leftOver int, denied []Marked) {
+func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []Marked) {
 	for began, pause := monotonic(), firstPause; ; pause = min(2*pause, longestPause) {
 		g.mu.Lock()
-		n, none := reapAll()
+		n, noChildren := reapAll()
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0 // as in reap
 		var living int
-		var others []int
-		if !none {
-			living, others = g.killAll()
+		var otherUsers []int
+		if !noChildren {
+			living, otherUsers = g.killAll()
 		}
-		patient := a == nil && !g.stopping || monotonic()-began < int64(deniedWait)
+		waitLonger := a == nil && !g.stopping || monotonic()-began < int64(deniedWait)
 		g.mu.Unlock()
-		if leftOver += n; none {
+		if leftOver += n; noChildren {
 			return leftOver, nil
 		}
-		if living == 0 && len(others) > 0 && !patient {
-			if denied = g.describe(a, others); a == nil || len(denied) > 0 {
+		if living == 0 && len(otherUsers) > 0 && !waitLonger {
+			if denied = g.describe(a, otherUsers); a == nil || len(denied) > 0 {
 				return leftOver, denied
 			}
 		}
@@ -213,7 +213,7 @@ func (g *guardian) clear(a *attempt) (leftOver int, denied []Marked) {
 }
 
 // reapAll waits for the children that have ended. It returns how many of them were killed, and whether there is no child any more.
-func reapAll() (killed int, none bool) {
+func reapAll() (killed int, noChildren bool) {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, nil)

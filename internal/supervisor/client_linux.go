@@ -200,7 +200,7 @@ func (g *Guardian) handle(r reply) bool {
 		g.retired = len(r.Exit.Denied) > 0
 		g.gone = g.retired
 		c.exit = *r.Exit
-		if r.By == byDeadline {
+		if r.EndedBy == byDeadline {
 			c.err = ErrDeadline
 		}
 		close(c.ended)

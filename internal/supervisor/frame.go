@@ -51,7 +51,7 @@ func (r *reply) fields(c *codec) {
 	code(c, &r.Pid)
 	c.text(&r.Why)
 	code(c, &r.Errno)
-	c.text(&r.By)
+	c.text(&r.EndedBy)
 	code(c, &r.N)
 	ended := 0
 	if r.Exit != nil {

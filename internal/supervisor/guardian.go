@@ -147,7 +147,7 @@ type reply struct {
 	Pid      int
 	Why      string // of a refusal: late, stopping, exec; of a hello: an error
 	Errno    int    // of exec
-	By       string // who ended it: self, kill, deadline
+	EndedBy  string // who ended it: self, kill, deadline
 	N        int64
 	Exit     *Exit
 }

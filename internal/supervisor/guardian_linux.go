@@ -42,14 +42,14 @@ func Guard(version string) bool {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)              // commands read nothing of this process
 	lock := &Lock{file: os.NewFile(lockFD, "lock"), path: "lock"} // the path is not needed here
 	slot, bad := strconv.Atoi(os.Args[3])
-	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
+	startEvent, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil || bad != nil {
 		return true
 	}
 	g := newGuardian(os.Args[2], slot, lock, socketFD)
-	g.bell = bell
+	g.startEvent = startEvent
 	why := ""
-	if err := errors.Join(SetMark(0, MarkOf(g.worker, Key{})), SetMark(0, g.unmarked)); err != nil {
+	if err := errors.Join(SetMark(0, MarkOf(g.worker, Key{})), SetMark(0, g.originalMark)); err != nil {
 		why = err.Error()
 	}
 	g.makeCgroup()
@@ -71,12 +71,12 @@ type guardian struct {
 	slot         int // of its record in the lock file
 	lock         *Lock
 	socket       int
-	unmarked     Mark   // its own limits
+	originalMark Mark   // its own limits
 	cgroupDir    string // the directory of its cgroup; empty: it has none
 	cgroupFD     int
-	cgroupKilled bool       // the cgroup was killed; under mu
-	starts       chan order // closed when nothing is to be started any more
-	bell         int        // an eventfd: the thread that starts commands waits for it, and not for the channel
+	cgroupKilled bool            // the cgroup was killed; under mu
+	starts       chan startOrder // closed when nothing is to be started any more
+	startEvent   int             // an eventfd: the thread that starts commands waits for it, and not for the channel
 
 	sending sync.Mutex
 
@@ -87,8 +87,8 @@ type guardian struct {
 	stopping bool  // the worker is gone
 }
 
-// order is a request to start a command, with its descriptors.
-type order struct {
+// startOrder is a request to start a command, with its descriptors.
+type startOrder struct {
 	attempt *attempt
 	request request
 	files   []int
@@ -98,15 +98,15 @@ type order struct {
 type attempt struct {
 	Key
 	deadline int64  // CLOCK_MONOTONIC, ns
-	by       string // who has ended it
+	endedBy  string // who has ended it
 	killed   bool   // before or after it was started
-	asked    bool   // to end, likewise
+	termSent bool   // to end, likewise
 	leader   int    // 0: not started yet
 	ended    bool   // its leader has
 }
 
 func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
-	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, unmarked: markOf(0), starts: make(chan order, 1), bell: -1}
+	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, originalMark: markOf(0), starts: make(chan startOrder, 1), startEvent: -1}
 	g.timer = time.AfterFunc(math.MaxInt64, g.expire)
 	return g
 }
@@ -127,7 +127,7 @@ func (g *guardian) read() error {
 			if lost { // this process may open no more; later there may be room
 				closeAll(files)
 				g.send(&reply{Op: opRefused, Key: r.Key, Why: whyExec, Errno: int(unix.EMFILE)})
-			} else if files, ok := withNull(files, r.Null); !ok || !g.take(r, files) {
+			} else if files, ok := withNull(files, r.Null); !ok || !g.accept(r, files) {
 				closeAll(files)
 				return errors.New("bad start")
 			}
@@ -220,29 +220,29 @@ func closeAll(files []int) {
 	}
 }
 
-// take hands a command to the thread that starts commands; false if one is there already.
-func (g *guardian) take(r request, files []int) bool {
+// accept hands a command to the thread that starts commands; false if one is there already.
+func (g *guardian) accept(r request, files []int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.attempt != nil {
 		return false
 	}
-	a := &attempt{Key: r.Key, deadline: r.Deadline, by: bySelf}
+	a := &attempt{Key: r.Key, deadline: r.Deadline, endedBy: bySelf}
 	g.attempt = a
-	g.arm()
-	g.starts <- order{a, r, files}
-	g.ring()
+	g.setTimer()
+	g.starts <- startOrder{a, r, files}
+	g.notifyStart()
 	return true
 }
 
-// ring wakes the thread that starts commands.
-func (g *guardian) ring() {
-	_, _ = unix.Write(g.bell, binary.NativeEndian.AppendUint64(nil, 1))
+// notifyStart wakes the thread that starts commands.
+func (g *guardian) notifyStart() {
+	_, _ = unix.Write(g.startEvent, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// arm sees to it that the timer fires at the deadline of the attempt or before. Most deadlines are later than that of the attempt before: then
+// setTimer sees to it that the timer fires at the deadline of the attempt or before. Most deadlines are later than that of the attempt before: then
 // there is nothing to do. The mutex is held.
-func (g *guardian) arm() {
+func (g *guardian) setTimer() {
 	if at := g.attempt.deadline; g.timerAt == 0 || at < g.timerAt {
 		g.timerAt = at
 		g.timer.Reset(time.Duration(at - monotonic()))
@@ -254,7 +254,7 @@ func (g *guardian) renew(k Key, deadline int64) {
 	defer g.mu.Unlock()
 	if a := g.attempt; a != nil && a.Key == k && !a.ended {
 		a.deadline = deadline
-		g.arm()
+		g.setTimer()
 	}
 }
 
@@ -268,10 +268,10 @@ func (g *guardian) expire() {
 		return
 	}
 	if monotonic() < a.deadline { // of another attempt than the one that the timer was set for, or renewed
-		g.arm()
+		g.setTimer()
 		return
 	}
-	a.by, a.killed = byDeadline, true
+	a.endedBy, a.killed = byDeadline, true
 	g.killAll()
 }
 
@@ -283,18 +283,18 @@ func (g *guardian) kill(r request) {
 	if a == nil || a.Key != r.Key || a.ended {
 		return
 	}
-	if a.by == bySelf {
-		a.by = byKill
+	if a.endedBy == bySelf {
+		a.endedBy = byKill
 	}
 	if r.Signal == int(unix.SIGKILL) {
 		a.killed = true
 		g.killAll()
 		return
 	}
-	if a.asked {
+	if a.termSent {
 		return
 	}
-	a.asked = true
+	a.termSent = true
 	if a.leader != 0 {
 		a.terminate()
 	}
@@ -322,7 +322,7 @@ func (g *guardian) stop() {
 	defer g.mu.Unlock()
 	g.stopping = true
 	close(g.starts)
-	g.ring()
+	g.notifyStart()
 	g.killAll()
 }
 

@@ -436,9 +436,9 @@ func TestAKillAfterTheDeadlineBelongsToTheDeadline(t *testing.T) {
 		if err := awaitExit(p.Pid()); err != nil {
 			t.Fatal(err)
 		}
-		a := &attempt{deadline: monotonic() + int64(test.left), by: bySelf, leader: p.Pid()}
-		if exit, leader := g.reap(a, p.Pid()); !leader || exit.Signal != 9 || a.by != test.want {
-			t.Errorf("got an end by %s (%+v), want by %s", a.by, exit, test.want)
+		a := &attempt{deadline: monotonic() + int64(test.left), endedBy: bySelf, leader: p.Pid()}
+		if exit, leader := g.reap(a, p.Pid()); !leader || exit.Signal != 9 || a.endedBy != test.want {
+			t.Errorf("got an end by %s (%+v), want by %s", a.endedBy, exit, test.want)
 		}
 		started.Delete(p.Pid())
 	}
