@@ -133,7 +133,7 @@ func notStarted(err error, path string, argv, environ []string) error {
 	switch {
 	case isLoss(err):
 		return err
-	case supervisor.Trouble(err), errors.Is(err, supervisor.ErrRefused):
+	case supervisor.OutOfResources(err), errors.Is(err, supervisor.ErrRefused):
 		return &troubleError{err}
 	case errors.As(err, &dir):
 		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))

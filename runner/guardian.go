@@ -107,7 +107,7 @@ func (g *guard) launch() (*supervisor.Guardian, error) {
 	defer g.mu.Unlock()
 	if err != nil {
 		delete(g.slots, slot)
-		if !g.worked || !supervisor.Trouble(err) {
+		if !g.worked || !supervisor.OutOfResources(err) {
 			g.failed(err, !g.worked && !errors.Is(err, supervisor.ErrLost))
 		}
 		return nil, fmt.Errorf("%w: %w", supervisor.ErrRefused, err)

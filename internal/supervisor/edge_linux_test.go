@@ -347,7 +347,7 @@ func TestWantOfDescriptorsIsTrouble(t *testing.T) {
 	start := func() (*Child, error) {
 		return g.Start(t.Context(), shell("exit 3"), Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
 	}
-	if child, err := start(); !Trouble(err) {
+	if child, err := start(); !OutOfResources(err) {
 		t.Errorf("%+v, %v", child, err)
 	}
 	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, &most, nil); err != nil {

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		_, err := Start(Command{Path: "/bin/sh", Argv: []string{"sh"}, Dir: "/missing"})
-		fmt.Print(errors.Is(err, unix.EMFILE), Trouble(err))
+		fmt.Print(errors.Is(err, unix.EMFILE), OutOfResources(err))
 	default:
 		os.Exit(m.Run())
 	}

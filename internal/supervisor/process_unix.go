@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var troubles = []syscall.Errno{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE}
+var resourceErrors = []syscall.Errno{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE}
 
 type job struct{}
 

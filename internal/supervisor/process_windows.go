@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-var troubles = []syscall.Errno{
+var resourceErrors = []syscall.Errno{
 	windows.ERROR_TOO_MANY_OPEN_FILES, windows.ERROR_NOT_ENOUGH_MEMORY,
 	windows.ERROR_NO_SYSTEM_RESOURCES, windows.ERROR_COMMITMENT_LIMIT,
 }

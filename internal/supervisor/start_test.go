@@ -101,11 +101,11 @@ func TestStartErrors(t *testing.T) {
 	}
 	closed.Close()
 	for _, tt := range []struct {
-		name    string
-		c       Command
-		want    error
-		ofDir   bool
-		trouble bool
+		name      string
+		c         Command
+		want      error
+		ofDir     bool
+		resources bool
 	}{
 		{name: "not found", c: Command{Path: dir + "/missing"}, want: unix.ENOENT},
 		{name: "no path", c: Command{}, want: unix.ENOENT},
@@ -126,7 +126,7 @@ func TestStartErrors(t *testing.T) {
 		}
 		_, err := Start(tt.c)
 		var wrong *DirError
-		if !errors.Is(err, tt.want) || errors.As(err, &wrong) != tt.ofDir || Trouble(err) {
+		if !errors.Is(err, tt.want) || errors.As(err, &wrong) != tt.ofDir || OutOfResources(err) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

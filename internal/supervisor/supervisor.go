@@ -82,7 +82,7 @@ type Process struct {
 // process is set to close on exec. Wait must be called, or the process stays behind as a zombie.
 //
 // Errors keep what the system said: errors.Is finds ENOENT, EACCES, ENOEXEC and the like (on Windows fs.ErrNotExist
-// and fs.ErrPermission). A *DirError means that Dir was the culprit; Trouble tells whether the machine was.
+// and fs.ErrPermission). A *DirError means that Dir was the culprit; OutOfResources tells whether the machine was.
 func Start(c Command) (*Process, error) {
 	files, done, err := c.files()
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Command) files() ([]*os.File, func(), error) {
 
 // explain says that the directory was the culprit, if it was: the child reports a number and not which call failed.
 func (c *Command) explain(err error) error {
-	if err != nil && c.Dir != "" && !Trouble(err) {
+	if err != nil && c.Dir != "" && !OutOfResources(err) {
 		if err := checkDir(c.Dir); err != nil {
 			return &DirError{Dir: c.Dir, Err: err}
 		}
@@ -223,8 +223,8 @@ type DirError struct {
 func (e *DirError) Error() string { return "enter directory " + e.Dir + ": " + e.Err.Error() }
 func (e *DirError) Unwrap() error { return e.Err }
 
-// Trouble reports whether an error of Start is the machine's and not the command's: no process, memory or descriptor
+// OutOfResources reports whether an error of Start is the machine's and not the command's: no process, memory or descriptor
 // was to be had. The same command may start well a little later.
-func Trouble(err error) bool {
-	return slices.ContainsFunc(troubles, func(t syscall.Errno) bool { return errors.Is(err, t) })
+func OutOfResources(err error) bool {
+	return slices.ContainsFunc(resourceErrors, func(t syscall.Errno) bool { return errors.Is(err, t) })
 }
