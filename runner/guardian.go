@@ -57,7 +57,7 @@ type idleGuardian struct {
 
 // newGuard returns an error if the program has no way to guard commands.
 func newGuard(e *engine) (*guard, error) {
-	if supervisor.Guarded && !hooked.Load() && e.r.options.GuardianPath == "" {
+	if supervisor.HasGuardians && !hooked.Load() && e.r.options.GuardianPath == "" {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
 			Why: []string{"main does not begin with: if runner.Guardian() { return }"}, Hint: "add it, or set Options.GuardianPath"}
 	}

@@ -125,7 +125,7 @@ func (p *reaper) bury(o db.Owner) bool {
 	switch {
 	case err == nil:
 		defer func() { _ = lock.Close() }() // closing is letting go
-	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.WakeGuardians(o.ID, o.PID): // they end within a moment
+	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID): // they end within a moment
 		p.again = true
 		return false
 	case errors.Is(err, supervisor.ErrHeld) || !before || o.Host != me.Host: // without its file, only a reboot of this very host is proof

@@ -91,7 +91,7 @@ func (g *Guardian) launch() error {
 	}
 	starting.RLock()
 	defer starting.RUnlock()
-	g.process, err = os.StartProcess(path, []string{os.Args[0], guardianWord, g.options.Worker, strconv.Itoa(g.options.Slot)}, &os.ProcAttr{Dir: "/", Env: []string{},
+	g.process, err = os.StartProcess(path, []string{os.Args[0], guardianArg, g.options.Worker, strconv.Itoa(g.options.Slot)}, &os.ProcAttr{Dir: "/", Env: []string{},
 		Files: []*os.File{null, null, os.Stderr, theirs, g.options.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {
 		_ = g.socket.Close()

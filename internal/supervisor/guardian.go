@@ -57,14 +57,14 @@ import (
 // Only Linux has guardians. Elsewhere the worker starts commands itself, and those of a killed worker live on. The record in its lock file
 // then stays, so that others wait for its leases.
 
-// guardianWord is the first argument of a guardian, which tells it from the host program's own uses.
-const guardianWord = "runner-guardian"
+// guardianArg is the first argument of a guardian, which tells it from the host program's own uses.
+const guardianArg = "runner-guardian"
 
 // protocol is raised with every change of the messages.
 const protocol = 3
 
-// Guarded says whether this system has guardians.
-const Guarded = runtime.GOOS == "linux"
+// HasGuardians says whether this system has guardians.
+const HasGuardians = runtime.GOOS == "linux"
 
 // GuardianOptions say how StartGuardian starts one.
 type GuardianOptions struct {

@@ -24,7 +24,7 @@ const (
 // Guard is the hook that a program calls first in main. It returns false at once, unless this process was started to be a guardian:
 // then it is one, and returns true when its worker is gone and no process of a command is left. version must be the worker's.
 func Guard(version string) bool {
-	if len(os.Args) != 4 || os.Args[1] != guardianWord {
+	if len(os.Args) != 4 || os.Args[1] != guardianArg {
 		return false
 	}
 	if name, err := unix.Getsockname(socketFD); err != nil {

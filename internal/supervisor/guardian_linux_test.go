@@ -317,7 +317,7 @@ func TestManyStartsThroughTheGuardian(t *testing.T) {
 func TestHookIsNotTakenInByWords(t *testing.T) {
 	args := os.Args
 	defer func() { os.Args = args }()
-	os.Args = []string{"x", guardianWord, "w", "0"} // descriptor 3 of a test program is no socket
+	os.Args = []string{"x", guardianArg, "w", "0"} // descriptor 3 of a test program is no socket
 	if Guard("test") {
 		t.Error("took itself for a guardian")
 	}

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WakeGuardians continues the stopped guardians of a worker whose process, pid, is gone. They notice that, kill their commands and end,
+// ResumeGuardians continues the stopped guardians of a worker whose process, pid, is gone. They notice that, kill their commands and end,
 // which frees the worker's lock. It returns whether it found any.
-func WakeGuardians(worker string, pid int) (found bool) {
+func ResumeGuardians(worker string, pid int) (found bool) {
 	if running(pid) {
 		return false
 	}
 	for _, pid := range processes() {
-		if stopped(pid) && guards(pid, worker) {
+		if stopped(pid) && isGuardianOf(pid, worker) {
 			found = true
 			_ = unix.Kill(pid, unix.SIGCONT) // it may be another user's
 		}
@@ -28,9 +28,9 @@ func stopped(pid int) bool {
 	return len(field) > 0 && string(field[0]) == "T"
 }
 
-// guards says whether a process is a guardian of the worker.
-func guards(pid int, worker string) bool {
+// isGuardianOf says whether a process is a guardian of the worker.
+func isGuardianOf(pid int, worker string) bool {
 	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	words := bytes.Split(line, []byte{0})
-	return len(words) > 2 && string(words[1]) == guardianWord && string(words[2]) == worker
+	return len(words) > 2 && string(words[1]) == guardianArg && string(words[2]) == worker
 }
