@@ -185,7 +185,7 @@ func (g *guard) put(guardian *supervisor.Guardian) {
 }
 
 // ended takes the guardian of a command back, and tells of the processes that it could not kill.
-func (g *guard) ended(task int64, child *supervisor.Child, denied []supervisor.Marked) {
+func (g *guard) ended(task int64, child *supervisor.Child, denied []supervisor.MarkedProcess) {
 	for _, p := range denied {
 		g.e.log.Warn("a process of another user has outlived its task and cannot be killed", "task", task, "pid", p.PID, "name", p.Name, "uid", p.UID)
 	}

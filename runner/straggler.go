@@ -71,7 +71,7 @@ func isOneOf(m supervisor.Mark, attempts []jobs.Attempt) bool {
 	})
 }
 
-func straggler(p supervisor.Marked, alone, ended bool) Straggler {
+func straggler(p supervisor.MarkedProcess, alone, ended bool) Straggler {
 	return Straggler{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.Task(), Alone: alone, Unawaited: ended}
 }
 
@@ -91,7 +91,7 @@ func (r *Runner) stragglers(ctx context.Context) ([]Straggler, error) {
 	alone := !slices.ContainsFunc(workers, func(w db.WorkerInfo) bool { return !dead[w.ID] })
 	var found []Straggler
 	for _, p := range marked {
-		i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.Of(w.ID) })
+		i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.OwnedBy(w.ID) })
 		over, ended, err := r.isOver(ctx, p.Mark, i >= 0)
 		if err != nil {
 			return nil, err

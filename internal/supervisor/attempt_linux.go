@@ -188,7 +188,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 
 // killRemaining kills all processes that are left of an attempt, and waits until there is noChildren. It does not wait for processes that may not be
 // killed: it returns them. Without an attempt it waits for those, too, as long as there is a worker.
-func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []Marked) {
+func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), firstPause; ; pause = min(2*pause, longestPause) {
 		g.mu.Lock()
 		n, noChildren := reapAll()
@@ -204,7 +204,7 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []Marked) {
 			return leftOver, nil
 		}
 		if living == 0 && len(otherUsers) > 0 && !waitLonger {
-			if denied = g.describe(a, otherUsers); a == nil || len(denied) > 0 {
+			if denied = g.describeDenied(a, otherUsers); a == nil || len(denied) > 0 {
 				return leftOver, denied
 			}
 		}
@@ -246,7 +246,7 @@ func (g *guardian) killAll() (living int, denied []int) {
 	for _, pid := range children() {
 		var err error
 		if starting { // fork and exec wait for a child that fails
-			err = strike(pid, func() bool { return parentOf(pid) == os.Getpid() })
+			err = killIf(pid, func() bool { return parentOf(pid) == os.Getpid() })
 		} else {
 			err = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -260,8 +260,8 @@ func (g *guardian) killAll() (living int, denied []int) {
 	return living, denied
 }
 
-// describe tells of the processes that may not be killed: of the children of this process, and of what they have started.
-func (g *guardian) describe(a *attempt, pids []int) (list []Marked) {
+// describeDenied tells of the processes that may not be killed: of the children of this process, and of what they have started.
+func (g *guardian) describeDenied(a *attempt, pids []int) (list []MarkedProcess) {
 	if a == nil {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (g *guardian) describe(a *attempt, pids []int) (list []Marked) {
 		return list
 	}
 	for _, pid := range pids { // one that has shed its mark
-		if p, ok := describe(pid, mark); ok {
+		if p, ok := describeProcess(pid, mark); ok {
 			list = append(list, p)
 		}
 	}

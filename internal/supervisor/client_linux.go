@@ -135,7 +135,7 @@ func (g *Guardian) receive() {
 	g.mu.Lock()
 	g.gone = true
 	g.mu.Unlock()
-	clean, denied := err == nil && state.Success(), []Marked(nil)
+	clean, denied := err == nil && state.Success(), []MarkedProcess(nil)
 	if !clean {
 		denied, clean = g.killLeftOvers()
 	}
@@ -153,7 +153,7 @@ func (g *Guardian) receive() {
 
 // killLeftOvers kills what the dead guardian has left, and returns when there is nothing, or when Close gives up. It looks at the attempt of this
 // guardian alone.
-func (g *Guardian) killLeftOvers() (denied []Marked, clean bool) {
+func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 	defer g.removeCgroup()
 	lock, slot := g.options.Lock, g.options.Slot
 	for record, ok := lock.record(slot); ok; {

@@ -117,7 +117,7 @@ func TestAnExecThatHangsIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 // childrenOfProcess lists the living children of another process.
 func childrenOfProcess(parent int) (list []int) {
 	for _, pid := range processes() {
-		if field := statOf(pid); len(field) > 1 && string(field[1]) == strconv.Itoa(parent) && running(pid) {
+		if field := statFields(pid); len(field) > 1 && string(field[1]) == strconv.Itoa(parent) && running(pid) {
 			list = append(list, pid)
 		}
 	}
@@ -366,7 +366,7 @@ func TestWantOfDescriptorsIsTrouble(t *testing.T) {
 }
 
 // sweeper sweeps for the processes of a worker, and says what came of it. As the child of inside it has a pid namespace to itself.
-func sweeper(worker string) {
+func runSweep(worker string) {
 	denied, clean := Sweep(worker, nil, nil)
 	for _, p := range denied {
 		fmt.Print(p.PID, " ", p.UID, " ")

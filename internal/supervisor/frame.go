@@ -76,7 +76,7 @@ func (e *Exit) fields(c *codec) {
 	c.length(&n)
 	for i := range n {
 		if c.reading {
-			e.Denied = append(e.Denied, Marked{})
+			e.Denied = append(e.Denied, MarkedProcess{})
 		}
 		p := &e.Denied[i]
 		code(c, &p.PID)

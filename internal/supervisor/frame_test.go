@@ -18,7 +18,7 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 		&reply{Op: opHello, Protocol: protocol, Version: "v1", Pid: 7, Why: "for no reason"},
 		&reply{Op: opRefused, Key: Key{1, 2}, Why: whyExec, Errno: 2},
 		&reply{Op: opExited, Key: Key{1, 2}, Pid: 3, EndedBy: byKill, Exit: &Exit{Code: -1, Signal: 9, LeftOver: 2, User: 1, System: 2,
-			Denied: []Marked{{PID: 1, Name: "a b", State: "D", UID: 1000}, {PID: 2}}}},
+			Denied: []MarkedProcess{{PID: 1, Name: "a b", State: "D", UID: 1000}, {PID: 2}}}},
 	}
 	var stream []byte
 	for _, m := range sent {

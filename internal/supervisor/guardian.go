@@ -88,8 +88,8 @@ type Key struct {
 	Generation int64
 }
 
-// Marked is a process with the mark of an attempt.
-type Marked struct {
+// MarkedProcess is a process with the mark of an attempt.
+type MarkedProcess struct {
 	PID   int
 	Name  string // as the kernel has it
 	State string // the letter of ps; no signal reaches a process in state D

@@ -106,7 +106,7 @@ type attempt struct {
 }
 
 func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
-	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, originalMark: markOf(0), starts: make(chan startOrder, 1), startEvent: -1}
+	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, originalMark: readMark(0), starts: make(chan startOrder, 1), startEvent: -1}
 	g.timer = time.AfterFunc(math.MaxInt64, g.expire)
 	return g
 }

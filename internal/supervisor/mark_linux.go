@@ -43,7 +43,7 @@ func MarkOf(worker string, k Key) Mark {
 }
 
 // Of says whether m is the mark of some attempt of a worker.
-func (m Mark) Of(worker string) bool {
+func (m Mark) OwnedBy(worker string) bool {
 	return m.claim>>generationBits == MarkOf(worker, Key{}).claim>>generationBits
 }
 
@@ -75,21 +75,21 @@ func SetMark(pid int, m Mark) error {
 	return nil
 }
 
-// markOf returns the mark of a process. It is not valid if the process has none, or is gone.
-func markOf(pid int) Mark {
+// readMark returns the mark of a process. It is not valid if the process has none, or is gone.
+func readMark(pid int) Mark {
 	var words [2]uint64
 	for i := range limits {
 		var limit unix.Rlimit
 		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil { // the process of another user; or a filter of system calls
-			return listedMark(pid)
+			return markFromProc(pid)
 		}
 		words[i] = limit.Cur
 	}
 	return Mark{words[0], words[1]}
 }
 
-// listedMark is markOf by /proc, which everybody may read.
-func listedMark(pid int) Mark {
+// markFromProc is readMark by /proc, which everybody may read.
+func markFromProc(pid int) Mark {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
 	var words [2]uint64
 	for i := range limits {

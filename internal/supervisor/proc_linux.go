@@ -60,8 +60,8 @@ func allChildren() []int {
 	return pids
 }
 
-// statOf returns the fields of a process's stat from the state on; nil if it is gone.
-func statOf(pid int) [][]byte {
+// statFields returns the fields of a process's stat from the state on; nil if it is gone.
+func statFields(pid int) [][]byte {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return nil
@@ -71,13 +71,13 @@ func statOf(pid int) [][]byte {
 
 // running tells a living process from a zombie, whose parent has not waited for it yet.
 func running(pid int) bool {
-	field := statOf(pid)
+	field := statFields(pid)
 	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'
 }
 
 // parentOf returns the parent of a process; 0 if it is gone.
 func parentOf(pid int) int {
-	field := statOf(pid)
+	field := statFields(pid)
 	if len(field) < 2 {
 		return 0
 	}
@@ -85,9 +85,9 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// strike kills pid if the evidence holds, else it returns ESRCH. It opens a handle before it asks for the evidence: if the number has
+// killIf kills pid if the belongs holds, else it returns ESRCH. It opens a handle before it asks for the belongs: if the number has
 // changed hands by then, the handle is that of a dead process and no stranger is hit.
-func strike(pid int, evidence func() bool) error {
+func killIf(pid int, belongs func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
 		return err
@@ -95,7 +95,7 @@ func strike(pid int, evidence func() bool) error {
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	if !evidence() {
+	if !belongs() {
 		return unix.ESRCH
 	}
 	if err != nil { // before Linux 5.3, or filtered: the look a moment ago must do
@@ -104,14 +104,14 @@ func strike(pid int, evidence func() bool) error {
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// describe returns what the kernel says about a living process with a mark.
-func describe(pid int, m Mark) (Marked, bool) {
-	field := statOf(pid)
+// describeProcess returns what the kernel says about a living process with a mark.
+func describeProcess(pid int, m Mark) (MarkedProcess, bool) {
+	field := statFields(pid)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil || len(field) == 0 || !running(pid) {
-		return Marked{}, false
+		return MarkedProcess{}, false
 	}
-	p := Marked{PID: pid, State: string(field[0]), Mark: m}
+	p := MarkedProcess{PID: pid, State: string(field[0]), Mark: m}
 	for line := range strings.Lines(string(status)) {
 		if name, ok := strings.CutPrefix(line, "Name:"); ok {
 			p.Name = strings.TrimSpace(name)

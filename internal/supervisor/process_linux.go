@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long Wait watches killed left-overs go.
-const patience = time.Second
+// killTimeout is how long Wait watches killed left-overs go.
+const killTimeout = time.Second
 
 // sealDescriptors sets all descriptors above 2 to close on exec. Go opens its own that way, but what this process
 // inherited, or was handed by other code, would reach the command.
@@ -31,7 +31,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 		started.Delete(p.pid)
 		return nil, 0, errors.Join(os.NewSyscallError("waitid", err), p.proc.Release())
 	}
-	leftOver := sweep(p.pid)
+	leftOver := killSession(p.pid)
 	state, err := p.release()
 	return state, leftOver, err
 }
@@ -49,7 +49,7 @@ func awaitExit(pid int) error {
 // kill kills the group in one step, then the members of the session that left the group.
 func (p *Process) kill() error {
 	failed := signalGroup(p.pid, unix.SIGKILL)
-	for _, pid := range members(p.pid) {
+	for _, pid := range sessionMembers(p.pid) {
 		if err := killMember(pid, p.pid); err != nil && err != unix.ESRCH && failed == nil {
 			failed = os.NewSyscallError("kill", err)
 		}
@@ -59,12 +59,12 @@ func (p *Process) kill() error {
 
 // sweep kills all of the session sid but its leader, which is a zombie, and returns how many were alive. A member may
 // fork after the look at /proc, so it goes on until a look finds none alive.
-func sweep(sid int) int {
+func killSession(sid int) int {
 	seen := map[int]bool{}
-	end := time.Now().Add(patience)
+	end := time.Now().Add(killTimeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		alive := false
-		for _, pid := range members(sid) {
+		for _, pid := range sessionMembers(sid) {
 			living := running(pid)
 			if err := killMember(pid, sid); err == nil && living {
 				alive = true
@@ -80,9 +80,9 @@ func sweep(sid int) int {
 	}
 }
 
-// members returns the processes of the session sid without its leader, and none if /proc cannot be read. It asks
+// sessionMembers returns the processes of the session sid without its leader, and none if /proc cannot be read. It asks
 // getsid for each process, because reading its stat costs forty times as much.
-func members(sid int) []int {
+func sessionMembers(sid int) []int {
 	return slices.DeleteFunc(processes(), func(pid int) bool {
 		s, err := unix.Getsid(pid)
 		return pid == sid || err != nil || s != sid
@@ -91,7 +91,7 @@ func members(sid int) []int {
 
 // killMember kills pid if it is still in the session sid, else returns ESRCH.
 func killMember(pid, sid int) error {
-	return strike(pid, func() bool {
+	return killIf(pid, func() bool {
 		s, err := unix.Getsid(pid)
 		return err == nil && s == sid
 	})

@@ -62,7 +62,7 @@ func TestManyLeftOversThatGoOnForking(t *testing.T) {
 	if exit := wait(t, p); exit.LeftOver < 4 {
 		t.Errorf("%+v", exit)
 	}
-	for _, pid := range members(p.Pid()) {
+	for _, pid := range sessionMembers(p.Pid()) {
 		if running(pid) {
 			t.Errorf("process %d is still there", pid)
 		}
@@ -84,6 +84,6 @@ func BenchmarkStat(b *testing.B) {
 
 func BenchmarkMembers(b *testing.B) {
 	for b.Loop() {
-		members(os.Getpid())
+		sessionMembers(os.Getpid())
 	}
 }

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	case "another user":
 		anotherUser(os.Args[1:])
 	case "sweeper":
-		sweeper(os.Args[1])
+		runSweep(os.Args[1])
 	case "breed":
 		breed(os.Args[1])
 	case "inside":

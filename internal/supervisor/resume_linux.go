@@ -24,7 +24,7 @@ func ResumeGuardians(worker string, pid int) (found bool) {
 }
 
 func stopped(pid int) bool {
-	field := statOf(pid)
+	field := statFields(pid)
 	return len(field) > 0 && string(field[0]) == "T"
 }
 

@@ -6,6 +6,6 @@ package supervisor
 func storm(string, string) {}
 func lesserWorker(string)  {}
 func anotherUser([]string) {}
-func sweeper(string)       {}
+func runSweep(string)      {}
 func inside(string)        {}
 func breed(string)         {}

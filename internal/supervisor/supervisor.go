@@ -58,11 +58,11 @@ type Command struct {
 
 // Exit says how the leader ended, and what was left of the command then.
 type Exit struct {
-	Code         int           // exit status; -1 when ended by a signal. Windows: 1 after Kill
-	Signal       int           // the signal that ended it; 0 when none, and always on Windows
-	LeftOver     int           // processes that were killed because they outlived the leader; 0 after Kill. Unixes but Linux: 1 is "some"
-	Denied       []Marked      // processes of the command that live on because this user may not kill them; by guardians only
-	User, System time.Duration // time on the CPU, of the leader and (unixes) of the descendants that were waited for
+	Code         int             // exit status; -1 when ended by a signal. Windows: 1 after Kill
+	Signal       int             // the signal that ended it; 0 when none, and always on Windows
+	LeftOver     int             // processes that were killed because they outlived the leader; 0 after Kill. Unixes but Linux: 1 is "some"
+	Denied       []MarkedProcess // processes of the command that live on because this user may not kill them; by guardians only
+	User, System time.Duration   // time on the CPU, of the leader and (unixes) of the descendants that were waited for
 }
 
 // Process is a started command. All methods may be called at any time from any goroutine.

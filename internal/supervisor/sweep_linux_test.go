@@ -63,15 +63,15 @@ func TestMarks(t *testing.T) {
 	if a != MarkOf("a", Key{12, 5}) || a == MarkOf("b", Key{12, 5}) || a == MarkOf("a", Key{13, 5}) || a == MarkOf("a", Key{12, 6}) {
 		t.Error("marks of different attempts are equal, or those of one are not")
 	}
-	if !a.valid() || !a.Of("a") || a.Of("b") || a.Task() != 12 {
+	if !a.valid() || !a.OwnedBy("a") || a.OwnedBy("b") || a.Task() != 12 {
 		t.Errorf("got %+v", a)
 	}
-	if got := markOf(os.Getpid()); got.valid() {
+	if got := readMark(os.Getpid()); got.valid() {
 		t.Errorf("got %+v for a process without a mark", got)
 	}
 	p, child := marked(t, worker, Key{1 << 30, 9})
 	for _, pid := range []int{p.Pid(), child} {
-		for _, got := range []Mark{markOf(pid), listedMark(pid)} {
+		for _, got := range []Mark{readMark(pid), markFromProc(pid)} {
 			if want := MarkOf(worker, Key{1 << 30, 9}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
@@ -79,7 +79,7 @@ func TestMarks(t *testing.T) {
 		unix.Kill(pid, unix.SIGKILL)
 	}
 	wait(t, p)
-	if markOf(1<<30).valid() || !slices.Contains(processes(), 1) {
+	if readMark(1<<30).valid() || !slices.Contains(processes(), 1) {
 		t.Error("/proc is read wrongly")
 	}
 	if text, _ := os.ReadFile("/proc/self/limits"); strings.Count(string(text), string(limits[0].name)) != 1 {

@@ -9,16 +9,16 @@ type Mark struct{}
 func MarkOf(string, Key) Mark { return Mark{} }
 
 // Of says that a mark is of no worker.
-func (Mark) Of(string) bool { return false }
+func (Mark) OwnedBy(string) bool { return false }
 
 // Task returns no task.
 func (Mark) Task() int64 { return 0 }
 
 // Sweep finds nothing on this system, and so cannot tell that nothing is left.
-func Sweep(string, []Key, []Record) ([]Marked, bool) { return nil, false }
+func Sweep(string, []Key, []Record) ([]MarkedProcess, bool) { return nil, false }
 
 // FindMarked finds nothing on this system.
-func FindMarked() []Marked { return nil }
+func FindMarked() []MarkedProcess { return nil }
 
 // SetMark does nothing on this system.
 func SetMark(int, Mark) error { return nil }
