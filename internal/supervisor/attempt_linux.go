@@ -37,7 +37,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	refuse := func(why string, errno syscall.Errno) bool {
 		closeAll(o.files)
 		g.finish(a)
-		g.send(&reply{Op: opRefused, Key: a.Key, Why: why, Errno: int(errno)})
+		g.send(&reply{Op: opRefused, Key: a.Key, Reason: why, Errno: int(errno)})
 		return true
 	}
 	g.mu.Lock()
@@ -45,19 +45,19 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	g.mu.Unlock()
 	switch {
 	case unwanted:
-		return refuse(whyStopping, 0)
+		return refuse(reasonStopping, 0)
 	case late:
-		return refuse(whyLate, 0)
+		return refuse(reasonLate, 0)
 	}
 	if err := g.lock.setRecord(g.slot, a.Key); err != nil { // whoever finds the lock must know
-		return refuse(whyExec, unix.ENOSPC)
+		return refuse(reasonExec, unix.ENOSPC)
 	}
 	pid, pidfd, err := g.spawn(o)
 	if err != nil {
 		errno := syscall.EIO
 		errors.As(err, &errno)
 		_ = g.lock.setRecord(g.slot, Key{})
-		return refuse(whyExec, errno)
+		return refuse(reasonExec, errno)
 	}
 	closeAll(o.files)
 	g.mu.Lock()

@@ -107,10 +107,10 @@ func (c *Child) awaitStart(ctx context.Context, cmd *Command) (*Child, error) {
 		return c, nil
 	case r.Op == opExited:
 		return nil, ErrLost
-	case r.Why == whyExec:
+	case r.Reason == reasonExec:
 		return nil, cmd.explain(&os.PathError{Op: "fork/exec", Path: cmd.Path, Err: unix.Errno(r.Errno)})
 	default:
-		return nil, fmt.Errorf("%w: %s", ErrRefused, r.Why)
+		return nil, fmt.Errorf("%w: %s", ErrRefused, r.Reason)
 	}
 }
 

@@ -27,7 +27,7 @@ type Guardian struct {
 
 	pingsSent, lastPong atomic.Int64
 
-	in      inbox
+	in      frameReader
 	sending sync.Mutex
 
 	mu      sync.Mutex
@@ -116,7 +116,7 @@ func (g *Guardian) hello() error {
 	if r.Op != opHello || r.Protocol != protocol || r.Version != g.options.Version {
 		return fmt.Errorf("it is of version %q, protocol %d, not %q, %d", r.Version, r.Protocol, g.options.Version, protocol)
 	}
-	g.unmarked = r.Why
+	g.unmarked = r.Reason
 	return g.socket.SetReadDeadline(time.Time{})
 }
 
@@ -213,7 +213,7 @@ func (g *Guardian) handle(r reply) bool {
 
 // send writes a message whole, and the descriptors with its first byte. A guardian that does not take it is killed.
 func (g *Guardian) send(r request, rights []byte) error {
-	text, err := frame(&r)
+	text, err := encode(&r)
 	if err != nil {
 		return unix.E2BIG
 	}

@@ -10,8 +10,8 @@ import (
 // A message is sent as a frame: its length in four bytes, then all of its fields in a fixed order. Numbers are varints. Texts and lists
 // begin with their length. A field that is not set costs a byte. The same method of a message writes and reads it.
 
-// frameMost limits a frame: arguments and environments are far smaller.
-const frameMost = 16 << 20
+// maxFrame limits a frame: arguments and environments are far smaller.
+const maxFrame = 16 << 20
 
 const frameHeader = 4
 
@@ -23,41 +23,41 @@ type message interface{ fields(c *codec) }
 type codec struct {
 	reading bool
 	data    []byte // written so far, or not read yet
-	texts   string // when reading: all of the message
+	whole   string // when reading: all of the message
 	bad     bool   // what was read is no such message
 }
 
 func (r *request) fields(c *codec) {
 	c.text(&r.Op)
-	code(c, &r.ID)
-	code(c, &r.Generation)
+	integer(c, &r.ID)
+	integer(c, &r.Generation)
 	c.text(&r.Path)
 	c.list(&r.Argv)
 	c.list(&r.Env)
 	c.text(&r.Dir)
-	code(c, &r.Null)
-	code(c, &r.Deadline)
-	code(c, &r.Signal)
-	code(c, &r.After)
-	code(c, &r.N)
+	integer(c, &r.Null)
+	integer(c, &r.Deadline)
+	integer(c, &r.Signal)
+	integer(c, &r.After)
+	integer(c, &r.N)
 }
 
 func (r *reply) fields(c *codec) {
 	c.text(&r.Op)
-	code(c, &r.ID)
-	code(c, &r.Generation)
-	code(c, &r.Protocol)
+	integer(c, &r.ID)
+	integer(c, &r.Generation)
+	integer(c, &r.Protocol)
 	c.text(&r.Version)
-	code(c, &r.Pid)
-	c.text(&r.Why)
-	code(c, &r.Errno)
+	integer(c, &r.Pid)
+	c.text(&r.Reason)
+	integer(c, &r.Errno)
 	c.text(&r.EndedBy)
-	code(c, &r.N)
+	integer(c, &r.N)
 	ended := 0
 	if r.Exit != nil {
 		ended = 1
 	}
-	if code(c, &ended); ended == 0 {
+	if integer(c, &ended); ended == 0 {
 		return
 	}
 	if c.reading {
@@ -67,11 +67,11 @@ func (r *reply) fields(c *codec) {
 }
 
 func (e *Exit) fields(c *codec) {
-	code(c, &e.Code)
-	code(c, &e.Signal)
-	code(c, &e.LeftOver)
-	code(c, &e.User)
-	code(c, &e.System)
+	integer(c, &e.Code)
+	integer(c, &e.Signal)
+	integer(c, &e.LeftOver)
+	integer(c, &e.User)
+	integer(c, &e.System)
 	n := len(e.Denied)
 	c.length(&n)
 	for i := range n {
@@ -79,15 +79,15 @@ func (e *Exit) fields(c *codec) {
 			e.Denied = append(e.Denied, MarkedProcess{})
 		}
 		p := &e.Denied[i]
-		code(c, &p.PID)
+		integer(c, &p.PID)
 		c.text(&p.Name)
 		c.text(&p.State)
-		code(c, &p.UID)
+		integer(c, &p.UID)
 	}
 }
 
-// code writes or reads a number.
-func code[T ~int | ~int64](c *codec, v *T) {
+// integer writes or reads a number.
+func integer[T ~int | ~int64](c *codec, v *T) {
 	if !c.reading {
 		c.data = binary.AppendVarint(c.data, int64(*v))
 		return
@@ -102,7 +102,7 @@ func code[T ~int | ~int64](c *codec, v *T) {
 
 // length writes or reads the length of a text or list. An element has a byte at least.
 func (c *codec) length(n *int) {
-	if code(c, n); c.reading && (*n < 0 || *n > len(c.data)) {
+	if integer(c, n); c.reading && (*n < 0 || *n > len(c.data)) {
 		*n = 0
 		c.fail()
 	}
@@ -114,8 +114,8 @@ func (c *codec) text(v *string) {
 		c.data = append(c.data, *v...)
 		return
 	}
-	from := len(c.texts) - len(c.data)
-	*v, c.data = c.texts[from:from+n], c.data[n:]
+	from := len(c.whole) - len(c.data)
+	*v, c.data = c.whole[from:from+n], c.data[n:]
 }
 
 func (c *codec) list(v *[]string) {
@@ -128,14 +128,14 @@ func (c *codec) list(v *[]string) {
 	}
 }
 
-func (c *codec) fail() { c.bad, c.data, c.texts = true, nil, "" }
+func (c *codec) fail() { c.bad, c.data, c.whole = true, nil, "" }
 
 // frame returns a message as it is sent.
-func frame(m message) ([]byte, error) {
+func encode(m message) ([]byte, error) {
 	c := codec{data: make([]byte, frameHeader, 512)}
 	m.fields(&c)
 	size := len(c.data) - frameHeader
-	if size > frameMost {
+	if size > maxFrame {
 		return nil, fmt.Errorf("message of %d bytes", size)
 	}
 	binary.BigEndian.PutUint32(c.data, uint32(size))
@@ -143,66 +143,66 @@ func frame(m message) ([]byte, error) {
 }
 
 // unframe reads a message from what follows the header of its frame.
-func unframe(data []byte, m message) error {
-	c := codec{reading: true, data: data, texts: string(data)}
+func decode(data []byte, m message) error {
+	c := codec{reading: true, data: data, whole: string(data)}
 	if m.fields(&c); c.bad || len(c.data) > 0 {
 		return errFrame
 	}
 	return nil
 }
 
-// inbox takes frames from a stream.
-type inbox struct {
-	memory []byte
-	from   int // of what was read and not yet taken
-	to     int
+// frameReader takes frames from a stream.
+type frameReader struct {
+	buffer []byte
+	start  int // of what was read and not yet taken
+	end    int
 }
 
 // take returns the next frame without its header, if all of it was read. It is good until the next call of space.
-func (b *inbox) take() (data []byte, ok bool, err error) {
-	unread := b.memory[b.from:b.to]
+func (b *frameReader) nextFrame() (data []byte, ok bool, err error) {
+	unread := b.buffer[b.start:b.end]
 	if len(unread) < frameHeader {
 		return nil, false, nil
 	}
 	size := binary.BigEndian.Uint32(unread)
-	if size > frameMost {
+	if size > maxFrame {
 		return nil, false, fmt.Errorf("%w: %d bytes", errFrame, size)
 	}
 	end := frameHeader + int(size)
 	if len(unread) < end {
 		return nil, false, nil
 	}
-	b.from += end
+	b.start += end
 	return unread[frameHeader:end], true, nil
 }
 
 // space returns where to read what comes next.
-func (b *inbox) space() []byte {
+func (b *frameReader) space() []byte {
 	const least = 4 << 10
-	copy(b.memory, b.memory[b.from:b.to])
-	b.from, b.to = 0, b.to-b.from
-	if len(b.memory)-b.to < least {
-		b.memory = append(make([]byte, 0, 2*len(b.memory)+2*least), b.memory...)
-		b.memory = b.memory[:cap(b.memory)]
+	copy(b.buffer, b.buffer[b.start:b.end])
+	b.start, b.end = 0, b.end-b.start
+	if len(b.buffer)-b.end < least {
+		b.buffer = append(make([]byte, 0, 2*len(b.buffer)+2*least), b.buffer...)
+		b.buffer = b.buffer[:cap(b.buffer)]
 	}
-	return b.memory[b.to:]
+	return b.buffer[b.end:]
 }
 
 // add takes note of n bytes that were read into space.
-func (b *inbox) add(n int) { b.to += n }
+func (b *frameReader) advance(n int) { b.end += n }
 
 // next reads a message from r.
-func (b *inbox) next(r io.Reader, m message) error {
+func (b *frameReader) next(r io.Reader, m message) error {
 	for {
-		data, ok, err := b.take()
+		data, ok, err := b.nextFrame()
 		switch {
 		case err != nil:
 			return err
 		case ok:
-			return unframe(data, m)
+			return decode(data, m)
 		}
 		n, err := r.Read(b.space())
-		if b.add(n); n == 0 && err != nil {
+		if b.advance(n); n == 0 && err != nil {
 			return err
 		}
 	}

@@ -20,10 +20,10 @@ func messages(f *testing.F) {
 		&request{Op: opStart, Key: Key{1, 2}, Path: "/bin/true", Argv: []string{"\xff", ""}, Env: []string{long}, Deadline: 1 << 60},
 		&request{Op: opRenew, Key: Key{1, 2}, Deadline: -1}, &request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1}, &request{Op: opPing, N: -1},
 		&request{Op: opBye}, &request{Op: "none"},
-		&reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7}, &reply{Op: opStarted, Key: Key{1, 2}, Pid: 7}, &reply{Op: opRefused, Key: Key{1, 2}, Why: whyExec, Errno: 2},
+		&reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7}, &reply{Op: opStarted, Key: Key{1, 2}, Pid: 7}, &reply{Op: opRefused, Key: Key{1, 2}, Reason: reasonExec, Errno: 2},
 		&reply{Op: opExited, Key: Key{1, 2}, EndedBy: byDeadline, Exit: &Exit{Signal: 9}}, &reply{Op: opExited, Key: Key{1, 2}}, &reply{Op: opPong, N: 1 << 62},
 	} {
-		text, err := frame(m)
+		text, err := encode(m)
 		if err != nil {
 			f.Fatal(err)
 		}

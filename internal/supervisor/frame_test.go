@@ -15,21 +15,21 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 			Deadline: -1},
 		&request{Op: opKill, Key: Key{1, 2}, Argv: []string{}, Env: []string{}, Signal: 15, After: 1000},
 		&request{Op: opPing, Argv: []string{}, Env: []string{}, N: 1 << 62},
-		&reply{Op: opHello, Protocol: protocol, Version: "v1", Pid: 7, Why: "for no reason"},
-		&reply{Op: opRefused, Key: Key{1, 2}, Why: whyExec, Errno: 2},
+		&reply{Op: opHello, Protocol: protocol, Version: "v1", Pid: 7, Reason: "for no reason"},
+		&reply{Op: opRefused, Key: Key{1, 2}, Reason: reasonExec, Errno: 2},
 		&reply{Op: opExited, Key: Key{1, 2}, Pid: 3, EndedBy: byKill, Exit: &Exit{Code: -1, Signal: 9, LeftOver: 2, User: 1, System: 2,
 			Denied: []MarkedProcess{{PID: 1, Name: "a b", State: "D", UID: 1000}, {PID: 2}}}},
 	}
 	var stream []byte
 	for _, m := range sent {
-		text, err := frame(m)
+		text, err := encode(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		stream = append(stream, text...)
 	}
 	for _, r := range []interface{ Read([]byte) (int, error) }{bytes.NewReader(stream), iotest.OneByteReader(bytes.NewReader(stream))} {
-		var in inbox
+		var in frameReader
 		for _, want := range sent {
 			got := reflect.New(reflect.TypeOf(want).Elem()).Interface().(message)
 			if err := in.next(r, got); err != nil || !reflect.DeepEqual(got, want) {
@@ -40,21 +40,21 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 }
 
 func TestWhatIsNoMessageIsRefused(t *testing.T) {
-	whole, err := frame(&request{Op: opStart, Argv: []string{"true"}})
+	whole, err := encode(&request{Op: opStart, Argv: []string{"true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	body := whole[frameHeader:]
 	for _, bad := range [][]byte{nil, body[:len(body)-1], append(bytes.Clone(body), 0), {1}, bytes.Repeat([]byte{0xff}, 20)} {
-		if err := unframe(bad, &request{}); !errors.Is(err, errFrame) {
+		if err := decode(bad, &request{}); !errors.Is(err, errFrame) {
 			t.Errorf("%x: got %v", bad, err)
 		}
 	}
-	var in inbox
+	var in frameReader
 	if err := in.next(bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff}), &request{}); !errors.Is(err, errFrame) {
 		t.Errorf("a frame of 4 GiB: got %v", err)
 	}
-	if _, err := frame(&request{Path: strings.Repeat("x", frameMost)}); err == nil {
+	if _, err := encode(&request{Path: strings.Repeat("x", maxFrame)}); err == nil {
 		t.Error("a message that is too long was sent")
 	}
 }

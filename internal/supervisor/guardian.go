@@ -145,7 +145,7 @@ type reply struct {
 	Protocol int
 	Version  string
 	Pid      int
-	Why      string // of a refusal: late, stopping, exec; of a hello: an error
+	Reason   string // of a refusal: late, stopping, exec; of a hello: an error
 	Errno    int    // of exec
 	EndedBy  string // who ended it: self, kill, deadline
 	N        int64
@@ -153,9 +153,9 @@ type reply struct {
 }
 
 const (
-	whyLate     = "late"
-	whyStopping = "stopping"
-	whyExec     = "exec"
+	reasonLate     = "late"
+	reasonStopping = "stopping"
+	reasonExec     = "exec"
 
 	bySelf     = "self"
 	byKill     = "kill"

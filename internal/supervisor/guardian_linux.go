@@ -53,7 +53,7 @@ func Guard(version string) bool {
 		why = err.Error()
 	}
 	g.makeCgroup()
-	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid(), Why: why})
+	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid(), Reason: why})
 	go func() {
 		_ = g.read() // however it ends, it means that there is no worker any more
 		g.stop()
@@ -126,7 +126,7 @@ func (g *guardian) read() error {
 			in.files, in.lost = nil, false
 			if lost { // this process may open no more; later there may be room
 				closeAll(files)
-				g.send(&reply{Op: opRefused, Key: r.Key, Why: whyExec, Errno: int(unix.EMFILE)})
+				g.send(&reply{Op: opRefused, Key: r.Key, Reason: reasonExec, Errno: int(unix.EMFILE)})
 			} else if files, ok := withNull(files, r.Null); !ok || !g.accept(r, files) {
 				closeAll(files)
 				return errors.New("bad start")
@@ -145,7 +145,7 @@ func (g *guardian) read() error {
 
 // requests reads what the worker sends.
 type requests struct {
-	inbox
+	frameReader
 	socket int
 	oob    []byte
 	files  []int // descriptors that came with the first byte of a start
@@ -156,12 +156,12 @@ type requests struct {
 // first one: so files are those of the start that is read next.
 func (in *requests) next(r *request) error {
 	for {
-		data, ok, err := in.take()
+		data, ok, err := in.nextFrame()
 		switch {
 		case err != nil:
 			return err
 		case ok:
-			return unframe(data, r)
+			return decode(data, r)
 		}
 		awaitReadable(in.socket)
 		n, nOOB, flags, _, err := unix.Recvmsg(in.socket, in.space(), in.oob, unix.MSG_CMSG_CLOEXEC)
@@ -178,7 +178,7 @@ func (in *requests) next(r *request) error {
 		if n == 0 {
 			return io.EOF
 		}
-		in.add(n)
+		in.advance(n)
 	}
 }
 
@@ -328,7 +328,7 @@ func (g *guardian) stop() {
 
 // send writes a message to the worker. One that has been stopped reads nothing, and then this waits: so nobody sends with the mutex held.
 func (g *guardian) send(r *reply) {
-	text, err := frame(r)
+	text, err := encode(r)
 	if err != nil {
 		return
 	}

@@ -407,7 +407,7 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := line(t, bufio.NewReader(r))
-	ping, err := frame(&request{Op: opPing, N: 1 << 60})
+	ping, err := encode(&request{Op: opPing, N: 1 << 60})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type Record struct {
 const (
 	headSize   = 512
 	recordSize = 16
-	mostSlots  = 1 << 16
+	maxSlots   = 1 << 16
 )
 
 var (
@@ -105,7 +105,7 @@ func ReadRecords(path string) []Record {
 }
 
 func readRecords(file *os.File) (list []Record, err error) {
-	text, err := io.ReadAll(io.NewSectionReader(file, 0, headSize+recordSize*mostSlots))
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, headSize+recordSize*maxSlots))
 	prefix := prefixIn(text[:min(len(text), headSize)])
 	for slot := range max(len(text)-headSize, 0) / recordSize {
 		at := headSize + recordSize*slot

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// pipeMost is what a pipe can hold: more comes only from somebody who still writes.
-const pipeMost = 1 << 20
+// maxPipe is what a pipe can hold: more comes only from somebody who still writes.
+const maxPipe = 1 << 20
 
 // ReadPipe hands what comes out of a pipe to take, until nobody holds its other end any more, or its read deadline is over. That is set
 // when what was waited for has ended, for the sake of those who outlive it and hold the pipe. Then what is in the pipe is still read, for

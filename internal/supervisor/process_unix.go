@@ -75,7 +75,7 @@ func readRest(r *os.File, buffer []byte, take func([]byte)) error {
 	}
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
-		for rest := pipeMost; rest > 0; {
+		for rest := maxPipe; rest > 0; {
 			n, err := unix.Read(int(fd), buffer)
 			switch {
 			case err == unix.EINTR:
