@@ -44,12 +44,12 @@ func killAdopted() {
 // of its own session, where what it starts by other means is.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
-	if !starting.TryLock() { // an exec may hang; the next look finds them
+	if !startMu.TryLock() { // an exec may hang; the next look finds them
 		return nil
 	}
-	defer starting.Unlock()
+	defer startMu.Unlock()
 	return slices.DeleteFunc(children(), func(pid int) bool {
-		_, mine := started.Load(pid)
+		_, mine := ownChildren.Load(pid)
 		of, err := unix.Getsid(pid)
 		return mine || err != nil || of == session
 	})

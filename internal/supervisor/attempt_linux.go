@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	deniedWait   = 250 * time.Millisecond // for processes of other users to end by themselves, or by their cgroup
-	firstPause   = 50 * time.Microsecond  // between two looks at processes that were killed
-	longestPause = 50 * time.Millisecond
+	deniedGrace = 250 * time.Millisecond // for processes of other users to end by themselves, or by their cgroup
+	minPause    = 50 * time.Microsecond  // between two looks at processes that were killed
+	maxPause    = 50 * time.Millisecond
 )
 
 // run guards one attempt after the other, until the worker is gone and no process is left. All commands are forked on its thread.
@@ -73,7 +73,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 		g.send(&reply{Op: opStarted, Key: a.Key, Pid: pid})
 	}
 	if pidfd >= 0 {
-		readableWithin(pidfd, rawWait)
+		readableWithin(pidfd, rawPollTime)
 		unix.Close(pidfd)
 	}
 	exit := g.awaitLeader(a)
@@ -189,7 +189,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 // killRemaining kills all processes that are left of an attempt, and waits until there is noChildren. It does not wait for processes that may not be
 // killed: it returns them. Without an attempt it waits for those, too, as long as there is a worker.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
-	for began, pause := monotonic(), firstPause; ; pause = min(2*pause, longestPause) {
+	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
 		n, noChildren := reapAll()
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0 // as in reap
@@ -198,7 +198,7 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProce
 		if !noChildren {
 			living, otherUsers = g.killAll()
 		}
-		waitLonger := a == nil && !g.stopping || monotonic()-began < int64(deniedWait)
+		waitLonger := a == nil && !g.stopping || monotonic()-began < int64(deniedGrace)
 		g.mu.Unlock()
 		if leftOver += n; noChildren {
 			return leftOver, nil

@@ -49,7 +49,7 @@ func StartGuardian(o GuardianOptions) (*Guardian, error) {
 		if state, _ := g.process.Wait(); errors.Is(err, io.EOF) && killed(state) {
 			err = fmt.Errorf("%w: it was killed", ErrLost)
 		}
-		started.Delete(g.process.Pid)
+		ownChildren.Delete(g.process.Pid)
 		g.removeCgroup()
 		_ = g.socket.Close()
 		return nil, fmt.Errorf("start the guardian: %w", err)
@@ -89,21 +89,21 @@ func (g *Guardian) launch() error {
 	if path == "" {
 		path = "/proc/self/exe" // the program that runs, even if another has been put in its place
 	}
-	starting.RLock()
-	defer starting.RUnlock()
+	startMu.RLock()
+	defer startMu.RUnlock()
 	g.process, err = os.StartProcess(path, []string{os.Args[0], guardianArg, g.options.Worker, strconv.Itoa(g.options.Slot)}, &os.ProcAttr{Dir: "/", Env: []string{},
 		Files: []*os.File{null, null, os.Stderr, theirs, g.options.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {
 		_ = g.socket.Close()
 		return err
 	}
-	started.Store(g.process.Pid, true)
+	ownChildren.Store(g.process.Pid, true)
 	return nil
 }
 
 // hello reads the first message, which tells that the process is a guardian of this version.
 func (g *Guardian) hello() error {
-	if err := g.socket.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
+	if err := g.socket.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return err
 	}
 	var r reply
@@ -130,7 +130,7 @@ func (g *Guardian) receive() {
 	}
 	_ = g.process.Kill() // it may be dead; what no longer talks must not start anything
 	state, err := g.process.Wait()
-	started.Delete(g.process.Pid)
+	ownChildren.Delete(g.process.Pid)
 	_ = g.socket.Close()
 	g.mu.Lock()
 	g.gone = true
@@ -219,7 +219,7 @@ func (g *Guardian) send(r request, rights []byte) error {
 	}
 	g.sending.Lock()
 	defer g.sending.Unlock()
-	err = g.socket.SetWriteDeadline(time.Now().Add(sendLimit))
+	err = g.socket.SetWriteDeadline(time.Now().Add(sendTimeout))
 	if err == nil {
 		var n int
 		n, _, err = g.socket.WriteMsgUnix(text, rights, nil)
@@ -288,7 +288,7 @@ func (g *Guardian) Close() error {
 	_ = g.send(request{Op: opBye}, nil) // it may be dead
 	select {
 	case <-g.done:
-	case <-time.After(byeLimit):
+	case <-time.After(closeTimeout):
 		_ = g.process.Kill()
 		<-g.done
 	}

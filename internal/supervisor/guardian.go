@@ -35,7 +35,7 @@ import (
 //
 // Worker and guardian talk over a socketpair: frames of a length and fields, with descriptors on the first byte of a start (frame.go). The
 // guardian has one thread for its attempts, which loops: take a start, fork, wait for children until the leader has ended, kill and wait for
-// all other children, report. A second goroutine reads requests. Both wait in raw system calls at first (ready_linux.go). Deadlines are
+// all other children, report. A second goroutine reads requests. Both wait in raw system calls at first (poll_linux.go). Deadlines are
 // timers. The thread that forks lives as long as the process, because the kernel sends Pdeathsig when the forking thread ends.
 //
 // A worker starts a guardian when it has a command to start and no idle guardian (runner/guardian.go), and keeps it for later commands. So a
@@ -77,9 +77,9 @@ type GuardianOptions struct {
 }
 
 const (
-	helloLimit = 20 * time.Second // for a guardian to start, on a small machine that has just booted
-	sendLimit  = 2 * time.Second  // for it to take a message
-	byeLimit   = 5 * time.Second  // for it to end
+	helloTimeout = 20 * time.Second // for a guardian to start, on a small machine that has just booted
+	sendTimeout  = 2 * time.Second  // for it to take a message
+	closeTimeout = 5 * time.Second  // for it to end
 )
 
 // Key names an attempt: two numbers that the caller never uses twice together.

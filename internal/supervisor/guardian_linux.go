@@ -34,7 +34,7 @@ func Guard(version string) bool {
 	}
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // there may be many guardians, and each has little to do
 	runtime.LockOSThread()                       // commands get Pdeathsig when the thread that forked them ends: this one lives as long as the process
-	sealDescriptors()                            // those of the launching environment, too: commands must not get them
+	setCloseOnExec()                             // those of the launching environment, too: commands must not get them
 	// Caught, not ignored: commands would inherit that. What is sent here is for the worker, which decides when all ends.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
 	_ = os.WriteFile("/proc/self/comm", []byte("guardian"), 0)    // so that pkill of the program's name misses it

@@ -382,7 +382,7 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 			g.process.Kill()
 		}
 		g.process.Wait()
-		started.Delete(g.process.Pid)
+		ownChildren.Delete(g.process.Pid)
 	}()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -440,7 +440,7 @@ func TestAKillAfterTheDeadlineBelongsToTheDeadline(t *testing.T) {
 		if exit, leader := g.reap(a, p.Pid()); !leader || exit.Signal != 9 || a.endedBy != test.want {
 			t.Errorf("got an end by %s (%+v), want by %s", a.endedBy, exit, test.want)
 		}
-		started.Delete(p.Pid())
+		ownChildren.Delete(p.Pid())
 	}
 }
 

@@ -17,7 +17,7 @@ func NewLock(path string) (*Lock, error) {
 		return nil, err
 	}
 	l := &Lock{file, path}
-	if err = l.take(unix.LOCK_EX); err == nil {
+	if err = l.flock(unix.LOCK_EX); err == nil {
 		_, err = file.WriteAt(l.head(ownCgroup()), 0)
 	}
 	if err != nil {
@@ -37,7 +37,7 @@ func TakeLock(path string) (*Lock, error) {
 		return nil, err
 	}
 	l := &Lock{file, path}
-	if err := l.take(unix.LOCK_SH); err != nil {
+	if err := l.flock(unix.LOCK_SH); err != nil {
 		file.Close()
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func TakeLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-func (l *Lock) take(how int) error {
+func (l *Lock) flock(how int) error {
 	for {
 		err := unix.Flock(int(l.file.Fd()), how|unix.LOCK_NB)
 		switch err {

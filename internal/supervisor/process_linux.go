@@ -13,11 +13,11 @@ import (
 // killTimeout is how long Wait watches killed left-overs go.
 const killTimeout = time.Second
 
-// sealDescriptors sets all descriptors above 2 to close on exec. Go opens its own that way, but what this process
+// setCloseOnExec sets all descriptors above 2 to close on exec. Go opens its own that way, but what this process
 // inherited, or was handed by other code, would reach the command.
-func sealDescriptors() {
+func setCloseOnExec() {
 	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11, or filtered
-		sealListed()
+		setListedCloseOnExec()
 	}
 }
 
@@ -28,7 +28,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.ended = true
-		started.Delete(p.pid)
+		ownChildren.Delete(p.pid)
 		return nil, 0, errors.Join(os.NewSyscallError("waitid", err), p.proc.Release())
 	}
 	leftOver := killSession(p.pid)

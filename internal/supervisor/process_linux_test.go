@@ -9,7 +9,7 @@ import (
 )
 
 func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
-	seals := map[string]func(){"close_range": sealDescriptors, "listed": sealListed}
+	seals := map[string]func(){"close_range": setCloseOnExec, "listed": setListedCloseOnExec}
 	for name, seal := range seals {
 		leak, err := unix.Dup(1) // as if inherited: it does not close on exec
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func sealDescriptors() { sealListed() }
+func setCloseOnExec() { setListedCloseOnExec() }
 
 // kill reaches the group only: without /proc the rest of the session is not found. macOS answers EPERM also when
 // nothing but zombies is left of the group.
@@ -24,7 +24,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	started.Delete(p.pid)
+	ownChildren.Delete(p.pid)
 	if err != nil { // reaped by someone else, nobody knows when
 		return nil, 0, err
 	}

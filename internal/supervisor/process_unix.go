@@ -18,14 +18,14 @@ type job struct{}
 
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}
-	sealDescriptors()
-	starting.RLock()
-	defer starting.RUnlock()
+	setCloseOnExec()
+	startMu.RLock()
+	defer startMu.RUnlock()
 	for {
 		proc, err := os.StartProcess(path, argv, attr)
 		switch {
 		case err == nil:
-			started.Store(proc.Pid, true)
+			ownChildren.Store(proc.Pid, true)
 			return &Process{proc: proc, pid: proc.Pid}, nil
 		case !errors.Is(err, unix.EINTR): // exec and chdir are interrupted on some network and user-space file systems
 			return nil, err
@@ -47,10 +47,10 @@ func signalGroup(pid int, s unix.Signal) error {
 	return nil
 }
 
-// sealListed sets every descriptor above 2 that is listed in /dev/fd to close on exec. Where that is missing (FreeBSD
+// setListedCloseOnExec sets every descriptor above 2 that is listed in /dev/fd to close on exec. Where that is missing (FreeBSD
 // without fdescfs), a descriptor that this process itself inherited is inherited by its commands too; those that Go
 // opened are not.
-func sealListed() {
+func setListedCloseOnExec() {
 	dir, err := os.Open("/dev/fd")
 	if err != nil {
 		return

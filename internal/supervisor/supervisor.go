@@ -201,8 +201,8 @@ func (p *Process) Wait() (Exit, error) {
 
 // started are the pids of this process's children that this package waits for. A lock is held while one is started, until it is among them.
 var (
-	started  sync.Map
-	starting sync.RWMutex
+	ownChildren sync.Map
+	startMu     sync.RWMutex
 )
 
 // release gives the pid back by reaping the leader, which must have ended. From then on nothing is signalled.
@@ -210,7 +210,7 @@ func (p *Process) release() (*os.ProcessState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	started.Delete(p.pid)
+	ownChildren.Delete(p.pid)
 	return p.proc.Wait()
 }
 

@@ -14,13 +14,13 @@ import (
 // gets a signal, which ends the raw call, too.
 
 const (
-	rawWait          = 20 * time.Millisecond // longer than most pauses of a guardian that is busy, on a machine that is busy, too
+	rawPollTime      = 20 * time.Millisecond // longer than most pauses of a guardian that is busy, on a machine that is busy, too
 	startReportDelay = time.Millisecond      // for a command to end before the worker is told of its start
 )
 
 // awaitReadable returns when there is something to read from a descriptor, or its end.
 func awaitReadable(fd int) {
-	if readableWithin(fd, rawWait) {
+	if readableWithin(fd, rawPollTime) {
 		return
 	}
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
