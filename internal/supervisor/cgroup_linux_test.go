@@ -11,29 +11,29 @@ import (
 // Somebody else may kill the cgroup of a guardian: a worker that takes over, when it may not kill a process otherwise, or an administrator. The next
 // command must live: the kernel kills every process that is started into a cgroup that was killed.
 func TestACommandLivesAfterSomebodyElseHasKilledTheCgroup(t *testing.T) {
-	g, lock := guarded(t)
-	killed, _, _ := bear(t, g, "exec sleep 300", time.Minute)
+	g, lock := startGuardian(t)
+	killed, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
 	if err := os.WriteFile(filepath.Join(lock.Records()[0].Cgroup, "cgroup.kill"), []byte("1"), 0); err != nil {
 		t.Skip("this user may not make a cgroup:", err)
 	}
-	if exit, err := ends(t, killed); exit.Signal != 9 || err != nil {
+	if exit, err := waitChild(t, killed); exit.Signal != 9 || err != nil {
 		t.Fatalf("got %+v, %v; want signal 9", exit, err)
 	}
-	next, _, _ := bear(t, g, "exit 0", time.Minute)
-	if exit, err := ends(t, next); exit.Signal != 0 || exit.Code != 0 || err != nil {
+	next, _, _ := startScript(t, g, "exit 0", time.Minute)
+	if exit, err := waitChild(t, next); exit.Signal != 0 || exit.Code != 0 || err != nil {
 		t.Errorf("the next command: got %+v, %v; want exit status 0", exit, err)
 	}
 }
 
 // A guardian that hung may go on while another worker sweeps what it was told of: the next attempt is in the same cgroup, and must live.
 func TestASweepOfOneAttemptLeavesTheNextInTheCgroup(t *testing.T) {
-	g, lock := guarded(t)
-	next, _, _ := bear(t, g, "exec sleep 300", time.Minute)
+	g, lock := startGuardian(t)
+	next, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
 	group := lock.Records()[0].Cgroup
 	if _, err := os.Stat(group); group == "" || err != nil {
 		t.Skip("this user may not make a cgroup")
 	}
-	before, child := marked(t, worker, Key{9, 3})
+	before, child := startMarked(t, worker, Key{9, 3})
 	for _, pid := range []int{before.Pid(), child} {
 		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func TestASweepOfOneAttemptLeavesTheNextInTheCgroup(t *testing.T) {
 		t.Error("the next attempt was killed")
 	}
 	next.Kill()
-	if exit, err := ends(t, next); exit.Signal != 9 || err != nil {
+	if exit, err := waitChild(t, next); exit.Signal != 9 || err != nil {
 		t.Errorf("got %+v, %v; want signal 9", exit, err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // A command is killed when the thread that forked it ends: so that one must not, whatever its guardian has to do meanwhile.
 func TestACommandOutlivesWhatItsGuardianDoesBesideIt(t *testing.T) {
-	g, _ := guarded(t)
+	g, _ := startGuardian(t)
 	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // the collector of the guardian has something to do
 	for range 200 {
 		c := Command{Path: "/bin/true", Argv: []string{"true"}, Env: []string{garbage}}
@@ -32,24 +32,24 @@ func TestACommandOutlivesWhatItsGuardianDoesBesideIt(t *testing.T) {
 			t.Fatalf("%+v, %v", exit, err)
 		}
 	}
-	steady, key, _ := bear(t, g, "exec sleep 300", 5*time.Minute)
+	bystander, key, _ := startScript(t, g, "exec sleep 300", 5*time.Minute)
 	for range 200 {
 		g.Renew([]Key{key}, time.Now().Add(5*time.Minute))
 		g.Ping()
 		eventually(t, "an answer", func() bool { return g.lastPong.Load() == g.pingsSent.Load() })
 	}
-	if !running(steady.Pid()) {
+	if !running(bystander.Pid()) {
 		t.Error("it has died")
 	}
-	steady.Kill()
-	if _, err := ends(t, steady); err != nil {
+	bystander.Kill()
+	if _, err := waitChild(t, bystander); err != nil {
 		t.Error(err)
 	}
 }
 
 // hold makes every exec of a file hang, until what it returns is called: whoever opens it waits for the holder of the lease to give it up,
 // as one does for a server that does not answer.
-func hold(t *testing.T, path string) (release func()) {
+func blockExec(t *testing.T, path string) (release func()) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -62,7 +62,7 @@ func hold(t *testing.T, path string) (release func()) {
 }
 
 // slow is a program whose exec can be made to hang.
-func slow(t *testing.T) string {
+func copySleep(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/bin/sleep")
 	if err != nil {
@@ -76,10 +76,10 @@ func slow(t *testing.T) string {
 }
 
 func TestAnExecThatHangsIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
-	path := slow(t)
-	g, lock := guarded(t)
+	path := copySleep(t)
+	g, lock := startGuardian(t)
 	hang := func() (result chan error, key Key, release func()) {
-		release = hold(t, path)
+		release = blockExec(t, path)
 		result, key = make(chan error, 1), Key{9, generation.Add(1)}
 		go func() {
 			child, err := g.Start(context.Background(), Command{Path: path, Argv: []string{"sleep", "300"}}, key, time.Now().Add(5*time.Minute))
@@ -127,15 +127,15 @@ func childrenOfProcess(parent int) (list []int) {
 // Processes that never stand still: each starts the next one, in a session of its own, and ends.
 func TestTheKillingOfWhatForksAllTheTimeComesToAnEnd(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
-		g, _ := guarded(t)
+		g, _ := startGuardian(t)
 		killForkers(t, g)
 	})
 	t.Run("beside another", func(t *testing.T) {
-		g, lock := guarded(t)
-		other, _, _ := bear(t, guardianOf(t, lock, 1), "exec sleep 300", 5*time.Minute)
+		g, lock := startGuardian(t)
+		other, _, _ := startScript(t, startGuardianInSlot(t, lock, 1), "exec sleep 300", 5*time.Minute)
 		killForkers(t, g)
 		other.Kill()
-		ends(t, other)
+		waitChild(t, other)
 	})
 }
 
@@ -146,31 +146,31 @@ func killForkers(t *testing.T, g *Guardian) {
 		t.Fatal(err)
 	}
 	defer os.WriteFile(file+".stop", nil, 0o600) // if it fails
-	child, _, r := bear(t, g, `for i in 1 2 3 4 5 6 7 8 9 10; do sh `+file+` & done; wait; echo 1; exec sleep 300`, 5*time.Minute)
+	child, _, r := startScript(t, g, `for i in 1 2 3 4 5 6 7 8 9 10; do sh `+file+` & done; wait; echo 1; exec sleep 300`, 5*time.Minute)
 	line(t, r)
-	steps := func() int64 {
+	logSize := func() int64 {
 		info, err := os.Stat(file + ".log")
 		if err != nil {
 			return 0
 		}
 		return info.Size()
 	}
-	eventually(t, "they move", func() bool { return steps() > 50 })
+	eventually(t, "they move", func() bool { return logSize() > 50 })
 	child.Kill()
-	if exit, err := ends(t, child); err != nil || exit.Signal != 9 {
+	if exit, err := waitChild(t, child); err != nil || exit.Signal != 9 {
 		t.Errorf("%+v, %v", exit, err)
 	}
-	before := steps()
-	next, _, _ := bear(t, g, "sleep 0.3", 5*time.Minute)
-	ends(t, next)
-	if n := steps(); n != before {
+	before := logSize()
+	next, _, _ := startScript(t, g, "sleep 0.3", 5*time.Minute)
+	waitChild(t, next)
+	if n := logSize(); n != before {
 		t.Errorf("%d steps after the end", n-before)
 	}
 }
 
-// lesserWorker is a worker of another user than root, which may change to others, as sudo does. It runs a command that leaves a process of
+// unprivilegedWorker is a worker of another user than root, which may change to others, as sudo does. It runs a command that leaves a process of
 // another user behind, and says what came of it.
-func lesserWorker(path string) {
+func unprivilegedWorker(path string) {
 	lock, err := NewLock(path)
 	if err != nil {
 		panic(err)
@@ -224,8 +224,8 @@ func anotherUser(words []string) {
 
 const workerUID, otherUID = 54321, 54322
 
-// lesser starts a lesser worker in a cgroup, and returns how to hear what it says.
-func lesser(t *testing.T, group *syscall.SysProcAttr) (hear func() string) {
+// lesser starts a unprivileged worker in a cgroup, and returns how to readLine what it says.
+func startUnprivileged(t *testing.T, group *syscall.SysProcAttr) (readLine func() string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
@@ -240,7 +240,7 @@ func lesser(t *testing.T, group *syscall.SysProcAttr) (hear func() string) {
 	const capSetuid = 7
 	group.Credential, group.AmbientCaps = &syscall.Credential{Uid: workerUID, Gid: workerUID}, []uintptr{capSetuid}
 	path := filepath.Join(dir, fmt.Sprintf("%s-%d.lock", worker, generation.Add(1)))
-	p, err := os.StartProcess("/proc/self/exe", []string{"lesser worker", path}, &os.ProcAttr{Files: []*os.File{nil, out, out},
+	p, err := os.StartProcess("/proc/self/exe", []string{"unprivileged worker", path}, &os.ProcAttr{Files: []*os.File{nil, out, out},
 		Env: []string{"GORACE=atexit_sleep_ms=0"}, Dir: "/", Sys: group})
 	out.Close()
 	if err != nil {
@@ -267,22 +267,22 @@ func lesser(t *testing.T, group *syscall.SysProcAttr) (hear func() string) {
 
 func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 	needsRoot(t)
-	hear := lesser(t, &syscall.SysProcAttr{})
-	stranger, err := strconv.Atoi(hear())
+	readLine := startUnprivileged(t, &syscall.SysProcAttr{})
+	otherUsers, err := strconv.Atoi(readLine())
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	defer unix.Kill(stranger, unix.SIGKILL)
-	for _, want := range []string{fmt.Sprintf("left: %d %d S", stranger, otherUID), "ended: 0 <nil> true false", "closed: <nil>"} {
-		if got := hear(); got != want {
+	defer unix.Kill(otherUsers, unix.SIGKILL)
+	for _, want := range []string{fmt.Sprintf("left: %d %d S", otherUsers, otherUID), "ended: 0 <nil> true false", "closed: <nil>"} {
+		if got := readLine(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	if took := time.Since(began); took > 5*time.Second { // 0.25 s on a machine that has nothing else to do
 		t.Errorf("the end was reported after %v", took)
 	}
-	if !running(stranger) {
+	if !running(otherUsers) {
 		t.Error("it was killed all the same")
 	}
 }
@@ -306,18 +306,18 @@ func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer group.Close()
-	hear := lesser(t, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())})
-	stranger, err := strconv.Atoi(hear())
+	readLine := startUnprivileged(t, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())})
+	otherUsers, err := strconv.Atoi(readLine())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Kill(stranger, unix.SIGKILL)
+	defer unix.Kill(otherUsers, unix.SIGKILL)
 	for _, want := range []string{"ended: 0 <nil> true true", "closed: <nil>"} {
-		if got := hear(); got != want {
+		if got := readLine(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if running(stranger) {
+	if running(otherUsers) {
 		t.Error("it lives")
 	}
 	if left, _ := filepath.Glob(dir + "/runner-*"); len(left) > 0 {
@@ -334,8 +334,8 @@ func needsRoot(t testing.TB) {
 
 // No room for another descriptor is no fault of the command, nor of its neighbours, and passes.
 func TestWantOfDescriptorsIsTrouble(t *testing.T) {
-	g, lock := guarded(t)
-	steady, _, _ := bear(t, guardianOf(t, lock, 1), "exec sleep 300", 5*time.Minute)
+	g, lock := startGuardian(t)
+	bystander, _, _ := startScript(t, startGuardianInSlot(t, lock, 1), "exec sleep 300", 5*time.Minute)
 	var most unix.Rlimit
 	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)
@@ -357,15 +357,15 @@ func TestWantOfDescriptorsIsTrouble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if exit, err := ends(t, child); exit.Code != 3 || err != nil {
+	if exit, err := waitChild(t, child); exit.Code != 3 || err != nil {
 		t.Errorf("%+v, %v", exit, err)
 	}
-	if !running(steady.Pid()) {
-		t.Error("a neighbour has died of it")
+	if !running(bystander.Pid()) {
+		t.Error("a bystander has died of it")
 	}
 }
 
-// sweeper sweeps for the processes of a worker, and says what came of it. As the child of inside it has a pid namespace to itself.
+// sweeper sweeps for the processes of a worker, and says what came of it. As the child of namespaceInit it has a pid namespace to itself.
 func runSweep(worker string) {
 	denied, clean := Sweep(worker, nil, nil)
 	for _, p := range denied {
@@ -374,13 +374,13 @@ func runSweep(worker string) {
 	fmt.Print(clean)
 }
 
-// inside is the first process of a pid namespace, and so ignores a SIGKILL from there. It has a mark of the worker.
-func inside(worker string) {
+// namespaceInit is the first process of a pid namespace, and so ignores a SIGKILL from there. It has a mark of the worker.
+func namespaceInit(worker string) {
 	if err := errors.Join(unix.Mount("none", "/proc", "proc", 0, ""), SetMark(0, MarkOf(worker, Key{1, 1}))); err != nil {
 		panic(err)
 	}
 	c := exec.Command("/proc/self/exe")
-	c.Args, c.Stdout, c.Stderr = []string{"sweeper", worker}, os.Stdout, os.Stderr
+	c.Args, c.Stdout, c.Stderr = []string{"run sweep", worker}, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		panic(err)
 	}
@@ -390,7 +390,7 @@ func inside(worker string) {
 func TestASweepSaysThatSomethingDoesNotDie(t *testing.T) {
 	needsRoot(t)
 	c := exec.Command("/proc/self/exe")
-	c.Args, c.Env, c.Stderr = []string{"inside", worker}, []string{"GORACE=atexit_sleep_ms=0"}, os.Stderr
+	c.Args, c.Env, c.Stderr = []string{"namespaceInit", worker}, []string{"GORACE=atexit_sleep_ms=0"}, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS}
 	if out, err := c.Output(); err != nil || string(out) != "false" {
 		t.Errorf("got %q, %v, want false", out, err)
@@ -409,7 +409,7 @@ func TestASweepNamesProcessesOfOtherUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := exec.Command("/proc/self/exe")
-	c.Args, c.Env, c.Dir, c.Stderr = []string{"sweeper", worker}, []string{"GORACE=atexit_sleep_ms=0"}, "/", os.Stderr
+	c.Args, c.Env, c.Dir, c.Stderr = []string{"run sweep", worker}, []string{"GORACE=atexit_sleep_ms=0"}, "/", os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUID, Gid: otherUID}}
 	out, err := c.Output()
 	if want := fmt.Sprintf("%d 0 true", stays.Pid()); err != nil || string(out) != want {

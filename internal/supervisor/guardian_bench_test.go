@@ -14,10 +14,10 @@ import (
 // rate at 8 slots. It prints what the guardian adds (at most 1 ms at p50) and the ratio of the rates (at least 0.8).
 func BenchmarkGuardianPrice(b *testing.B) {
 	const each, slots = 300, 8
-	lock := locked(b)
+	lock := newTestLock(b)
 	pool := make(chan *Guardian, slots)
 	for i := range slots {
-		pool <- guardianOf(b, lock, i)
+		pool <- startGuardianInSlot(b, lock, i)
 	}
 	path, err := exec.LookPath("true")
 	if err != nil {

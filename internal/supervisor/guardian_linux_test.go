@@ -20,7 +20,7 @@ import (
 )
 
 // locked makes a lock whose name is nobody else's.
-func locked(t testing.TB) *Lock {
+func newTestLock(t testing.TB) *Lock {
 	t.Helper()
 	lock, err := NewLock(filepath.Join(t.TempDir(), fmt.Sprintf("%s-%d.lock", worker, generation.Add(1))))
 	if err != nil {
@@ -31,14 +31,14 @@ func locked(t testing.TB) *Lock {
 }
 
 // guarded starts a guardian, with a lock of its own.
-func guarded(t testing.TB) (*Guardian, *Lock) {
+func startGuardian(t testing.TB) (*Guardian, *Lock) {
 	t.Helper()
-	lock := locked(t)
-	return guardianOf(t, lock, 0), lock
+	lock := newTestLock(t)
+	return startGuardianInSlot(t, lock, 0), lock
 }
 
 // guardianOf starts the guardian of a slot.
-func guardianOf(t testing.TB, lock *Lock, slot int) *Guardian {
+func startGuardianInSlot(t testing.TB, lock *Lock, slot int) *Guardian {
 	t.Helper()
 	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock, Slot: slot})
 	if err != nil {
@@ -53,8 +53,8 @@ var worker = fmt.Sprint("test-", os.Getpid())
 
 var generation atomic.Int64
 
-// bear starts a script with its output in a pipe.
-func bear(t testing.TB, g *Guardian, script string, deadline time.Duration) (*Child, Key, *bufio.Reader) {
+// startScript starts a script with its output in a pipe.
+func startScript(t testing.TB, g *Guardian, script string, deadline time.Duration) (*Child, Key, *bufio.Reader) {
 	t.Helper()
 	key := Key{7, generation.Add(1)}
 	r, w, err := os.Pipe()
@@ -72,7 +72,7 @@ func bear(t testing.TB, g *Guardian, script string, deadline time.Duration) (*Ch
 	return child, key, bufio.NewReader(r)
 }
 
-func ends(t testing.TB, c *Child) (Exit, error) {
+func waitChild(t testing.TB, c *Child) (Exit, error) {
 	t.Helper()
 	select {
 	case <-c.ended:
@@ -95,7 +95,7 @@ func line(t testing.TB, r *bufio.Reader) int {
 
 // gate is a line of a script that waits, and what lets it go on: a script that ended by itself might be swept before it has said
 // whom it leaves behind.
-func gate(t testing.TB) (line string, open func()) {
+func newGate(t testing.TB) (line string, open func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "open")
 	return fmt.Sprintf("until test -e '%s'; do sleep 0.02; done\n", file), func() {
@@ -106,8 +106,8 @@ func gate(t testing.TB) (line string, open func()) {
 	}
 }
 
-// shapes are the ways in which a command leaves its group; each prints a pid.
-var shapes = map[string]string{
+// leftOverScripts are the ways in which a command leaves its group; each prints a pid.
+var leftOverScripts = map[string]string{
 	"plain":         `echo $$; exec sleep 60`,
 	"background":    `sleep 60 & echo $!`,
 	"nohup":         `nohup sleep 60 >/dev/null 2>&1 & echo $!`,
@@ -120,16 +120,16 @@ var shapes = map[string]string{
 }
 
 func TestLeftOversOfEveryShapeAreKilledWithTheirAttempt(t *testing.T) {
-	for name, script := range shapes {
-		g, lock := guarded(t)
-		seen, end := gate(t)
-		child, _, r := bear(t, g, script+"\n"+seen+"exit 3", time.Minute)
+	for name, script := range leftOverScripts {
+		g, lock := startGuardian(t)
+		seen, end := newGate(t)
+		child, _, r := startScript(t, g, script+"\n"+seen+"exit 3", time.Minute)
 		pid := line(t, r)
 		end()
 		if name == "plain" || name == "ignores signs" {
 			child.Kill()
 		}
-		exit, err := ends(t, child)
+		exit, err := waitChild(t, child)
 		if err != nil {
 			t.Error(name, err)
 		}
@@ -146,30 +146,30 @@ func TestLeftOversOfEveryShapeAreKilledWithTheirAttempt(t *testing.T) {
 }
 
 func TestOnlyTheAttemptThatEndedIsSwept(t *testing.T) {
-	g, lock := guarded(t)
-	seen, end := gate(t)
-	a, _, ra := bear(t, g, "setsid -f sh -c 'echo $$; exec sleep 60'; "+seen+"exit 4", time.Minute)
-	b, key, rb := bear(t, guardianOf(t, lock, 1), "setsid -f sh -c 'echo $$; exec sleep 60'; exec sleep 60", time.Minute)
+	g, lock := startGuardian(t)
+	seen, end := newGate(t)
+	a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 60'; "+seen+"exit 4", time.Minute)
+	b, key, rb := startScript(t, startGuardianInSlot(t, lock, 1), "setsid -f sh -c 'echo $$; exec sleep 60'; exec sleep 60", time.Minute)
 	mine, other := line(t, ra), line(t, rb)
 	end()
-	exit, err := ends(t, a)
+	exit, err := waitChild(t, a)
 	if err != nil || exit.Code != 4 || exit.LeftOver != 1 || running(mine) {
 		t.Errorf("%+v, %v", exit, err)
 	}
 	if !running(other) {
-		t.Error("a neighbour was killed")
+		t.Error("a bystander was killed")
 	}
 	if records := lock.Records(); len(records) != 1 || records[0].Key != key {
 		t.Errorf("%+v", records)
 	}
 	b.Terminate(0)
-	if exit, err := ends(t, b); exit.Signal != 15 || err != nil || running(other) {
+	if exit, err := waitChild(t, b); exit.Signal != 15 || err != nil || running(other) {
 		t.Errorf("%+v, %v", exit, err)
 	}
 }
 
 func TestGuardianAnswersErrorsOfStart(t *testing.T) {
-	g, _ := guarded(t)
+	g, _ := startGuardian(t)
 	start := func(c Command, deadline time.Duration) error {
 		_, err := g.Start(t.Context(), c, Key{1, generation.Add(1)}, time.Now().Add(deadline))
 		return err
@@ -190,7 +190,7 @@ func TestGuardianAnswersErrorsOfStart(t *testing.T) {
 }
 
 func TestWordsArriveByteForByteThroughTheGuardian(t *testing.T) {
-	g, _ := guarded(t)
+	g, _ := startGuardian(t)
 	dir := t.TempDir()
 	r, w, _ := os.Pipe()
 	defer r.Close()
@@ -209,29 +209,29 @@ func TestWordsArriveByteForByteThroughTheGuardian(t *testing.T) {
 			break
 		}
 	}
-	ends(t, child)
+	waitChild(t, child)
 	if want := dir + "\n\xff\xfe|| a\nb |\xfe|0 1 2 "; !strings.HasPrefix(string(text[:n]), want) {
 		t.Errorf("%q, want %q", text[:n], want)
 	}
 }
 
 func TestDeadlineKillsAndRenewalSaves(t *testing.T) {
-	g, lock := guarded(t)
-	other := guardianOf(t, lock, 1)
+	g, lock := startGuardian(t)
+	other := startGuardianInSlot(t, lock, 1)
 	for deadline := 300 * time.Millisecond; ; deadline *= 4 {
 		began := time.Now()
-		a, _, ra := bear(t, g, "setsid -f sh -c 'echo $$; exec sleep 60'; exec sleep 60", deadline)
-		b, key, _ := bear(t, other, "exec sleep 60", deadline)
+		a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 60'; exec sleep 60", deadline)
+		b, key, _ := startScript(t, other, "exec sleep 60", deadline)
 		other.Renew([]Key{key}, time.Now().Add(time.Minute))
 		inTime := time.Since(began) < deadline/2
 		text, _ := ra.ReadString('\n') // empty if it was killed before it came so far
 		child, _ := strconv.Atoi(strings.TrimSpace(text))
-		if exit, err := ends(t, a); !errors.Is(err, ErrDeadline) || exit.Signal != 9 || child != 0 && running(child) {
+		if exit, err := waitChild(t, a); !errors.Is(err, ErrDeadline) || exit.Signal != 9 || child != 0 && running(child) {
 			t.Errorf("%+v, %v", exit, err)
 		}
 		alive := running(b.Pid())
 		b.Kill()
-		ends(t, b)
+		waitChild(t, b)
 		if inTime && child != 0 {
 			if !alive {
 				t.Error("a renewed one was killed")
@@ -243,22 +243,22 @@ func TestDeadlineKillsAndRenewalSaves(t *testing.T) {
 }
 
 func TestTerminateIsFollowedByKill(t *testing.T) {
-	g, _ := guarded(t)
-	c, _, r := bear(t, g, "trap '' TERM; echo 1; while :; do sleep 0.1; done", time.Minute)
+	g, _ := startGuardian(t)
+	c, _, r := startScript(t, g, "trap '' TERM; echo 1; while :; do sleep 0.1; done", time.Minute)
 	line(t, r)
 	c.Terminate(50 * time.Millisecond)
-	if exit, err := ends(t, c); err != nil || exit.Signal != 9 || exit.LeftOver != 0 {
+	if exit, err := waitChild(t, c); err != nil || exit.Signal != 9 || exit.LeftOver != 0 {
 		t.Errorf("%+v, %v", exit, err)
 	}
 }
 
 func TestCommandsDieWithTheirGuardian(t *testing.T) {
-	for name, script := range shapes {
-		g, lock := guarded(t)
-		child, _, r := bear(t, g, script+"\nexec sleep 60", time.Minute)
+	for name, script := range leftOverScripts {
+		g, lock := startGuardian(t)
+		child, _, r := startScript(t, g, script+"\nexec sleep 60", time.Minute)
 		pid := line(t, r)
 		unix.Kill(g.Pid(), unix.SIGKILL)
-		if _, err := ends(t, child); !errors.Is(err, ErrLost) {
+		if _, err := waitChild(t, child); !errors.Is(err, ErrLost) {
 			t.Error(name, err)
 		}
 		if running(pid) || running(child.Pid()) {
@@ -278,22 +278,22 @@ func TestCommandsDieWithTheirGuardian(t *testing.T) {
 }
 
 func TestAGuardianThatHangsIsKilled(t *testing.T) {
-	g, _ := guarded(t)
-	child, _, _ := bear(t, g, "exec sleep 60", time.Minute)
+	g, _ := startGuardian(t)
+	child, _, _ := startScript(t, g, "exec sleep 60", time.Minute)
 	unix.Kill(g.Pid(), unix.SIGSTOP)
 	for range 3 {
 		g.Ping()
 	}
-	if _, err := ends(t, child); !errors.Is(err, ErrLost) || running(child.Pid()) {
+	if _, err := waitChild(t, child); !errors.Is(err, ErrLost) || running(child.Pid()) {
 		t.Error(err)
 	}
 }
 
 func TestManyStartsThroughTheGuardian(t *testing.T) {
-	lock := locked(t)
+	lock := newTestLock(t)
 	var wg sync.WaitGroup
 	for i := range 8 {
-		g := guardianOf(t, lock, i)
+		g := startGuardianInSlot(t, lock, i)
 		wg.Go(func() {
 			for j := range 25 {
 				code := (8*j + i) % 200
@@ -324,18 +324,18 @@ func TestHookIsNotTakenInByWords(t *testing.T) {
 }
 
 func TestStartThatIsCancelledKills(t *testing.T) {
-	g, _ := guarded(t)
+	g, _ := startGuardian(t)
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		child, err := g.Start(ctx, shell("exec sleep 60"), Key{1, generation.Add(1)}, time.Now().Add(time.Minute))
 		if err == nil {
-			ends(t, child)
+			waitChild(t, child)
 		} else if !errors.Is(err, ErrRefused) {
 			t.Error(err)
 		}
-		next, _, _ := bear(t, g, "exit 3", time.Minute) // the guardian serves on
-		if exit, err := ends(t, next); exit.Code != 3 || err != nil {
+		next, _, _ := startScript(t, g, "exit 3", time.Minute) // the guardian serves on
+		if exit, err := waitChild(t, next); exit.Code != 3 || err != nil {
 			t.Fatalf("the next command: %+v, %v", exit, err)
 		}
 	}
@@ -343,7 +343,7 @@ func TestStartThatIsCancelledKills(t *testing.T) {
 
 // The command runs before its start is reported. A stop at that moment is a TERM like any other.
 func TestAStartThatIsCancelledGivesTheCommandItsGrace(t *testing.T) {
-	g, _ := guarded(t)
+	g, _ := startGuardian(t)
 	for i := range 20 {
 		begun := filepath.Join(t.TempDir(), "begun")
 		command := shell(`trap 'exit 5' TERM; : >"$0"; while :; do sleep 0.01; done`)
@@ -364,7 +364,7 @@ func TestAStartThatIsCancelledGivesTheCommandItsGrace(t *testing.T) {
 		}
 		<-ctx.Done()
 		_ = child.Terminate(time.Minute) // a second one changes nothing
-		if exit, err := ends(t, child); exit.Code != 5 || err != nil {
+		if exit, err := waitChild(t, child); exit.Code != 5 || err != nil {
 			t.Fatalf("start %d: got %+v, %v, want exit status 5", i, exit, err)
 		}
 	}
@@ -372,7 +372,7 @@ func TestAStartThatIsCancelledGivesTheCommandItsGrace(t *testing.T) {
 
 // A worker that is stopped reads nothing, and the replies of its guardian fill the socket. That must not hold up the deadline.
 func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
-	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: locked(t)}} // nobody receives
+	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: newTestLock(t)}} // nobody receives
 	if err := errors.Join(g.launch(), g.hello()); err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +428,7 @@ func TestAKillAfterTheDeadlineBelongsToTheDeadline(t *testing.T) {
 		left time.Duration
 		want string
 	}{{-time.Millisecond, byDeadline}, {time.Hour, bySelf}} {
-		g := newGuardian(worker, 0, locked(t), -1)
+		g := newGuardian(worker, 0, newTestLock(t), -1)
 		p, err := Start(shell("kill -9 $$"))
 		if err != nil {
 			t.Fatal(err)
@@ -446,8 +446,8 @@ func TestAKillAfterTheDeadlineBelongsToTheDeadline(t *testing.T) {
 
 var leftOvers = flag.Int("leftovers", 500, "processes that one command leaves behind at once")
 
-// breed leaves so many processes behind, each in a session of its own and without an environment.
-func breed(n string) {
+// leaveProcesses leaves so many processes behind, each in a session of its own and without an environment.
+func leaveProcesses(n string) {
 	count, _ := strconv.Atoi(n)
 	for range count {
 		attr := &syscall.ProcAttr{Env: []string{}, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}}
@@ -459,10 +459,10 @@ func breed(n string) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// A command that leaves very many processes behind is rid of all of them, and its neighbour starts and ends meanwhile.
+// A command that leaves very many processes behind is rid of all of them, and its bystander starts and ends meanwhile.
 func TestVeryManyLeftOversAtOnce(t *testing.T) {
-	g, lock := guarded(t)
-	other := guardianOf(t, lock, 1)
+	g, lock := startGuardian(t)
+	other := startGuardianInSlot(t, lock, 1)
 	in, open, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -472,7 +472,7 @@ func TestVeryManyLeftOversAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	c := self(t, "breed", strconv.Itoa(*leftOvers))
+	c := self(t, "leaveProcesses", strconv.Itoa(*leftOvers))
 	c.Stdin, c.Stdout, c.Stderr = in, w, os.Stderr
 	child, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(5*time.Minute))
 	in.Close()
@@ -493,9 +493,9 @@ func TestVeryManyLeftOversAtOnce(t *testing.T) {
 	var longest time.Duration
 	for over := false; !over; {
 		at := time.Now()
-		neighbour, _, _ := bear(t, other, "exit 0", time.Minute)
-		if exit, err := ends(t, neighbour); exit.Code != 0 || err != nil {
-			t.Errorf("the neighbour: %+v, %v", exit, err)
+		bystander, _, _ := startScript(t, other, "exit 0", time.Minute)
+		if exit, err := waitChild(t, bystander); exit.Code != 0 || err != nil {
+			t.Errorf("the bystander: %+v, %v", exit, err)
 		}
 		longest = max(longest, time.Since(at))
 		select {
@@ -504,7 +504,7 @@ func TestVeryManyLeftOversAtOnce(t *testing.T) {
 			if took := time.Since(began); exit.LeftOver != *leftOvers || took > 10*time.Second {
 				t.Errorf("got %d left over, all dead after %v, want %d", exit.LeftOver, took, *leftOvers)
 			}
-			t.Logf("%d processes were gone after %v; the slowest neighbour took %v", *leftOvers, time.Since(began), longest)
+			t.Logf("%d processes were gone after %v; the slowest bystander took %v", *leftOvers, time.Since(began), longest)
 		default:
 		}
 	}

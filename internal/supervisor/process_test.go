@@ -39,16 +39,16 @@ func TestMain(m *testing.M) {
 		}
 	case "storm":
 		storm(os.Args[1], os.Args[2])
-	case "lesser worker":
-		lesserWorker(os.Args[1])
+	case "unprivileged worker":
+		unprivilegedWorker(os.Args[1])
 	case "another user":
 		anotherUser(os.Args[1:])
-	case "sweeper":
+	case "run sweep":
 		runSweep(os.Args[1])
-	case "breed":
-		breed(os.Args[1])
-	case "inside":
-		inside(os.Args[1])
+	case "leaveProcesses":
+		leaveProcesses(os.Args[1])
+	case "namespaceInit":
+		namespaceInit(os.Args[1])
 	case "no descriptors":
 		none := unix.Rlimit{Cur: 3, Max: 3}
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {

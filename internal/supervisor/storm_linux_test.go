@@ -20,7 +20,7 @@ import (
 
 // storm is a worker that starts commands which leave something in every way, as fast as it can, until it is killed.
 func storm(path, worker string) {
-	sleep := "sleep " + napOf(worker)
+	sleep := "sleep " + sleepSeconds(worker)
 	lock, err := NewLock(path)
 	if err != nil {
 		panic(err)
@@ -47,8 +47,8 @@ func storm(path, worker string) {
 	wg.Wait()
 }
 
-// napOf is how many seconds the processes of a storm sleep: by that they are known, whatever else runs on this machine.
-func napOf(worker string) string {
+// sleepSeconds is how many seconds the processes of a storm sleep: by that they are known, whatever else runs on this machine.
+func sleepSeconds(worker string) string {
 	_, number, _ := strings.Cut(worker, "-")
 	return "61." + strings.ReplaceAll(number, "-", "")
 }
@@ -57,7 +57,7 @@ func napOf(worker string) string {
 func sleepers(worker string) (pids []int) {
 	for _, pid := range processes() {
 		words, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if bytes.HasPrefix(words, []byte("sleep\x00"+napOf(worker)+"\x00")) && running(pid) {
+		if bytes.HasPrefix(words, []byte("sleep\x00"+sleepSeconds(worker)+"\x00")) && running(pid) {
 			pids = append(pids, pid)
 		}
 	}

@@ -3,9 +3,9 @@
 package supervisor
 
 // There is no guardian that could be tested by these.
-func storm(string, string) {}
-func lesserWorker(string)  {}
-func anotherUser([]string) {}
-func runSweep(string)      {}
-func inside(string)        {}
-func breed(string)         {}
+func storm(string, string)      {}
+func unprivilegedWorker(string) {}
+func anotherUser([]string)      {}
+func runSweep(string)           {}
+func namespaceInit(string)      {}
+func leaveProcesses(string)     {}

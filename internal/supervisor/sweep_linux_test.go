@@ -11,7 +11,7 @@ import (
 )
 
 // marked starts a command with the mark of an attempt, and returns a child of it that has another session and no environment.
-func marked(t *testing.T, worker string, k Key) (p *Process, child int) {
+func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 	t.Helper()
 	go1, go2, err := os.Pipe()
 	if err != nil {
@@ -30,9 +30,9 @@ func marked(t *testing.T, worker string, k Key) (p *Process, child int) {
 }
 
 func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
-	mine, child := marked(t, worker, Key{7, 3})
-	other, _ := marked(t, worker, Key{8, 3})
-	stranger, _ := marked(t, "not-"+worker, Key{7, 3})
+	mine, child := startMarked(t, worker, Key{7, 3})
+	other, _ := startMarked(t, worker, Key{8, 3})
+	otherUsers, _ := startMarked(t, "not-"+worker, Key{7, 3})
 	ended := func(p *Process) bool { return !running(p.Pid()) }
 	sweep := func(keys []Key) {
 		t.Helper()
@@ -46,14 +46,14 @@ func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
 	if sweep([]Key{{7, 3}}); !ended(mine) || running(child) {
 		t.Error("something was left")
 	}
-	if ended(other) || ended(stranger) {
-		t.Error("a stranger was killed")
+	if ended(other) || ended(otherUsers) {
+		t.Error("a otherUsers was killed")
 	}
-	if sweep(nil); !ended(other) || ended(stranger) {
+	if sweep(nil); !ended(other) || ended(otherUsers) {
 		t.Error("not all of the worker")
 	}
-	stranger.Kill()
-	for _, p := range []*Process{mine, other, stranger} {
+	otherUsers.Kill()
+	for _, p := range []*Process{mine, other, otherUsers} {
 		wait(t, p)
 	}
 }
@@ -69,7 +69,7 @@ func TestMarks(t *testing.T) {
 	if got := readMark(os.Getpid()); got.valid() {
 		t.Errorf("got %+v for a process without a mark", got)
 	}
-	p, child := marked(t, worker, Key{1 << 30, 9})
+	p, child := startMarked(t, worker, Key{1 << 30, 9})
 	for _, pid := range []int{p.Pid(), child} {
 		for _, got := range []Mark{readMark(pid), markFromProc(pid)} {
 			if want := MarkOf(worker, Key{1 << 30, 9}); got != want {
