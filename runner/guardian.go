@@ -117,8 +117,8 @@ func (g *guard) launch() (*supervisor.Guardian, error) {
 		go func() { _ = guardian.Close() }()
 		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)
 	}
-	if !g.worked && guardian.Unmarked() != "" {
-		g.e.log.Warn("processes cannot be marked: those of commands that outlive this worker and their guardian are not found", "err", guardian.Unmarked())
+	if !g.worked && guardian.MarkError() != "" {
+		g.e.log.Warn("processes cannot be marked: those of commands that outlive this worker and their guardian are not found", "err", guardian.MarkError())
 	}
 	g.slots[slot], g.worked = guardian, true
 	go g.watch(slot, guardian)

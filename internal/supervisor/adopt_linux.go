@@ -7,23 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dedicate prepares a process that is a worker and nothing else. What a dead guardian leaves becomes its child, and is killed by
-// GuardianOptions.Adopt. Commands, which may be of the same user, cannot read its memory and environment; it leaves no core dump.
+// Dedicate prepares a process that is only a worker. This process becomes the parent of the orphans of a dead guardian,
+// which are killed with GuardianOptions.Adopt. Commands of the same user cannot read its memory or environment, and it
+// leaves no core dump.
 func Dedicate() error {
-	return os.NewSyscallError("prctl", firstOf(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)))
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
-	return nil
+	return os.NewSyscallError("prctl", err)
 }
 
-// ReapAdopted waits for dead children that this process did not start: it has them as a subreaper, or as the first process of a
-// container. It never blocks.
+// ReapAdopted reaps dead children that this process did not start. It has such children if it is a subreaper or the
+// first process of a container. ReapAdopted never blocks.
 func ReapAdopted() {
 	for _, pid := range adopted() {
 		if !running(pid) {
@@ -32,19 +28,19 @@ func ReapAdopted() {
 	}
 }
 
-// killAdopted kills what dead guardians have left to this process.
+// killAdopted kills and reaps the orphans of dead guardians.
 func killAdopted() {
 	for _, pid := range adopted() {
-		_ = unix.Kill(pid, unix.SIGKILL) // of another user: not ours to kill
+		_ = unix.Kill(pid, unix.SIGKILL) // a process of another user stays
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 }
 
-// adopted lists the children of this process that it has not started: neither guardians, nor other processes of this package, nor those
-// of its own session, where what it starts by other means is.
+// adopted lists the children that this process did not start. It omits guardians, other processes of this package, and
+// processes in the session of this process, which the program may have started by other means.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
-	if !startMu.TryLock() { // an exec may hang; the next look finds them
+	if !startMu.TryLock() { // an exec may hang; the next call finds the orphans
 		return nil
 	}
 	defer startMu.Unlock()

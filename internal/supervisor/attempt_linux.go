@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	deniedGrace = 250 * time.Millisecond // for processes of other users to end by themselves, or by their cgroup
-	minPause    = 50 * time.Microsecond  // between two looks at processes that were killed
+	deniedGrace = 250 * time.Millisecond // time for processes of other users to end by themselves or by their cgroup
+	minPause    = 50 * time.Microsecond  // time between two checks of processes that were killed
 	maxPause    = 50 * time.Millisecond
 )
 
-// run guards one attempt after the other, until the worker is gone and no process is left. All commands are forked on its thread.
+// run starts one attempt after the other until the worker is gone and no process is left. It forks all commands on its
+// own thread.
 func (g *guardian) run() {
-	for count := make([]byte, 8); ; { // one for each order, and one for the end
+	for count := make([]byte, 8); ; { // the event counts one for each start and one for the shutdown
 		awaitReadable(g.startEvent)
 		if _, err := unix.Read(g.startEvent, count); err != nil {
 			continue
@@ -30,8 +31,8 @@ func (g *guardian) run() {
 	g.killRemaining(nil)
 }
 
-// runAttempt starts a command, waits for its end and for that of all that it has left behind, and reports. It returns false when processes are
-// left that cannot be killed: then this guardian serves no more.
+// runAttempt starts a command, waits until all of its processes have ended, and reports. It returns false if processes
+// remain that the guardian may not kill. Such a guardian starts no other command.
 func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	a := o.attempt
 	refuse := func(why string, errno syscall.Errno) bool {
@@ -49,7 +50,8 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	case late:
 		return refuse(reasonLate, 0)
 	}
-	if err := g.lock.setRecord(g.slot, a.Key); err != nil { // whoever finds the lock must know
+	// The record tells a process that takes the lock which attempt may have left processes.
+	if err := g.lock.setRecord(g.slot, a.Key); err != nil {
 		return refuse(reasonExec, unix.ENOSPC)
 	}
 	pid, pidfd, err := g.spawn(o)
@@ -62,14 +64,15 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	closeAll(o.files)
 	g.mu.Lock()
 	a.leader = pid
-	switch { // meanwhile
+	switch { // a kill request may have arrived during the fork
 	case a.killed || g.stopping:
 		g.killAll()
 	case a.termSent:
 		a.terminate()
 	}
 	g.mu.Unlock()
-	if pidfd < 0 || !readableWithin(pidfd, startReportDelay) { // the report of a short command tells of its start, too
+	// The report of the end of a short command includes its start.
+	if pidfd < 0 || !readableWithin(pidfd, startReportDelay) {
 		g.send(&reply{Op: opStarted, Key: a.Key, Pid: pid})
 	}
 	if pidfd >= 0 {
@@ -79,15 +82,16 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	exit := g.awaitLeader(a)
 	exit.LeftOver, exit.Denied = g.killRemaining(a)
 	if a.endedBy != bySelf {
-		exit.LeftOver = 0 // what fell with the leader was not left behind
+		// Processes that were killed together with the leader are not left over.
+		exit.LeftOver = 0
 	}
-	_ = g.lock.setRecord(g.slot, Key{}) // processes that cannot be killed are in the report
+	_ = g.lock.setRecord(g.slot, Key{}) // the report names processes that cannot be killed
 	g.finish(a)
 	g.send(&reply{Op: opExited, Key: a.Key, Pid: pid, EndedBy: a.endedBy, Exit: &exit})
 	return len(exit.Denied) == 0
 }
 
-// finish makes room for the next attempt.
+// finish ends an attempt and makes the guardian ready for the next one.
 func (g *guardian) finish(a *attempt) {
 	g.mu.Lock()
 	a.ended = true
@@ -100,14 +104,15 @@ func (g *guardian) finish(a *attempt) {
 	}
 }
 
-// spawn starts the leader, in a session of its own. It dies with this thread, that is, with the guardian. pidfd is -1 where the system has noChildren.
+// spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. The
+// pidfd is -1 if the kernel has none.
 func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	attr := &syscall.ProcAttr{Dir: o.request.Dir, Env: o.request.Env,
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd}}
 	for _, fd := range o.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
-	_ = SetMark(0, MarkOf(g.worker, o.attempt.Key)) // told of in the hello if it fails
+	_ = SetMark(0, MarkOf(g.worker, o.attempt.Key)) // the hello message reported that marks fail
 	defer func() { _ = SetMark(0, g.originalMark) }()
 	if g.cgroupDir != "" {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
@@ -115,7 +120,8 @@ func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 		if err == nil {
 			return pid, pidfd, nil
 		}
-		attr.Sys.UseCgroupFD = false // the cgroup may be the reason: it was removed, or turned into one that takes no processes
+		// The cgroup may be the reason: it was removed, or it is of a type that takes no processes.
+		attr.Sys.UseCgroupFD = false
 	}
 	pid, err = forkExec(o.request, attr)
 	return pid, pidfd, err
@@ -124,17 +130,19 @@ func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 func forkExec(r request, attr *syscall.ProcAttr) (int, error) {
 	for {
 		pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
-		if err != syscall.EINTR { // exec and chdir are interrupted on some network and user-space file systems
+		if err != syscall.EINTR { // on some network and user-space file systems a signal interrupts exec and chdir
 			return pid, err
 		}
 	}
 }
 
-// awaitLeader waits for the leader of an attempt to end. Orphans that end meanwhile are waited for, too.
+// awaitLeader waits until the leader of an attempt has ended. It also reaps orphans that end before the leader.
 func (g *guardian) awaitLeader(a *attempt) Exit {
 	for {
 		pid, err := awaitAnyChild()
-		if err != nil { // cannot happen; what the leader did would never be known, and the worker takes this for a loss
+		// This cannot happen. The exit status of the leader would be unknown, and the worker treats the exit of the
+		// guardian as a loss.
+		if err != nil {
 			os.Exit(1)
 		}
 		if exit, ok := g.reap(a, pid); ok {
@@ -143,13 +151,14 @@ func (g *guardian) awaitLeader(a *attempt) Exit {
 	}
 }
 
-// awaitAnyChild waits for a child to end, and leaves it a zombie, so that its number stays its own.
+// awaitAnyChild waits until a child has ended and leaves it a zombie. The kernel does not reuse the pid of a zombie.
 func awaitAnyChild() (int, error) {
 	var info unix.Siginfo
 	for {
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil) // WALL: clone makes children of other kinds, too
+		// WALL includes children that clone created with another exit signal.
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 		if err == nil {
-			// x/sys has no name for si_pid: it comes first after three ints, aligned as a pointer.
+			// Package unix has no name for si_pid. It follows three ints and is aligned like a pointer.
 			return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), 8+unsafe.Sizeof(uintptr(0))))), nil
 		}
 		if err != unix.EINTR {
@@ -158,12 +167,12 @@ func awaitAnyChild() (int, error) {
 	}
 }
 
-// reap waits for a child that has ended. If it was the leader of the attempt, reap returns how it ended.
+// reap reaps a child that has ended. If the child was the leader of the attempt, reap returns how it ended.
 func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if leader = pid == a.leader; leader {
-		_ = signalGroup(pid, unix.SIGKILL) // while the zombie holds the number of its group
+		_ = signalGroup(pid, unix.SIGKILL) // the zombie still holds the id of its process group
 	}
 	var status unix.WaitStatus
 	var usage unix.Rusage
@@ -172,27 +181,31 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 		return exit, false
 	}
 	if err != nil {
-		os.Exit(1) // as above
+		os.Exit(1) // see awaitLeader
 	}
 	a.ended = true
 	exit = Exit{Code: status.ExitStatus(), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano())}
 	if status.Signaled() {
 		exit.Signal = int(status.Signal())
-		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL) // a worker that took over may have killed the cgroup
+		// A worker that takes over may have killed the cgroup.
+		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL)
 	}
 	if a.endedBy == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
-		a.endedBy = byDeadline // killed by a worker that took over, if not by this process
+		// A worker that takes over may have killed the command first.
+		a.endedBy = byDeadline
 	}
 	return exit, true
 }
 
-// killRemaining kills all processes that are left of an attempt, and waits until there is noChildren. It does not wait for processes that may not be
-// killed: it returns them. Without an attempt it waits for those, too, as long as there is a worker.
+// killRemaining kills all remaining processes of an attempt and waits until none is left. It does not wait for
+// processes that it may not kill, but returns them. Without an attempt it also waits for those, as long as the worker
+// lives.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
 		n, noChildren := reapAll()
-		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0 // as in reap
+		// A killed child may mean a killed cgroup, as in reap.
+		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0
 		var living int
 		var otherUsers []int
 		if !noChildren {
@@ -212,7 +225,7 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProce
 	}
 }
 
-// reapAll waits for the children that have ended. It returns how many of them were killed, and whether there is no child any more.
+// reapAll reaps the children that have ended. It returns how many of them were killed, and whether no child remains.
 func reapAll() (killed int, noChildren bool) {
 	for {
 		var status unix.WaitStatus
@@ -229,9 +242,10 @@ func reapAll() (killed int, noChildren bool) {
 	}
 }
 
-// killAll kills all processes of the attempt that can be reached: its cgroup, the group of its leader, and the children of this process.
-// What these leave behind is reached by the next call. It returns how many children it could kill, and those that it may not. The mutex
-// is held, so that no child is waited for meanwhile and no number changes hands.
+// killAll kills all processes of the attempt that it can reach: its cgroup, the process group of its leader, and the
+// children of this process. Their orphans become children, and the next call kills them. killAll returns the number of
+// children that it killed and the pids that it may not kill. The caller holds the mutex, so no child is reaped
+// meanwhile and no pid is reused.
 func (g *guardian) killAll() (living int, denied []int) {
 	if g.cgroupDir != "" {
 		killCgroup(g.cgroupDir)
@@ -245,7 +259,8 @@ func (g *guardian) killAll() (living int, denied []int) {
 	}
 	for _, pid := range children() {
 		var err error
-		if starting { // fork and exec wait for a child that fails
+		// The fork in progress reaps a child whose exec fails, so the pid may be reused.
+		if starting {
 			err = killIf(pid, func() bool { return parentOf(pid) == os.Getpid() })
 		} else {
 			err = unix.Kill(pid, unix.SIGKILL)
@@ -260,7 +275,7 @@ func (g *guardian) killAll() (living int, denied []int) {
 	return living, denied
 }
 
-// describeDenied tells of the processes that may not be killed: of the children of this process, and of what they have started.
+// describeDenied describes the processes that the guardian may not kill: its own children and their descendants.
 func (g *guardian) describeDenied(a *attempt, pids []int) (list []MarkedProcess) {
 	if a == nil {
 		return nil
@@ -269,7 +284,7 @@ func (g *guardian) describeDenied(a *attempt, pids []int) (list []MarkedProcess)
 	if list = findMarked(func(m Mark) bool { return m == mark }); len(list) > 0 {
 		return list
 	}
-	for _, pid := range pids { // one that has shed its mark
+	for _, pid := range pids { // a process may have removed its mark
 		if p, ok := describeProcess(pid, mark); ok {
 			list = append(list, p)
 		}

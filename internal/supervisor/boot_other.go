@@ -4,5 +4,5 @@ package supervisor
 
 import "time"
 
-// SinceBoot reads a clock that nobody can set and that goes on while the machine is suspended; 0 on systems without one.
+// SinceBoot returns 0: this system has no clock that counts the time in suspend.
 func SinceBoot() time.Duration { return 0 }

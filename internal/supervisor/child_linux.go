@@ -10,27 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Child is a command that was started by a guardian. Its methods are safe for use by many goroutines.
+// Child is a command that a guardian started. Its methods are safe for use by many goroutines.
 type Child struct {
 	g      *Guardian
 	key    Key
 	pid    int
-	answer chan reply    // buffered: started or refused
+	answer chan reply    // receives the reply to the start; has space for two replies
 	ended  chan struct{} // closed when exit and err are set
 	exit   Exit
 	err    error
 }
 
-// Start is as the function Start, but the command is the guardian's child: it is killed at deadline unless Renew moves that, and
-// with the end of this process. k is the two numbers in its environment (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). If ctx ends
-// while it is being started, it is not started, or it is terminated after its start. Besides the errors of Start: ErrGone if there is no guardian any more, ErrRefused if the
-// command was surely not started, and ErrLost. A guardian has one command at a time.
+// Start works like the function Start, but the command is a child of the guardian. The guardian kills it at the
+// deadline unless Renew moves the deadline, and kills it when this process ends. The key holds the two numbers in the
+// environment of the command (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). A guardian has one command at a time.
+//
+// If ctx ends during the start, the command is not started, or it is terminated after its start.
+//
+// Start returns the errors of the function Start, and three more. ErrGone means that the guardian is gone. ErrRefused
+// means that the command was certainly not started. ErrLost means that the guardian died during the start.
 func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Time) (*Child, error) {
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
 	r := request{Op: opStart, Key: k, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Deadline: clockAt(deadline)}
-	if !filepath.IsAbs(c.Dir) { // the guardian's own is /
+	if !filepath.IsAbs(c.Dir) { // the guardian runs in /
 		here, err := os.Getwd()
 		if err != nil {
 			return nil, &DirError{Dir: ".", Err: err}
@@ -39,7 +43,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	}
 	var fds []int
 	for i, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
-		if f == nil { // the guardian has one
+		if f == nil { // the guardian has its own null device
 			r.Null |= 1 << i
 			continue
 		}
@@ -61,7 +65,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	case err == unix.E2BIG:
 		g.dropChild(child)
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
-	case err != nil: // the guardian has not read all of it, and so done nothing
+	case err != nil: // the guardian has not read the whole message and so has done nothing
 		g.dropChild(child)
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
@@ -81,7 +85,7 @@ func (g *Guardian) addChild(c *Child) error {
 	return nil
 }
 
-// drop takes back a command that the guardian was not told of.
+// dropChild removes a command that the guardian did not receive.
 func (g *Guardian) dropChild(c *Child) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,9 +94,11 @@ func (g *Guardian) dropChild(c *Child) {
 	}
 }
 
-// awaitStart waits for the guardian's answer. The command is terminated if ctx ends before that, even when the answer comes at the same time.
+// awaitStart waits for the reply to the start. If ctx ends first, the command is terminated, even if the reply arrives
+// at the same moment.
 func (c *Child) awaitStart(ctx context.Context, cmd *Command) (*Child, error) {
-	stop := context.AfterFunc(ctx, func() { // both fail when the guardian is gone, and the command with it
+	// Terminate and Kill fail if the guardian is gone, and then the command is dead.
+	stop := context.AfterFunc(ctx, func() {
 		if cmd.KillAfter > 0 {
 			_ = c.Terminate(cmd.KillAfter)
 		} else {
@@ -114,7 +120,8 @@ func (c *Child) awaitStart(ctx context.Context, cmd *Command) (*Child, error) {
 	}
 }
 
-// deliver answers whoever waits for the birth; false: that was done before.
+// deliver passes the reply to awaitStart. It returns false if the buffer is full, because the guardian has replied too
+// often.
 func (c *Child) deliver(r reply) bool {
 	select {
 	case c.answer <- r:
@@ -130,21 +137,22 @@ func (c *Child) Guardian() *Guardian { return c.g }
 // Pid returns the process id of the leader, which is also the id of its group and session.
 func (c *Child) Pid() int { return c.pid }
 
-// Terminate asks the command to end, as Process.Terminate does; after a while, if that is not 0, the guardian kills it. Only the first call counts.
+// Terminate asks the command to end, as Process.Terminate does. If after is not 0, the guardian kills the command after
+// that time. Only the first call has an effect.
 func (c *Child) Terminate(after time.Duration) error {
 	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGTERM), After: after.Milliseconds()}, nil)
 }
 
-// Kill ends the whole command at once. It does not wait.
+// Kill kills all processes of the command. It does not wait.
 func (c *Child) Kill() error {
 	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGKILL)}, nil)
 }
 
-// Ended is closed when no process of the command is left.
+// Ended returns a channel that is closed when no process of the command is left.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
-// Wait waits until no process of the command is left, and returns how its leader ended. The error is ErrDeadline if the guardian
-// killed it at its deadline, and ErrLost if it died with its guardian.
+// Wait waits until no process of the command is left, and returns how its leader ended. The error is ErrDeadline if the
+// guardian killed the command at its deadline, and ErrLost if the command died with its guardian.
 func (c *Child) Wait() (Exit, error) {
 	<-c.ended
 	return c.exit, c.err

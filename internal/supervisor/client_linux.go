@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Guardian is the worker's end of a guardian process. Its methods are safe for use by many goroutines.
+// Guardian is the worker's client of a guardian process. Its methods are safe for use by many goroutines.
 type Guardian struct {
-	options  GuardianOptions
-	process  *os.Process
-	socket   *net.UnixConn
-	unmarked string        // why it cannot mark processes; empty: it can
-	closing  atomic.Bool   // Close was called
-	done     chan struct{} // closed when its process and that of its command are dead
+	options   GuardianOptions
+	process   *os.Process
+	socket    *net.UnixConn
+	markError string        // reason why the guardian cannot mark processes; empty if it can
+	closing   atomic.Bool   // whether Close was called
+	done      chan struct{} // closed when the guardian and its command are dead
 
 	pingsSent, lastPong atomic.Int64
 
@@ -31,21 +31,22 @@ type Guardian struct {
 	sending sync.Mutex
 
 	mu      sync.Mutex
-	child   *Child // asked for, and not ended; nil: none
-	served  bool   // a command was started
-	gone    bool   // nothing can be started any more
-	retired bool   // it has processes that it cannot kill, and ends with them
-	clean   bool   // it has ended, and no process of its command is left
+	child   *Child // command that was requested and has not ended; nil if there is none
+	served  bool   // whether a command was started
+	gone    bool   // whether the guardian can start no more commands
+	retired bool   // whether processes remain that the guardian may not kill; it exits when they end
+	clean   bool   // whether the guardian has exited and no process of its command is left
 }
 
-// StartGuardian starts a guardian process and returns when it is ready. The error is ErrLost if somebody killed it meanwhile.
+// StartGuardian starts a guardian process and returns when it is ready. The error is ErrLost if the process was killed
+// meanwhile.
 func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	g := &Guardian{options: o, done: make(chan struct{})}
 	if err := g.launch(); err != nil {
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
 	if err := g.hello(); err != nil {
-		_ = g.process.Kill() // it may be dead
+		_ = g.process.Kill() // the process may be dead already
 		if state, _ := g.process.Wait(); errors.Is(err, io.EOF) && killed(state) {
 			err = fmt.Errorf("%w: it was killed", ErrLost)
 		}
@@ -58,7 +59,8 @@ func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	return g, nil
 }
 
-// killed says whether a process was ended by SIGKILL. A signal does not change how a process has ended that is about to exit.
+// killed reports whether SIGKILL ended a process. A process that exits on its own keeps its exit status when a signal
+// comes late.
 func killed(state *os.ProcessState) bool {
 	if state == nil {
 		return false
@@ -84,14 +86,15 @@ func (g *Guardian) launch() error {
 	if err != nil {
 		return err
 	}
-	g.socket = conn.(*net.UnixConn) // as it was made
+	g.socket = conn.(*net.UnixConn) // a unix socket pair has this type
 	path := g.options.Path
 	if path == "" {
-		path = "/proc/self/exe" // the program that runs, even if another has been put in its place
+		path = "/proc/self/exe" // the running program, even if its file was replaced
 	}
 	startMu.RLock()
 	defer startMu.RUnlock()
-	g.process, err = os.StartProcess(path, []string{os.Args[0], guardianArg, g.options.Worker, strconv.Itoa(g.options.Slot)}, &os.ProcAttr{Dir: "/", Env: []string{},
+	argv := []string{os.Args[0], guardianArg, g.options.Worker, strconv.Itoa(g.options.Slot)}
+	g.process, err = os.StartProcess(path, argv, &os.ProcAttr{Dir: "/", Env: []string{},
 		Files: []*os.File{null, null, os.Stderr, theirs, g.options.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {
 		_ = g.socket.Close()
@@ -101,7 +104,7 @@ func (g *Guardian) launch() error {
 	return nil
 }
 
-// hello reads the first message, which tells that the process is a guardian of this version.
+// hello reads the first message. It proves that the process is a guardian of the same version.
 func (g *Guardian) hello() error {
 	if err := g.socket.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return err
@@ -116,11 +119,11 @@ func (g *Guardian) hello() error {
 	if r.Op != opHello || r.Protocol != protocol || r.Version != g.options.Version {
 		return fmt.Errorf("it is of version %q, protocol %d, not %q, %d", r.Version, r.Protocol, g.options.Version, protocol)
 	}
-	g.unmarked = r.Reason
+	g.markError = r.Reason
 	return g.socket.SetReadDeadline(time.Time{})
 }
 
-// receive hands replies on until the guardian is gone, and sees to what it leaves then.
+// receive handles replies until the guardian is gone, and then kills the processes that the guardian left.
 func (g *Guardian) receive() {
 	for {
 		var r reply
@@ -128,7 +131,8 @@ func (g *Guardian) receive() {
 			break
 		}
 	}
-	_ = g.process.Kill() // it may be dead; what no longer talks must not start anything
+	// The guardian may be dead already. One that no longer sends valid messages must not start anything.
+	_ = g.process.Kill()
 	state, err := g.process.Wait()
 	ownChildren.Delete(g.process.Pid)
 	_ = g.socket.Close()
@@ -146,13 +150,13 @@ func (g *Guardian) receive() {
 		g.child = nil
 		c.exit.Denied, c.err = denied, ErrLost
 		close(c.ended)
-		c.deliver(reply{Op: opExited}) // unless it was started
+		c.deliver(reply{Op: opExited}) // has no effect if the reply to the start was delivered
 	}
 	close(g.done)
 }
 
-// killLeftOvers kills what the dead guardian has left, and returns when there is nothing, or when Close gives up. It looks at the attempt of this
-// guardian alone.
+// killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when none is left, or when
+// Close gives up.
 func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 	defer g.removeCgroup()
 	lock, slot := g.options.Lock, g.options.Slot
@@ -161,11 +165,11 @@ func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 			killAdopted()
 		}
 		if denied, clean = Sweep(g.options.Worker, []Key{record.Key}, []Record{record}); clean {
-			_ = lock.setRecord(slot, Key{}) // of the next guardian in this slot
+			_ = lock.setRecord(slot, Key{}) // the next guardian in this slot uses it
 			return denied, true
 		}
 		if g.closing.Load() {
-			return denied, false // the record stays, and whoever takes the lock sweeps again
+			return denied, false // the record stays, and the next process that takes the lock kills them
 		}
 	}
 	return nil, true
@@ -178,7 +182,7 @@ func (g *Guardian) removeCgroup() {
 	}
 }
 
-// handle hands a reply on. It returns false for one that no guardian sends.
+// handle handles a reply. It returns false for a reply that a guardian never sends.
 func (g *Guardian) handle(r reply) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,14 +208,15 @@ func (g *Guardian) handle(r reply) bool {
 			c.err = ErrDeadline
 		}
 		close(c.ended)
-		c.deliver(r) // unless it was started
+		c.deliver(r) // has no effect if the reply to the start was delivered
 	default:
 		return false
 	}
 	return true
 }
 
-// send writes a message whole, and the descriptors with its first byte. A guardian that does not take it is killed.
+// send writes a whole message, and the descriptors with its first byte. It kills a guardian that does not read the
+// message in time.
 func (g *Guardian) send(r request, rights []byte) error {
 	text, err := encode(&r)
 	if err != nil {
@@ -228,25 +233,26 @@ func (g *Guardian) send(r request, rights []byte) error {
 		}
 	}
 	if err != nil {
-		_ = g.process.Kill() // half a message cannot be taken back
+		_ = g.process.Kill() // a partly written message cannot be undone
 	}
 	return err
 }
 
-// Renew moves the deadline of the guardian's command, if it is one of keys.
+// Renew moves the deadline of the guardian's command, if keys contain that command.
 func (g *Guardian) Renew(keys []Key, deadline time.Time) {
 	g.mu.Lock()
 	c := g.child
 	g.mu.Unlock()
 	if c != nil && slices.Contains(keys, c.key) {
-		_ = g.send(request{Op: opRenew, Key: c.key, Deadline: clockAt(deadline)}, nil) // else it is dead, and the command with it
+		// If send fails, the guardian is dead, and the command with it.
+		_ = g.send(request{Op: opRenew, Key: c.key, Deadline: clockAt(deadline)}, nil)
 	}
 }
 
-// Ping asks for a sign of life. A guardian that has not answered the last two is stuck: it is killed.
+// Ping asks the guardian for a reply. It kills a guardian that has not answered the last two pings.
 func (g *Guardian) Ping() {
 	if g.pingsSent.Load()-g.lastPong.Load() >= 2 {
-		_ = g.process.Kill() // the end of its socket tells the rest
+		_ = g.process.Kill() // receive notices the end of the socket
 		return
 	}
 	_ = g.send(request{Op: opPing, N: g.pingsSent.Add(1)}, nil)
@@ -255,51 +261,55 @@ func (g *Guardian) Ping() {
 // Pid returns the guardian's process id.
 func (g *Guardian) Pid() int { return g.process.Pid }
 
-// Done is closed when the guardian is dead and nothing of its command is left: then that has ended with ErrLost.
+// Done returns a channel that is closed when the guardian is dead and no process of its command is left. The command
+// has then ended with ErrLost.
 func (g *Guardian) Done() <-chan struct{} { return g.done }
 
-// Idle says whether the guardian can start a command.
+// Idle reports whether the guardian can start a command.
 func (g *Guardian) Idle() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.gone && g.child == nil
 }
 
-// Served says whether the guardian has ever started a command.
+// Served reports whether the guardian has ever started a command.
 func (g *Guardian) Served() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.served
 }
 
-// EndExpected says whether the end of the guardian is no surprise: it was closed, or it could not kill all that its command has left.
+// EndExpected reports whether the end of the guardian is normal. It is if Close was called, or if processes remained
+// that the guardian could not kill.
 func (g *Guardian) EndExpected() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.retired || g.closing.Load()
 }
 
-// Unmarked returns why the guardian cannot mark processes, if it cannot: then what outlives it and its worker is not found.
-func (g *Guardian) Unmarked() string { return g.unmarked }
+// MarkError returns the reason why the guardian cannot mark processes, or "" if it can. Processes without a mark are
+// not found when they outlive the guardian and its worker.
+func (g *Guardian) MarkError() string { return g.markError }
 
-// Close makes the guardian kill what is left and end, and returns when it has. A guardian that does not is killed.
+// Close tells the guardian to kill the remaining processes and exit, and waits for that. It kills a guardian that does
+// not exit in time.
 func (g *Guardian) Close() error {
 	g.closing.Store(true)
-	_ = g.send(request{Op: opBye}, nil) // it may be dead
+	_ = g.send(request{Op: opBye}, nil) // the guardian may be dead already
 	select {
 	case <-g.done:
 	case <-time.After(closeTimeout):
 		_ = g.process.Kill()
 		<-g.done
 	}
-	if !g.clean { // set before done was closed
+	if !g.clean { // receive sets clean before it closes done
 		return errors.New("processes of commands do not die")
 	}
 	return nil
 }
 
-// clockAt returns a time as CLOCK_MONOTONIC. The clock is read first: if this process is stopped in between, the result is too
-// early, and never too late.
+// clockAt converts a time to CLOCK_MONOTONIC. It reads the clock first. If this process is stopped between the two
+// reads, the result is too early and never too late.
 func clockAt(t time.Time) int64 {
 	at := monotonic()
 	return at + int64(time.Until(t))

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Guard is for Linux: here no process is ever a guardian.
+// Guard returns false: only Linux has guardian processes.
 func Guard(string) bool { return false }
 
-// Guardian stands for the guardian process that other systems have: it starts commands directly. A worker that is killed leaves
-// them running, and its lock file says so.
+// Guardian stands in for the guardian process of Linux and starts commands directly. The commands of a killed worker
+// continue to run, and the lock file of the worker records that.
 type Guardian struct {
 	lock   *Lock
 	slot   int
 	served atomic.Bool
 }
 
-// StartGuardian starts nothing.
+// StartGuardian starts no process.
 func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	return &Guardian{lock: o.Lock, slot: o.Slot}, nil
 }
 
-// Start is the function Start. The deadline is not looked at.
+// Start calls the function Start. It ignores the deadline.
 func (g *Guardian) Start(_ context.Context, c Command, k Key, _ time.Time) (*Child, error) {
 	if g.lock != nil {
 		if err := g.lock.setRecord(g.slot, k); err != nil {
@@ -45,31 +45,31 @@ func (g *Guardian) Start(_ context.Context, c Command, k Key, _ time.Time) (*Chi
 	return child, nil
 }
 
-// Renew does nothing: there are no deadlines.
+// Renew does nothing, because there are no deadlines.
 func (g *Guardian) Renew([]Key, time.Time) {}
 
-// Ping does nothing.
+// Ping does nothing, because there is no guardian process.
 func (g *Guardian) Ping() {}
 
-// Pid returns this process's own id.
+// Pid returns the id of this process.
 func (g *Guardian) Pid() int { return os.Getpid() }
 
-// Done is never closed.
+// Done returns a channel that is never closed.
 func (g *Guardian) Done() <-chan struct{} { return nil }
 
-// Idle says that a command can be started.
+// Idle returns true: a command can always be started.
 func (g *Guardian) Idle() bool { return true }
 
-// Served says whether a command was started.
+// Served reports whether a command was started.
 func (g *Guardian) Served() bool { return g.served.Load() }
 
-// EndExpected says nothing: there is no process that could end.
+// EndExpected returns true: there is no guardian process whose end could be a surprise.
 func (g *Guardian) EndExpected() bool { return true }
 
-// Unmarked says nothing: there are no marks.
-func (g *Guardian) Unmarked() string { return "" }
+// MarkError returns "": this system has no marks.
+func (g *Guardian) MarkError() string { return "" }
 
-// Close says that nothing is left: the caller has waited for each command.
+// Close clears the record of the guardian. The caller has waited for each command.
 func (g *Guardian) Close() error {
 	if g.lock == nil {
 		return nil
@@ -77,7 +77,7 @@ func (g *Guardian) Close() error {
 	return g.lock.setRecord(g.slot, Key{})
 }
 
-// Child is a command.
+// Child is a command that was started.
 type Child struct {
 	p     *Process
 	g     *Guardian
@@ -86,29 +86,29 @@ type Child struct {
 	err   error
 }
 
-// Guardian returns what has started the command.
+// Guardian returns the Guardian that started the command.
 func (c *Child) Guardian() *Guardian { return c.g }
 
 // Pid returns the process id of the leader.
 func (c *Child) Pid() int { return c.p.Pid() }
 
-// Terminate asks the command to end. It is not killed by itself afterwards.
+// Terminate asks the command to end. It does not kill the command later.
 func (c *Child) Terminate(time.Duration) error { return c.p.Terminate() }
 
-// Kill ends the whole command at once. It does not wait.
+// Kill kills all processes of the command. It does not wait.
 func (c *Child) Kill() error { return c.p.Kill() }
 
-// Ended is closed when the command has ended.
+// Ended returns a channel that is closed when the command has ended.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
-// Wait is that of Process.
+// Wait waits until the command has ended, and returns how its leader ended.
 func (c *Child) Wait() (Exit, error) {
 	<-c.ended
 	return c.exit, c.err
 }
 
-// Dedicate does nothing.
+// Dedicate does nothing on this system.
 func Dedicate() error { return nil }
 
-// ReapAdopted does nothing.
+// ReapAdopted does nothing on this system.
 func ReapAdopted() {}

@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors of a guardian beside 0 to 2.
+// The descriptors of a guardian besides 0, 1 and 2.
 const (
 	socketFD = 3
 	lockFD   = 4
 )
 
-// Guard is the hook that a program calls first in main. It returns false at once, unless this process was started to be a guardian:
-// then it is one, and returns true when its worker is gone and no process of a command is left. version must be the worker's.
+// Guard is the hook that a program calls first in main. It returns false at once unless a worker started this process
+// as a guardian. In a guardian process, Guard runs the guardian. It returns true when the worker is gone and no process
+// of a command is left. The version must equal that of the worker.
 func Guard(version string) bool {
 	if len(os.Args) != 4 || os.Args[1] != guardianArg {
 		return false
@@ -32,15 +33,23 @@ func Guard(version string) bool {
 	} else if _, ok := name.(*unix.SockaddrUnix); !ok {
 		return false
 	}
-	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // there may be many guardians, and each has little to do
-	runtime.LockOSThread()                       // commands get Pdeathsig when the thread that forked them ends: this one lives as long as the process
-	setCloseOnExec()                             // those of the launching environment, too: commands must not get them
-	// Caught, not ignored: commands would inherit that. What is sent here is for the worker, which decides when all ends.
+	// A machine may run many guardians, and each one has little to do.
+	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
+	// Commands get Pdeathsig when the thread that forked them ends. This thread lives as long as the process.
+	runtime.LockOSThread()
+	// Commands must not inherit descriptors of the environment that started the worker, either.
+	setCloseOnExec()
+	// The signals are caught and not ignored, because commands would inherit an ignored signal. They are meant for the
+	// worker, which decides when the work ends.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
-	_ = os.WriteFile("/proc/self/comm", []byte("guardian"), 0)    // so that pkill of the program's name misses it
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)       // since Linux 3.4
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)              // commands read nothing of this process
-	lock := &Lock{file: os.NewFile(lockFD, "lock"), path: "lock"} // the path is not needed here
+	// The name makes pkill miss the guardian when it looks for the name of the program.
+	_ = os.WriteFile("/proc/self/comm", []byte("guardian"), 0)
+	// Needs Linux 3.4.
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	// Commands cannot read the memory of this process.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	// A guardian does not use the path of the lock.
+	lock := &Lock{file: os.NewFile(lockFD, "lock"), path: "lock"}
 	slot, bad := strconv.Atoi(os.Args[3])
 	startEvent, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil || bad != nil {
@@ -55,12 +64,14 @@ func Guard(version string) bool {
 	g.makeCgroup()
 	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid(), Reason: why})
 	go func() {
-		_ = g.read() // however it ends, it means that there is no worker any more
+		// Any end of the requests means that the worker is gone.
+		_ = g.read()
 		g.stop()
 	}()
 	g.run()
 	g.closeCgroup()
-	_ = lock.Close() // never LOCK_UN: the worker may still hold it
+	// Close does not unlock (LOCK_UN), because the worker may still hold the lock.
+	_ = lock.Close()
 	unix.Close(socketFD)
 	return true
 }
@@ -68,50 +79,51 @@ func Guard(version string) bool {
 // guardian is the state of a guardian process.
 type guardian struct {
 	worker       string
-	slot         int // of its record in the lock file
+	slot         int // position of its record in the lock file
 	lock         *Lock
 	socket       int
-	originalMark Mark   // its own limits
-	cgroupDir    string // the directory of its cgroup; empty: it has none
+	originalMark Mark   // resource limits that the guardian had at its start
+	cgroupDir    string // directory of its cgroup; empty if it has none
 	cgroupFD     int
-	cgroupKilled bool            // the cgroup was killed; under mu
-	starts       chan startOrder // closed when nothing is to be started any more
-	startEvent   int             // an eventfd: the thread that starts commands waits for it, and not for the channel
+	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
+	starts       chan startOrder // closed when nothing more starts
+	startEvent   int             // eventfd that the starting thread polls, because it cannot poll the channel
 
 	sending sync.Mutex
 
-	mu       sync.Mutex // held while signalling, and while a child is waited for
-	attempt  *attempt   // nil: idle
+	mu       sync.Mutex // held while sending signals and while reaping a child
+	attempt  *attempt   // nil while the guardian is idle
 	timer    *time.Timer
-	timerAt  int64 // when the timer fires, at the deadline of the attempt or before; 0: never
-	stopping bool  // the worker is gone
+	timerAt  int64 // when the timer fires, at the deadline of the attempt or earlier; 0 for never
+	stopping bool  // whether the worker is gone
 }
 
-// startOrder is a request to start a command, with its descriptors.
+// startOrder is a request to start a command, with the descriptors of the command.
 type startOrder struct {
 	attempt *attempt
 	request request
 	files   []int
 }
 
-// attempt is one command and all that it starts.
+// attempt is one command and all processes that it starts.
 type attempt struct {
 	Key
-	deadline int64  // CLOCK_MONOTONIC, ns
-	endedBy  string // who has ended it
-	killed   bool   // before or after it was started
-	termSent bool   // to end, likewise
-	leader   int    // 0: not started yet
-	ended    bool   // its leader has
+	deadline int64  // CLOCK_MONOTONIC, in nanoseconds
+	endedBy  string // what ended the command: self, kill or deadline
+	killed   bool   // whether KILL was sent, or is due at the start
+	termSent bool   // whether TERM was sent, or is due at the start
+	leader   int    // pid; 0 before the start
+	ended    bool   // whether the leader has ended
 }
 
 func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
-	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, originalMark: readMark(0), starts: make(chan startOrder, 1), startEvent: -1}
+	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, originalMark: readMark(0),
+		starts: make(chan startOrder, 1), startEvent: -1}
 	g.timer = time.AfterFunc(math.MaxInt64, g.expire)
 	return g
 }
 
-// read takes requests until the socket ends, the worker says goodbye, or something is not understood.
+// read handles requests until the socket ends, the worker says goodbye, or a request is invalid.
 func (g *guardian) read() error {
 	in := requests{socket: g.socket, oob: make([]byte, unix.CmsgSpace(3*4))}
 	defer func() { closeAll(in.files) }()
@@ -124,7 +136,8 @@ func (g *guardian) read() error {
 		case opStart:
 			files, lost := in.files, in.lost
 			in.files, in.lost = nil, false
-			if lost { // this process may open no more; later there may be room
+			// This process has too many open descriptors. A later start may succeed.
+			if lost {
 				closeAll(files)
 				g.send(&reply{Op: opRefused, Key: r.Key, Reason: reasonExec, Errno: int(unix.EMFILE)})
 			} else if files, ok := withNull(files, r.Null); !ok || !g.accept(r, files) {
@@ -137,23 +150,23 @@ func (g *guardian) read() error {
 			g.kill(r)
 		case opPing:
 			g.send(&reply{Op: opPong, N: r.N})
-		default: // bye, and what is not known
+		default: // bye and unknown operations
 			return nil
 		}
 	}
 }
 
-// requests reads what the worker sends.
+// requests reads the messages of the worker.
 type requests struct {
 	frameReader
 	socket int
 	oob    []byte
 	files  []int // descriptors that came with the first byte of a start
-	lost   bool  // some of them, for want of room
+	lost   bool  // whether descriptors were dropped because this process has too many
 }
 
-// next reads a request. The kernel ends a read where descriptors have come, and a worker sends no second start before the answer to the
-// first one: so files are those of the start that is read next.
+// next reads a request. The kernel ends a read at the byte that carries descriptors. A worker sends no second start
+// before the answer to the first one. So in.files belongs to the next start that is read.
 func (in *requests) next(r *request) error {
 	for {
 		data, ok, err := in.nextFrame()
@@ -182,7 +195,8 @@ func (in *requests) next(r *request) error {
 	}
 }
 
-// withNull completes the descriptors 0, 1 and 2 of a command by the null device, which is descriptor 0 of a guardian.
+// withNull returns the descriptors 0, 1 and 2 of a command. The missing ones become the null device, which is
+// descriptor 0 of a guardian.
 func withNull(files []int, null int) (all []int, ok bool) {
 	rest := files
 	for i := range 3 {
@@ -201,7 +215,7 @@ func withNull(files []int, null int) (all []int, ok bool) {
 	return all, true
 }
 
-// descriptors returns those that came with a message. They close on exec.
+// descriptors returns the descriptors that came with a message. They are set to close on exec.
 func descriptors(oob []byte) []int {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(messages) != 1 {
@@ -211,7 +225,7 @@ func descriptors(oob []byte) []int {
 	return files
 }
 
-// closeAll closes the descriptors of a command that are its own.
+// closeAll closes the descriptors of a command. It keeps the null device, which belongs to the guardian.
 func closeAll(files []int) {
 	for _, fd := range files {
 		if fd > 0 {
@@ -220,7 +234,7 @@ func closeAll(files []int) {
 	}
 }
 
-// accept hands a command to the thread that starts commands; false if one is there already.
+// accept passes a command to the starting thread. It returns false if the guardian already has a command.
 func (g *guardian) accept(r request, files []int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -240,8 +254,8 @@ func (g *guardian) notifyStart() {
 	_, _ = unix.Write(g.startEvent, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// setTimer sees to it that the timer fires at the deadline of the attempt or before. Most deadlines are later than that of the attempt before: then
-// there is nothing to do. The mutex is held.
+// setTimer makes the timer fire at the deadline of the attempt or earlier. Most deadlines are later than the one
+// before, so most calls leave the timer unchanged. The caller holds the mutex.
 func (g *guardian) setTimer() {
 	if at := g.attempt.deadline; g.timerAt == 0 || at < g.timerAt {
 		g.timerAt = at
@@ -267,7 +281,8 @@ func (g *guardian) expire() {
 	if a == nil || a.ended {
 		return
 	}
-	if monotonic() < a.deadline { // of another attempt than the one that the timer was set for, or renewed
+	// The timer was set for another attempt, or the worker renewed the lease.
+	if monotonic() < a.deadline {
 		g.setTimer()
 		return
 	}
@@ -275,7 +290,7 @@ func (g *guardian) expire() {
 	g.killAll()
 }
 
-// kill signals a command as asked.
+// kill sends the signal of a kill request.
 func (g *guardian) kill(r request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -310,13 +325,15 @@ func (g *guardian) kill(r request) {
 	}
 }
 
-// terminate sends TERM to the group of the leader.
+// terminate sends TERM to the process group of the leader.
 func (a *attempt) terminate() {
-	_ = signalGroup(a.leader, unix.SIGTERM) // of another user: it ends by itself, or never
-	_ = signalGroup(a.leader, unix.SIGCONT) // a stopped process would not see the other one
+	// A process of another user may not be signalled. It ends by itself or never.
+	_ = signalGroup(a.leader, unix.SIGTERM)
+	// A stopped process handles TERM only after CONT.
+	_ = signalGroup(a.leader, unix.SIGCONT)
 }
 
-// stop begins the end: nothing is started any more, and all is killed.
+// stop begins the shutdown. Nothing more starts, and every process is killed.
 func (g *guardian) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -326,7 +343,8 @@ func (g *guardian) stop() {
 	g.killAll()
 }
 
-// send writes a message to the worker. One that has been stopped reads nothing, and then this waits: so nobody sends with the mutex held.
+// send writes a message to the worker. It blocks while a stopped worker reads nothing, so the caller must not hold the
+// mutex.
 func (g *guardian) send(r *reply) {
 	text, err := encode(r)
 	if err != nil {
@@ -337,15 +355,15 @@ func (g *guardian) send(r *reply) {
 	for len(text) > 0 {
 		n, err := unix.Write(g.socket, text)
 		if err != nil && err != unix.EINTR {
-			return // the end of the worker is noticed by the reader
+			return // read notices that the worker is gone
 		}
 		text = text[max(n, 0):]
 	}
 }
 
-// monotonic reads CLOCK_MONOTONIC, in ns: the one clock that worker and guardian share, and nobody can set.
+// monotonic reads CLOCK_MONOTONIC in nanoseconds. The worker and the guardian share this clock, and nobody can set it.
 func monotonic() int64 {
 	var at unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &at) // cannot fail
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &at) // this clock always exists
 	return at.Nano()
 }
