@@ -27,7 +27,7 @@ func (n *nemesis) bindMount() bool {
 	if os.Geteuid() != 0 {
 		return false
 	}
-	return n.onDatabaseBeside(func(c *cast) {
+	return n.onDatabaseBeside(func(c *processes) {
 		dir := filepath.Join(c.dir, boundRole)
 		if os.Mkdir(dir, 0o700) != nil {
 			return
@@ -41,7 +41,7 @@ func (n *nemesis) bindMount() bool {
 
 // removeShm removes the shared-memory file of a database that is open. Whoever comes later makes a new one.
 func (n *nemesis) removeShm() bool {
-	return n.onDatabaseBeside(func(c *cast) {
+	return n.onDatabaseBeside(func(c *processes) {
 		_ = os.Remove(c.database() + "-shm")
 		for i := range 3 {
 			if _, err := c.start(fmt.Sprintf("later%d", i), "enqueue", strconv.Itoa(i+1), "8"); err != nil {
@@ -54,7 +54,7 @@ func (n *nemesis) removeShm() bool {
 
 // onDatabaseBeside makes a database that an enqueuer and a worker have open, lets do happen to it, kills all that is left and looks for
 // what they were told.
-func (n *nemesis) onDatabaseBeside(do func(*cast)) bool {
+func (n *nemesis) onDatabaseBeside(do func(*processes)) bool {
 	if !n.busy.CompareAndSwap(false, true) {
 		return false
 	}
@@ -79,7 +79,7 @@ func (n *nemesis) onDatabaseBeside(do func(*cast)) bool {
 	return true
 }
 
-func (s stage) endure(n *nemesis, do func(*cast)) ([]Violation, error) {
+func (s stage) endure(n *nemesis, do func(*processes)) ([]Violation, error) {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return nil, nil //nolint:nilerr // the disk is full now and then
 	}
@@ -88,7 +88,7 @@ func (s stage) endure(n *nemesis, do func(*cast)) ([]Violation, error) {
 		return nil, nil //nolint:nilerr // as above
 	}
 	defer notes.file.Close()
-	c := newCast(s, n.cast.path, n.cast.name, notes)
+	c := newProcesses(s, n.processes.path, n.processes.name, notes)
 	defer c.spawner.end()
 	defer c.killAll()
 	if _, err := c.start("first", "enqueue", "1", "8"); err != nil {

@@ -44,7 +44,7 @@ func (r *run) check(ctx context.Context) error {
 	if e.notes, err = readNotes(r.stage); err != nil {
 		return err
 	}
-	e.lives, e.seen, e.offset = r.cast.history, r.watch.seen, wallOffset()
+	e.lives, e.seen, e.offset = r.processes.history, r.watch.seen, wallOffset()
 	e.drift = e.offset - r.offset
 	workers := e.judge(r.report)
 	if broken != nil {
@@ -88,7 +88,7 @@ func (r *run) leftovers(e *evidence, workers map[string]*joined) {
 		r.report.find("I10", m.task, "process %d (%s %s) of generation %d outlived all workers", pid, name, m.how, m.generation)
 		_ = kill(pid)
 	}
-	for _, pid := range processes() {
+	for _, pid := range allPIDs() {
 		if _, name := parentOf(pid); name == "guardian" {
 			if line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); len(line) > 0 {
 				words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
@@ -122,7 +122,7 @@ func (e *evidence) judge(report *Report) map[string]*joined {
 	report.Figures.OwnKills = r.ownKills
 	e.executions(r, report)
 	e.deaths(r, report)
-	e.processes(r, report)
+	e.findSurvivors(r, report)
 	e.delays(r, report)
 	e.resumes(r, report)
 	for _, l := range e.lives {

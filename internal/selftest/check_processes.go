@@ -130,7 +130,7 @@ func (e *evidence) deaths(r *replay, report *Report) {
 }
 
 // processes looks for processes of attempts that lived on (I10).
-func (e *evidence) processes(r *replay, report *Report) {
+func (e *evidence) findSurvivors(r *replay, report *Report) {
 	const late = 1000 // ms
 	for m, seen := range e.seen {
 		c := r.claimOf(m.task, m.generation)

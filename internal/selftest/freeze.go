@@ -45,7 +45,7 @@ func (n *nemesis) freeze() {
 // everybody lists the clients, the workers and their guardians; with commands also what these run.
 func (n *nemesis) everybody(commands bool) (list []int) {
 	t := readTree()
-	for _, pid := range n.cast.everybody() {
+	for _, pid := range n.processes.allPIDs() {
 		list = append(append(list, pid), t.guardians(pid)...)
 		if commands {
 			list = append(list, t.commands(pid)...)
@@ -85,7 +85,7 @@ func (n *nemesis) holdSweep() bool {
 		}
 		var resumes []func()
 		n.history.hold(func() {
-			for _, other := range n.cast.actors(working) {
+			for _, other := range n.processes.running(working) {
 				if others && other != a {
 					resumes = append(resumes, n.halt(other.pid, []int{other.pid}))
 				}
@@ -108,7 +108,7 @@ func (n *nemesis) holdSweep() bool {
 func (n *nemesis) busiest() (best *actor, t tree) {
 	t = readTree()
 	most := 0
-	for _, a := range n.cast.actors(working) {
+	for _, a := range n.processes.running(working) {
 		if k := len(t.commands(a.pid)); k > most {
 			best, most = a, k
 		}

@@ -177,7 +177,7 @@ func (h *history) events(ctx context.Context, do func(event) bool) error {
 		coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0), coalesce(lease, 0), coalesce(old_attempt, 0),
 		coalesce(attempt, 0), coalesce(old_losses, 0), coalesce(losses, 0), coalesce(max_attempts, 0), coalesce(max_losses, 0), coalesce(priority, 0),
 		coalesce(queue, ''), coalesce(job, ''), coalesce(label, ''), coalesce(unique_key, ''), coalesce(reason, ''), coalesce(error, ''),
-		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(waits, 1) FROM torture_history ORDER BY seq`)
+		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(waits, 1) FROM selftest_history ORDER BY seq`)
 	if err != nil {
 		return err
 	}

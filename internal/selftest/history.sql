@@ -1,6 +1,6 @@
 -- History 1: every change of a task's state, owner and lease, in the order of the commits, which is the only order there is: SQLite has one
 -- writer at a time. Only the harness installs these triggers.
-CREATE TABLE torture_history (
+CREATE TABLE selftest_history (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   at             INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
   op             TEXT NOT NULL,                                  -- insert, update, delete: of a task; depends, attempt; join, beat, leave: of a worker
@@ -20,43 +20,43 @@ CREATE TABLE torture_history (
   pid            INTEGER                                         -- of a worker; leave: 1 if it was the worker itself that said so
 ) STRICT;
 
-CREATE TRIGGER torture_insert AFTER INSERT ON tasks BEGIN
-  INSERT INTO torture_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
+CREATE TRIGGER selftest_insert AFTER INSERT ON tasks BEGIN
+  INSERT INTO selftest_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
     lane, waits, reason)
   VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker), NEW.lease_expires_at, NEW.attempt, NEW.losses,
     NEW.max_attempts, NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.waits, NEW.outcome ->> '$.reason');
 END;
 
-CREATE TRIGGER torture_update AFTER UPDATE ON tasks BEGIN
-  INSERT INTO torture_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
+CREATE TRIGGER selftest_update AFTER UPDATE ON tasks BEGIN
+  INSERT INTO selftest_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
     old_losses, losses, max_attempts, max_losses, reason, error, result, waits)
   VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, (SELECT id FROM workers WHERE number = OLD.worker),
     (SELECT id FROM workers WHERE number = NEW.worker), OLD.lease_expires_at, NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses,
     NEW.max_attempts, NEW.max_losses, NEW.outcome ->> '$.reason', NEW.outcome ->> '$.error', NEW.result, NEW.waits);
 END;
 
-CREATE TRIGGER torture_delete AFTER DELETE ON tasks BEGIN
-  INSERT INTO torture_history (op, id, state, generation) VALUES ('delete', OLD.id, OLD.state, OLD.generation_id);
+CREATE TRIGGER selftest_delete AFTER DELETE ON tasks BEGIN
+  INSERT INTO selftest_history (op, id, state, generation) VALUES ('delete', OLD.id, OLD.state, OLD.generation_id);
 END;
 
-CREATE TRIGGER torture_depends AFTER INSERT ON dependencies BEGIN
-  INSERT INTO torture_history (op, id, generation, attempt) VALUES ('depends', NEW.task_id, NEW.on_id, NEW.any_outcome);
+CREATE TRIGGER selftest_depends AFTER INSERT ON dependencies BEGIN
+  INSERT INTO selftest_history (op, id, generation, attempt) VALUES ('depends', NEW.task_id, NEW.on_id, NEW.any_outcome);
 END;
 
-CREATE TRIGGER torture_attempt AFTER INSERT ON attempts BEGIN
-  INSERT INTO torture_history (op, id, generation, worker, attempt, state, reason, error)
+CREATE TRIGGER selftest_attempt AFTER INSERT ON attempts BEGIN
+  INSERT INTO selftest_history (op, id, generation, worker, attempt, state, reason, error)
   VALUES ('attempt', NEW.task_id, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker), NEW.attempt, NEW.state,
     NEW.outcome ->> '$.reason', NEW.outcome ->> '$.error');
 END;
 
-CREATE TRIGGER torture_join AFTER INSERT ON workers BEGIN
-  INSERT INTO torture_history (op, worker, lease, job, pid) VALUES ('join', NEW.id, NEW.lease, NEW.jobs, NEW.pid);
+CREATE TRIGGER selftest_join AFTER INSERT ON workers BEGIN
+  INSERT INTO selftest_history (op, worker, lease, job, pid) VALUES ('join', NEW.id, NEW.lease, NEW.jobs, NEW.pid);
 END;
 
-CREATE TRIGGER torture_beat AFTER UPDATE OF beat_at ON workers WHEN NEW.ended_at IS NULL BEGIN
-  INSERT INTO torture_history (op, worker) VALUES ('beat', NEW.id);
+CREATE TRIGGER selftest_beat AFTER UPDATE OF beat_at ON workers WHEN NEW.ended_at IS NULL BEGIN
+  INSERT INTO selftest_history (op, worker) VALUES ('beat', NEW.id);
 END;
 
-CREATE TRIGGER torture_leave AFTER UPDATE OF ended_at ON workers WHEN OLD.ended_at IS NULL BEGIN
-  INSERT INTO torture_history (op, worker, pid) VALUES ('leave', NEW.id, NEW.beat_at = NEW.ended_at);
+CREATE TRIGGER selftest_leave AFTER UPDATE OF ended_at ON workers WHEN OLD.ended_at IS NULL BEGIN
+  INSERT INTO selftest_history (op, worker, pid) VALUES ('leave', NEW.id, NEW.beat_at = NEW.ended_at);
 END;

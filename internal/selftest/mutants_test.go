@@ -55,7 +55,7 @@ func adopt(t *testing.T) {
 		t.Fatal(errno)
 	}
 	t.Cleanup(func() {
-		for _, pid := range processes() {
+		for _, pid := range allPIDs() {
 			if parent, name := parentOf(pid); parent == os.Getpid() && name == "guardian" {
 				t.Log("a guardian was left by a mutant:", pid)
 				_ = kill(pid)

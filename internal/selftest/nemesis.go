@@ -13,16 +13,16 @@ import (
 // nemesis does what goes wrong on real machines, only more often.
 type nemesis struct {
 	stage
-	cast    *cast
-	history *history
-	notes   *notebook
-	random  *rand.Rand
-	server  *Server
-	proxies []*proxy
-	counts  map[string]int
-	beside  sync.WaitGroup
-	over    chan struct{}
-	once    sync.Once
+	processes *processes
+	history   *history
+	notes     *notebook
+	random    *rand.Rand
+	server    *Server
+	proxies   []*proxy
+	counts    map[string]int
+	beside    sync.WaitGroup
+	over      chan struct{}
+	once      sync.Once
 
 	mu      sync.Mutex
 	stopped map[int]bool // pids
@@ -62,8 +62,8 @@ var fileActs = append([]deedOf{
 	{"remove_shm", 2, (*nemesis).removeShm},
 }, acts...)
 
-func newNemesis(s stage, c *cast, h *history, n *notebook, random *rand.Rand) *nemesis {
-	return &nemesis{stage: s, cast: c, history: h, notes: n, random: random, counts: map[string]int{}, over: make(chan struct{}), stopped: map[int]bool{}}
+func newNemesis(s stage, c *processes, h *history, n *notebook, random *rand.Rand) *nemesis {
+	return &nemesis{stage: s, processes: c, history: h, notes: n, random: random, counts: map[string]int{}, over: make(chan struct{}), stopped: map[int]bool{}}
 }
 
 // act waits a moment and does one thing.
@@ -98,7 +98,7 @@ func (n *nemesis) killsAndStops() (sum int) {
 
 // victim is somebody with a role, a stopped one seldom.
 func (n *nemesis) victim(of role) *actor {
-	list := n.cast.actors(of)
+	list := n.processes.running(of)
 	if len(list) == 0 {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (n *nemesis) endWorker() bool {
 	if a == nil {
 		return false
 	}
-	n.cast.tell(a)
+	n.processes.terminate(a)
 	return true
 }
 

@@ -96,14 +96,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 type run struct {
 	Options
 	stage
-	report  *Report
-	notes   *notebook
-	history *history
-	cast    *cast
-	watch   *watch
-	nemesis *nemesis
-	proxies []*proxy
-	offset  int64 // of the wall clock, when the run began
+	report    *Report
+	notes     *notebook
+	history   *history
+	processes *processes
+	watch     *watch
+	nemesis   *nemesis
+	proxies   []*proxy
+	offset    int64 // of the wall clock, when the run began
 }
 
 func (r *run) play(ctx context.Context) (err error) {
@@ -115,17 +115,17 @@ func (r *run) play(ctx context.Context) (err error) {
 		return err
 	}
 	r.watch = newWatch(r.stage, r.notes)
-	r.cast.raise(r.Seed)
+	r.processes.startAll(r.Seed)
 	r.torture(ctx)
 	r.nemesis.heal()
-	r.cast.dismiss(enqueuing)
+	r.processes.stopRole(enqueuing)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err := r.drain(ctx); err != nil {
 		return err
 	}
-	r.cast.end(endWithin)
+	r.processes.stopAll(endWithin)
 	r.watch.end()
 	r.tell(Progress{Phase: "check"})
 	return r.check(ctx)
@@ -140,8 +140,8 @@ func (r *run) open(ctx context.Context) (err error) {
 	if err := r.serve(ctx); err != nil {
 		return err
 	}
-	r.cast = newCast(r.stage, r.Path, r.Name, r.notes)
-	if err := r.cast.call(ctx, "schedule", "add", "ticks", "--cron", "@every 1s", "--overlap", "allow", "--queue", "b", "--label", tickToken,
+	r.processes = newProcesses(r.stage, r.Path, r.Name, r.notes)
+	if err := r.processes.runCommand(ctx, "schedule", "add", "ticks", "--cron", "@every 1s", "--overlap", "allow", "--queue", "b", "--label", tickToken,
 		"--max-losses", "1000", "--job", functionJob, "--args", `{"Kind":"quick","MS":5}`); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (r *run) commits(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1))
 	for i := range max(5, min(60, int(r.For.Seconds()))) {
 		before := r.notes.size()
-		p, err := r.cast.start(fmt.Sprintf("commit%d", i), "enqueue", fmt.Sprint(r.Seed+uint64(i)), "0")
+		p, err := r.processes.start(fmt.Sprintf("commit%d", i), "enqueue", fmt.Sprint(r.Seed+uint64(i)), "0")
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (r *run) commits(ctx context.Context) error {
 
 // torture lets the nemesis act.
 func (r *run) torture(ctx context.Context) {
-	r.nemesis = newNemesis(r.stage, r.cast, r.history, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
+	r.nemesis = newNemesis(r.stage, r.processes, r.history, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
 	r.nemesis.server, r.nemesis.proxies = r.Server, r.proxies
 	began := time.Now()
 	killAt, freezeAt := killServerEvery/2, freezeFirst
@@ -197,12 +197,12 @@ func (r *run) torture(ctx context.Context) {
 
 // drain waits until every task has ended, and every dead worker has been buried.
 func (r *run) drain(ctx context.Context) error {
-	if err := r.cast.call(ctx, "schedule", "pause", "ticks"); err != nil {
+	if err := r.processes.runCommand(ctx, "schedule", "pause", "ticks"); err != nil {
 		return err
 	}
 	began := time.Now()
 	for {
-		left, strays, err := r.history.left(ctx, r.cast.pids())
+		left, strays, err := r.history.left(ctx, r.processes.workerPIDs())
 		if err != nil {
 			return err
 		}
@@ -220,8 +220,8 @@ func (r *run) end() {
 	if r.nemesis != nil {
 		r.nemesis.heal()
 	}
-	if r.cast != nil {
-		r.cast.killAll()
+	if r.processes != nil {
+		r.processes.killAll()
 	}
 	if r.watch != nil {
 		r.watch.end()

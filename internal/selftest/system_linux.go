@@ -136,7 +136,7 @@ func stat(pid int) (name string, field []string) {
 }
 
 // processes lists the pids of all processes.
-func processes() []int {
+func allPIDs() []int {
 	entries, _ := os.ReadDir("/proc")
 	pids := make([]int, 0, len(entries))
 	for _, e := range entries {
@@ -150,7 +150,7 @@ func processes() []int {
 // within lists the living processes whose command line names a directory.
 func within(dir string) []int {
 	var list []int
-	for _, pid := range processes() {
+	for _, pid := range allPIDs() {
 		line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 		if parent, _ := parentOf(pid); parent != 0 && pid != os.Getpid() && bytes.Contains(line, []byte(dir+"\x00")) {
 			list = append(list, pid)

@@ -28,7 +28,7 @@ func dropPrivileges() error                { return ErrUnsupported }
 func ownMounts(*exec.Cmd)                  {}
 func bind(string, string) error            { return ErrUnsupported }
 func diskSpace(string) (free, total int64) { return 0, 0 }
-func processes() []int                     { return nil }
+func allPIDs() []int                       { return nil }
 func within(string) []int                  { return nil }
 func reserve(*os.File, int64)              {}
 

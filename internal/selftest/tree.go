@@ -13,7 +13,7 @@ type tree struct {
 
 func readTree() tree {
 	t := tree{map[int][]int{}, map[int]string{}}
-	for _, pid := range processes() {
+	for _, pid := range allPIDs() {
 		if parent, name := parentOf(pid); parent != 0 {
 			t.children[parent] = append(t.children[parent], pid)
 			t.names[pid] = name

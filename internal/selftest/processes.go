@@ -16,19 +16,19 @@ import (
 )
 
 // cast are the processes of a run. Who dies is replaced, until told otherwise.
-type cast struct {
+type processes struct {
 	stage
 	path, name string
 	notes      *notebook
 	spawner    *spawner
 
-	mu      sync.Mutex
-	parts   []*part
-	all     map[*actor]bool // alive
-	looker  int             // the pid of the command line that looks; 0: none does now
-	history []life
-	waiting sync.WaitGroup
-	closed  bool
+	mu        sync.Mutex
+	parts     []*part
+	alive     map[*actor]bool // alive
+	readerPID int             // the pid of the command line that looks; 0: none does now
+	history   []life
+	waiting   sync.WaitGroup
+	closed    bool
 }
 
 // life is what is known of a process that has ended.
@@ -59,7 +59,7 @@ type part struct {
 
 // actor is a process.
 type actor struct {
-	c    *cast
+	c    *processes
 	cmd  *exec.Cmd
 	pid  int
 	born int64
@@ -70,12 +70,12 @@ type actor struct {
 	from int64 // where its talk begins in the log
 }
 
-func newCast(s stage, path, name string, notes *notebook) *cast {
-	return &cast{stage: s, path: path, name: name, notes: notes, spawner: newSpawner(), all: map[*actor]bool{}}
+func newProcesses(s stage, path, name string, notes *notebook) *processes {
+	return &processes{stage: s, path: path, name: name, notes: notes, spawner: newSpawner(), alive: map[*actor]bool{}}
 }
 
 // command is the program with arguments, its talk going to a log of that name.
-func (c *cast) command(log string, args ...string) (*exec.Cmd, *os.File, error) {
+func (c *processes) command(log string, args ...string) (*exec.Cmd, *os.File, error) {
 	file, err := os.OpenFile(c.log(log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, err
@@ -100,7 +100,7 @@ func hostOf(name string) int {
 }
 
 // call runs a command line of the program, which must succeed.
-func (c *cast) call(ctx context.Context, args ...string) error {
+func (c *processes) runCommand(ctx context.Context, args ...string) error {
 	cmd, log, err := c.command("call", args...)
 	if err != nil {
 		return err
@@ -118,12 +118,12 @@ func (c *cast) call(ctx context.Context, args ...string) error {
 }
 
 // start starts a role.
-func (c *cast) start(name, role string, args ...string) (*actor, error) {
+func (c *processes) start(name, role string, args ...string) (*actor, error) {
 	return c.startIn(c.dir, name, role, args...)
 }
 
 // startIn starts a role whose database is in another directory.
-func (c *cast) startIn(dir, name, role string, args ...string) (*actor, error) {
+func (c *processes) startIn(dir, name, role string, args ...string) (*actor, error) {
 	cmd, log, err := c.command(name, append([]string{RoleCommand, role, dir, name}, args...)...)
 	if err != nil {
 		return nil, err
@@ -146,12 +146,12 @@ func (c *cast) startIn(dir, name, role string, args ...string) (*actor, error) {
 		return nil, err
 	}
 	a.pid = cmd.Process.Pid
-	c.all[a] = true
+	c.alive[a] = true
 	c.waiting.Go(func() {
 		a.err = cmd.Wait()
 		log.Close()
 		c.mu.Lock()
-		delete(c.all, a)
+		delete(c.alive, a)
 		end, guardians := a.verdict()
 		c.history = append(c.history, life{a.pid, a.born, monotonic(), end, guardians})
 		c.mu.Unlock()
@@ -175,14 +175,14 @@ func (a *actor) verdict() (end string, guardians bool) {
 		(bytes.Contains(text, []byte("no connection to")) || bytes.Contains(text, []byte("the connection was lost during a commit"))) {
 		return "", false // who starts or ends while the server is away says so
 	}
-	last := a.c.tail(strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"))
+	last := a.c.logTail(strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"))
 	guardians = bytes.Contains(text, []byte("start the guardian: it said no hello")) ||
 		bytes.Contains(text, []byte("guardians in a row died before they had started a command"))
 	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"), a.pid, a.err, last), guardians
 }
 
 // tail is the end of what somebody has said.
-func (c *cast) tail(name string) []byte {
+func (c *processes) logTail(name string) []byte {
 	text, _ := os.ReadFile(c.log(name))
 	return bytes.TrimSpace(text[max(0, len(text)-300):])
 }
@@ -199,32 +199,32 @@ func (a *actor) ended() bool {
 }
 
 // raise fills all parts.
-func (c *cast) raise(seed uint64) {
+func (c *processes) startAll(seed uint64) {
 	for i := range workers {
 		name, kind := fmt.Sprintf("worker%d", i+1), "commands"
 		if i == workers-1 {
 			kind = "functions"
 		}
-		c.play(&part{role: working, name: name, start: func() (*actor, error) { return c.start(name, "worker", kind) }})
+		c.keepRunning(&part{role: working, name: name, start: func() (*actor, error) { return c.start(name, "worker", kind) }})
 	}
 	for i := range enqueuers {
 		name := fmt.Sprintf("enqueuer%d", i+1)
-		c.play(&part{role: enqueuing, name: name, start: func() (*actor, error) {
+		c.keepRunning(&part{role: enqueuing, name: name, start: func() (*actor, error) {
 			return c.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "8")
 		}})
 	}
-	c.play(&part{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
-	c.play(&part{role: browsing, name: "browser", start: func() (*actor, error) { return c.start("browser", "browse") }})
-	c.play(&part{role: looking, name: "reader"})
+	c.keepRunning(&part{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
+	c.keepRunning(&part{role: browsing, name: "browser", start: func() (*actor, error) { return c.start("browser", "browse") }})
+	c.keepRunning(&part{role: looking, name: "reader"})
 }
 
 // play keeps a part filled.
-func (c *cast) play(p *part) {
+func (c *processes) keepRunning(p *part) {
 	c.mu.Lock()
 	c.parts = append(c.parts, p)
 	c.mu.Unlock()
 	if p.role == looking {
-		c.waiting.Go(func() { c.look(p) })
+		c.waiting.Go(func() { c.runReader(p) })
 		return
 	}
 	c.waiting.Go(func() {
@@ -259,7 +259,7 @@ const (
 )
 
 // look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
-func (c *cast) look(p *part) {
+func (c *processes) runReader(p *part) {
 	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a", "--since", "2s"},
 		{"list", "-s", "failed", "-n", "20"}, {"delete", "--older-than", forgetAge, "--yes"}}
 	copied := time.Now()
@@ -278,14 +278,14 @@ func (c *cast) look(p *part) {
 		if err == nil {
 			err = c.spawner.start(cmd)
 			if err == nil {
-				c.looks(cmd.Process.Pid)
+				c.setReaderPID(cmd.Process.Pid)
 				err = cmd.Wait()
-				c.looks(0)
+				c.setReaderPID(0)
 			}
 			log.Close()
 		}
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			said := c.tail(p.name)
+			said := c.logTail(p.name)
 			switch code := exit.ExitCode(); {
 			case code == 75 && bytes.Contains(said, []byte("database is busy")): // a full disk ends with 75, too
 				c.notes.add(opBusy, 0, 0, cmd.Args[1])
@@ -299,27 +299,27 @@ func (c *cast) look(p *part) {
 	}
 }
 
-func (c *cast) looks(pid int) {
+func (c *processes) setReaderPID(pid int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looker = pid
+	c.readerPID = pid
 }
 
 // everybody lists the processes of the run that live, but for guardians and commands.
-func (c *cast) everybody() (pids []int) {
+func (c *processes) allPIDs() (pids []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for a := range c.all {
+	for a := range c.alive {
 		pids = append(pids, a.pid)
 	}
-	if c.looker != 0 {
-		pids = append(pids, c.looker)
+	if c.readerPID != 0 {
+		pids = append(pids, c.readerPID)
 	}
 	return pids
 }
 
 // actors returns who plays a role now.
-func (c *cast) actors(of role) []*actor {
+func (c *processes) running(of role) []*actor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []*actor
@@ -332,16 +332,16 @@ func (c *cast) actors(of role) []*actor {
 }
 
 // pids are the workers that live.
-func (c *cast) pids() []int {
+func (c *processes) workerPIDs() []int {
 	var list []int
-	for _, a := range c.actors(working) {
+	for _, a := range c.running(working) {
 		list = append(list, a.pid)
 	}
 	return list
 }
 
 // tell tells a worker to end.
-func (c *cast) tell(a *actor) {
+func (c *processes) terminate(a *actor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.told++
@@ -349,7 +349,7 @@ func (c *cast) tell(a *actor) {
 }
 
 // dismiss ends a role: workers drain, enqueuers end.
-func (c *cast) dismiss(of role) {
+func (c *processes) stopRole(of role) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.parts {
@@ -364,9 +364,9 @@ func (c *cast) dismiss(of role) {
 }
 
 // end dismisses everybody and waits. Who does not end in time is killed, and remembered.
-func (c *cast) end(within time.Duration) {
+func (c *processes) stopAll(within time.Duration) {
 	for _, r := range []role{working, enqueuing, browsing, looking} {
-		c.dismiss(r)
+		c.stopRole(r)
 	}
 	over := make(chan struct{})
 	go func() { c.waiting.Wait(); close(over) }()
@@ -374,7 +374,7 @@ func (c *cast) end(within time.Duration) {
 	case <-over:
 	case <-time.After(within):
 		c.mu.Lock()
-		for a := range c.all {
+		for a := range c.alive {
 			c.history = append(c.history, life{pid: a.pid, end: fmt.Sprintf("pid %d did not end within %v of TERM", a.pid, within)})
 		}
 		c.mu.Unlock()
@@ -382,13 +382,13 @@ func (c *cast) end(within time.Duration) {
 	}
 }
 
-func (c *cast) killAll() {
+func (c *processes) killAll() {
 	c.mu.Lock()
 	c.closed = true
 	for _, p := range c.parts {
 		p.over = true
 	}
-	for a := range c.all {
+	for a := range c.alive {
 		_ = kill(a.pid)
 	}
 	c.mu.Unlock()
