@@ -23,7 +23,7 @@ type processes struct {
 	spawner    *spawner
 
 	mu        sync.Mutex
-	parts     []*part
+	slots     []*slot
 	alive     map[*actor]bool // alive
 	readerPID int             // the pid of the command line that looks; 0: none does now
 	history   []life
@@ -49,7 +49,7 @@ const (
 )
 
 // part is a place in the cast, and who plays it.
-type part struct {
+type slot struct {
 	role  role
 	name  string
 	start func() (*actor, error)
@@ -205,23 +205,23 @@ func (c *processes) startAll(seed uint64) {
 		if i == workers-1 {
 			kind = "functions"
 		}
-		c.keepRunning(&part{role: working, name: name, start: func() (*actor, error) { return c.start(name, "worker", kind) }})
+		c.keepRunning(&slot{role: working, name: name, start: func() (*actor, error) { return c.start(name, "worker", kind) }})
 	}
 	for i := range enqueuers {
 		name := fmt.Sprintf("enqueuer%d", i+1)
-		c.keepRunning(&part{role: enqueuing, name: name, start: func() (*actor, error) {
+		c.keepRunning(&slot{role: enqueuing, name: name, start: func() (*actor, error) {
 			return c.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "8")
 		}})
 	}
-	c.keepRunning(&part{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
-	c.keepRunning(&part{role: browsing, name: "browser", start: func() (*actor, error) { return c.start("browser", "browse") }})
-	c.keepRunning(&part{role: looking, name: "reader"})
+	c.keepRunning(&slot{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
+	c.keepRunning(&slot{role: browsing, name: "browser", start: func() (*actor, error) { return c.start("browser", "browse") }})
+	c.keepRunning(&slot{role: looking, name: "reader"})
 }
 
 // play keeps a part filled.
-func (c *processes) keepRunning(p *part) {
+func (c *processes) keepRunning(p *slot) {
 	c.mu.Lock()
-	c.parts = append(c.parts, p)
+	c.slots = append(c.slots, p)
 	c.mu.Unlock()
 	if p.role == looking {
 		c.waiting.Go(func() { c.runReader(p) })
@@ -259,7 +259,7 @@ const (
 )
 
 // look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
-func (c *processes) runReader(p *part) {
+func (c *processes) runReader(p *slot) {
 	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a", "--since", "2s"},
 		{"list", "-s", "failed", "-n", "20"}, {"delete", "--older-than", forgetAge, "--yes"}}
 	copied := time.Now()
@@ -323,7 +323,7 @@ func (c *processes) running(of role) []*actor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []*actor
-	for _, p := range c.parts {
+	for _, p := range c.slots {
 		if p.role == of && p.now != nil && !p.now.ended() {
 			list = append(list, p.now)
 		}
@@ -352,7 +352,7 @@ func (c *processes) terminate(a *actor) {
 func (c *processes) stopRole(of role) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.parts {
+	for _, p := range c.slots {
 		if p.role == of {
 			p.over = true
 			if p.now != nil && !p.now.ended() {
@@ -385,7 +385,7 @@ func (c *processes) stopAll(within time.Duration) {
 func (c *processes) killAll() {
 	c.mu.Lock()
 	c.closed = true
-	for _, p := range c.parts {
+	for _, p := range c.slots {
 		p.over = true
 	}
 	for a := range c.alive {
