@@ -14,7 +14,7 @@ import (
 // and every process that has the database open may end.
 
 // boundRole enqueues through a bind mount of the database file.
-const boundRole = "bound"
+const boundName = "bound"
 
 const (
 	besideAcks = 3                // enqueues before somebody touches the files
@@ -28,11 +28,11 @@ func (n *nemesis) bindMount() bool {
 		return false
 	}
 	return n.onDatabaseBeside(func(c *processes) {
-		dir := filepath.Join(c.dir, boundRole)
+		dir := filepath.Join(c.dir, boundName)
 		if os.Mkdir(dir, 0o700) != nil {
 			return
 		}
-		if a, err := c.startIn(dir, boundRole, boundRole, "1", "8"); err == nil {
+		if a, err := c.startIn(dir, boundName, boundName, "1", "8"); err == nil {
 			n.sleep(Lease / 2)
 			a.kill()
 		}
@@ -123,7 +123,7 @@ func (s stage) kept() (found []Violation, err error) {
 	for _, p := range problems {
 		found = append(found, Violation{"I11", 0, p})
 	}
-	for _, of := range []stage{s, {filepath.Join(s.dir, boundRole)}} {
+	for _, of := range []stage{s, {filepath.Join(s.dir, boundName)}} {
 		notes, err := readNotes(of)
 		if os.IsNotExist(err) {
 			continue

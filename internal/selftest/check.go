@@ -16,18 +16,18 @@ import (
 
 // evidence is everything that a run leaves to be judged by.
 type evidence struct {
-	events iter.Seq[event]
-	notes  []note
-	lives  []life
-	seen   map[member]int64 // processes of attempts, and when they were last seen alive; monotonic µs
-	offset int64            // ms of the wall clock at monotonic 0
-	drift  int64            // ms by which that changed
-	held   []span           // when nobody could write because of the nemesis, ms of the wall clock
+	events    iter.Seq[event]
+	notes     []note
+	lifetimes []lifetime
+	seen      map[member]int64 // processes of attempts, and when they were last seen alive; monotonic µs
+	offset    int64            // ms of the wall clock at monotonic 0
+	drift     int64            // ms by which that changed
+	held      []span           // when nobody could write because of the nemesis, ms of the wall clock
 
-	livesOf map[int][]life  // by pid
-	kills   map[int][]int64 // by pid of a worker: when somebody set about to kill it
-	touched map[int]bool    // pids of workers of whose guardians somebody killed or stopped some
-	stops   map[int][]span  // by pid of a worker: when it, or a guardian of it, was stopped
+	lifetimesOf map[int][]lifetime // by pid
+	kills       map[int][]int64    // by pid of a worker: when somebody set about to kill it
+	touched     map[int]bool       // pids of workers of whose guardians somebody killed or stopped some
+	stops       map[int][]span     // by pid of a worker: when it, or a guardian of it, was stopped
 }
 
 // span is a stretch of time.
@@ -44,7 +44,7 @@ func (r *run) check(ctx context.Context) error {
 	if e.notes, err = readNotes(r.stage); err != nil {
 		return err
 	}
-	e.lives, e.seen, e.offset = r.processes.history, r.watch.seen, wallOffset()
+	e.lifetimes, e.seen, e.offset = r.processes.lifetimes, r.watch.seen, wallOffset()
 	e.drift = e.offset - r.offset
 	workers := e.judge(r.report)
 	if broken != nil {
@@ -125,7 +125,7 @@ func (e *evidence) judge(report *Report) map[string]*joined {
 	e.findSurvivors(r, report)
 	e.delays(r, report)
 	e.resumes(r, report)
-	for _, l := range e.lives {
+	for _, l := range e.lifetimes {
 		if l.end != "" && !(l.guardians && e.touched[l.pid]) {
 			report.find("I10", 0, "%s", l.end)
 		}

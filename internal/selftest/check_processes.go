@@ -11,9 +11,9 @@ import (
 
 // index arranges the notes by what they are looked up by. Times in it are ms of the wall clock.
 func (e *evidence) index() {
-	e.livesOf, e.kills, e.touched, e.stops = map[int][]life{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
-	for _, l := range e.lives {
-		e.livesOf[l.pid] = append(e.livesOf[l.pid], l)
+	e.lifetimesOf, e.kills, e.touched, e.stops = map[int][]lifetime{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
+	for _, l := range e.lifetimes {
+		e.lifetimesOf[l.pid] = append(e.lifetimesOf[l.pid], l)
 	}
 	held, stopped := &depth{}, map[int]*depth{}
 	for _, n := range e.notes {
@@ -81,7 +81,7 @@ func (e *evidence) heldWithin(from, to int64) int64 { return overlap(e.held, fro
 // deathOf returns when somebody first set about to kill a worker, ms of the wall clock, and what is known of its process. Without a
 // killer the time is that when its end was noticed.
 func (e *evidence) deathOf(w *joined) (at int64, killed, known bool) {
-	for _, l := range e.livesOf[w.pid] {
+	for _, l := range e.lifetimesOf[w.pid] {
 		born, buried := e.wall(l.born), e.wall(l.buried)
 		if w.at < born-abs(e.drift) || w.at > buried+abs(e.drift) {
 			continue

@@ -85,7 +85,7 @@ func (n *nemesis) holdSweep() bool {
 		}
 		var resumes []func()
 		n.history.hold(func() {
-			for _, other := range n.processes.running(working) {
+			for _, other := range n.processes.running(workerRole) {
 				if others && other != a {
 					resumes = append(resumes, n.halt(other.pid, []int{other.pid}))
 				}
@@ -105,10 +105,10 @@ func (n *nemesis) holdSweep() bool {
 }
 
 // busiest returns the worker that has the most processes of commands, if any has one.
-func (n *nemesis) busiest() (best *actor, t tree) {
+func (n *nemesis) busiest() (best *proc, t tree) {
 	t = readTree()
 	most := 0
-	for _, a := range n.processes.running(working) {
+	for _, a := range n.processes.running(workerRole) {
 		if k := len(t.commands(a.pid)); k > most {
 			best, most = a, k
 		}

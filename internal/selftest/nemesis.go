@@ -97,7 +97,7 @@ func (n *nemesis) killsAndStops() (sum int) {
 }
 
 // victim is somebody with a role, a stopped one seldom.
-func (n *nemesis) victim(of role) *actor {
+func (n *nemesis) victim(of role) *proc {
 	list := n.processes.running(of)
 	if len(list) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func (n *nemesis) victim(of role) *actor {
 }
 
 func (n *nemesis) killWorker() bool {
-	a := n.victim(working)
+	a := n.victim(workerRole)
 	if a == nil {
 		return false
 	}
@@ -189,7 +189,7 @@ func (n *nemesis) isOver() bool {
 
 // stopWorker stops a worker. One that holds the write lock stops everybody, and for a moment only that is what is wanted.
 func (n *nemesis) stopWorker() bool {
-	a := n.victim(working)
+	a := n.victim(workerRole)
 	if a == nil {
 		return false
 	}
@@ -212,8 +212,8 @@ func (n *nemesis) stopWorker() bool {
 }
 
 // guarded returns a worker and some of its guardians: one, or all; nil: it has none.
-func (n *nemesis) guarded() (*actor, []int) {
-	a := n.victim(working)
+func (n *nemesis) guarded() (*proc, []int) {
+	a := n.victim(workerRole)
 	if a == nil {
 		return nil, nil
 	}
@@ -269,7 +269,7 @@ func (n *nemesis) stopGuardians() (done bool) {
 
 // killBoth kills a worker together with one of its guardians, or all: neither can clean up after the other.
 func (n *nemesis) killBoth() bool {
-	a := n.victim(working)
+	a := n.victim(workerRole)
 	if a == nil {
 		return false
 	}
@@ -284,7 +284,7 @@ func (n *nemesis) killBoth() bool {
 }
 
 func (n *nemesis) endWorker() bool {
-	a := n.victim(working)
+	a := n.victim(workerRole)
 	if a == nil {
 		return false
 	}
@@ -293,7 +293,7 @@ func (n *nemesis) endWorker() bool {
 }
 
 func (n *nemesis) killEnqueuer() bool {
-	a := n.victim(enqueuing)
+	a := n.victim(enqueuerRole)
 	if a == nil {
 		return false
 	}

@@ -22,17 +22,17 @@ type processes struct {
 	notes      *notebook
 	spawner    *spawner
 
-	mu        sync.Mutex
-	slots     []*slot
-	alive     map[*actor]bool // alive
-	readerPID int             // the pid of the command line that looks; 0: none does now
-	history   []life
-	waiting   sync.WaitGroup
-	closed    bool
+	mu         sync.Mutex
+	slots      []*slot
+	alive      map[*proc]bool // alive
+	readerPID  int            // the pid of the command line that looks; 0: none does now
+	lifetimes  []lifetime
+	goroutines sync.WaitGroup
+	stopped    bool
 }
 
 // life is what is known of a process that has ended.
-type life struct {
+type lifetime struct {
 	pid          int
 	born, buried int64  // monotonic µs; buried: its end was noticed
 	end          string // why that was a fault; empty: it was none
@@ -42,23 +42,23 @@ type life struct {
 type role int
 
 const (
-	working role = iota
-	enqueuing
-	looking
-	browsing
+	workerRole role = iota
+	enqueuerRole
+	readerRole
+	browserRole
 )
 
 // part is a place in the cast, and who plays it.
 type slot struct {
 	role  role
 	name  string
-	start func() (*actor, error)
-	now   *actor
+	start func() (*proc, error)
+	now   *proc
 	over  bool
 }
 
 // actor is a process.
-type actor struct {
+type proc struct {
 	c    *processes
 	cmd  *exec.Cmd
 	pid  int
@@ -71,7 +71,7 @@ type actor struct {
 }
 
 func newProcesses(s stage, path, name string, notes *notebook) *processes {
-	return &processes{stage: s, path: path, name: name, notes: notes, spawner: newSpawner(), alive: map[*actor]bool{}}
+	return &processes{stage: s, path: path, name: name, notes: notes, spawner: newSpawner(), alive: map[*proc]bool{}}
 }
 
 // command is the program with arguments, its talk going to a log of that name.
@@ -118,26 +118,26 @@ func (c *processes) runCommand(ctx context.Context, args ...string) error {
 }
 
 // start starts a role.
-func (c *processes) start(name, role string, args ...string) (*actor, error) {
+func (c *processes) start(name, role string, args ...string) (*proc, error) {
 	return c.startIn(c.dir, name, role, args...)
 }
 
 // startIn starts a role whose database is in another directory.
-func (c *processes) startIn(dir, name, role string, args ...string) (*actor, error) {
+func (c *processes) startIn(dir, name, role string, args ...string) (*proc, error) {
 	cmd, log, err := c.command(name, append([]string{RoleCommand, role, dir, name}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	if role == boundRole {
+	if role == boundName {
 		ownMounts(cmd)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.stopped {
 		log.Close()
 		return nil, errors.New("the play is over")
 	}
-	a := &actor{c: c, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
+	a := &proc{c: c, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
 	if info, err := log.Stat(); err == nil {
 		a.from = info.Size()
 	}
@@ -147,13 +147,13 @@ func (c *processes) startIn(dir, name, role string, args ...string) (*actor, err
 	}
 	a.pid = cmd.Process.Pid
 	c.alive[a] = true
-	c.waiting.Go(func() {
+	c.goroutines.Go(func() {
 		a.err = cmd.Wait()
 		log.Close()
 		c.mu.Lock()
 		delete(c.alive, a)
 		end, guardians := a.verdict()
-		c.history = append(c.history, life{a.pid, a.born, monotonic(), end, guardians})
+		c.lifetimes = append(c.lifetimes, lifetime{a.pid, a.born, monotonic(), end, guardians})
 		c.mu.Unlock()
 		close(a.done)
 	})
@@ -161,7 +161,7 @@ func (c *processes) startIn(dir, name, role string, args ...string) (*actor, err
 }
 
 // verdict says so when nobody wished for an end, and whether it was for want of guardians; else it is empty.
-func (a *actor) verdict() (end string, guardians bool) {
+func (a *proc) verdict() (end string, guardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](a.err)
 	switch {
 	case failed && exit.ExitCode() < 0: // by a signal: somebody sent it
@@ -187,9 +187,9 @@ func (c *processes) logTail(name string) []byte {
 	return bytes.TrimSpace(text[max(0, len(text)-300):])
 }
 
-func (a *actor) kill()       { _ = kill(a.pid) }
-func (a *actor) wait() error { <-a.done; return a.err }
-func (a *actor) ended() bool {
+func (a *proc) kill()       { _ = kill(a.pid) }
+func (a *proc) wait() error { <-a.done; return a.err }
+func (a *proc) ended() bool {
 	select {
 	case <-a.done:
 		return true
@@ -205,17 +205,17 @@ func (c *processes) startAll(seed uint64) {
 		if i == workers-1 {
 			kind = "functions"
 		}
-		c.keepRunning(&slot{role: working, name: name, start: func() (*actor, error) { return c.start(name, "worker", kind) }})
+		c.keepRunning(&slot{role: workerRole, name: name, start: func() (*proc, error) { return c.start(name, "worker", kind) }})
 	}
 	for i := range enqueuers {
 		name := fmt.Sprintf("enqueuer%d", i+1)
-		c.keepRunning(&slot{role: enqueuing, name: name, start: func() (*actor, error) {
+		c.keepRunning(&slot{role: enqueuerRole, name: name, start: func() (*proc, error) {
 			return c.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "8")
 		}})
 	}
-	c.keepRunning(&slot{role: enqueuing, name: "sql", start: func() (*actor, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
-	c.keepRunning(&slot{role: browsing, name: "browser", start: func() (*actor, error) { return c.start("browser", "browse") }})
-	c.keepRunning(&slot{role: looking, name: "reader"})
+	c.keepRunning(&slot{role: enqueuerRole, name: "sql", start: func() (*proc, error) { return c.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
+	c.keepRunning(&slot{role: browserRole, name: "browser", start: func() (*proc, error) { return c.start("browser", "browse") }})
+	c.keepRunning(&slot{role: readerRole, name: "reader"})
 }
 
 // play keeps a part filled.
@@ -223,11 +223,11 @@ func (c *processes) keepRunning(p *slot) {
 	c.mu.Lock()
 	c.slots = append(c.slots, p)
 	c.mu.Unlock()
-	if p.role == looking {
-		c.waiting.Go(func() { c.runReader(p) })
+	if p.role == readerRole {
+		c.goroutines.Go(func() { c.runReader(p) })
 		return
 	}
-	c.waiting.Go(func() {
+	c.goroutines.Go(func() {
 		for {
 			c.mu.Lock()
 			over := p.over
@@ -269,7 +269,7 @@ func (c *processes) runReader(p *slot) {
 			copied, line = time.Now(), []string{"backup", "--force", c.dir + "/backup.db"}
 		}
 		c.mu.Lock()
-		over := p.over || c.closed
+		over := p.over || c.stopped
 		c.mu.Unlock()
 		if over {
 			return
@@ -291,7 +291,7 @@ func (c *processes) runReader(p *slot) {
 				c.notes.add(opBusy, 0, 0, cmd.Args[1])
 			case code == 2: // a look that looks at nothing
 				c.mu.Lock()
-				c.history = append(c.history, life{end: fmt.Sprintf("%q is refused: %s", line, said)})
+				c.lifetimes = append(c.lifetimes, lifetime{end: fmt.Sprintf("%q is refused: %s", line, said)})
 				c.mu.Unlock()
 			}
 		}
@@ -319,10 +319,10 @@ func (c *processes) allPIDs() (pids []int) {
 }
 
 // actors returns who plays a role now.
-func (c *processes) running(of role) []*actor {
+func (c *processes) running(of role) []*proc {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var list []*actor
+	var list []*proc
 	for _, p := range c.slots {
 		if p.role == of && p.now != nil && !p.now.ended() {
 			list = append(list, p.now)
@@ -334,14 +334,14 @@ func (c *processes) running(of role) []*actor {
 // pids are the workers that live.
 func (c *processes) workerPIDs() []int {
 	var list []int
-	for _, a := range c.running(working) {
+	for _, a := range c.running(workerRole) {
 		list = append(list, a.pid)
 	}
 	return list
 }
 
 // tell tells a worker to end.
-func (c *processes) terminate(a *actor) {
+func (c *processes) terminate(a *proc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.told++
@@ -365,17 +365,17 @@ func (c *processes) stopRole(of role) {
 
 // end dismisses everybody and waits. Who does not end in time is killed, and remembered.
 func (c *processes) stopAll(within time.Duration) {
-	for _, r := range []role{working, enqueuing, browsing, looking} {
+	for _, r := range []role{workerRole, enqueuerRole, browserRole, readerRole} {
 		c.stopRole(r)
 	}
 	over := make(chan struct{})
-	go func() { c.waiting.Wait(); close(over) }()
+	go func() { c.goroutines.Wait(); close(over) }()
 	select {
 	case <-over:
 	case <-time.After(within):
 		c.mu.Lock()
 		for a := range c.alive {
-			c.history = append(c.history, life{pid: a.pid, end: fmt.Sprintf("pid %d did not end within %v of TERM", a.pid, within)})
+			c.lifetimes = append(c.lifetimes, lifetime{pid: a.pid, end: fmt.Sprintf("pid %d did not end within %v of TERM", a.pid, within)})
 		}
 		c.mu.Unlock()
 		c.killAll()
@@ -384,7 +384,7 @@ func (c *processes) stopAll(within time.Duration) {
 
 func (c *processes) killAll() {
 	c.mu.Lock()
-	c.closed = true
+	c.stopped = true
 	for _, p := range c.slots {
 		p.over = true
 	}
@@ -392,5 +392,5 @@ func (c *processes) killAll() {
 		_ = kill(a.pid)
 	}
 	c.mu.Unlock()
-	c.waiting.Wait()
+	c.goroutines.Wait()
 }

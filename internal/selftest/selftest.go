@@ -118,7 +118,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	r.processes.startAll(r.Seed)
 	r.torture(ctx)
 	r.nemesis.heal()
-	r.processes.stopRole(enqueuing)
+	r.processes.stopRole(enqueuerRole)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
