@@ -126,8 +126,8 @@ func (e *evidence) judge(report *Report) map[string]*joined {
 	e.delays(r, report)
 	e.resumes(r, report)
 	for _, l := range e.lifetimes {
-		if l.end != "" && !(l.guardians && e.touched[l.pid]) {
-			report.find("I10", 0, "%s", l.end)
+		if l.failure != "" && !(l.noGuardians && e.touched[l.pid]) {
+			report.find("I10", 0, "%s", l.failure)
 		}
 	}
 	return r.workers

@@ -82,7 +82,7 @@ func (e *evidence) heldWithin(from, to int64) int64 { return overlap(e.held, fro
 // killer the time is that when its end was noticed.
 func (e *evidence) deathOf(w *joined) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
-		born, buried := e.wall(l.born), e.wall(l.buried)
+		born, buried := e.wall(l.started), e.wall(l.ended)
 		if w.at < born-abs(e.drift) || w.at > buried+abs(e.drift) {
 			continue
 		}

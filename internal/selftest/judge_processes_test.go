@@ -125,13 +125,13 @@ func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 		"a worker ends because its guardians were killed": {"", func() *story {
 			s := takenOver(firstAttempt(quick))
 			s.note(0, opGuard, 0, 0, "11")
-			s.lifetimes[0].end, s.lifetimes[0].guardians = "worker1 ended by itself", true
+			s.lifetimes[0].failure, s.lifetimes[0].noGuardians = "worker1 ended by itself", true
 			return s
 		}},
 		"a worker ends because its guardians do": {"I10", func() *story {
 			s := takenOver(firstAttempt(quick))
 			s.note(0, opGuard, 0, 0, "12")
-			s.lifetimes[0].end, s.lifetimes[0].guardians = "worker1 ended by itself", true
+			s.lifetimes[0].failure, s.lifetimes[0].noGuardians = "worker1 ended by itself", true
 			return s
 		}},
 		"a command outlives its lease while everything is frozen": {"", func() *story {

@@ -36,7 +36,7 @@ func (s *story) note(pid int, op string, task, generation int64, text string) {
 }
 
 func (s *story) join(worker string, pid int) {
-	s.lifetimes = append(s.lifetimes, lifetime{pid: pid, born: (s.now - 1) * 1000, buried: 1 << 50})
+	s.lifetimes = append(s.lifetimes, lifetime{pid: pid, started: (s.now - 1) * 1000, ended: 1 << 50})
 	s.add(event{op: "join", worker: worker, lease: storyLease, job: `["command"]`, pid: pid})
 }
 

@@ -33,10 +33,10 @@ type processes struct {
 
 // life is what is known of a process that has ended.
 type lifetime struct {
-	pid          int
-	born, buried int64  // monotonic µs; buried: its end was noticed
-	end          string // why that was a fault; empty: it was none
-	guardians    bool   // it ended because its guardians did, which is a fault unless somebody killed them
+	pid            int
+	started, ended int64  // monotonic µs; buried: its end was noticed
+	failure        string // why that was a fault; empty: it was none
+	noGuardians    bool   // it ended because its guardians did, which is a fault unless somebody killed them
 }
 
 type role int
@@ -50,24 +50,24 @@ const (
 
 // part is a place in the cast, and who plays it.
 type slot struct {
-	role  role
-	name  string
-	start func() (*proc, error)
-	now   *proc
-	over  bool
+	role    role
+	name    string
+	start   func() (*proc, error)
+	proc    *proc
+	stopped bool
 }
 
 // actor is a process.
 type proc struct {
-	c    *processes
-	cmd  *exec.Cmd
-	pid  int
-	born int64
-	done chan struct{}
-	err  error
-	log  *os.File
-	told int   // to end, so often
-	from int64 // where its talk begins in the log
+	processes *processes
+	cmd       *exec.Cmd
+	pid       int
+	born      int64
+	done      chan struct{}
+	err       error
+	log       *os.File
+	terms     int   // to end, so often
+	logFrom   int64 // where its talk begins in the log
 }
 
 func newProcesses(s stage, path, name string, notes *notebook) *processes {
@@ -137,9 +137,9 @@ func (c *processes) startIn(dir, name, role string, args ...string) (*proc, erro
 		log.Close()
 		return nil, errors.New("the play is over")
 	}
-	a := &proc{c: c, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
+	a := &proc{processes: c, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
 	if info, err := log.Stat(); err == nil {
-		a.from = info.Size()
+		a.logFrom = info.Size()
 	}
 	if err := c.spawner.start(cmd); err != nil {
 		log.Close()
@@ -152,7 +152,7 @@ func (c *processes) startIn(dir, name, role string, args ...string) (*proc, erro
 		log.Close()
 		c.mu.Lock()
 		delete(c.alive, a)
-		end, guardians := a.verdict()
+		end, guardians := a.failure()
 		c.lifetimes = append(c.lifetimes, lifetime{a.pid, a.born, monotonic(), end, guardians})
 		c.mu.Unlock()
 		close(a.done)
@@ -161,21 +161,21 @@ func (c *processes) startIn(dir, name, role string, args ...string) (*proc, erro
 }
 
 // verdict says so when nobody wished for an end, and whether it was for want of guardians; else it is empty.
-func (a *proc) verdict() (end string, guardians bool) {
+func (a *proc) failure() (end string, guardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](a.err)
 	switch {
 	case failed && exit.ExitCode() < 0: // by a signal: somebody sent it
 		return "", false
-	case !failed && a.told > 0, failed && exit.ExitCode() == 1 && a.told > 1: // the second time means at once
+	case !failed && a.terms > 0, failed && exit.ExitCode() == 1 && a.terms > 1: // the second time means at once
 		return "", false
 	}
 	text, _ := os.ReadFile(a.log.Name())
-	text = text[min(int(a.from), len(text)):]
-	if onServer(a.c.database()) && (a.told > 0 || !bytes.Contains(text, []byte("msg=ready"))) &&
+	text = text[min(int(a.logFrom), len(text)):]
+	if onServer(a.processes.database()) && (a.terms > 0 || !bytes.Contains(text, []byte("msg=ready"))) &&
 		(bytes.Contains(text, []byte("no connection to")) || bytes.Contains(text, []byte("the connection was lost during a commit"))) {
 		return "", false // who starts or ends while the server is away says so
 	}
-	last := a.c.logTail(strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"))
+	last := a.processes.logTail(strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"))
 	guardians = bytes.Contains(text, []byte("start the guardian: it said no hello")) ||
 		bytes.Contains(text, []byte("guardians in a row died before they had started a command"))
 	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"), a.pid, a.err, last), guardians
@@ -230,7 +230,7 @@ func (c *processes) keepRunning(p *slot) {
 	c.goroutines.Go(func() {
 		for {
 			c.mu.Lock()
-			over := p.over
+			over := p.stopped
 			c.mu.Unlock()
 			if over {
 				return
@@ -241,9 +241,9 @@ func (c *processes) keepRunning(p *slot) {
 				continue
 			}
 			c.mu.Lock()
-			p.now = a
-			if p.over { // dismissed meanwhile
-				a.told++
+			p.proc = a
+			if p.stopped { // dismissed meanwhile
+				a.terms++
 				_ = terminate(a.pid)
 			}
 			c.mu.Unlock()
@@ -269,7 +269,7 @@ func (c *processes) runReader(p *slot) {
 			copied, line = time.Now(), []string{"backup", "--force", c.dir + "/backup.db"}
 		}
 		c.mu.Lock()
-		over := p.over || c.stopped
+		over := p.stopped || c.stopped
 		c.mu.Unlock()
 		if over {
 			return
@@ -291,7 +291,7 @@ func (c *processes) runReader(p *slot) {
 				c.notes.add(opBusy, 0, 0, cmd.Args[1])
 			case code == 2: // a look that looks at nothing
 				c.mu.Lock()
-				c.lifetimes = append(c.lifetimes, lifetime{end: fmt.Sprintf("%q is refused: %s", line, said)})
+				c.lifetimes = append(c.lifetimes, lifetime{failure: fmt.Sprintf("%q is refused: %s", line, said)})
 				c.mu.Unlock()
 			}
 		}
@@ -324,8 +324,8 @@ func (c *processes) running(of role) []*proc {
 	defer c.mu.Unlock()
 	var list []*proc
 	for _, p := range c.slots {
-		if p.role == of && p.now != nil && !p.now.ended() {
-			list = append(list, p.now)
+		if p.role == of && p.proc != nil && !p.proc.ended() {
+			list = append(list, p.proc)
 		}
 	}
 	return list
@@ -344,7 +344,7 @@ func (c *processes) workerPIDs() []int {
 func (c *processes) terminate(a *proc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.told++
+	a.terms++
 	_ = terminate(a.pid) // it may be dead
 }
 
@@ -354,10 +354,10 @@ func (c *processes) stopRole(of role) {
 	defer c.mu.Unlock()
 	for _, p := range c.slots {
 		if p.role == of {
-			p.over = true
-			if p.now != nil && !p.now.ended() {
-				p.now.told++
-				_ = terminate(p.now.pid)
+			p.stopped = true
+			if p.proc != nil && !p.proc.ended() {
+				p.proc.terms++
+				_ = terminate(p.proc.pid)
 			}
 		}
 	}
@@ -375,7 +375,7 @@ func (c *processes) stopAll(within time.Duration) {
 	case <-time.After(within):
 		c.mu.Lock()
 		for a := range c.alive {
-			c.lifetimes = append(c.lifetimes, lifetime{pid: a.pid, end: fmt.Sprintf("pid %d did not end within %v of TERM", a.pid, within)})
+			c.lifetimes = append(c.lifetimes, lifetime{pid: a.pid, failure: fmt.Sprintf("pid %d did not end within %v of TERM", a.pid, within)})
 		}
 		c.mu.Unlock()
 		c.killAll()
@@ -386,7 +386,7 @@ func (c *processes) killAll() {
 	c.mu.Lock()
 	c.stopped = true
 	for _, p := range c.slots {
-		p.over = true
+		p.stopped = true
 	}
 	for a := range c.alive {
 		_ = kill(a.pid)
