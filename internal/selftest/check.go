@@ -138,7 +138,7 @@ func (e *evidence) wall(at int64) int64 { return at/1000 + e.offset }
 
 // enqueues compares what clients were told with what there is (I1).
 func (e *evidence) enqueues(r *replay, report *Report) {
-	tried := map[string]bool{tickToken: true}
+	tried := map[string]bool{tickLabel: true}
 	var opens []time.Duration
 	for _, n := range e.notes {
 		switch n.op {

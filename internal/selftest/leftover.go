@@ -45,12 +45,12 @@ func drawWords(random *rand.Rand) (words []string) {
 }
 
 // leaveSome leaves as many processes behind as chance says, over the time d. They hold the lock of the task.
-func (p *player) leaveSome(lock *os.File, d time.Duration, task, generation int64) error {
+func (p *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
 	random := rand.New(rand.NewPCG(uint64(task), uint64(generation)))
 	most := 1 + random.IntN(leftoversMost)
 	n := 1 + random.IntN(most) // few as a rule, many now and then
 	for range n {
-		if err := p.leave(lock, drawWords(random), task, generation); err != nil {
+		if err := p.leaveProcess(lock, drawWords(random), task, generation); err != nil {
 			return err
 		}
 		time.Sleep(d / time.Duration(2*n))
@@ -59,7 +59,7 @@ func (p *player) leaveSome(lock *os.File, d time.Duration, task, generation int6
 }
 
 // leave leaves a process behind. It holds the lock of the task.
-func (p *player) leave(lock *os.File, words []string, task, generation int64) error {
+func (p *executor) leaveProcess(lock *os.File, words []string, task, generation int64) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func Child(dir string, words []string) error {
 	if err := errors.Join(errTask, errGeneration); err != nil {
 		return err
 	}
-	p, err := newPlayer(stage{dir})
+	p, err := newExecutor(stage{dir})
 	if err != nil {
 		return err
 	}
@@ -100,15 +100,15 @@ func Child(dir string, words []string) error {
 		own := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
 			return w == "again" || w == "session" || w == "group" || w == "sibling" // these are done
 		})
-		return p.leave(os.NewFile(3, "lock"), own, task, generation)
+		return p.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}
-	p.note(task, generation, words)
+	p.noteProcess(task, generation, words)
 	settle(words)
 	time.Sleep(leftoverFor)
 	return nil
 }
 
 // note writes down this process as one of an attempt, by which it is found whatever it does later.
-func (p *player) note(task, generation int64, words []string) {
+func (p *executor) noteProcess(task, generation int64, words []string) {
 	p.notes.add(opBorn, task, generation, fmt.Sprintf("%d %s", startOf(os.Getpid()), strings.Join(words, ",")))
 }

@@ -112,7 +112,7 @@ func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args
 }
 
 type enqueuer struct {
-	*author
+	*generator
 	notes *notebook
 	db    *sql.DB
 	every time.Duration
@@ -129,7 +129,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 		return nil, err
 	}
 	me = fmt.Sprintf("%s-%d", me, os.Getpid())
-	return &enqueuer{newAuthor(s, path, me, seed^uint64(os.Getpid())), notes, db, every}, nil
+	return &enqueuer{newGenerator(s, path, me, seed^uint64(os.Getpid())), notes, db, every}, nil
 }
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
@@ -151,7 +151,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			light = commands >= backlog // starting them is what takes the processor
 		}
 		d := e.draw(light)
-		e.notes.add(opTry, 0, 0, d.token)
+		e.notes.add(opTry, 0, 0, d.label)
 		id, err := enqueue(d)
 		switch {
 		case ctx.Err() != nil:
@@ -163,7 +163,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 		case err != nil:
 			return fmt.Errorf("enqueue: %w", err)
 		case id != 0:
-			e.notes.add(opAck, id, 0, d.token)
+			e.notes.add(opAck, id, 0, d.label)
 			e.remember(id)
 		}
 	}
@@ -188,7 +188,7 @@ func (e *enqueuer) regret(ctx context.Context, c Client, id int64) {
 
 // Functions are the functions that a worker of a run registers.
 func Functions(dir string) ([]jobs.Handler, error) {
-	p, err := newPlayer(stage{dir})
+	p, err := newExecutor(stage{dir})
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func Functions(dir string) ([]jobs.Handler, error) {
 
 // Task is a command of the workload. It returns its exit status.
 func Task(dir, k, ms string) int {
-	p, err := newPlayer(stage{dir})
+	p, err := newExecutor(stage{dir})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99

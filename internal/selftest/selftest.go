@@ -141,7 +141,7 @@ func (r *run) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.processes = newProcesses(r.stage, r.Path, r.Name, r.notes)
-	if err := r.processes.runCommand(ctx, "schedule", "add", "ticks", "--cron", "@every 1s", "--overlap", "allow", "--queue", "b", "--label", tickToken,
+	if err := r.processes.runCommand(ctx, "schedule", "add", "ticks", "--cron", "@every 1s", "--overlap", "allow", "--queue", "b", "--label", tickLabel,
 		"--max-losses", "1000", "--job", functionJob, "--args", `{"Kind":"quick","MS":5}`); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ const (
 	poisonLosses    = 2
 	manyLosses      = 100_000 // of all others: whom the nemesis hits how often says nothing about a task
 	urgent          = 50      // a priority above all others
-	tickToken       = "ticks:quick"
+	tickLabel       = "ticks:quick"
 	functionJob     = "torture.function"
 )
 
@@ -52,36 +52,36 @@ var commandsOnly = []kind{family, orphans, foreign, killer, regret}
 var priorities = []int{2, 5, 7, 9}
 
 // deed is what a function is told to do.
-type deed struct {
+type operation struct {
 	Kind kind
 	MS   int
 }
 
-var function = jobs.Define[deed](functionJob)
+var function = jobs.Define[operation](functionJob)
 
 // author draws tasks.
-type author struct {
+type generator struct {
 	stage
 	path   string  // of the program
-	me     string  // no other author has this name
+	name   string  // no other author has this name
 	recent []int64 // of its tasks
 	random *rand.Rand
-	n      int
+	drawn  int
 }
 
-func newAuthor(s stage, path, me string, seed uint64) *author {
-	return &author{stage: s, path: path, me: me, random: rand.New(rand.NewPCG(seed, 3))}
+func newGenerator(s stage, path, me string, seed uint64) *generator {
+	return &generator{stage: s, path: path, name: me, random: rand.New(rand.NewPCG(seed, 3))}
 }
 
 // draft is a task to be enqueued.
 type draft struct {
 	spec  jobs.Spec
-	token string // its label, which no other has, and its kind
+	label string // its label, which no other has, and its kind
 	kind  kind
 }
 
 // draw makes up a task; a light one is a function that takes little time.
-func (a *author) draw(light bool) draft {
+func (a *generator) draw(light bool) draft {
 	k := quick
 	at := a.random.IntN(1000)
 	for _, w := range weights {
@@ -104,8 +104,8 @@ func (a *author) draw(light bool) draft {
 	case late:
 		ms = int(time.Minute.Milliseconds())
 	}
-	a.n++
-	token := fmt.Sprintf("%s-%d:%s", a.me, a.n, k)
+	a.drawn++
+	token := fmt.Sprintf("%s-%d:%s", a.name, a.drawn, k)
 	options := []jobs.Option{jobs.Label(token), jobs.Queue([]string{"a", "b"}[a.random.IntN(2)]), jobs.Priority(priorities[a.random.IntN(len(priorities))]),
 		jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses), jobs.KillAfter(100 * time.Millisecond),
 		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Duration(20+a.random.IntN(200)) * time.Millisecond})}
@@ -135,14 +135,14 @@ func (a *author) draw(light bool) draft {
 		options = append(options, jobs.In(time.Duration(10+a.random.IntN(500))*time.Millisecond))
 	}
 	if light || a.random.IntN(3) == 0 && !slices.Contains(commandsOnly, k) {
-		return draft{function.With(deed{k, ms}, options...), token, k}
+		return draft{function.With(operation{k, ms}, options...), token, k}
 	}
 	c := jobs.Command{Argv: []string{a.path, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
 	return draft{c.With(options...), token, k}
 }
 
 // remember takes note of a task that others may wait for.
-func (a *author) remember(id int64) {
+func (a *generator) remember(id int64) {
 	if a.recent = append(a.recent, id); len(a.recent) > 10 {
 		a.recent = a.recent[1:]
 	}

@@ -12,22 +12,22 @@ import (
 
 // player runs the tasks of the workload. Each execution of a task, as long as any process of it lives, holds the task's lock: so
 // whoever starts beside another one knows it, and no clock is asked.
-type player struct {
+type executor struct {
 	stage
 	notes *notebook
 }
 
 const aliveEvery = 50 * time.Millisecond
 
-func newPlayer(s stage) (*player, error) {
+func newExecutor(s stage) (*executor, error) {
 	notes, err := openNotes(s)
-	return &player{s, notes}, err
+	return &executor{s, notes}, err
 }
 
 // resultOf is what an execution leaves: so it can be told whose end was accepted.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
-func (p *player) enter(task, generation int64, k kind, as string) (*os.File, error) {
+func (p *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
 	lock, held, err := seize(p.locks(), task)
 	switch {
 	case err != nil:
@@ -36,14 +36,14 @@ func (p *player) enter(task, generation int64, k kind, as string) (*os.File, err
 		p.notes.add(opOverlap, task, generation, as+p.holders(task, generation))
 	}
 	if as == "command" {
-		p.note(task, generation, []string{leader})
+		p.noteProcess(task, generation, []string{leader})
 	}
 	p.notes.add(opStart, task, generation, string(k))
 	return lock, nil
 }
 
-func (p *player) command(k kind, ms int, task, generation int64) int {
-	lock, err := p.enter(task, generation, k, "command")
+func (p *executor) command(k kind, ms int, task, generation int64) int {
+	lock, err := p.begin(task, generation, k, "command")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
@@ -51,7 +51,7 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 	switch k {
 	case poison:
 		time.Sleep(time.Duration(ms) * time.Millisecond / 4)
-		if worker, _ := p.worker(); worker != 0 {
+		if worker, _ := p.workerAndGuardians(); worker != 0 {
 			p.notes.add(opKill, task, generation, fmt.Sprint(worker))
 			_ = kill(worker)
 		}
@@ -60,7 +60,7 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 		marker, err := os.OpenFile(filepath.Join(p.dir, fmt.Sprintf("killer-%d", task)), os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			marker.Close()
-			if worker, guardians := p.worker(); worker != 0 {
+			if worker, guardians := p.workerAndGuardians(); worker != 0 {
 				p.notes.add(opGuard, task, generation, fmt.Sprint(worker))
 				if task%2 == 0 { // the guardian of this command alone
 					guardians = guardians[:1]
@@ -82,7 +82,7 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
-	p.pass(context.Background(), k, time.Duration(ms)*time.Millisecond, task, generation)
+	p.work(context.Background(), k, time.Duration(ms)*time.Millisecond, task, generation)
 	p.notes.add(opEnd, task, generation, "")
 	fmt.Println(k, ms)
 	if k == failing {
@@ -99,7 +99,7 @@ func (p *player) command(k kind, ms int, task, generation int64) int {
 }
 
 // prepare does what a kind does before its time passes.
-func (p *player) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
+func (p *executor) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
 	switch {
 	case k == foreign:
 		if err := writeResult(generation); err != nil {
@@ -109,10 +109,10 @@ func (p *player) prepare(k kind, lock *os.File, d time.Duration, task, generatio
 	case lock == nil: // an earlier execution still has it, and the judge knows
 		return nil
 	case k == orphans:
-		return p.leaveSome(lock, d, task, generation)
+		return p.leaveProcesses(lock, d, task, generation)
 	case k == family:
 		for _, words := range plainWays {
-			if err := p.leave(lock, words, task, generation); err != nil {
+			if err := p.leaveProcess(lock, words, task, generation); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func writeResult(generation int64) error {
 
 // worker returns the worker of this command and the worker's guardians, that of this command first. The worker is 0 when it or its guardian
 // is dead: then somebody else has their children.
-func (p *player) worker() (worker int, guardians []int) {
+func (p *executor) workerAndGuardians() (worker int, guardians []int) {
 	own, _ := parentOf(os.Getpid())
 	worker = own
 	for {
@@ -149,7 +149,7 @@ func (p *player) worker() (worker int, guardians []int) {
 }
 
 // holders names the processes that hold the lock of a task: those of earlier attempts that live.
-func (p *player) holders(task, generation int64) (names string) {
+func (p *executor) holders(task, generation int64) (names string) {
 	notes, _ := readNotes(p.stage)
 	for _, n := range notes {
 		if at, _, ok := n.born(); ok && n.task == task && n.generation < generation && startOf(n.pid) == at {
@@ -160,7 +160,7 @@ func (p *player) holders(task, generation int64) (names string) {
 }
 
 // pass lets time pass; long tasks give signs of life meanwhile.
-func (p *player) pass(ctx context.Context, k kind, d time.Duration, task, generation int64) {
+func (p *executor) work(ctx context.Context, k kind, d time.Duration, task, generation int64) {
 	ticker := time.NewTicker(aliveEvery)
 	defer ticker.Stop()
 	for end := time.After(d); ; {
@@ -177,8 +177,8 @@ func (p *player) pass(ctx context.Context, k kind, d time.Duration, task, genera
 	}
 }
 
-func (p *player) function(ctx context.Context, d deed, task, generation int64) error {
-	lock, err := p.enter(task, generation, d.Kind, "function")
+func (p *executor) function(ctx context.Context, d operation, task, generation int64) error {
+	lock, err := p.begin(task, generation, d.Kind, "function")
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (p *player) function(ctx context.Context, d deed, task, generation int64) e
 	case deaf:
 		ctx = context.WithoutCancel(ctx)
 	}
-	p.pass(ctx, d.Kind, ms, task, generation)
+	p.work(ctx, d.Kind, ms, task, generation)
 	p.notes.add(opEnd, task, generation, "")
 	switch {
 	case ctx.Err() != nil:
