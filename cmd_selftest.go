@@ -135,8 +135,8 @@ func selftestLine(o selftest.Options, now selftest.Progress) string {
 	switch now.Phase {
 	case "commits":
 		return "  killing processes while they commit"
-	case "torture":
-		return fmt.Sprintf("  %s of %s  %d kills and stops  seed %d", now.Done.Truncate(time.Second), o.For, now.Acts, o.Seed)
+	case "faults":
+		return fmt.Sprintf("  %s of %s  %d kills and stops  seed %d", now.Done.Truncate(time.Second), o.For, now.Faults, o.Seed)
 	case "drain":
 		return fmt.Sprintf("  waiting for the last tasks  %s left", count(int64(now.Left)))
 	}
@@ -185,17 +185,17 @@ func selftestRows(r *selftest.Report) []selftestRow {
 		{"seed", strconv.FormatUint(r.Seed, 10)}, {"tasks", n(r.Tasks)}, {"claims", n(r.Claims)}, {"losses", n(r.Losses)},
 		{"kills and stops", n(r.KillsStops)}, {"violations", n(len(r.Violations))}, {"acknowledged enqueues", n(r.Enqueued)},
 		{"acknowledged enqueues lost", n(f.Lost)}, {"kills of a committing process", n(r.CommitKills)}, {"overlapping executions", n(f.Overlaps)},
-		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"freezes of everything", n(r.Acts["freeze"])},
-		{"kills of guardians", n(r.Acts["kill_guardian"] + r.Acts["kill_both"])}, {"leftovers made", n(f.Leftovers)},
+		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"freezes of everything", n(r.Faults["freeze"])},
+		{"kills of guardians", n(r.Faults["kill_guardian"] + r.Faults["kill_both"])}, {"leftovers made", n(f.Leftovers)},
 		{"leftovers unreadable", n(f.Unreadable)}, {"leftovers of another user", n(f.Foreign)}, {"leftovers 1s after the end", n(f.Survivors)},
 		{"attempts failed by runner's own kill", n(f.OwnKills)}, {"end recorded beside leftovers p99", s(f.DelayP99)},
-		{"bind mounts of the file", n(r.Acts["bind_mount"])}, {"removals of shared memory", n(r.Acts["remove_shm"])},
+		{"bind mounts of the file", n(r.Faults["bind_mount"])}, {"removals of shared memory", n(r.Faults["remove_shm"])},
 		{"busy errors", n(f.Busy)}, {"recovery after SIGKILL p99", s(f.RecoveryP99)},
 		{"recovery after SIGKILL max", s(f.RecoveryMax)}, {"recovery by lease max", s(f.LeaseMax)}, {"reopen after a kill max", s(f.OpenMax)},
 		{"drain", s(f.Drain)},
 	}
 	if r.Server {
-		rows = append(rows, selftestRow{"kills of the server", n(r.Acts["kill_server"])}, selftestRow{"work resumed max", s(f.ResumeMax)})
+		rows = append(rows, selftestRow{"kills of the server", n(r.Faults["kill_server"])}, selftestRow{"work resumed max", s(f.ResumeMax)})
 	}
 	if r.Dir != "" {
 		rows = append(rows, selftestRow{"kept in", r.Dir})

@@ -60,7 +60,7 @@ func (r *run) check(ctx context.Context) error {
 	r.leftovers(&e, workers)
 	r.nemesis.mu.Lock()
 	defer r.nemesis.mu.Unlock()
-	for _, v := range r.nemesis.found {
+	for _, v := range r.nemesis.violations {
 		r.report.find(v.Invariant, v.Task, "%s", v.Text)
 	}
 	r.report.KillsStops = r.nemesis.killsAndStops()

@@ -12,7 +12,7 @@ const (
 )
 
 // thaws are the longest pauses between two processes that go on after a freeze: one of them is drawn each time.
-var thaws = []time.Duration{1, 2 * time.Millisecond, 25 * time.Millisecond}
+var resumePauses = []time.Duration{1, 2 * time.Millisecond, 25 * time.Millisecond}
 
 // freeze stops everything for longer than a lease and lets it go on in any order, as the suspend of a laptop does. The commands themselves
 // are stopped, too, in half of the cases.
@@ -26,7 +26,7 @@ func (n *nemesis) freeze() {
 	var frozen []int
 	for again := true; again; { // what is stopped starts nobody, so this comes to an end
 		again = false
-		for _, pid := range n.everybody(commands) {
+		for _, pid := range n.victims(commands) {
 			if !n.stopped[pid] && !slices.Contains(frozen, pid) && stop(pid) == nil {
 				frozen, again = append(frozen, pid), true
 			}
@@ -34,16 +34,16 @@ func (n *nemesis) freeze() {
 	}
 	n.sleep(d)
 	n.random.Shuffle(len(frozen), func(i, j int) { frozen[i], frozen[j] = frozen[j], frozen[i] })
-	most := int64(thaws[n.random.IntN(len(thaws))])
+	most := int64(resumePauses[n.random.IntN(len(resumePauses))])
 	for _, pid := range frozen {
-		_ = goOn(pid) // it may be dead
+		_ = resume(pid) // it may be dead
 		time.Sleep(time.Duration(n.random.Int64N(most)))
 	}
 	n.counts["freeze"]++
 }
 
 // everybody lists the clients, the workers and their guardians; with commands also what these run.
-func (n *nemesis) everybody(commands bool) (list []int) {
+func (n *nemesis) victims(commands bool) (list []int) {
 	t := readTree()
 	for _, pid := range n.processes.allPIDs() {
 		list = append(append(list, pid), t.guardians(pid)...)
@@ -65,11 +65,11 @@ func (n *nemesis) holdSweep() bool {
 	}
 	moment, others := time.Duration(n.random.Int64N(int64(Lease/4))), n.random.IntN(2) == 0
 	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
-	resume := n.halt(a.pid, append(t.guardians(a.pid), a.pid))
+	resume := n.stopProcesses(a.pid, append(t.guardians(a.pid), a.pid))
 	if resume == nil {
 		return false
 	}
-	n.beside.Go(func() {
+	n.background.Go(func() {
 		defer resume() // if that was not done
 		n.notes.add(opHold, 0, 0, "")
 		defer n.notes.add(opFree, 0, 0, "")
@@ -87,7 +87,7 @@ func (n *nemesis) holdSweep() bool {
 		n.history.hold(func() {
 			for _, other := range n.processes.running(workerRole) {
 				if others && other != a {
-					resumes = append(resumes, n.halt(other.pid, []int{other.pid}))
+					resumes = append(resumes, n.stopProcesses(other.pid, []int{other.pid}))
 				}
 			}
 			n.sleep(moment / 4)

@@ -13,34 +13,34 @@ import (
 // nemesis does what goes wrong on real machines, only more often.
 type nemesis struct {
 	stage
-	processes *processes
-	history   *history
-	notes     *notebook
-	random    *rand.Rand
-	server    *Server
-	proxies   []*proxy
-	counts    map[string]int
-	beside    sync.WaitGroup
-	over      chan struct{}
-	once      sync.Once
+	processes  *processes
+	history    *history
+	notes      *notebook
+	random     *rand.Rand
+	server     *Server
+	proxies    []*proxy
+	counts     map[string]int
+	background sync.WaitGroup
+	stopping   chan struct{}
+	once       sync.Once
 
-	mu      sync.Mutex
-	stopped map[int]bool // pids
-	found   []Violation  // in databases beside that of the run
+	mu         sync.Mutex
+	stopped    map[int]bool // pids
+	violations []Violation  // in databases beside that of the run
 
-	besides int         // databases so far
-	busy    atomic.Bool // there is one now
+	sideDatabases int         // databases so far
+	sideBusy      atomic.Bool // there is one now
 }
 
 // deedOf is something that it does, and how often beside the others.
-type deedOf struct {
-	name string
-	of   int
-	do   func(*nemesis) bool // false: there was nobody to do it to
+type fault struct {
+	name   string
+	weight int
+	do     func(*nemesis) bool // false: there was nobody to do it to
 }
 
 // acts are what it does. Beside them everything is frozen now and then, by the clock: see freezeEvery.
-var acts = []deedOf{
+var faults = []fault{
 	{"kill_worker", 40, (*nemesis).killWorker},
 	{"stop_worker", 20, (*nemesis).stopWorker},
 	{"kill_guardian", 9, (*nemesis).killGuardians},
@@ -52,34 +52,34 @@ var acts = []deedOf{
 	{"hold_sweep", 3, (*nemesis).holdSweep},
 	{"long_reader", 3, (*nemesis).readLong},
 	{"checkpoint", 2, (*nemesis).checkpoint},
-	{"burn", 1, (*nemesis).burn},
+	{"burn", 1, (*nemesis).burnCPU},
 }
 
 // fileActs come on top where the database is a file.
-var fileActs = append([]deedOf{
+var fileFaults = append([]fault{
 	{"fill_disk", 1, (*nemesis).fillDisk},
 	{"bind_mount", 2, (*nemesis).bindMount},
 	{"remove_shm", 2, (*nemesis).removeShm},
-}, acts...)
+}, faults...)
 
 func newNemesis(s stage, c *processes, h *history, n *notebook, random *rand.Rand) *nemesis {
-	return &nemesis{stage: s, processes: c, history: h, notes: n, random: random, counts: map[string]int{}, over: make(chan struct{}), stopped: map[int]bool{}}
+	return &nemesis{stage: s, processes: c, history: h, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
 }
 
 // act waits a moment and does one thing.
-func (n *nemesis) act() {
+func (n *nemesis) injectOne() {
 	time.Sleep(80*time.Millisecond + time.Duration(n.random.Int64N(int64(100*time.Millisecond))))
-	list := fileActs
+	list := fileFaults
 	if n.server != nil {
-		list = serverActs
+		list = serverFaults
 	}
 	sum := 0
 	for _, a := range list {
-		sum += a.of
+		sum += a.weight
 	}
 	at := n.random.IntN(sum)
 	for _, a := range list {
-		if at -= a.of; at < 0 {
+		if at -= a.weight; at < 0 {
 			if a.do(n) {
 				n.counts[a.name]++
 			}
@@ -124,18 +124,18 @@ func (n *nemesis) killWorker() bool {
 }
 
 // between 0.5 and 2.5 leases.
-func (n *nemesis) stopFor() time.Duration {
+func (n *nemesis) stopDuration() time.Duration {
 	return Lease/2 + time.Duration(n.random.Int64N(int64(2*Lease)))
 }
 
 // pause stops processes of a worker, the worker itself or guardians, and lets them go on later. It leaves out those that are stopped
 // already, and returns false if all are.
-func (n *nemesis) pause(worker int, pids []int, d time.Duration) bool {
-	resume := n.halt(worker, pids)
+func (n *nemesis) stopBriefly(worker int, pids []int, d time.Duration) bool {
+	resume := n.stopProcesses(worker, pids)
 	if resume == nil {
 		return false
 	}
-	n.beside.Go(func() {
+	n.background.Go(func() {
 		n.sleep(d)
 		resume()
 	})
@@ -143,7 +143,7 @@ func (n *nemesis) pause(worker int, pids []int, d time.Duration) bool {
 }
 
 // halt stops processes of a worker. It returns what lets them go on, once and in any order, and nil if there is none to stop.
-func (n *nemesis) halt(worker int, pids []int) (resume func()) {
+func (n *nemesis) stopProcesses(worker int, pids []int) (resumeAll func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.notes.add(opStop, 0, 0, strconv.Itoa(worker))
@@ -164,7 +164,7 @@ func (n *nemesis) halt(worker int, pids []int) (resume func()) {
 		defer n.mu.Unlock()
 		for _, i := range rand.Perm(len(halted)) {
 			delete(n.stopped, halted[i])
-			_ = goOn(halted[i]) // it may be dead
+			_ = resume(halted[i]) // it may be dead
 		}
 		cont()
 	})
@@ -174,13 +174,13 @@ func (n *nemesis) halt(worker int, pids []int) (resume func()) {
 func (n *nemesis) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-n.over:
+	case <-n.stopping:
 	}
 }
 
-func (n *nemesis) isOver() bool {
+func (n *nemesis) isStopping() bool {
 	select {
-	case <-n.over:
+	case <-n.stopping:
 		return true
 	default:
 		return false
@@ -194,16 +194,16 @@ func (n *nemesis) stopWorker() bool {
 		return false
 	}
 	n.notes.add(opHold, 0, 0, "")
-	d := n.stopFor()
-	if !n.pause(a.pid, []int{a.pid}, d) {
+	d := n.stopDuration()
+	if !n.stopBriefly(a.pid, []int{a.pid}, d) {
 		n.notes.add(opFree, 0, 0, "")
 		return false
 	}
-	n.beside.Go(func() {
+	n.background.Go(func() {
 		if n.history.locked(50 * time.Millisecond) {
 			n.sleep(Lease / 4)
 			n.mu.Lock()
-			_ = goOn(a.pid)
+			_ = resume(a.pid)
 			n.mu.Unlock()
 		}
 		n.notes.add(opFree, 0, 0, "")
@@ -212,7 +212,7 @@ func (n *nemesis) stopWorker() bool {
 }
 
 // guarded returns a worker and some of its guardians: one, or all; nil: it has none.
-func (n *nemesis) guarded() (*proc, []int) {
+func (n *nemesis) workerWithGuardians() (*proc, []int) {
 	a := n.victim(workerRole)
 	if a == nil {
 		return nil, nil
@@ -234,7 +234,7 @@ func (n *nemesis) someGuardians(worker int) []int {
 }
 
 // burst is how many workers lose guardians at once: one as a rule.
-func (n *nemesis) burst() int {
+func (n *nemesis) workersToHit() int {
 	if n.random.IntN(4) > 0 {
 		return 1
 	}
@@ -242,8 +242,8 @@ func (n *nemesis) burst() int {
 }
 
 func (n *nemesis) killGuardians() (done bool) {
-	for range n.burst() {
-		a, guardians := n.guarded()
+	for range n.workersToHit() {
+		a, guardians := n.workerWithGuardians()
 		if a == nil {
 			continue
 		}
@@ -256,13 +256,13 @@ func (n *nemesis) killGuardians() (done bool) {
 }
 
 func (n *nemesis) stopGuardians() (done bool) {
-	for range n.burst() {
-		a, guardians := n.guarded()
+	for range n.workersToHit() {
+		a, guardians := n.workerWithGuardians()
 		if a == nil {
 			continue
 		}
 		n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
-		done = n.pause(a.pid, guardians, n.stopFor()) || done
+		done = n.stopBriefly(a.pid, guardians, n.stopDuration()) || done
 	}
 	return done
 }
@@ -302,7 +302,7 @@ func (n *nemesis) killEnqueuer() bool {
 }
 
 func (n *nemesis) holdLock() bool {
-	n.beside.Go(func() {
+	n.background.Go(func() {
 		n.notes.add(opHold, 0, 0, "")
 		n.history.hold(func() { n.sleep(time.Second) })
 		n.notes.add(opFree, 0, 0, "")
@@ -311,12 +311,12 @@ func (n *nemesis) holdLock() bool {
 }
 
 func (n *nemesis) readLong() bool {
-	n.beside.Go(func() { n.history.read(func() { n.sleep(2 * time.Second) }) })
+	n.background.Go(func() { n.history.read(func() { n.sleep(2 * time.Second) }) })
 	return true
 }
 
 func (n *nemesis) checkpoint() bool {
-	n.beside.Go(func() {
+	n.background.Go(func() {
 		n.notes.add(opHold, 0, 0, "")
 		n.history.truncate()
 		n.notes.add(opFree, 0, 0, "")
@@ -325,10 +325,10 @@ func (n *nemesis) checkpoint() bool {
 }
 
 // burn leaves little of the processor to the others.
-func (n *nemesis) burn() bool {
+func (n *nemesis) burnCPU() bool {
 	end := time.Now().Add(time.Duration(300+n.random.IntN(700)) * time.Millisecond)
 	for range runtime.NumCPU() {
-		n.beside.Go(func() {
+		n.background.Go(func() {
 			for x := uint64(0); time.Now().Before(end); {
 				for range 1 << 16 {
 					x = x*6364136223846793005 + 1
@@ -357,7 +357,7 @@ func (n *nemesis) fillDisk() bool {
 		return false
 	}
 	d := fullMost/4 + time.Duration(n.random.Int64N(int64(fullMost*3/4)))
-	n.beside.Go(func() {
+	n.background.Go(func() {
 		n.sleep(d)
 		_ = os.Remove(filler)
 	})
@@ -365,7 +365,7 @@ func (n *nemesis) fillDisk() bool {
 }
 
 // heal undoes what can be undone.
-func (n *nemesis) heal() {
-	n.once.Do(func() { close(n.over) })
-	n.beside.Wait()
+func (n *nemesis) stop() {
+	n.once.Do(func() { close(n.stopping) })
+	n.background.Wait()
 }

@@ -6,12 +6,12 @@ import (
 )
 
 // serverActs are what the nemesis does where the database is on a server.
-var serverActs = append([]deedOf{
+var serverFaults = append([]fault{
 	{"cut_commit", 12, (*nemesis).cutCommit},
 	{"cut_host", 6, (*nemesis).cutHost},
 	{"partition", 5, (*nemesis).partition},
 	{"end_connection", 4, (*nemesis).endConnection},
-}, acts...)
+}, faults...)
 
 // cutCommit loses an answer of the server's, which as a rule is that to a commit.
 func (n *nemesis) cutCommit() bool {
@@ -27,14 +27,14 @@ func (n *nemesis) cutHost() bool {
 
 // partition takes a host from the server for a while, with half-open connections; whoever has the lock then keeps it for that long.
 func (n *nemesis) partition() bool {
-	p, d := n.proxies[n.random.IntN(len(n.proxies))], n.stopFor()
+	p, d := n.proxies[n.random.IntN(len(n.proxies))], n.stopDuration()
 	goOn, ok := p.stall()
 	if !ok {
 		return false
 	}
 	cut := n.random.IntN(2) == 0
 	n.notes.add(opHold, 0, 0, "")
-	n.beside.Go(func() {
+	n.background.Go(func() {
 		n.sleep(d)
 		if cut {
 			p.cut()
@@ -60,11 +60,11 @@ func (n *nemesis) killServer() {
 	defer n.notes.add(opFree, 0, 0, "")
 	n.notes.add(opDown, 0, 0, "")
 	if err := kill(); err != nil {
-		panic("torture: " + err.Error())
+		panic("selftest: " + err.Error())
 	}
 	n.sleep(time.Duration(n.random.Int64N(int64(Lease))))
 	if err := n.server.Run(context.Background()); err != nil {
-		panic("torture: " + err.Error())
+		panic("selftest: " + err.Error())
 	}
 	n.notes.add(opUp, 0, 0, "")
 	n.counts["kill_server"]++

@@ -66,7 +66,7 @@ func openNotes(s stage) (*notebook, error) {
 func (n *notebook) add(op string, task, generation int64, text string) {
 	line := fmt.Appendf(nil, "%d %d %s %d %d %s\n", monotonic(), os.Getpid(), op, task, generation, text)
 	if _, err := n.file.Write(line); err != nil {
-		panic("torture: " + err.Error())
+		panic("selftest: " + err.Error())
 	}
 }
 

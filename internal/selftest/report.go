@@ -22,7 +22,7 @@ type Report struct {
 	Losses      int            `json:"losses"`
 	KillsStops  int            `json:"kills_and_stops"`
 	CommitKills int            `json:"commit_kills"` // of processes while they committed
-	Acts        map[string]int `json:"acts"`
+	Faults      map[string]int `json:"acts"`
 	Server      bool           `json:"server"` // the database was on one
 
 	Violations []Violation `json:"violations"`
@@ -72,7 +72,7 @@ func (v Violation) String() string {
 
 func newReport(o Options, dir string) *Report {
 	return &Report{Seed: o.Seed, For: o.For.Seconds(), Dir: dir, System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Server: o.Server != nil, Acts: map[string]int{}, Violations: []Violation{}}
+		Server: o.Server != nil, Faults: map[string]int{}, Violations: []Violation{}}
 }
 
 // Broken lists the invariants that were violated.

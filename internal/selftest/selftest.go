@@ -53,9 +53,9 @@ type Options struct {
 
 // Progress is how far a run is.
 type Progress struct {
-	Phase      string // commits, torture, drain, check
-	Done, Of   time.Duration
-	Acts, Left int // kills and stops so far; tasks that have not ended, when that is looked at
+	Phase        string // commits, torture, drain, check
+	Done, Of     time.Duration
+	Faults, Left int // kills and stops so far; tasks that have not ended, when that is looked at
 }
 
 // Run tortures a new database and judges what happened. An error says that the run itself could not be done: violations are no errors, but
@@ -116,8 +116,8 @@ func (r *run) play(ctx context.Context) (err error) {
 	}
 	r.watch = newWatch(r.stage, r.notes)
 	r.processes.startAll(r.Seed)
-	r.torture(ctx)
-	r.nemesis.heal()
+	r.injectFaults(ctx)
+	r.nemesis.stop()
 	r.processes.stopRole(enqueuerRole)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -175,7 +175,7 @@ func (r *run) commits(ctx context.Context) error {
 }
 
 // torture lets the nemesis act.
-func (r *run) torture(ctx context.Context) {
+func (r *run) injectFaults(ctx context.Context) {
 	r.nemesis = newNemesis(r.stage, r.processes, r.history, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
 	r.nemesis.server, r.nemesis.proxies = r.Server, r.proxies
 	began := time.Now()
@@ -189,10 +189,10 @@ func (r *run) torture(ctx context.Context) {
 			freezeAt += freezeEvery
 			r.nemesis.freeze()
 		}
-		r.tell(Progress{Phase: "torture", Done: time.Since(began), Of: r.For, Acts: r.nemesis.killsAndStops()})
-		r.nemesis.act()
+		r.tell(Progress{Phase: "faults", Done: time.Since(began), Of: r.For, Faults: r.nemesis.killsAndStops()})
+		r.nemesis.injectOne()
 	}
-	r.report.Acts = r.nemesis.counts
+	r.report.Faults = r.nemesis.counts
 }
 
 // drain waits until every task has ended, and every dead worker has been buried.
@@ -206,7 +206,7 @@ func (r *run) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.tell(Progress{Phase: "drain", Done: time.Since(began), Acts: r.nemesis.killsAndStops(), Left: left})
+		r.tell(Progress{Phase: "drain", Done: time.Since(began), Faults: r.nemesis.killsAndStops(), Left: left})
 		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // then the check says what is left
 			r.report.Figures.Drain = seconds(time.Since(began))
 			return ctx.Err()
@@ -218,7 +218,7 @@ func (r *run) drain(ctx context.Context) error {
 // end leaves no process behind, however the run ended.
 func (r *run) end() {
 	if r.nemesis != nil {
-		r.nemesis.heal()
+		r.nemesis.stop()
 	}
 	if r.processes != nil {
 		r.processes.killAll()

@@ -17,8 +17,8 @@ import (
 const boundName = "bound"
 
 const (
-	besideAcks = 3                // enqueues before somebody touches the files
-	besideOpen = 10 * time.Second // for them
+	sideAcks = 3                // enqueues before somebody touches the files
+	sideOpen = 10 * time.Second // for them
 )
 
 // bindMount opens a database by a bind mount of its file, as a container does that is given the single file, beside processes that have
@@ -27,7 +27,7 @@ func (n *nemesis) bindMount() bool {
 	if os.Geteuid() != 0 {
 		return false
 	}
-	return n.onDatabaseBeside(func(c *processes) {
+	return n.withSideDatabase(func(c *processes) {
 		dir := filepath.Join(c.dir, boundName)
 		if os.Mkdir(dir, 0o700) != nil {
 			return
@@ -41,7 +41,7 @@ func (n *nemesis) bindMount() bool {
 
 // removeShm removes the shared-memory file of a database that is open. Whoever comes later makes a new one.
 func (n *nemesis) removeShm() bool {
-	return n.onDatabaseBeside(func(c *processes) {
+	return n.withSideDatabase(func(c *processes) {
 		_ = os.Remove(c.database() + "-shm")
 		for i := range 3 {
 			if _, err := c.start(fmt.Sprintf("later%d", i), "enqueue", strconv.Itoa(i+1), "8"); err != nil {
@@ -54,14 +54,14 @@ func (n *nemesis) removeShm() bool {
 
 // onDatabaseBeside makes a database that an enqueuer and a worker have open, lets do happen to it, kills all that is left and looks for
 // what they were told.
-func (n *nemesis) onDatabaseBeside(do func(*processes)) bool {
-	if !n.busy.CompareAndSwap(false, true) {
+func (n *nemesis) withSideDatabase(do func(*processes)) bool {
+	if !n.sideBusy.CompareAndSwap(false, true) {
 		return false
 	}
-	n.besides++
-	s := stage{filepath.Join(n.dir, "beside"+strconv.Itoa(n.besides))}
-	n.beside.Go(func() {
-		defer n.busy.Store(false)
+	n.sideDatabases++
+	s := stage{filepath.Join(n.dir, "beside"+strconv.Itoa(n.sideDatabases))}
+	n.background.Go(func() {
+		defer n.sideBusy.Store(false)
 		found, err := s.endure(n, do)
 		if err != nil {
 			found = append(found, Violation{"I11", 0, err.Error()})
@@ -73,7 +73,7 @@ func (n *nemesis) onDatabaseBeside(do func(*processes)) bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for _, v := range found {
-			n.found = append(n.found, Violation{v.Invariant, v.Task, filepath.Base(s.dir) + ": " + v.Text})
+			n.violations = append(n.violations, Violation{v.Invariant, v.Task, filepath.Base(s.dir) + ": " + v.Text})
 		}
 	})
 	return true
@@ -94,8 +94,8 @@ func (s stage) endure(n *nemesis, do func(*processes)) ([]Violation, error) {
 	if _, err := c.start("first", "enqueue", "1", "8"); err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
-	for began := time.Now(); notes.count(0, opAck) < besideAcks; n.sleep(10 * time.Millisecond) {
-		if time.Since(began) > besideOpen || n.isOver() {
+	for began := time.Now(); notes.count(0, opAck) < sideAcks; n.sleep(10 * time.Millisecond) {
+		if time.Since(began) > sideOpen || n.isStopping() {
 			return nil, nil
 		}
 	}

@@ -50,7 +50,7 @@ func send(pid int, s syscall.Signal) error {
 
 func kill(pid int) error      { return send(pid, syscall.SIGKILL) }
 func stop(pid int) error      { return send(pid, syscall.SIGSTOP) }
-func goOn(pid int) error      { return send(pid, syscall.SIGCONT) }
+func resume(pid int) error    { return send(pid, syscall.SIGCONT) }
 func terminate(pid int) error { return send(pid, syscall.SIGTERM) }
 
 func ignoreTerminate() { signal.Ignore(syscall.SIGTERM) }

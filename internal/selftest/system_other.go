@@ -17,7 +17,7 @@ func (*spawner) start(*exec.Cmd) error     { return ErrUnsupported }
 func monotonic() int64                     { return 0 }
 func kill(int) error                       { return ErrUnsupported }
 func stop(int) error                       { return ErrUnsupported }
-func goOn(int) error                       { return ErrUnsupported }
+func resume(int) error                     { return ErrUnsupported }
 func terminate(int) error                  { return ErrUnsupported }
 func ignoreTerminate()                     {}
 func parentOf(int) (int, string)           { return 0, "" }

@@ -43,7 +43,7 @@ const (
 	manyLosses      = 100_000 // of all others: whom the nemesis hits how often says nothing about a task
 	urgent          = 50      // a priority above all others
 	tickLabel       = "ticks:quick"
-	functionJob     = "torture.function"
+	functionJob     = "selftest.function"
 )
 
 // commandsOnly are the kinds that no function can be.
