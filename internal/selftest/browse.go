@@ -15,7 +15,7 @@ const browseEvery = 50 * time.Millisecond
 // Browse serves pages on this machine and looks at one after the other until ctx ends. An error means that there was no answer, or one
 // that says it is the server's fault; that the database is busy is noted.
 func Browse(ctx context.Context, dir string, pages http.Handler) error {
-	s := stage{dir}
+	s := workspace{dir}
 	notes, err := openNotes(s)
 	if err != nil {
 		return err

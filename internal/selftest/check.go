@@ -41,7 +41,7 @@ func (r *run) check(ctx context.Context) error {
 	var e evidence
 	var err, broken error
 	e.events = func(yield func(event) bool) { broken = r.history.events(ctx, yield) }
-	if e.notes, err = readNotes(r.stage); err != nil {
+	if e.notes, err = readNotes(r.workspace); err != nil {
 		return err
 	}
 	e.lifetimes, e.seen, e.offset = r.processes.lifetimes, r.watch.seen, wallOffset()
@@ -82,7 +82,7 @@ func (r *Report) find(invariant string, task int64, format string, args ...any) 
 
 // leftovers looks for what must be gone when all workers have ended.
 func (r *run) leftovers(e *evidence, workers map[string]*joined) {
-	for _, pid := range within(r.dir) {
+	for _, pid := range processesOf(r.dir) {
 		m := e.memberOf(pid)
 		_, name := parentOf(pid)
 		r.report.find("I10", m.task, "process %d (%s %s) of generation %d outlived all workers", pid, name, m.how, m.generation)

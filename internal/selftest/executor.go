@@ -13,13 +13,13 @@ import (
 // player runs the tasks of the workload. Each execution of a task, as long as any process of it lives, holds the task's lock: so
 // whoever starts beside another one knows it, and no clock is asked.
 type executor struct {
-	stage
+	workspace
 	notes *notebook
 }
 
 const aliveEvery = 50 * time.Millisecond
 
-func newExecutor(s stage) (*executor, error) {
+func newExecutor(s workspace) (*executor, error) {
 	notes, err := openNotes(s)
 	return &executor{s, notes}, err
 }
@@ -141,7 +141,7 @@ func (p *executor) workerAndGuardians() (worker int, guardians []int) {
 		}
 		worker = parent
 	}
-	if worker == own || !slices.Contains(within(p.dir), worker) {
+	if worker == own || !slices.Contains(processesOf(p.dir), worker) {
 		return 0, nil
 	}
 	others := slices.DeleteFunc(readTree().guardians(worker), func(pid int) bool { return pid == own })
@@ -150,7 +150,7 @@ func (p *executor) workerAndGuardians() (worker int, guardians []int) {
 
 // holders names the processes that hold the lock of a task: those of earlier attempts that live.
 func (p *executor) holders(task, generation int64) (names string) {
-	notes, _ := readNotes(p.stage)
+	notes, _ := readNotes(p.workspace)
 	for _, n := range notes {
 		if at, _, ok := n.born(); ok && n.task == task && n.generation < generation && startOf(n.pid) == at {
 			names += fmt.Sprintf(" %d/%d", n.pid, at)

@@ -22,7 +22,7 @@ type history struct {
 }
 
 // connect opens the database with SQLite alone, or the driver of the server.
-func connect(s stage) (*sql.DB, error) {
+func connect(s workspace) (*sql.DB, error) {
 	if onServer(s.database()) {
 		return connectServer(s.database())
 	}
@@ -31,7 +31,7 @@ func connect(s stage) (*sql.DB, error) {
 }
 
 // install puts the triggers into a new database.
-func install(ctx context.Context, s stage) (*history, error) {
+func install(ctx context.Context, s workspace) (*history, error) {
 	db, err := connect(s)
 	if err != nil {
 		return nil, err

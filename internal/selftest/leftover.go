@@ -91,7 +91,7 @@ func Child(dir string, words []string) error {
 	if err := errors.Join(errTask, errGeneration); err != nil {
 		return err
 	}
-	p, err := newExecutor(stage{dir})
+	p, err := newExecutor(workspace{dir})
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 // nemesis does what goes wrong on real machines, only more often.
 type nemesis struct {
-	stage
+	workspace
 	processes  *processes
 	history    *history
 	notes      *notebook
@@ -62,8 +62,8 @@ var fileFaults = append([]fault{
 	{"remove_shm", 2, (*nemesis).removeShm},
 }, faults...)
 
-func newNemesis(s stage, c *processes, h *history, n *notebook, random *rand.Rand) *nemesis {
-	return &nemesis{stage: s, processes: c, history: h, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
+func newNemesis(s workspace, c *processes, h *history, n *notebook, random *rand.Rand) *nemesis {
+	return &nemesis{workspace: s, processes: c, history: h, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
 }
 
 // act waits a moment and does one thing.

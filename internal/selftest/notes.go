@@ -53,7 +53,7 @@ type notebook struct {
 // notesRoom is how many bytes are kept for the notes, so that they can be taken while a small disk is full.
 const notesRoom = 16 << 20
 
-func openNotes(s stage) (*notebook, error) {
+func openNotes(s workspace) (*notebook, error) {
 	file, err := os.OpenFile(s.notes(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (n *notebook) count(from int64, op string) int {
 }
 
 // readNotes returns all notes in the order in which they were written.
-func readNotes(s stage) ([]note, error) {
+func readNotes(s workspace) ([]note, error) {
 	text, err := os.ReadFile(s.notes())
 	if err != nil {
 		return nil, err

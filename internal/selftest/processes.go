@@ -17,7 +17,7 @@ import (
 
 // cast are the processes of a run. Who dies is replaced, until told otherwise.
 type processes struct {
-	stage
+	workspace
 	path, name string
 	notes      *notebook
 	spawner    *spawner
@@ -70,8 +70,8 @@ type proc struct {
 	logFrom   int64 // where its talk begins in the log
 }
 
-func newProcesses(s stage, path, name string, notes *notebook) *processes {
-	return &processes{stage: s, path: path, name: name, notes: notes, spawner: newSpawner(), alive: map[*proc]bool{}}
+func newProcesses(s workspace, path, name string, notes *notebook) *processes {
+	return &processes{workspace: s, path: path, name: name, notes: notes, spawner: newSpawner(), alive: map[*proc]bool{}}
 }
 
 // command is the program with arguments, its talk going to a log of that name.

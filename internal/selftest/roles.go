@@ -38,12 +38,12 @@ func Database(dir string) string {
 	if address := os.Getenv("RUNNER_DB"); onServer(address) {
 		return address // of the host that it plays on
 	}
-	return stage{dir}.database()
+	return workspace{dir}.database()
 }
 
 // Opened notes how long opening the database took.
 func Opened(dir string, took time.Duration) error {
-	notes, err := openNotes(stage{dir})
+	notes, err := openNotes(workspace{dir})
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ type enqueuer struct {
 }
 
 func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enqueuer, error) {
-	s := stage{dir}
+	s := workspace{dir}
 	notes, err := openNotes(s)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (e *enqueuer) regret(ctx context.Context, c Client, id int64) {
 
 // Functions are the functions that a worker of a run registers.
 func Functions(dir string) ([]jobs.Handler, error) {
-	p, err := newExecutor(stage{dir})
+	p, err := newExecutor(workspace{dir})
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func Functions(dir string) ([]jobs.Handler, error) {
 
 // Task is a command of the workload. It returns its exit status.
 func Task(dir, k, ms string) int {
-	p, err := newExecutor(stage{dir})
+	p, err := newExecutor(workspace{dir})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99

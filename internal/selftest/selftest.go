@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Options: o, stage: stage{dir}, report: newReport(o, dir)}
+	r := &run{Options: o, workspace: workspace{dir}, report: newReport(o, dir)}
 	err = r.play(ctx)
 	r.end()
 	switch {
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 // run is one run.
 type run struct {
 	Options
-	stage
+	workspace
 	report    *Report
 	notes     *notebook
 	history   *history
@@ -114,7 +114,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	if err := r.commits(ctx); err != nil {
 		return err
 	}
-	r.watch = newWatch(r.stage, r.notes)
+	r.watch = newWatch(r.workspace, r.notes)
 	r.processes.startAll(r.Seed)
 	r.injectFaults(ctx)
 	r.nemesis.stop()
@@ -134,18 +134,18 @@ func (r *run) play(ctx context.Context) (err error) {
 // open makes the database, by the program itself, and puts the triggers of history 1 into it.
 func (r *run) open(ctx context.Context) (err error) {
 	r.offset = wallOffset()
-	if r.notes, err = openNotes(r.stage); err != nil {
+	if r.notes, err = openNotes(r.workspace); err != nil {
 		return err
 	}
 	if err := r.serve(ctx); err != nil {
 		return err
 	}
-	r.processes = newProcesses(r.stage, r.Path, r.Name, r.notes)
+	r.processes = newProcesses(r.workspace, r.Path, r.Name, r.notes)
 	if err := r.processes.runCommand(ctx, "schedule", "add", "ticks", "--cron", "@every 1s", "--overlap", "allow", "--queue", "b", "--label", tickLabel,
 		"--max-losses", "1000", "--job", functionJob, "--args", `{"Kind":"quick","MS":5}`); err != nil {
 		return err
 	}
-	r.history, err = install(ctx, r.stage)
+	r.history, err = install(ctx, r.workspace)
 	return err
 }
 
@@ -176,7 +176,7 @@ func (r *run) commits(ctx context.Context) error {
 
 // torture lets the nemesis act.
 func (r *run) injectFaults(ctx context.Context) {
-	r.nemesis = newNemesis(r.stage, r.processes, r.history, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
+	r.nemesis = newNemesis(r.workspace, r.processes, r.history, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
 	r.nemesis.server, r.nemesis.proxies = r.Server, r.proxies
 	began := time.Now()
 	killAt, freezeAt := killServerEvery/2, freezeFirst
@@ -242,12 +242,12 @@ func (r *run) tell(p Progress) {
 }
 
 // stage is the directory of a run.
-type stage struct{ dir string }
+type workspace struct{ dir string }
 
-func (s stage) database() string       { return s.addresses()[0] }
-func (s stage) notes() string          { return filepath.Join(s.dir, "notes") }
-func (s stage) locks() string          { return filepath.Join(s.dir, "locks") }
-func (s stage) log(name string) string { return filepath.Join(s.dir, name+".log") }
+func (s workspace) database() string       { return s.addresses()[0] }
+func (s workspace) notes() string          { return filepath.Join(s.dir, "notes") }
+func (s workspace) locks() string          { return filepath.Join(s.dir, "locks") }
+func (s workspace) log(name string) string { return filepath.Join(s.dir, name+".log") }
 
 func percentile(list []time.Duration, p float64) time.Duration {
 	if len(list) == 0 {

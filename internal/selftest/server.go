@@ -36,7 +36,7 @@ var serverHistorySQL string
 func onServer(database string) bool { return strings.HasPrefix(database, "postgres://") }
 
 // addresses are those by which the processes of a run name its database.
-func (s stage) addresses() []string {
+func (s workspace) addresses() []string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "addresses"))
 	if err != nil {
 		return []string{filepath.Join(s.dir, "runner.db")}
@@ -62,7 +62,7 @@ func (r *run) serve(ctx context.Context) error {
 }
 
 // host is what makes a process one of host n, counted from 1.
-func (s stage) host(n int) []string {
+func (s workspace) host(n int) []string {
 	list := s.addresses()
 	return []string{"RUNNER_DB=" + list[n], "XDG_STATE_HOME=" + filepath.Join(s.dir, "host"+strconv.Itoa(n))}
 }

@@ -59,7 +59,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 		return false
 	}
 	n.sideDatabases++
-	s := stage{filepath.Join(n.dir, "beside"+strconv.Itoa(n.sideDatabases))}
+	s := workspace{filepath.Join(n.dir, "beside"+strconv.Itoa(n.sideDatabases))}
 	n.background.Go(func() {
 		defer n.sideBusy.Store(false)
 		found, err := s.endure(n, do)
@@ -79,7 +79,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	return true
 }
 
-func (s stage) endure(n *nemesis, do func(*processes)) ([]Violation, error) {
+func (s workspace) endure(n *nemesis, do func(*processes)) ([]Violation, error) {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return nil, nil //nolint:nilerr // the disk is full now and then
 	}
@@ -109,7 +109,7 @@ func (s stage) endure(n *nemesis, do func(*processes)) ([]Violation, error) {
 }
 
 // kept looks with SQLite alone for every task that somebody was told of.
-func (s stage) kept() (found []Violation, err error) {
+func (s workspace) kept() (found []Violation, err error) {
 	db, err := connect(s)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (s stage) kept() (found []Violation, err error) {
 	for _, p := range problems {
 		found = append(found, Violation{"I11", 0, p})
 	}
-	for _, of := range []stage{s, {filepath.Join(s.dir, boundName)}} {
+	for _, of := range []workspace{s, {filepath.Join(s.dir, boundName)}} {
 		notes, err := readNotes(of)
 		if os.IsNotExist(err) {
 			continue
@@ -149,7 +149,7 @@ func (s stage) kept() (found []Violation, err error) {
 
 // Bind mounts the file of the database of a run in its subdirectory, for this process alone.
 func Bind(dir string) error {
-	file := stage{dir}.database()
+	file := workspace{dir}.database()
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func allPIDs() []int {
 }
 
 // within lists the living processes whose command line names a directory.
-func within(dir string) []int {
+func processesOf(dir string) []int {
 	var list []int
 	for _, pid := range allPIDs() {
 		line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")

@@ -29,7 +29,7 @@ func ownMounts(*exec.Cmd)                  {}
 func bind(string, string) error            { return ErrUnsupported }
 func diskSpace(string) (free, total int64) { return 0, 0 }
 func allPIDs() []int                       { return nil }
-func within(string) []int                  { return nil }
+func processesOf(string) []int             { return nil }
 func reserve(*os.File, int64)              {}
 
 func seize(string, int64) (*os.File, bool, error) { return nil, false, ErrUnsupported }

@@ -7,7 +7,7 @@ import (
 
 // watch looks how long the processes of attempts live. Each of them has written down its pid and when it started.
 type watch struct {
-	stage
+	workspace
 	notes *notebook
 	over  chan struct{}
 	once  sync.Once
@@ -26,8 +26,8 @@ type member struct {
 
 const watchEvery = 200 * time.Millisecond
 
-func newWatch(s stage, notes *notebook) *watch {
-	w := &watch{stage: s, notes: notes, over: make(chan struct{}), alive: map[member]bool{}, seen: map[member]int64{}}
+func newWatch(s workspace, notes *notebook) *watch {
+	w := &watch{workspace: s, notes: notes, over: make(chan struct{}), alive: map[member]bool{}, seen: map[member]int64{}}
 	w.done.Go(func() {
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
@@ -69,7 +69,7 @@ func (w *watch) end() {
 // killLeft kills what is left of a run that found a bug.
 func (w *watch) killLeft() {
 	for range 3 {
-		list := within(w.dir)
+		list := processesOf(w.dir)
 		for _, pid := range list {
 			_ = kill(pid)
 		}

@@ -61,7 +61,7 @@ var function = jobs.Define[operation](functionJob)
 
 // author draws tasks.
 type generator struct {
-	stage
+	workspace
 	path   string  // of the program
 	name   string  // no other author has this name
 	recent []int64 // of its tasks
@@ -69,8 +69,8 @@ type generator struct {
 	drawn  int
 }
 
-func newGenerator(s stage, path, me string, seed uint64) *generator {
-	return &generator{stage: s, path: path, name: me, random: rand.New(rand.NewPCG(seed, 3))}
+func newGenerator(s workspace, path, me string, seed uint64) *generator {
+	return &generator{workspace: s, path: path, name: me, random: rand.New(rand.NewPCG(seed, 3))}
 }
 
 // draft is a task to be enqueued.
