@@ -205,7 +205,7 @@ func (e *evidence) executions(r *replay, report *Report) {
 				report.find("I9", n.task, "was executed as generation %d, which nobody claimed", n.generation)
 			case started[k] > 1:
 				report.find("I9", n.task, "was executed twice as generation %d", n.generation)
-			case kindOf(t.label) == once && times[n.task] > 1:
+			case kindOf(t.label) == atMostOnce && times[n.task] > 1:
 				report.find("I9", n.task, "was to run at most once and was started again as generation %d", n.generation)
 			}
 		case opOverlap:

@@ -56,7 +56,7 @@ func (p *executor) command(k kind, ms int, task, generation int64) int {
 			_ = kill(worker)
 		}
 		time.Sleep(time.Minute)
-	case killer:
+	case killsGuardian:
 		marker, err := os.OpenFile(filepath.Join(p.dir, fmt.Sprintf("killer-%d", task)), os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			marker.Close()
@@ -71,9 +71,9 @@ func (p *executor) command(k kind, ms int, task, generation int64) int {
 				time.Sleep(time.Minute)
 			}
 		}
-	case deaf, regret:
+	case ignoresTerm, cancelRetry:
 		ignoreTerminate()
-	case late:
+	case timesOut:
 		if task%2 == 0 {
 			ignoreTerminate()
 		}
@@ -88,7 +88,7 @@ func (p *executor) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	if k == foreign { // its result is there, and this user may not write it
+	if k == otherUser { // its result is there, and this user may not write it
 		return 0
 	}
 	if err := writeResult(generation); err != nil {
@@ -101,16 +101,16 @@ func (p *executor) command(k kind, ms int, task, generation int64) int {
 // prepare does what a kind does before its time passes.
 func (p *executor) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
 	switch {
-	case k == foreign:
+	case k == otherUser:
 		if err := writeResult(generation); err != nil {
 			return err
 		}
 		return dropPrivileges()
 	case lock == nil: // an earlier execution still has it, and the judge knows
 		return nil
-	case k == orphans:
+	case k == leavesHidden:
 		return p.leaveProcesses(lock, d, task, generation)
-	case k == family:
+	case k == leavesProcesses:
 		for _, words := range plainWays {
 			if err := p.leaveProcess(lock, words, task, generation); err != nil {
 				return err
@@ -192,7 +192,7 @@ func (p *executor) function(ctx context.Context, d operation, task, generation i
 		p.notes.add(opKill, task, generation, fmt.Sprint(os.Getpid()))
 		_ = kill(os.Getpid())
 		time.Sleep(time.Minute)
-	case deaf:
+	case ignoresTerm:
 		ctx = context.WithoutCancel(ctx)
 	}
 	p.work(ctx, d.Kind, ms, task, generation)

@@ -185,7 +185,7 @@ func TestTheDelayOfEndsIsMeasuredBesideLeftoversOfOthers(t *testing.T) {
 	s.note(0, opCont, 0, 0, "11")
 	s.wait(300)
 	s.complete(1)
-	s.enqueue(2, orphans)
+	s.enqueue(2, leavesHidden)
 	s.claim(2, "w2")
 	s.complete(2)
 	s.wait(2000) // m is gone

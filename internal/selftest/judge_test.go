@@ -45,7 +45,7 @@ func (s *story) enqueue(id int64, k kind) {
 	s.note(1, opTry, 0, 0, token)
 	e := event{op: "insert", id: id, state: "pending", generation: 1, maxAttempts: 1, maxLosses: 3, priority: 5, queue: "a", job: jobs.CommandJob, label: token}
 	switch k {
-	case once:
+	case atMostOnce:
 		e.maxLosses = 0
 	case poison:
 		e.maxLosses = poisonLosses
@@ -356,7 +356,7 @@ func TestBadHistoriesBreakTheirRules(t *testing.T) {
 			return s
 		}},
 		"at most once, and twice": {"I9", func() *story {
-			s := begin(once)
+			s := begin(atMostOnce)
 			s.claim(1, "w1")
 			s.end(1, func(e *event) { e.state, e.attempt, e.reason = "pending", 0, "shutdown" })
 			s.claim(1, "w2")

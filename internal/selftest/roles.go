@@ -61,8 +61,8 @@ func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, e
 	defer regrets.Wait()
 	return e.run(ctx, func(d draft) (int64, error) {
 		id, err := c.Enqueue(ctx, d.spec)
-		if err == nil && d.kind == regret {
-			regrets.Go(func() { e.regret(ctx, c, id) })
+		if err == nil && d.kind == cancelRetry {
+			regrets.Go(func() { e.cancelAndRetry(ctx, c, id) })
 		}
 		return id, err
 	})
@@ -171,7 +171,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 }
 
 // regret cancels a task a moment later, and then wants it after all.
-func (e *enqueuer) regret(ctx context.Context, c Client, id int64) {
+func (e *enqueuer) cancelAndRetry(ctx context.Context, c Client, id int64) {
 	time.Sleep(150 * time.Millisecond)
 	e.notes.add(opCancel, id, 0, "")
 	if err := c.Cancel(ctx, id); err != nil {

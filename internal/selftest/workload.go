@@ -16,26 +16,26 @@ import (
 type kind string
 
 const (
-	quick   kind = "quick"   // a few ms
-	long    kind = "long"    // more than two leases
-	failing kind = "failing" // each attempt fails
-	poison  kind = "poison"  // kills its worker, each time
-	killer  kind = "killer"  // kills its guardian, the first time
-	deaf    kind = "deaf"    // does not listen to TERM, or to its context
-	family  kind = "family"  // leaves processes behind in each of the plain ways
-	orphans kind = "orphans" // leaves 1 to 20 processes behind while it runs, most of which cannot be recognised by their environment
-	foreign kind = "foreign" // becomes a process of another user, where it may
-	late    kind = "late"    // runs for longer than its timeout
-	once    kind = "once"    // at most once
-	regret  kind = "regret"  // cancelled while it runs, to which it does not listen, and run again
+	quick           kind = "quick"            // a few ms
+	long            kind = "long"             // more than two leases
+	failing         kind = "failing"          // each attempt fails
+	poison          kind = "poison"           // kills its worker, each time
+	killsGuardian   kind = "kills-guardian"   // kills its guardian, the first time
+	ignoresTerm     kind = "ignores-term"     // does not listen to TERM, or to its context
+	leavesProcesses kind = "leaves-processes" // leaves processes behind in each of the plain ways
+	leavesHidden    kind = "leaves-hidden"    // leaves 1 to 20 processes behind while it runs, most of which cannot be recognised by their environment
+	otherUser       kind = "other-user"       // becomes a process of another user, where it may
+	timesOut        kind = "times-out"        // runs for longer than its timeout
+	atMostOnce      kind = "at-most-once"     // at most once
+	cancelRetry     kind = "cancel-retry"     // cancelled while it runs, to which it does not listen, and run again
 )
 
 // weights are how often, in a thousand. What is left is quick.
-var weights = []struct {
+var kindWeights = []struct {
 	kind kind
 	of   int
-}{{long, 50}, {failing, 50}, {poison, 12}, {killer, 10}, {deaf, 20}, {family, 40}, {orphans, 60}, {foreign, 30}, {late, 15},
-	{once, 30}, {regret, 30}}
+}{{long, 50}, {failing, 50}, {poison, 12}, {killsGuardian, 10}, {ignoresTerm, 20}, {leavesProcesses, 40}, {leavesHidden, 60}, {otherUser, 30}, {timesOut, 15},
+	{atMostOnce, 30}, {cancelRetry, 30}}
 
 const (
 	failingAttempts = 3
@@ -47,7 +47,7 @@ const (
 )
 
 // commandsOnly are the kinds that no function can be.
-var commandsOnly = []kind{family, orphans, foreign, killer, regret}
+var commandsOnly = []kind{leavesProcesses, leavesHidden, otherUser, killsGuardian, cancelRetry}
 
 var priorities = []int{2, 5, 7, 9}
 
@@ -84,24 +84,24 @@ type draft struct {
 func (a *generator) draw(light bool) draft {
 	k := quick
 	at := a.random.IntN(1000)
-	for _, w := range weights {
+	for _, w := range kindWeights {
 		if at -= w.of; at < 0 {
 			k = w.kind
 			break
 		}
 	}
-	if light && k != failing && k != once {
+	if light && k != failing && k != atMostOnce {
 		k = quick
 	}
 	ms := 5 + a.random.IntN(55)
 	switch k {
 	case long:
 		ms = int(Lease.Milliseconds()) * (21 + a.random.IntN(30)) / 10
-	case family, orphans, regret:
+	case leavesProcesses, leavesHidden, cancelRetry:
 		ms = 200 + a.random.IntN(400)
-	case deaf:
+	case ignoresTerm:
 		ms = 100 + a.random.IntN(200)
-	case late:
+	case timesOut:
 		ms = int(time.Minute.Milliseconds())
 	}
 	a.drawn++
@@ -114,11 +114,11 @@ func (a *generator) draw(light bool) draft {
 		options = append(options, jobs.MaxAttempts(failingAttempts))
 	case poison:
 		options = append(options, jobs.MaxLosses(poisonLosses))
-	case once:
+	case atMostOnce:
 		options = append(options, jobs.AtMostOnce())
-	case late:
+	case timesOut:
 		options = append(options, jobs.Timeout(time.Duration(200+a.random.IntN(400))*time.Millisecond))
-	case regret: // it must run when it is cancelled, and again at once
+	case cancelRetry: // it must run when it is cancelled, and again at once
 		options = append(options, jobs.Priority(urgent))
 	}
 	if k == quick && a.random.IntN(25) == 0 {
@@ -165,9 +165,9 @@ func mayEnd(k kind, t *replayed, cancelled, broken bool) bool {
 		return t.state == jobs.Failed && t.attempt == failingAttempts && (t.reason == string(jobs.ReasonExit) || t.reason == string(jobs.ReasonError))
 	case poison:
 		return t.state == jobs.Failed && t.reason == string(jobs.ReasonLost) && t.losses == poisonLosses+1
-	case late:
+	case timesOut:
 		return t.state == jobs.Failed && t.reason == string(jobs.ReasonTimeout)
-	case once:
+	case atMostOnce:
 		return t.state == jobs.Completed || t.state == jobs.Failed && (t.reason == string(jobs.ReasonLost) || t.reason == string(jobs.ReasonShutdown))
 	}
 	return t.state == jobs.Completed
