@@ -19,10 +19,10 @@ type evidence struct {
 	events    iter.Seq[event]
 	notes     []note
 	lifetimes []lifetime
-	seen      map[member]int64 // processes of attempts, and when they were last seen alive; monotonic µs
-	offset    int64            // ms of the wall clock at monotonic 0
-	drift     int64            // ms by which that changed
-	held      []span           // when nobody could write because of the nemesis, ms of the wall clock
+	seen      map[attemptProcess]int64 // processes of attempts, and when they were last seen alive; monotonic µs
+	offset    int64                    // ms of the wall clock at monotonic 0
+	drift     int64                    // ms by which that changed
+	held      []span                   // when nobody could write because of the nemesis, ms of the wall clock
 
 	lifetimesOf map[int][]lifetime // by pid
 	kills       map[int][]int64    // by pid of a worker: when somebody set about to kill it
@@ -85,7 +85,7 @@ func (r *run) leftovers(e *evidence, workers map[string]*joined) {
 	for _, pid := range processesOf(r.dir) {
 		m := e.memberOf(pid)
 		_, name := parentOf(pid)
-		r.report.find("I10", m.task, "process %d (%s %s) of generation %d outlived all workers", pid, name, m.how, m.generation)
+		r.report.find("I10", m.task, "process %d (%s %s) of generation %d outlived all workers", pid, name, m.traits, m.generation)
 		_ = kill(pid)
 	}
 	for _, pid := range allPIDs() {

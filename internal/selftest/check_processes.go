@@ -18,24 +18,24 @@ func (e *evidence) index() {
 	held, stopped := &depth{}, map[int]*depth{}
 	for _, n := range e.notes {
 		pid, at := 0, e.wall(n.at)
-		if n.op == opKill || n.op == opGuard || n.op == opStop || n.op == opCont {
+		if n.op == opKill || n.op == opGuardians || n.op == opStop || n.op == opResume {
 			pid, _ = strconv.Atoi(n.text)
 			if stopped[pid] == nil {
 				stopped[pid] = &depth{}
 			}
 		}
 		switch n.op {
-		case opHold:
+		case opLocked:
 			held.enter(at)
-		case opFree:
+		case opUnlocked:
 			held.leave(at)
 		case opKill:
 			e.kills[pid] = append(e.kills[pid], at)
-		case opGuard:
+		case opGuardians:
 			e.touched[pid] = true
 		case opStop:
 			stopped[pid].enter(at)
-		case opCont:
+		case opResume:
 			stopped[pid].leave(at)
 		}
 	}
@@ -142,14 +142,14 @@ func (e *evidence) findSurvivors(r *replay, report *Report) {
 		if w := r.workers[c.worker]; w != nil {
 			if death, killed, _ := e.deathOf(w); killed && !e.touched[w.pid] && after(death) > late+abs(e.drift) {
 				report.Figures.Orphans++
-				report.find("I10", m.task, "process %d (%s) lived for %d ms after its worker was killed", m.pid, m.how, last-death)
+				report.find("I10", m.task, "process %d (%s) lived for %d ms after its worker was killed", m.pid, m.traits, last-death)
 			}
 		}
 		if c.ended == 0 || after(c.ended) <= late+abs(e.drift) {
 			continue
 		}
 		report.Figures.Survivors++
-		report.find("I10", m.task, "process %d (%s) was seen %d ms after its attempt, generation %d, had ended", m.pid, m.how, last-c.ended, m.generation)
+		report.find("I10", m.task, "process %d (%s) was seen %d ms after its attempt, generation %d, had ended", m.pid, m.traits, last-c.ended, m.generation)
 	}
 }
 
@@ -166,34 +166,36 @@ func (r *replay) claimOf(task, generation int64) *claimed {
 }
 
 // memberOf returns what is known of a process that lives.
-func (e *evidence) memberOf(pid int) member {
-	start := startOf(pid)
+func (e *evidence) memberOf(pid int) attemptProcess {
+	start := startTime(pid)
 	for m := range e.seen {
 		if m.pid == pid && m.start == start {
 			return m
 		}
 	}
-	return member{}
+	return attemptProcess{}
 }
 
-func (m member) is(word string) bool { return slices.Contains(strings.Split(m.how, ","), word) }
+func (m attemptProcess) has(word string) bool {
+	return slices.Contains(strings.Split(m.traits, ","), word)
+}
 
 // delays measures how long after a command has done its work its end is recorded, while leftovers of other tasks live. The time in which
 // its worker or one of its guardians was stopped does not count.
 func (e *evidence) delays(r *replay, report *Report) {
 	var lives []span
 	for _, n := range e.notes {
-		start, how, ok := n.born()
+		start, how, ok := n.process()
 		if !ok || how == leader {
 			continue
 		}
 		f := &report.Figures
 		f.Leftovers++
-		m := member{n.pid, start, n.task, n.generation, how}
-		if m.is("bare") || m.is("secret") {
+		m := attemptProcess{n.pid, start, n.task, n.generation, how}
+		if m.has("bare") || m.has("secret") {
 			f.Unreadable++
 		}
-		if m.is("foreign") && os.Geteuid() == 0 {
+		if m.has("foreign") && os.Geteuid() == 0 {
 			f.Foreign++
 		}
 		if last, ok := e.seen[m]; ok {

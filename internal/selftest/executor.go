@@ -14,7 +14,7 @@ import (
 // whoever starts beside another one knows it, and no clock is asked.
 type executor struct {
 	workspace
-	notes *notebook
+	notes *notesFile
 }
 
 const aliveEvery = 50 * time.Millisecond
@@ -28,7 +28,7 @@ func newExecutor(s workspace) (*executor, error) {
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
 func (p *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
-	lock, held, err := seize(p.locks(), task)
+	lock, held, err := lockTask(p.locks(), task)
 	switch {
 	case err != nil:
 		return nil, err
@@ -61,7 +61,7 @@ func (p *executor) command(k kind, ms int, task, generation int64) int {
 		if err == nil {
 			marker.Close()
 			if worker, guardians := p.workerAndGuardians(); worker != 0 {
-				p.notes.add(opGuard, task, generation, fmt.Sprint(worker))
+				p.notes.add(opGuardians, task, generation, fmt.Sprint(worker))
 				if task%2 == 0 { // the guardian of this command alone
 					guardians = guardians[:1]
 				}
@@ -152,7 +152,7 @@ func (p *executor) workerAndGuardians() (worker int, guardians []int) {
 func (p *executor) holders(task, generation int64) (names string) {
 	notes, _ := readNotes(p.workspace)
 	for _, n := range notes {
-		if at, _, ok := n.born(); ok && n.task == task && n.generation < generation && startOf(n.pid) == at {
+		if at, _, ok := n.process(); ok && n.task == task && n.generation < generation && startTime(n.pid) == at {
 			names += fmt.Sprintf(" %d/%d", n.pid, at)
 		}
 	}

@@ -21,8 +21,8 @@ func (n *nemesis) freeze() {
 	d := Lease*12/10 + time.Duration(n.random.Int64N(int64(Lease*13/10)))
 	n.mu.Lock() // nobody whom an act has stopped goes on meanwhile
 	defer n.mu.Unlock()
-	n.notes.add(opHold, 0, 0, "")
-	defer n.notes.add(opFree, 0, 0, "")
+	n.notes.add(opLocked, 0, 0, "")
+	defer n.notes.add(opUnlocked, 0, 0, "")
 	var frozen []int
 	for again := true; again; { // what is stopped starts nobody, so this comes to an end
 		again = false
@@ -64,22 +64,22 @@ func (n *nemesis) holdSweep() bool {
 		return false
 	}
 	moment, others := time.Duration(n.random.Int64N(int64(Lease/4))), n.random.IntN(2) == 0
-	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+	n.notes.add(opGuardians, 0, 0, strconv.Itoa(a.pid))
 	resume := n.stopProcesses(a.pid, append(t.guardians(a.pid), a.pid))
 	if resume == nil {
 		return false
 	}
 	n.background.Go(func() {
 		defer resume() // if that was not done
-		n.notes.add(opHold, 0, 0, "")
-		defer n.notes.add(opFree, 0, 0, "")
+		n.notes.add(opLocked, 0, 0, "")
+		defer n.notes.add(opUnlocked, 0, 0, "")
 		if n.history.locked(50 * time.Millisecond) { // by the worker that stands still: nobody could take anything over
 			n.sleep(Lease / 4)
 			return
 		}
-		n.notes.add(opFree, 0, 0, "")
+		n.notes.add(opUnlocked, 0, 0, "")
 		begins := n.sweepBegins(a.pid)
-		n.notes.add(opHold, 0, 0, "")
+		n.notes.add(opLocked, 0, 0, "")
 		if !begins {
 			return
 		}
@@ -122,7 +122,7 @@ func (n *nemesis) sweepBegins(worker int) bool {
 	commands := readTree().commands(worker)
 	for end := time.Now().Add(3 * Lease); len(commands) > 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, pid := range commands {
-			if startOf(pid) == 0 {
+			if startTime(pid) == 0 {
 				return true
 			}
 		}

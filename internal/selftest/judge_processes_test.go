@@ -27,12 +27,12 @@ func takenOver(s *story) *story {
 	return s
 }
 
-func (s *story) born(pid int, task, generation int64, how string) member {
-	s.note(pid, opBorn, task, generation, "77 "+how)
-	return member{pid, 77, task, generation, how}
+func (s *story) born(pid int, task, generation int64, how string) attemptProcess {
+	s.note(pid, opProcess, task, generation, "77 "+how)
+	return attemptProcess{pid, 77, task, generation, how}
 }
 
-func (s *story) seenFor(m member, ms int64) { s.seen[m] = (s.now + ms) * 1000 }
+func (s *story) seenFor(m attemptProcess, ms int64) { s.seen[m] = (s.now + ms) * 1000 }
 
 func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -111,9 +111,9 @@ func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 			s := firstAttempt(quick)
 			m := s.born(21, 1, 2, "session,bare")
 			s.complete(1)
-			s.note(0, opHold, 0, 0, "")
+			s.note(0, opLocked, 0, 0, "")
 			s.wait(2000)
-			s.note(0, opFree, 0, 0, "")
+			s.note(0, opUnlocked, 0, 0, "")
 			s.seenFor(m, 0)
 			return s
 		}},
@@ -124,22 +124,22 @@ func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 		}},
 		"a worker ends because its guardians were killed": {"", func() *story {
 			s := takenOver(firstAttempt(quick))
-			s.note(0, opGuard, 0, 0, "11")
+			s.note(0, opGuardians, 0, 0, "11")
 			s.lifetimes[0].failure, s.lifetimes[0].noGuardians = "worker1 ended by itself", true
 			return s
 		}},
 		"a worker ends because its guardians do": {"I10", func() *story {
 			s := takenOver(firstAttempt(quick))
-			s.note(0, opGuard, 0, 0, "12")
+			s.note(0, opGuardians, 0, 0, "12")
 			s.lifetimes[0].failure, s.lifetimes[0].noGuardians = "worker1 ended by itself", true
 			return s
 		}},
 		"a command outlives its lease while everything is frozen": {"", func() *story {
 			s := firstAttempt(long)
-			s.note(0, opHold, 0, 0, "")
+			s.note(0, opLocked, 0, 0, "")
 			s.wait(2 * storyLease)
 			s.note(2, opAlive, 1, 2, "")
-			s.note(0, opFree, 0, 0, "")
+			s.note(0, opUnlocked, 0, 0, "")
 			s.end(1, lost)
 			s.claim(1, "w2")
 			s.complete(1)
@@ -155,12 +155,12 @@ func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 func TestRecoveryIsMeasuredWhateverHappenedToTheGuardian(t *testing.T) {
 	s := firstAttempt(quick)
 	s.wait(100)
-	s.note(0, opGuard, 0, 0, "11")
+	s.note(0, opGuardians, 0, 0, "11")
 	s.note(0, opKill, 0, 0, "11")
 	s.wait(200)
-	s.note(0, opHold, 0, 0, "")
+	s.note(0, opLocked, 0, 0, "")
 	s.wait(400)
-	s.note(0, opFree, 0, 0, "")
+	s.note(0, opUnlocked, 0, 0, "")
 	s.wait(100)
 	s.end(1, lost)
 	s.add(event{op: "leave", worker: "w1"})
@@ -182,7 +182,7 @@ func TestTheDelayOfEndsIsMeasuredBesideLeftoversOfOthers(t *testing.T) {
 	s.note(30, opEnd, 1, 2, "")
 	s.note(0, opStop, 0, 0, "11")
 	s.wait(100)
-	s.note(0, opCont, 0, 0, "11")
+	s.note(0, opResume, 0, 0, "11")
 	s.wait(300)
 	s.complete(1)
 	s.enqueue(2, leavesHidden)

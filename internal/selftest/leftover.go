@@ -110,5 +110,5 @@ func Child(dir string, words []string) error {
 
 // note writes down this process as one of an attempt, by which it is found whatever it does later.
 func (p *executor) noteProcess(task, generation int64, words []string) {
-	p.notes.add(opBorn, task, generation, fmt.Sprintf("%d %s", startOf(os.Getpid()), strings.Join(words, ",")))
+	p.notes.add(opProcess, task, generation, fmt.Sprintf("%d %s", startTime(os.Getpid()), strings.Join(words, ",")))
 }

@@ -15,7 +15,7 @@ type nemesis struct {
 	workspace
 	processes  *processes
 	history    *history
-	notes      *notebook
+	notes      *notesFile
 	random     *rand.Rand
 	server     *Server
 	proxies    []*proxy
@@ -62,7 +62,7 @@ var fileFaults = append([]fault{
 	{"remove_shm", 2, (*nemesis).removeShm},
 }, faults...)
 
-func newNemesis(s workspace, c *processes, h *history, n *notebook, random *rand.Rand) *nemesis {
+func newNemesis(s workspace, c *processes, h *history, n *notesFile, random *rand.Rand) *nemesis {
 	return &nemesis{workspace: s, processes: c, history: h, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
 }
 
@@ -154,7 +154,7 @@ func (n *nemesis) stopProcesses(worker int, pids []int) (resumeAll func()) {
 			halted = append(halted, pid)
 		}
 	}
-	cont := func() { n.notes.add(opCont, 0, 0, strconv.Itoa(worker)) }
+	cont := func() { n.notes.add(opResume, 0, 0, strconv.Itoa(worker)) }
 	if halted == nil {
 		cont()
 		return nil
@@ -193,10 +193,10 @@ func (n *nemesis) stopWorker() bool {
 	if a == nil {
 		return false
 	}
-	n.notes.add(opHold, 0, 0, "")
+	n.notes.add(opLocked, 0, 0, "")
 	d := n.stopDuration()
 	if !n.stopBriefly(a.pid, []int{a.pid}, d) {
-		n.notes.add(opFree, 0, 0, "")
+		n.notes.add(opUnlocked, 0, 0, "")
 		return false
 	}
 	n.background.Go(func() {
@@ -206,7 +206,7 @@ func (n *nemesis) stopWorker() bool {
 			_ = resume(a.pid)
 			n.mu.Unlock()
 		}
-		n.notes.add(opFree, 0, 0, "")
+		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true
 }
@@ -247,7 +247,7 @@ func (n *nemesis) killGuardians() (done bool) {
 		if a == nil {
 			continue
 		}
-		n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+		n.notes.add(opGuardians, 0, 0, strconv.Itoa(a.pid))
 		for _, pid := range guardians {
 			done = kill(pid) == nil || done
 		}
@@ -261,7 +261,7 @@ func (n *nemesis) stopGuardians() (done bool) {
 		if a == nil {
 			continue
 		}
-		n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+		n.notes.add(opGuardians, 0, 0, strconv.Itoa(a.pid))
 		done = n.stopBriefly(a.pid, guardians, n.stopDuration()) || done
 	}
 	return done
@@ -274,7 +274,7 @@ func (n *nemesis) killBoth() bool {
 		return false
 	}
 	_ = stop(a.pid) // so that it starts no other
-	n.notes.add(opGuard, 0, 0, strconv.Itoa(a.pid))
+	n.notes.add(opGuardians, 0, 0, strconv.Itoa(a.pid))
 	for _, pid := range n.someGuardians(a.pid) {
 		_ = kill(pid)
 	}
@@ -303,9 +303,9 @@ func (n *nemesis) killEnqueuer() bool {
 
 func (n *nemesis) holdLock() bool {
 	n.background.Go(func() {
-		n.notes.add(opHold, 0, 0, "")
+		n.notes.add(opLocked, 0, 0, "")
 		n.history.hold(func() { n.sleep(time.Second) })
-		n.notes.add(opFree, 0, 0, "")
+		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true
 }
@@ -317,9 +317,9 @@ func (n *nemesis) readLong() bool {
 
 func (n *nemesis) checkpoint() bool {
 	n.background.Go(func() {
-		n.notes.add(opHold, 0, 0, "")
+		n.notes.add(opLocked, 0, 0, "")
 		n.history.truncate()
-		n.notes.add(opFree, 0, 0, "")
+		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true
 }

@@ -33,14 +33,14 @@ func (n *nemesis) partition() bool {
 		return false
 	}
 	cut := n.random.IntN(2) == 0
-	n.notes.add(opHold, 0, 0, "")
+	n.notes.add(opLocked, 0, 0, "")
 	n.background.Go(func() {
 		n.sleep(d)
 		if cut {
 			p.cut()
 		}
 		goOn()
-		n.notes.add(opFree, 0, 0, "")
+		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true
 }
@@ -56,8 +56,8 @@ func (n *nemesis) killServer() {
 	if n.random.IntN(2) == 0 {
 		kill = n.server.Crash
 	}
-	n.notes.add(opHold, 0, 0, "")
-	defer n.notes.add(opFree, 0, 0, "")
+	n.notes.add(opLocked, 0, 0, "")
+	defer n.notes.add(opUnlocked, 0, 0, "")
 	n.notes.add(opDown, 0, 0, "")
 	if err := kill(); err != nil {
 		panic("selftest: " + err.Error())

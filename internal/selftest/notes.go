@@ -25,16 +25,16 @@ const (
 	opAlive   = "alive"   // task, generation: it still does
 	opEnd     = "end"     // task, generation: it ended by itself
 	opOverlap = "overlap" // task, generation; text: command or function, and the processes it found alive of another execution of its task
-	opBorn    = "born"    // task, generation; text: when the process that writes this started, and how. It belongs to an attempt
+	opProcess = "process" // task, generation; text: when the process that writes this started, and how. It belongs to an attempt
 
-	opKill  = "kill"  // text: a pid that is about to be killed, of a worker
-	opStop  = "stop"  // text: the pid of a worker that is about to be stopped, or one of whose guardians is
-	opCont  = "cont"  // text: the pid of a worker; what was stopped goes on
-	opGuard = "guard" // text: the pid of a worker of whose guardians some are about to be killed or stopped
-	opHold  = "hold"  // the nemesis holds the write lock, or has stopped somebody who may
-	opDown  = "down"  // the nemesis has killed the server
-	opUp    = "up"    // the server answers again
-	opFree  = "free"  // it no longer does
+	opKill      = "kill"      // text: a pid that is about to be killed, of a worker
+	opStop      = "stop"      // text: the pid of a worker that is about to be stopped, or one of whose guardians is
+	opResume    = "resume"    // text: the pid of a worker; what was stopped goes on
+	opGuardians = "guardians" // text: the pid of a worker of whose guardians some are about to be killed or stopped
+	opLocked    = "locked"    // the nemesis holds the write lock, or has stopped somebody who may
+	opDown      = "down"      // the nemesis has killed the server
+	opUp        = "up"        // the server answers again
+	opUnlocked  = "unlocked"  // it no longer does
 )
 
 // note is a line.
@@ -46,31 +46,31 @@ type note struct {
 	text             string
 }
 
-type notebook struct {
+type notesFile struct {
 	file *os.File
 }
 
 // notesRoom is how many bytes are kept for the notes, so that they can be taken while a small disk is full.
-const notesRoom = 16 << 20
+const notesReserve = 16 << 20
 
-func openNotes(s workspace) (*notebook, error) {
+func openNotes(s workspace) (*notesFile, error) {
 	file, err := os.OpenFile(s.notes(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	reserve(file, notesRoom)
-	return &notebook{file: file}, nil
+	reserve(file, notesReserve)
+	return &notesFile{file: file}, nil
 }
 
 // add writes a line. Without notes nothing can be judged: it panics if that fails.
-func (n *notebook) add(op string, task, generation int64, text string) {
+func (n *notesFile) add(op string, task, generation int64, text string) {
 	line := fmt.Appendf(nil, "%d %d %s %d %d %s\n", monotonic(), os.Getpid(), op, task, generation, text)
 	if _, err := n.file.Write(line); err != nil {
 		panic("selftest: " + err.Error())
 	}
 }
 
-func (n *notebook) size() int64 {
+func (n *notesFile) size() int64 {
 	info, err := n.file.Stat()
 	if err != nil {
 		return 0
@@ -79,7 +79,7 @@ func (n *notebook) size() int64 {
 }
 
 // count returns how many notes of op were written from an offset on.
-func (n *notebook) count(from int64, op string) int {
+func (n *notesFile) count(from int64, op string) int {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
 	return bytes.Count(text[:k], []byte(" "+op+" "))
@@ -116,7 +116,7 @@ func parseNotes(text string) (list []note, err error) {
 }
 
 // since returns the whole notes from an offset on, and the offset behind them.
-func (n *notebook) since(from int64) (list []note, next int64) {
+func (n *notesFile) since(from int64) (list []note, next int64) {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
 	text = text[:bytes.LastIndexByte(text[:k], '\n')+1]
@@ -128,8 +128,8 @@ func (n *notebook) since(from int64) (list []note, next int64) {
 const leader = "leader"
 
 // born returns when the process of a note started, and the words for how.
-func (n note) born() (at int64, how string, ok bool) {
-	if n.op != opBorn {
+func (n note) process() (at int64, how string, ok bool) {
+	if n.op != opProcess {
 		return 0, "", false
 	}
 	start, how, _ := strings.Cut(n.text, " ")

@@ -19,7 +19,7 @@ import (
 type processes struct {
 	workspace
 	path, name string
-	notes      *notebook
+	notes      *notesFile
 	spawner    *spawner
 
 	mu         sync.Mutex
@@ -70,7 +70,7 @@ type proc struct {
 	logFrom   int64 // where its talk begins in the log
 }
 
-func newProcesses(s workspace, path, name string, notes *notebook) *processes {
+func newProcesses(s workspace, path, name string, notes *notesFile) *processes {
 	return &processes{workspace: s, path: path, name: name, notes: notes, spawner: newSpawner(), alive: map[*proc]bool{}}
 }
 

@@ -113,7 +113,7 @@ func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args
 
 type enqueuer struct {
 	*generator
-	notes *notebook
+	notes *notesFile
 	db    *sql.DB
 	every time.Duration
 }

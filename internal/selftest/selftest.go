@@ -97,7 +97,7 @@ type run struct {
 	Options
 	workspace
 	report    *Report
-	notes     *notebook
+	notes     *notesFile
 	history   *history
 	processes *processes
 	watch     *watch

@@ -24,7 +24,7 @@ func monotonic() int64 {
 }
 
 // seize takes the lock of a task: one byte of a file, locked for as long as any process holds the open file. held: somebody else does.
-func seize(path string, task int64) (file *os.File, held bool, err error) {
+func lockTask(path string, task int64) (file *os.File, held bool, err error) {
 	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, false, err
 	}
@@ -112,7 +112,7 @@ func parentOf(pid int) (parent int, name string) {
 }
 
 // startOf returns when a process started, in ticks since the boot. With the pid it names one process for good. 0: it is gone.
-func startOf(pid int) int64 {
+func startTime(pid int) int64 {
 	_, field := stat(pid)
 	if len(field) == 0 {
 		return 0

@@ -21,7 +21,7 @@ func resume(int) error                     { return ErrUnsupported }
 func terminate(int) error                  { return ErrUnsupported }
 func ignoreTerminate()                     {}
 func parentOf(int) (int, string)           { return 0, "" }
-func startOf(int) int64                    { return 0 }
+func startTime(int) int64                  { return 0 }
 func shape(*exec.Cmd, []string)            {}
 func settle([]string)                      {}
 func dropPrivileges() error                { return ErrUnsupported }
@@ -32,4 +32,4 @@ func allPIDs() []int                       { return nil }
 func processesOf(string) []int             { return nil }
 func reserve(*os.File, int64)              {}
 
-func seize(string, int64) (*os.File, bool, error) { return nil, false, ErrUnsupported }
+func lockTask(string, int64) (*os.File, bool, error) { return nil, false, ErrUnsupported }

@@ -8,26 +8,26 @@ import (
 // watch looks how long the processes of attempts live. Each of them has written down its pid and when it started.
 type watch struct {
 	workspace
-	notes *notebook
+	notes *notesFile
 	over  chan struct{}
 	once  sync.Once
 	done  sync.WaitGroup
-	alive map[member]bool
-	seen  map[member]int64 // alive, and when last; monotonic µs
+	alive map[attemptProcess]bool
+	seen  map[attemptProcess]int64 // alive, and when last; monotonic µs
 }
 
 // member is a process of an attempt.
-type member struct {
+type attemptProcess struct {
 	pid              int
 	start            int64 // in ticks since the boot
 	task, generation int64
-	how              string
+	traits           string
 }
 
 const watchEvery = 200 * time.Millisecond
 
-func newWatch(s workspace, notes *notebook) *watch {
-	w := &watch{workspace: s, notes: notes, over: make(chan struct{}), alive: map[member]bool{}, seen: map[member]int64{}}
+func newWatch(s workspace, notes *notesFile) *watch {
+	w := &watch{workspace: s, notes: notes, over: make(chan struct{}), alive: map[attemptProcess]bool{}, seen: map[attemptProcess]int64{}}
 	w.done.Go(func() {
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
@@ -47,12 +47,12 @@ func newWatch(s workspace, notes *notebook) *watch {
 func (w *watch) look(from int64) (next int64) {
 	notes, next := w.notes.since(from)
 	for _, n := range notes {
-		if at, how, ok := n.born(); ok {
-			w.alive[member{n.pid, at, n.task, n.generation, how}] = true
+		if at, how, ok := n.process(); ok {
+			w.alive[attemptProcess{n.pid, at, n.task, n.generation, how}] = true
 		}
 	}
 	for m := range w.alive {
-		if startOf(m.pid) != m.start {
+		if startTime(m.pid) != m.start {
 			delete(w.alive, m)
 			continue
 		}
