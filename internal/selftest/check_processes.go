@@ -176,8 +176,8 @@ func (e *evidence) memberOf(pid int) attemptProcess {
 	return attemptProcess{}
 }
 
-func (m attemptProcess) has(word string) bool {
-	return slices.Contains(strings.Split(m.traits, ","), word)
+func (m attemptProcess) has(trait string) bool {
+	return slices.Contains(strings.Split(m.traits, ","), trait)
 }
 
 // delays measures how long after a command has done its work its end is recorded, while leftovers of other tasks live. The time in which
@@ -192,10 +192,10 @@ func (e *evidence) delays(r *replay, report *Report) {
 		f := &report.Figures
 		f.Leftovers++
 		m := attemptProcess{n.pid, start, n.task, n.generation, how}
-		if m.has("bare") || m.has("secret") {
+		if m.has(noEnvironment) || m.has(undumpable) {
 			f.Unreadable++
 		}
-		if m.has("foreign") && os.Geteuid() == 0 {
+		if m.has(changesUser) && os.Geteuid() == 0 {
 			f.Foreign++
 		}
 		if last, ok := e.seen[m]; ok {

@@ -111,8 +111,8 @@ func (p *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 	case k == leavesHidden:
 		return p.leaveProcesses(lock, d, task, generation)
 	case k == leavesProcesses:
-		for _, words := range plainWays {
-			if err := p.leaveProcess(lock, words, task, generation); err != nil {
+		for _, traits := range findableTraits {
+			if err := p.leaveProcess(lock, traits, task, generation); err != nil {
 				return err
 			}
 		}

@@ -89,27 +89,27 @@ func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 		}},
 		"a leftover dies in time": {"", func() *story {
 			s := firstAttempt(quick)
-			m := s.born(21, 1, 2, "session,bare")
+			m := s.born(21, 1, 2, ownSession+","+noEnvironment)
 			s.complete(1)
 			s.seenFor(m, 900)
 			return s
 		}},
 		"a leftover outlives its attempt": {"I10", func() *story {
 			s := firstAttempt(quick)
-			m := s.born(21, 1, 2, "session,bare")
+			m := s.born(21, 1, 2, ownSession+","+noEnvironment)
 			s.complete(1)
 			s.seenFor(m, 1100)
 			return s
 		}},
 		"a leftover of an attempt that was taken over lives on": {"I10", func() *story {
 			s := firstAttempt(quick)
-			m := s.born(21, 1, 2, "foreign")
+			m := s.born(21, 1, 2, changesUser)
 			takenOver(s).seenFor(m, 1100)
 			return s
 		}},
 		"a leftover outlives its attempt while everything is frozen": {"", func() *story {
 			s := firstAttempt(quick)
-			m := s.born(21, 1, 2, "session,bare")
+			m := s.born(21, 1, 2, ownSession+","+noEnvironment)
 			s.complete(1)
 			s.note(0, opLocked, 0, 0, "")
 			s.wait(2000)
@@ -174,8 +174,8 @@ func TestRecoveryIsMeasuredWhateverHappenedToTheGuardian(t *testing.T) {
 // Only the ends of commands that left nothing behind count, and only while leftovers of others live.
 func TestTheDelayOfEndsIsMeasuredBesideLeftoversOfOthers(t *testing.T) {
 	s := firstAttempt(quick)
-	m := s.born(21, 2, 2, "bare")
-	s.born(22, 2, 2, "foreign")
+	m := s.born(21, 2, 2, noEnvironment)
+	s.born(22, 2, 2, changesUser)
 	s.born(23, 2, 2, leader)
 	s.seenFor(m, 1000)
 	s.wait(100)

@@ -375,7 +375,7 @@ func TestBadHistoriesBreakTheirRules(t *testing.T) {
 		}},
 		"a process outlives its worker": {"I10", func() *story {
 			s := good()
-			s.seen[attemptProcess{99, 1, 1, 2, "session"}] = (10_250 + 1100) * 1000
+			s.seen[attemptProcess{99, 1, 1, 2, ownSession}] = (10_250 + 1100) * 1000
 			return s
 		}},
 		"two unfinished tasks with a key": {"I12", func() *story {

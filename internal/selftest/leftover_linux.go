@@ -10,23 +10,23 @@ import (
 const nobody = 65534 // the unprivileged user and group that commands change to
 
 // shape makes a command start a process in one of the ways that words name.
-func shape(c *exec.Cmd, words []string) {
-	attr := &syscall.SysProcAttr{Setpgid: slices.Contains(words, "group"), Setsid: slices.Contains(words, "session")}
-	if slices.Contains(words, "sibling") {
+func setStartTraits(c *exec.Cmd, traits []string) {
+	attr := &syscall.SysProcAttr{Setpgid: slices.Contains(traits, ownGroup), Setsid: slices.Contains(traits, ownSession)}
+	if slices.Contains(traits, asSibling) {
 		attr.Cloneflags = syscall.CLONE_PARENT
 	}
 	c.SysProcAttr = attr
 }
 
 // settle makes this process as hard to find and to end as words say.
-func settle(words []string) {
-	if slices.Contains(words, "deaf") {
+func setOwnTraits(traits []string) {
+	if slices.Contains(traits, ignoresSIGTERM) {
 		ignoreTerminate()
 	}
-	if slices.Contains(words, "foreign") {
+	if slices.Contains(traits, changesUser) {
 		_ = dropPrivileges() // without the right to it stays what it is
 	}
-	if slices.Contains(words, "secret") {
+	if slices.Contains(traits, undumpable) {
 		const setDumpable = 4 // PR_SET_DUMPABLE; 0: other users cannot read the environment, and neither can this one
 		_, _, _ = syscall.Syscall(syscall.SYS_PRCTL, setDumpable, 0, 0)
 	}

@@ -124,15 +124,12 @@ func (n *notesFile) since(from int64) (list []note, next int64) {
 	return list, from + int64(len(text))
 }
 
-// leader is the word for the first process of a command; see leftover.go for those of the others.
-const leader = "leader"
-
 // born returns when the process of a note started, and the words for how.
-func (n note) process() (at int64, how string, ok bool) {
+func (n note) process() (at int64, traits string, ok bool) {
 	if n.op != opProcess {
 		return 0, "", false
 	}
-	start, how, _ := strings.Cut(n.text, " ")
+	start, traits, _ := strings.Cut(n.text, " ")
 	at, err := strconv.ParseInt(start, 10, 64)
-	return at, how, err == nil
+	return at, traits, err == nil
 }

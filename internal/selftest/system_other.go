@@ -22,8 +22,8 @@ func terminate(int) error                  { return ErrUnsupported }
 func ignoreTerminate()                     {}
 func parentOf(int) (int, string)           { return 0, "" }
 func startTime(int) int64                  { return 0 }
-func shape(*exec.Cmd, []string)            {}
-func settle([]string)                      {}
+func setStartTraits(*exec.Cmd, []string)   {}
+func setOwnTraits([]string)                {}
 func dropPrivileges() error                { return ErrUnsupported }
 func ownMounts(*exec.Cmd)                  {}
 func bind(string, string) error            { return ErrUnsupported }
