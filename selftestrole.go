@@ -72,7 +72,7 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 		return err
 	}
 	defer r.Close()
-	if err := selftest.Opened(dir, time.Since(began)); err != nil {
+	if err := selftest.NoteOpening(dir, time.Since(began)); err != nil {
 		return err
 	}
 	return selftest.Enqueue(ctx, selftestClient(r), dir, self, words[0], seed, every)

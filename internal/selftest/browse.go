@@ -34,7 +34,7 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	defer func() { _ = server.Close() }()
 	for i := 0; ctx.Err() == nil; i++ {
 		var last int64
-		if err := db.QueryRowContext(ctx, `SELECT coalesce(max(id), 1) FROM tasks`).Scan(&last); isGone(err) {
+		if err := db.QueryRowContext(ctx, `SELECT coalesce(max(id), 1) FROM tasks`).Scan(&last); isUnreachable(err) {
 			continue
 		} else if err != nil && ctx.Err() == nil {
 			return err

@@ -19,23 +19,23 @@ type evidence struct {
 	events    iter.Seq[event]
 	notes     []note
 	lifetimes []lifetime
-	seen      map[attemptProcess]int64 // processes of attempts, and when they were last seen alive; monotonic µs
+	lastSeen  map[attemptProcess]int64 // processes of attempts, and when they were last seen alive; monotonic µs
 	offset    int64                    // ms of the wall clock at monotonic 0
 	drift     int64                    // ms by which that changed
-	held      []span                   // when nobody could write because of the nemesis, ms of the wall clock
+	locked    []span                   // when nobody could write because of the nemesis, ms of the wall clock
 
-	lifetimesOf map[int][]lifetime // by pid
-	kills       map[int][]int64    // by pid of a worker: when somebody set about to kill it
-	touched     map[int]bool       // pids of workers of whose guardians somebody killed or stopped some
-	stops       map[int][]span     // by pid of a worker: when it, or a guardian of it, was stopped
+	lifetimesOf  map[int][]lifetime // by pid
+	kills        map[int][]int64    // by pid of a worker: when somebody set about to kill it
+	guardiansHit map[int]bool       // pids of workers of whose guardians somebody killed or stopped some
+	stoppedSpans map[int][]span     // by pid of a worker: when it, or a guardian of it, was stopped
 }
 
 // span is a stretch of time.
 type span struct{ from, to int64 }
 
-const lockPatience = 3 * time.Minute // before a lock file counts as forgotten
+const staleLockAge = 3 * time.Minute // before a lock file counts as forgotten
 
-const mostOfAKind = 20 // violations that are reported of one invariant
+const maxPerInvariant = 20 // violations that are reported of one invariant
 
 func (r *run) check(ctx context.Context) error {
 	var e evidence
@@ -44,48 +44,48 @@ func (r *run) check(ctx context.Context) error {
 	if e.notes, err = readNotes(r.workspace); err != nil {
 		return err
 	}
-	e.lifetimes, e.seen, e.offset = r.processes.lifetimes, r.watch.seen, wallOffset()
+	e.lifetimes, e.lastSeen, e.offset = r.processes.lifetimes, r.watcher.lastSeen, wallOffset()
 	e.drift = e.offset - r.offset
 	workers := e.judge(r.report)
 	if broken != nil {
 		return broken
 	}
-	problems, err := r.history.sound(ctx)
+	problems, err := r.history.integrityProblems(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range problems {
-		r.report.find("I11", 0, "%s", p)
+		r.report.add("I11", 0, "%s", p)
 	}
-	r.leftovers(&e, workers)
+	r.checkLeftovers(&e, workers)
 	r.nemesis.mu.Lock()
 	defer r.nemesis.mu.Unlock()
 	for _, v := range r.nemesis.violations {
-		r.report.find(v.Invariant, v.Task, "%s", v.Text)
+		r.report.add(v.Invariant, v.Task, "%s", v.Text)
 	}
 	r.report.KillsStops = r.nemesis.killsAndStops()
 	return nil
 }
 
 // find adds a violation.
-func (r *Report) find(invariant string, task int64, format string, args ...any) {
+func (r *Report) add(invariant string, task int64, format string, args ...any) {
 	n := 0
 	for _, v := range r.Violations {
 		if v.Invariant == invariant {
 			n++
 		}
 	}
-	if n < mostOfAKind {
+	if n < maxPerInvariant {
 		r.Violations = append(r.Violations, Violation{invariant, task, fmt.Sprintf(format, args...)})
 	}
 }
 
 // leftovers looks for what must be gone when all workers have ended.
-func (r *run) leftovers(e *evidence, workers map[string]*joined) {
+func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	for _, pid := range processesOf(r.dir) {
-		m := e.memberOf(pid)
+		m := e.attemptProcessOf(pid)
 		_, name := parentOf(pid)
-		r.report.find("I10", m.task, "process %d (%s %s) of generation %d outlived all workers", pid, name, m.traits, m.generation)
+		r.report.add("I10", m.task, "process %d (%s %s) of generation %d outlived all workers", pid, name, m.traits, m.generation)
 		_ = kill(pid)
 	}
 	for _, pid := range allPIDs() {
@@ -93,7 +93,7 @@ func (r *run) leftovers(e *evidence, workers map[string]*joined) {
 			if line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); len(line) > 0 {
 				words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 				if workers[words[len(words)-1]] != nil {
-					r.report.find("I10", 0, "guardian %d outlived its worker %s", pid, words[len(words)-1])
+					r.report.add("I10", 0, "guardian %d outlived its worker %s", pid, words[len(words)-1])
 					_ = kill(pid)
 				}
 			}
@@ -104,30 +104,30 @@ func (r *run) leftovers(e *evidence, workers map[string]*joined) {
 	locks = append(locks, ofHosts...)
 	for _, lock := range locks { // a reaper may have been killed before it removed one: the next to start does, after a minute
 		info, err := os.Stat(lock)
-		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); workers[id] != nil && err == nil && time.Since(info.ModTime()) > lockPatience {
-			r.report.find("I10", 0, "lock file of worker %s, which has ended", id)
+		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); workers[id] != nil && err == nil && time.Since(info.ModTime()) > staleLockAge {
+			r.report.add("I10", 0, "lock file of worker %s, which has ended", id)
 		}
 	}
 }
 
 // judge holds both histories against the invariants. It returns the workers that there were.
-func (e *evidence) judge(report *Report) map[string]*joined {
-	r := newReplay(report.find)
-	r.slack = abs(e.drift)
-	r.play(e.events)
+func (e *evidence) judge(report *Report) map[string]*workerHistory {
+	r := newReplay(report.add)
+	r.clockDrift = abs(e.drift)
+	r.all(e.events)
 	e.index()
 	report.Claims, report.Losses, report.Tasks = r.claims, r.losses, len(r.tasks)
-	e.enqueues(r, report)
-	e.ends(r, report)
+	e.checkEnqueues(r, report)
+	e.checkEnds(r, report)
 	report.Figures.OwnKills = r.ownKills
-	e.executions(r, report)
-	e.deaths(r, report)
-	e.findSurvivors(r, report)
-	e.delays(r, report)
-	e.resumes(r, report)
+	e.checkExecutions(r, report)
+	e.checkDeaths(r, report)
+	e.checkSurvivors(r, report)
+	e.measureDelays(r, report)
+	e.measureResumes(r, report)
 	for _, l := range e.lifetimes {
-		if l.failure != "" && !(l.noGuardians && e.touched[l.pid]) {
-			report.find("I10", 0, "%s", l.failure)
+		if l.failure != "" && !(l.noGuardians && e.guardiansHit[l.pid]) {
+			report.add("I10", 0, "%s", l.failure)
 		}
 	}
 	return r.workers
@@ -137,7 +137,7 @@ func (e *evidence) judge(report *Report) map[string]*joined {
 func (e *evidence) wall(at int64) int64 { return at/1000 + e.offset }
 
 // enqueues compares what clients were told with what there is (I1).
-func (e *evidence) enqueues(r *replay, report *Report) {
+func (e *evidence) checkEnqueues(r *replay, report *Report) {
 	tried := map[string]bool{tickLabel: true}
 	var opens []time.Duration
 	for _, n := range e.notes {
@@ -148,9 +148,9 @@ func (e *evidence) enqueues(r *replay, report *Report) {
 			report.Enqueued++
 			if t := r.tasks[n.task]; t == nil || t.label == "" {
 				report.Figures.Lost++
-				report.find("I1", n.task, "was acknowledged for %s, and there is no such task", n.text)
+				report.add("I1", n.task, "was acknowledged for %s, and there is no such task", n.text)
 			} else if t.label != n.text && t.key == "" {
-				report.find("I1", n.task, "was acknowledged for %s and is of %s", n.text, t.label)
+				report.add("I1", n.task, "was acknowledged for %s and is of %s", n.text, t.label)
 			}
 		case opBusy:
 			report.Figures.Busy++
@@ -161,7 +161,7 @@ func (e *evidence) enqueues(r *replay, report *Report) {
 	}
 	for id, t := range r.tasks {
 		if !tried[t.label] {
-			report.find("I1", id, "exists, and nobody tried to enqueue %q", t.label)
+			report.add("I1", id, "exists, and nobody tried to enqueue %q", t.label)
 		}
 	}
 	if k := report.CommitKills; len(opens) >= k { // those first: the others compete with the torture
@@ -171,7 +171,7 @@ func (e *evidence) enqueues(r *replay, report *Report) {
 }
 
 // ends checks that each task ended as its kind must (I1, I5).
-func (e *evidence) ends(r *replay, report *Report) {
+func (e *evidence) checkEnds(r *replay, report *Report) {
 	cancelled := map[int64]bool{}
 	for _, n := range e.notes {
 		if n.op == opCancel {
@@ -182,15 +182,15 @@ func (e *evidence) ends(r *replay, report *Report) {
 		broken := slices.ContainsFunc(t.after, func(id int64) bool { return r.task(id).failed })
 		switch k := kindOf(t.label); {
 		case !t.state.Finished():
-			report.find("I1", id, "of kind %s is %s after the drain, with %d losses, attempt %d", k, t.state, t.losses, t.attempt)
-		case !mayEnd(k, t, cancelled[id], broken):
-			report.find("I5", id, "of kind %s ended as %s, reason %q, with %d losses, attempt %d", k, t.state, t.reason, t.losses, t.attempt)
+			report.add("I1", id, "of kind %s is %s after the drain, with %d losses, attempt %d", k, t.state, t.losses, t.attempt)
+		case !validEnd(k, t, cancelled[id], broken):
+			report.add("I5", id, "of kind %s ended as %s, reason %q, with %d losses, attempt %d", k, t.state, t.reason, t.losses, t.attempt)
 		}
 	}
 }
 
 // executions looks at what commands and functions saw of each other (I9).
-func (e *evidence) executions(r *replay, report *Report) {
+func (e *evidence) checkExecutions(r *replay, report *Report) {
 	type key struct{ task, generation int64 }
 	started, times := map[key]int{}, map[int64]int{}
 	for _, n := range e.notes {
@@ -201,29 +201,29 @@ func (e *evidence) executions(r *replay, report *Report) {
 			started[k]++
 			times[n.task]++
 			switch {
-			case t == nil || !slices.ContainsFunc(t.claims, func(c *claimed) bool { return c.generation == n.generation }):
-				report.find("I9", n.task, "was executed as generation %d, which nobody claimed", n.generation)
+			case t == nil || !slices.ContainsFunc(t.claims, func(c *claim) bool { return c.generation == n.generation }):
+				report.add("I9", n.task, "was executed as generation %d, which nobody claimed", n.generation)
 			case started[k] > 1:
-				report.find("I9", n.task, "was executed twice as generation %d", n.generation)
+				report.add("I9", n.task, "was executed twice as generation %d", n.generation)
 			case kindOf(t.label) == atMostOnce && times[n.task] > 1:
-				report.find("I9", n.task, "was to run at most once and was started again as generation %d", n.generation)
+				report.add("I9", n.task, "was to run at most once and was started again as generation %d", n.generation)
 			}
 		case opOverlap:
-			mayGoOn := func(c *claimed) bool { return c.generation < n.generation && (c.by == byLease || c.abandoned) }
+			mayGoOn := func(c *claim) bool { return c.generation < n.generation && (c.endedBy == endedByLease || c.abandoned) }
 			if strings.HasPrefix(n.text, "function") && t != nil && slices.ContainsFunc(t.claims, mayGoOn) {
 				report.Figures.Functions++
 			} else {
 				report.Figures.Overlaps++
-				report.find("I9", n.task, "was executed as generation %d while another execution of it was alive (%s)", n.generation, n.text)
+				report.add("I9", n.task, "was executed as generation %d while another execution of it was alive (%s)", n.generation, n.text)
 			}
 		case opAlive:
 			if t == nil || t.job != jobs.CommandJob {
 				continue
 			}
 			for _, c := range t.claims {
-				late := e.wall(n.at) - c.lease - e.heldWithin(c.lease, e.wall(n.at))
-				if w := r.workers[c.worker]; c.generation == n.generation && w != nil && !e.touched[w.pid] && late > Lease.Milliseconds()/4+abs(e.drift) {
-					report.find("I9", n.task, "was alive as generation %d %d ms after its lease had ended", n.generation, late)
+				late := e.wall(n.at) - c.leaseEnd - e.lockedWithin(c.leaseEnd, e.wall(n.at))
+				if w := r.workers[c.worker]; c.generation == n.generation && w != nil && !e.guardiansHit[w.pid] && late > Lease.Milliseconds()/4+abs(e.drift) {
+					report.add("I9", n.task, "was alive as generation %d %d ms after its lease had ended", n.generation, late)
 				}
 			}
 		}
@@ -231,7 +231,7 @@ func (e *evidence) executions(r *replay, report *Report) {
 }
 
 // resumes measures how soon work goes on when the server is back.
-func (e *evidence) resumes(r *replay, report *Report) {
+func (e *evidence) measureResumes(r *replay, report *Report) {
 	f := &report.Figures
 	for _, n := range e.notes {
 		if n.op != opUp {
@@ -243,7 +243,7 @@ func (e *evidence) resumes(r *replay, report *Report) {
 			continue
 		}
 		f.Resumed++
-		f.ResumeMax = max(f.ResumeMax, seconds(time.Duration(r.started[i]-at-e.heldWithin(at, r.started[i]))*time.Millisecond))
+		f.ResumeMax = max(f.ResumeMax, seconds(time.Duration(r.started[i]-at-e.lockedWithin(at, r.started[i]))*time.Millisecond))
 	}
 }
 

@@ -11,55 +11,55 @@ import (
 
 // index arranges the notes by what they are looked up by. Times in it are ms of the wall clock.
 func (e *evidence) index() {
-	e.lifetimesOf, e.kills, e.touched, e.stops = map[int][]lifetime{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
+	e.lifetimesOf, e.kills, e.guardiansHit, e.stoppedSpans = map[int][]lifetime{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
 	for _, l := range e.lifetimes {
 		e.lifetimesOf[l.pid] = append(e.lifetimesOf[l.pid], l)
 	}
-	held, stopped := &depth{}, map[int]*depth{}
+	held, stopped := &nesting{}, map[int]*nesting{}
 	for _, n := range e.notes {
 		pid, at := 0, e.wall(n.at)
 		if n.op == opKill || n.op == opGuardians || n.op == opStop || n.op == opResume {
 			pid, _ = strconv.Atoi(n.text)
 			if stopped[pid] == nil {
-				stopped[pid] = &depth{}
+				stopped[pid] = &nesting{}
 			}
 		}
 		switch n.op {
 		case opLocked:
-			held.enter(at)
+			held.begin(at)
 		case opUnlocked:
-			held.leave(at)
+			held.end(at)
 		case opKill:
 			e.kills[pid] = append(e.kills[pid], at)
 		case opGuardians:
-			e.touched[pid] = true
+			e.guardiansHit[pid] = true
 		case opStop:
-			stopped[pid].enter(at)
+			stopped[pid].begin(at)
 		case opResume:
-			stopped[pid].leave(at)
+			stopped[pid].end(at)
 		}
 	}
-	e.held = held.spans
+	e.locked = held.spans
 	for pid, d := range stopped {
-		e.stops[pid] = d.spans
+		e.stoppedSpans[pid] = d.spans
 	}
 }
 
 // depth makes spans of what begins and ends, and begins again before it has ended.
-type depth struct {
-	n     int
+type nesting struct {
+	level int
 	from  int64
 	spans []span
 }
 
-func (d *depth) enter(at int64) {
-	if d.n++; d.n == 1 {
+func (d *nesting) begin(at int64) {
+	if d.level++; d.level == 1 {
 		d.from = at
 	}
 }
 
-func (d *depth) leave(at int64) {
-	if d.n--; d.n == 0 {
+func (d *nesting) end(at int64) {
+	if d.level--; d.level == 0 {
 		d.spans = append(d.spans, span{d.from, at})
 	}
 }
@@ -76,14 +76,14 @@ func overlap(spans []span, from, to int64) (sum int64) {
 	return sum
 }
 
-func (e *evidence) heldWithin(from, to int64) int64 { return overlap(e.held, from, to) }
+func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
 // deathOf returns when somebody first set about to kill a worker, ms of the wall clock, and what is known of its process. Without a
 // killer the time is that when its end was noticed.
-func (e *evidence) deathOf(w *joined) (at int64, killed, known bool) {
+func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		born, buried := e.wall(l.started), e.wall(l.ended)
-		if w.at < born-abs(e.drift) || w.at > buried+abs(e.drift) {
+		if w.joinedAt < born-abs(e.drift) || w.joinedAt > buried+abs(e.drift) {
 			continue
 		}
 		for _, at := range e.kills[w.pid] { // in order
@@ -98,30 +98,30 @@ func (e *evidence) deathOf(w *joined) (at int64, killed, known bool) {
 
 // deaths compares when workers were taken for dead with when they died (I3), and measures how long that took (I13), whatever happened to
 // guardians and to the other workers meanwhile.
-func (e *evidence) deaths(r *replay, report *Report) {
+func (e *evidence) checkDeaths(r *replay, report *Report) {
 	const noticed = 1000 // ms within which the end of a child is
 	var recovered, leases []time.Duration
 	lost := map[string]bool{} // workers that lost tasks by their death
 	for _, t := range r.tasks {
 		for _, c := range t.claims {
-			switch c.by {
-			case byDeath:
+			switch c.endedBy {
+			case endedByDeath:
 				lost[c.worker] = true
-			case byLease:
-				leases = append(leases, time.Duration(c.ended-c.leaseAt-e.heldWithin(c.leaseAt, c.ended))*time.Millisecond)
+			case endedByLease:
+				leases = append(leases, time.Duration(c.endedAt-c.leaseWritten-e.lockedWithin(c.leaseWritten, c.endedAt))*time.Millisecond)
 			}
 		}
 	}
 	for _, w := range r.workers {
-		if w.left == 0 || w.self {
+		if w.leftAt == 0 || w.leftItself {
 			continue
 		}
 		death, killed, known := e.deathOf(w)
 		switch {
-		case known && killed && w.left < death-5-abs(e.drift), known && !killed && w.left < death-noticed-abs(e.drift):
-			report.find("I3", 0, "worker %s (pid %d) was taken for dead %d ms before it died", w.id, w.pid, death-w.left)
+		case known && killed && w.leftAt < death-5-abs(e.drift), known && !killed && w.leftAt < death-noticed-abs(e.drift):
+			report.add("I3", 0, "worker %s (pid %d) was taken for dead %d ms before it died", w.id, w.pid, death-w.leftAt)
 		case known && killed && lost[w.id]:
-			recovered = append(recovered, time.Duration(w.left-death-e.heldWithin(death, w.left))*time.Millisecond)
+			recovered = append(recovered, time.Duration(w.leftAt-death-e.lockedWithin(death, w.leftAt))*time.Millisecond)
 		}
 	}
 	f := &report.Figures
@@ -130,35 +130,35 @@ func (e *evidence) deaths(r *replay, report *Report) {
 }
 
 // processes looks for processes of attempts that lived on (I10).
-func (e *evidence) findSurvivors(r *replay, report *Report) {
+func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // ms
-	for m, seen := range e.seen {
+	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
 		if c == nil { // executions tells of it
 			continue
 		}
 		last := e.wall(seen)
-		after := func(at int64) int64 { return last - at - e.heldWithin(at, last) }
+		after := func(at int64) int64 { return last - at - e.lockedWithin(at, last) }
 		if w := r.workers[c.worker]; w != nil {
-			if death, killed, _ := e.deathOf(w); killed && !e.touched[w.pid] && after(death) > late+abs(e.drift) {
+			if death, killed, _ := e.deathOf(w); killed && !e.guardiansHit[w.pid] && after(death) > late+abs(e.drift) {
 				report.Figures.Orphans++
-				report.find("I10", m.task, "process %d (%s) lived for %d ms after its worker was killed", m.pid, m.traits, last-death)
+				report.add("I10", m.task, "process %d (%s) lived for %d ms after its worker was killed", m.pid, m.traits, last-death)
 			}
 		}
-		if c.ended == 0 || after(c.ended) <= late+abs(e.drift) {
+		if c.endedAt == 0 || after(c.endedAt) <= late+abs(e.drift) {
 			continue
 		}
 		report.Figures.Survivors++
-		report.find("I10", m.task, "process %d (%s) was seen %d ms after its attempt, generation %d, had ended", m.pid, m.traits, last-c.ended, m.generation)
+		report.add("I10", m.task, "process %d (%s) was seen %d ms after its attempt, generation %d, had ended", m.pid, m.traits, last-c.endedAt, m.generation)
 	}
 }
 
-func (r *replay) claimOf(task, generation int64) *claimed {
+func (r *replay) claimOf(task, generation int64) *claim {
 	t := r.tasks[task]
 	if t == nil {
 		return nil
 	}
-	at := slices.IndexFunc(t.claims, func(c *claimed) bool { return c.generation == generation })
+	at := slices.IndexFunc(t.claims, func(c *claim) bool { return c.generation == generation })
 	if at < 0 {
 		return nil
 	}
@@ -166,9 +166,9 @@ func (r *replay) claimOf(task, generation int64) *claimed {
 }
 
 // memberOf returns what is known of a process that lives.
-func (e *evidence) memberOf(pid int) attemptProcess {
+func (e *evidence) attemptProcessOf(pid int) attemptProcess {
 	start := startTime(pid)
-	for m := range e.seen {
+	for m := range e.lastSeen {
 		if m.pid == pid && m.start == start {
 			return m
 		}
@@ -182,7 +182,7 @@ func (m attemptProcess) has(trait string) bool {
 
 // delays measures how long after a command has done its work its end is recorded, while leftovers of other tasks live. The time in which
 // its worker or one of its guardians was stopped does not count.
-func (e *evidence) delays(r *replay, report *Report) {
+func (e *evidence) measureDelays(r *replay, report *Report) {
 	var lives []span
 	for _, n := range e.notes {
 		start, how, ok := n.process()
@@ -198,7 +198,7 @@ func (e *evidence) delays(r *replay, report *Report) {
 		if m.has(changesUser) && os.Geteuid() == 0 {
 			f.Foreign++
 		}
-		if last, ok := e.seen[m]; ok {
+		if last, ok := e.lastSeen[m]; ok {
 			lives = append(lives, span{e.wall(n.at), e.wall(last)})
 		}
 	}
@@ -209,14 +209,14 @@ func (e *evidence) delays(r *replay, report *Report) {
 			continue
 		}
 		c, t, at := r.claimOf(n.task, n.generation), r.tasks[n.task], e.wall(n.at)
-		if c == nil || c.by != byOwner || c.ended == 0 || kindOf(t.label) != quick || overlap(lives, at, at+1) == 0 {
+		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(lives, at, at+1) == 0 {
 			continue
 		}
 		if n.pid == r.pidOf(c.worker) { // a function
 			continue
 		}
-		aside := e.heldWithin(at, c.ended) + overlap(e.stops[r.pidOf(c.worker)], at, c.ended)
-		delays = append(delays, time.Duration(max(0, c.ended-at-aside))*time.Millisecond)
+		aside := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)
+		delays = append(delays, time.Duration(max(0, c.endedAt-at-aside))*time.Millisecond)
 	}
 	f := &report.Figures
 	f.Delays, f.DelayP99, f.DelayMax = len(delays), seconds(percentile(delays, 0.99)), seconds(percentile(delays, 1))

@@ -61,7 +61,7 @@ func code(err error) int {
 }
 
 // left counts the tasks that have not ended, and the workers that nobody has buried although they are none of pids.
-func (h *history) left(ctx context.Context, pids []int) (tasks, strays int, err error) {
+func (h *history) unfinished(ctx context.Context, pids []int) (tasks, strays int, err error) {
 	live := "0"
 	for _, pid := range pids {
 		live += "," + strconv.Itoa(pid)
@@ -74,12 +74,12 @@ func (h *history) left(ctx context.Context, pids []int) (tasks, strays int, err 
 // The nemesis's own ways to be in everybody's way. What fails here harms nobody.
 
 // hold calls do while nobody else can write.
-func (h *history) hold(do func()) {
+func (h *history) withWriteLock(do func()) {
 	if h.server {
-		h.holdServer(do)
+		h.withServerLock(do)
 		return
 	}
-	h.on(func(conn *sql.Conn) {
+	h.onConnection(func(conn *sql.Conn) {
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // SQLite's own pauses grow too long to be in time
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
@@ -93,12 +93,12 @@ func (h *history) hold(do func()) {
 }
 
 // read calls do while the write-ahead log cannot start afresh.
-func (h *history) read(do func()) {
+func (h *history) withSnapshot(do func()) {
 	if h.server {
-		h.readServer(do)
+		h.withServerSnapshot(do)
 		return
 	}
-	h.on(func(conn *sql.Conn) {
+	h.onConnection(func(conn *sql.Conn) {
 		var n int
 		if _, err := conn.ExecContext(context.Background(), "BEGIN DEFERRED"); err == nil {
 			_ = conn.QueryRowContext(context.Background(), "SELECT count(*) FROM tasks").Scan(&n)
@@ -108,12 +108,12 @@ func (h *history) read(do func()) {
 	})
 }
 
-func (h *history) truncate() {
+func (h *history) checkpoint() {
 	if h.server {
 		_, _ = h.db.Exec("CHECKPOINT")
 		return
 	}
-	h.on(func(conn *sql.Conn) {
+	h.onConnection(func(conn *sql.Conn) {
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 1000")
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 10000")
@@ -121,11 +121,11 @@ func (h *history) truncate() {
 }
 
 // locked says whether somebody holds the write lock for that long.
-func (h *history) locked(d time.Duration) (is bool) {
+func (h *history) lockHeldFor(d time.Duration) (is bool) {
 	if h.server {
-		return h.lockedServer(d)
+		return h.serverLockHeldFor(d)
 	}
-	h.on(func(conn *sql.Conn) {
+	h.onConnection(func(conn *sql.Conn) {
 		for end := time.Now().Add(d); ; time.Sleep(time.Millisecond) {
 			_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0")
 			_, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE")
@@ -142,7 +142,7 @@ func (h *history) locked(d time.Duration) (is bool) {
 	return is
 }
 
-func (h *history) on(do func(*sql.Conn)) {
+func (h *history) onConnection(do func(*sql.Conn)) {
 	conn, err := h.db.Conn(context.Background())
 	if err != nil {
 		return
@@ -197,7 +197,7 @@ func (h *history) events(ctx context.Context, do func(event) bool) error {
 }
 
 // sound asks SQLite whether the file is. A server has no such question.
-func (h *history) sound(ctx context.Context) (problems []string, err error) {
+func (h *history) integrityProblems(ctx context.Context) (problems []string, err error) {
 	if h.server {
 		return nil, nil
 	}

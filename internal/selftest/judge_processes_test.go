@@ -27,12 +27,12 @@ func takenOver(s *story) *story {
 	return s
 }
 
-func (s *story) born(pid int, task, generation int64, how string) attemptProcess {
+func (s *story) attemptProcess(pid int, task, generation int64, how string) attemptProcess {
 	s.note(pid, opProcess, task, generation, "77 "+how)
 	return attemptProcess{pid, 77, task, generation, how}
 }
 
-func (s *story) seenFor(m attemptProcess, ms int64) { s.seen[m] = (s.now + ms) * 1000 }
+func (s *story) seenAliveFor(m attemptProcess, ms int64) { s.lastSeen[m] = (s.now + ms) * 1000 }
 
 func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -89,32 +89,32 @@ func TestWhatRunnerKillsMustBeDeadInTimeAndCountAsALoss(t *testing.T) {
 		}},
 		"a leftover dies in time": {"", func() *story {
 			s := firstAttempt(quick)
-			m := s.born(21, 1, 2, ownSession+","+noEnvironment)
+			m := s.attemptProcess(21, 1, 2, ownSession+","+noEnvironment)
 			s.complete(1)
-			s.seenFor(m, 900)
+			s.seenAliveFor(m, 900)
 			return s
 		}},
 		"a leftover outlives its attempt": {"I10", func() *story {
 			s := firstAttempt(quick)
-			m := s.born(21, 1, 2, ownSession+","+noEnvironment)
+			m := s.attemptProcess(21, 1, 2, ownSession+","+noEnvironment)
 			s.complete(1)
-			s.seenFor(m, 1100)
+			s.seenAliveFor(m, 1100)
 			return s
 		}},
 		"a leftover of an attempt that was taken over lives on": {"I10", func() *story {
 			s := firstAttempt(quick)
-			m := s.born(21, 1, 2, changesUser)
-			takenOver(s).seenFor(m, 1100)
+			m := s.attemptProcess(21, 1, 2, changesUser)
+			takenOver(s).seenAliveFor(m, 1100)
 			return s
 		}},
 		"a leftover outlives its attempt while everything is frozen": {"", func() *story {
 			s := firstAttempt(quick)
-			m := s.born(21, 1, 2, ownSession+","+noEnvironment)
+			m := s.attemptProcess(21, 1, 2, ownSession+","+noEnvironment)
 			s.complete(1)
 			s.note(0, opLocked, 0, 0, "")
 			s.wait(2000)
 			s.note(0, opUnlocked, 0, 0, "")
-			s.seenFor(m, 0)
+			s.seenAliveFor(m, 0)
 			return s
 		}},
 		"a leftover is alive beside the next attempt": {"I9", func() *story {
@@ -174,10 +174,10 @@ func TestRecoveryIsMeasuredWhateverHappenedToTheGuardian(t *testing.T) {
 // Only the ends of commands that left nothing behind count, and only while leftovers of others live.
 func TestTheDelayOfEndsIsMeasuredBesideLeftoversOfOthers(t *testing.T) {
 	s := firstAttempt(quick)
-	m := s.born(21, 2, 2, noEnvironment)
-	s.born(22, 2, 2, changesUser)
-	s.born(23, 2, 2, leader)
-	s.seenFor(m, 1000)
+	m := s.attemptProcess(21, 2, 2, noEnvironment)
+	s.attemptProcess(22, 2, 2, changesUser)
+	s.attemptProcess(23, 2, 2, leader)
+	s.seenAliveFor(m, 1000)
 	s.wait(100)
 	s.note(30, opEnd, 1, 2, "")
 	s.note(0, opStop, 0, 0, "11")
@@ -205,7 +205,7 @@ func TestTheDelayOfEndsIsMeasuredBesideLeftoversOfOthers(t *testing.T) {
 func TestALongHistoryIsReplayedToItsEnd(t *testing.T) {
 	s := newStory()
 	s.join("w1", 11)
-	const n = lookAhead
+	const n = lookahead
 	for id := range int64(n) {
 		s.enqueue(id+1, quick)
 		s.claim(id+1, "w1")

@@ -20,7 +20,7 @@ const storyLease = 1000
 
 func newStory() *story {
 	s := &story{now: 10_000, tasks: map[int64]event{}}
-	s.seen = map[attemptProcess]int64{}
+	s.lastSeen = map[attemptProcess]int64{}
 	return s
 }
 
@@ -375,7 +375,7 @@ func TestBadHistoriesBreakTheirRules(t *testing.T) {
 		}},
 		"a process outlives its worker": {"I10", func() *story {
 			s := good()
-			s.seen[attemptProcess{99, 1, 1, 2, ownSession}] = (10_250 + 1100) * 1000
+			s.lastSeen[attemptProcess{99, 1, 1, 2, ownSession}] = (10_250 + 1100) * 1000
 			return s
 		}},
 		"two unfinished tasks with a key": {"I12", func() *story {

@@ -200,7 +200,7 @@ func (n *nemesis) stopWorker() bool {
 		return false
 	}
 	n.background.Go(func() {
-		if n.history.locked(50 * time.Millisecond) {
+		if n.history.lockHeldFor(50 * time.Millisecond) {
 			n.sleep(Lease / 4)
 			n.mu.Lock()
 			_ = resume(a.pid)
@@ -304,21 +304,21 @@ func (n *nemesis) killEnqueuer() bool {
 func (n *nemesis) holdLock() bool {
 	n.background.Go(func() {
 		n.notes.add(opLocked, 0, 0, "")
-		n.history.hold(func() { n.sleep(time.Second) })
+		n.history.withWriteLock(func() { n.sleep(time.Second) })
 		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true
 }
 
 func (n *nemesis) readLong() bool {
-	n.background.Go(func() { n.history.read(func() { n.sleep(2 * time.Second) }) })
+	n.background.Go(func() { n.history.withSnapshot(func() { n.sleep(2 * time.Second) }) })
 	return true
 }
 
 func (n *nemesis) checkpoint() bool {
 	n.background.Go(func() {
 		n.notes.add(opLocked, 0, 0, "")
-		n.history.truncate()
+		n.history.checkpoint()
 		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true

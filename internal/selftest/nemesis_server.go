@@ -15,7 +15,7 @@ var serverFaults = append([]fault{
 
 // cutCommit loses an answer of the server's, which as a rule is that to a commit.
 func (n *nemesis) cutCommit() bool {
-	n.proxies[n.random.IntN(len(n.proxies))].doom()
+	n.proxies[n.random.IntN(len(n.proxies))].cutNextReply()
 	return true
 }
 
@@ -46,7 +46,7 @@ func (n *nemesis) partition() bool {
 }
 
 func (n *nemesis) endConnection() bool {
-	n.history.terminate(n.random.IntN(1000))
+	n.history.endConnection(n.random.IntN(1000))
 	return true
 }
 

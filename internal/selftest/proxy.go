@@ -14,7 +14,7 @@ type proxy struct {
 
 	mu      sync.Mutex
 	conns   map[net.Conn]bool
-	doomed  bool          // what is said next reaches the server, and its answer nobody
+	cutNext bool          // what is said next reaches the server, and its answer nobody
 	stalled chan struct{} // closed when it goes on; nil: it goes
 }
 
@@ -36,24 +36,24 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		go p.serve(client)
+		go p.handle(client)
 	}
 }
 
-func (p *proxy) serve(client net.Conn) {
-	defer hangUp(client)
-	p.wait()
+func (p *proxy) handle(client net.Conn) {
+	defer closeConn(client)
+	p.waitWhileStalled()
 	server, err := net.Dial("unix", p.to)
 	if err != nil {
 		return
 	}
-	defer hangUp(server)
+	defer closeConn(server)
 	p.mu.Lock()
 	p.conns[client], p.conns[server] = true, true
 	p.mu.Unlock()
 	var both sync.WaitGroup
-	both.Go(func() { p.carry(server, client, true) })
-	both.Go(func() { p.carry(client, server, false) })
+	both.Go(func() { p.forward(server, client, true) })
+	both.Go(func() { p.forward(client, server, false) })
 	both.Wait()
 	p.mu.Lock()
 	delete(p.conns, client)
@@ -62,17 +62,17 @@ func (p *proxy) serve(client net.Conn) {
 }
 
 // carry takes what is said in one direction, until either side is closed; then both are.
-func (p *proxy) carry(to, from net.Conn, question bool) {
-	defer hangUp(to)
-	defer hangUp(from)
+func (p *proxy) forward(to, from net.Conn, question bool) {
+	defer closeConn(to)
+	defer closeConn(from)
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		p.wait()
+		p.waitWhileStalled()
 		p.mu.Lock()
-		doomed := question && p.doomed && n > 0
+		doomed := question && p.cutNext && n > 0
 		if doomed {
-			p.doomed = false
+			p.cutNext = false
 		}
 		p.mu.Unlock()
 		if n > 0 {
@@ -90,10 +90,10 @@ func (p *proxy) carry(to, from net.Conn, question bool) {
 	}
 }
 
-func hangUp(conn net.Conn) { _ = conn.Close() } // the other direction may have been quicker
+func closeConn(conn net.Conn) { _ = conn.Close() } // the other direction may have been quicker
 
 // wait waits while it stalls.
-func (p *proxy) wait() {
+func (p *proxy) waitWhileStalled() {
 	p.mu.Lock()
 	stalled := p.stalled
 	p.mu.Unlock()
@@ -103,10 +103,10 @@ func (p *proxy) wait() {
 }
 
 // doom cuts the next connection by which something is said, between the question and the answer.
-func (p *proxy) doom() {
+func (p *proxy) cutNextReply() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.doomed = true
+	p.cutNext = true
 }
 
 // cut cuts all connections.
@@ -114,7 +114,7 @@ func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for conn := range p.conns {
-		hangUp(conn)
+		closeConn(conn)
 	}
 }
 

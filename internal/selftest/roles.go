@@ -42,7 +42,7 @@ func Database(dir string) string {
 }
 
 // Opened notes how long opening the database took.
-func Opened(dir string, took time.Duration) error {
+func NoteOpening(dir string, took time.Duration) error {
 	notes, err := openNotes(workspace{dir})
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args
 		if _, err := tx.ExecContext(ctx, "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return 0, err
 		}
-		text, newest = numbered(text), numbered(newest)
+		text, newest = dollarParameters(text), dollarParameters(newest)
 	}
 	if _, err := tx.ExecContext(ctx, text, args...); err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			var commands, functions int
 			if err := e.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE job = 'command'), count(*) FILTER (WHERE job <> 'command')
 				FROM tasks WHERE state = 'pending'`).Scan(&commands, &functions); err != nil && ctx.Err() == nil {
-				if isGone(err) {
+				if isUnreachable(err) {
 					continue
 				}
 				return fmt.Errorf("look at the backlog: %w", err)
@@ -159,7 +159,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 		case onServer(e.database()) && errors.Is(err, jobs.ErrBusy): // it is away, or the lock is held
 		case errors.Is(err, jobs.ErrBusy), isBusy(err):
 			e.notes.add(opBusy, 0, 0, err.Error())
-		case errors.Is(err, jobs.ErrFull), isFull(err), errors.Is(err, jobs.ErrNotFound), isConstraint(err), errors.Is(err, jobs.ErrUnknown), isGone(err): // no room now, or no answer; or whom it was to wait for is deleted
+		case errors.Is(err, jobs.ErrFull), isFull(err), errors.Is(err, jobs.ErrNotFound), isConstraint(err), errors.Is(err, jobs.ErrUnknown), isUnreachable(err): // no room now, or no answer; or whom it was to wait for is deleted
 		case err != nil:
 			return fmt.Errorf("enqueue: %w", err)
 		case id != 0:

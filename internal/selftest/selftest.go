@@ -75,8 +75,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &run{Options: o, workspace: workspace{dir}, report: newReport(o, dir)}
-	err = r.play(ctx)
-	r.end()
+	err = r.allPhases(ctx)
+	r.cleanUp()
 	switch {
 	case ctx.Err() != nil:
 		return nil, errors.Join(context.Cause(ctx), os.RemoveAll(dir))
@@ -100,21 +100,21 @@ type run struct {
 	notes     *notesFile
 	history   *history
 	processes *processes
-	watch     *watch
+	watcher   *watcher
 	nemesis   *nemesis
 	proxies   []*proxy
 	offset    int64 // of the wall clock, when the run began
 }
 
-func (r *run) play(ctx context.Context) (err error) {
-	if err := r.open(ctx); err != nil {
+func (r *run) allPhases(ctx context.Context) (err error) {
+	if err := r.setUp(ctx); err != nil {
 		return err
 	}
-	r.tell(Progress{Phase: "commits"})
-	if err := r.commits(ctx); err != nil {
+	r.reportProgress(Progress{Phase: "commits"})
+	if err := r.killDuringCommits(ctx); err != nil {
 		return err
 	}
-	r.watch = newWatch(r.workspace, r.notes)
+	r.watcher = newWatcher(r.workspace, r.notes)
 	r.processes.startAll(r.Seed)
 	r.injectFaults(ctx)
 	r.nemesis.stop()
@@ -126,18 +126,18 @@ func (r *run) play(ctx context.Context) (err error) {
 		return err
 	}
 	r.processes.stopAll(endWithin)
-	r.watch.end()
-	r.tell(Progress{Phase: "check"})
+	r.watcher.end()
+	r.reportProgress(Progress{Phase: "check"})
 	return r.check(ctx)
 }
 
 // open makes the database, by the program itself, and puts the triggers of history 1 into it.
-func (r *run) open(ctx context.Context) (err error) {
+func (r *run) setUp(ctx context.Context) (err error) {
 	r.offset = wallOffset()
 	if r.notes, err = openNotes(r.workspace); err != nil {
 		return err
 	}
-	if err := r.serve(ctx); err != nil {
+	if err := r.setUpServer(ctx); err != nil {
 		return err
 	}
 	r.processes = newProcesses(r.workspace, r.Path, r.Name, r.notes)
@@ -150,7 +150,7 @@ func (r *run) open(ctx context.Context) (err error) {
 }
 
 // commits kills processes while they commit, one after the other, and takes the time that the next one needs to open what they left.
-func (r *run) commits(ctx context.Context) error {
+func (r *run) killDuringCommits(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1))
 	for i := range max(5, min(60, int(r.For.Seconds()))) {
 		before := r.notes.size()
@@ -189,7 +189,7 @@ func (r *run) injectFaults(ctx context.Context) {
 			freezeAt += freezeEvery
 			r.nemesis.freeze()
 		}
-		r.tell(Progress{Phase: "faults", Done: time.Since(began), Of: r.For, Faults: r.nemesis.killsAndStops()})
+		r.reportProgress(Progress{Phase: "faults", Done: time.Since(began), Of: r.For, Faults: r.nemesis.killsAndStops()})
 		r.nemesis.injectOne()
 	}
 	r.report.Faults = r.nemesis.counts
@@ -202,11 +202,11 @@ func (r *run) drain(ctx context.Context) error {
 	}
 	began := time.Now()
 	for {
-		left, strays, err := r.history.left(ctx, r.processes.workerPIDs())
+		left, strays, err := r.history.unfinished(ctx, r.processes.workerPIDs())
 		if err != nil {
 			return err
 		}
-		r.tell(Progress{Phase: "drain", Done: time.Since(began), Faults: r.nemesis.killsAndStops(), Left: left})
+		r.reportProgress(Progress{Phase: "drain", Done: time.Since(began), Faults: r.nemesis.killsAndStops(), Left: left})
 		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // then the check says what is left
 			r.report.Figures.Drain = seconds(time.Since(began))
 			return ctx.Err()
@@ -216,16 +216,16 @@ func (r *run) drain(ctx context.Context) error {
 }
 
 // end leaves no process behind, however the run ended.
-func (r *run) end() {
+func (r *run) cleanUp() {
 	if r.nemesis != nil {
 		r.nemesis.stop()
 	}
 	if r.processes != nil {
 		r.processes.killAll()
 	}
-	if r.watch != nil {
-		r.watch.end()
-		r.watch.killLeft()
+	if r.watcher != nil {
+		r.watcher.end()
+		r.watcher.killRemaining()
 	}
 	if r.history != nil {
 		r.history.close()
@@ -235,7 +235,7 @@ func (r *run) end() {
 	}
 }
 
-func (r *run) tell(p Progress) {
+func (r *run) reportProgress(p Progress) {
 	if r.Progress != nil {
 		r.Progress(p)
 	}

@@ -45,7 +45,7 @@ func (s workspace) addresses() []string {
 }
 
 // serve tells all processes of the run where the database is: the first address is the server's own, the others lead through proxies.
-func (r *run) serve(ctx context.Context) error {
+func (r *run) setUpServer(ctx context.Context) error {
 	if r.Server == nil {
 		return nil
 	}
@@ -89,14 +89,14 @@ func isState(err error, states ...string) bool {
 }
 
 // isGone says whether the server, or the way to it, is not there.
-func isGone(err error) bool {
+func isUnreachable(err error) bool {
 	var retry interface{ SafeToRetry() bool }
 	return isState(err, "57P", "08", "53300") || err != nil && !isState(err, "") && (errors.As(err, &retry) || strings.Contains(err.Error(), "EOF") ||
 		strings.Contains(err.Error(), "connect") || strings.Contains(err.Error(), "conn closed"))
 }
 
 // numbered writes the parameters of a statement as a server wants them.
-func numbered(text string) string {
+func dollarParameters(text string) string {
 	for i := 1; strings.Contains(text, "?"); i++ {
 		text = strings.Replace(text, "?", fmt.Sprintf("$%d", i), 1)
 	}
@@ -104,8 +104,8 @@ func numbered(text string) string {
 }
 
 // holdServer calls do while nobody else can write.
-func (h *history) holdServer(do func()) {
-	h.within(func(tx *sql.Tx) {
+func (h *history) withServerLock(do func()) {
+	h.inTransaction(func(tx *sql.Tx) {
 		if _, err := tx.Exec("LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err == nil {
 			do()
 		}
@@ -113,8 +113,8 @@ func (h *history) holdServer(do func()) {
 }
 
 // readServer calls do while nothing that has gone since is cleaned away.
-func (h *history) readServer(do func()) {
-	h.within(func(tx *sql.Tx) {
+func (h *history) withServerSnapshot(do func()) {
+	h.inTransaction(func(tx *sql.Tx) {
 		var n int
 		if err := tx.QueryRow("SELECT count(*) FROM tasks").Scan(&n); err == nil {
 			do()
@@ -122,7 +122,7 @@ func (h *history) readServer(do func()) {
 	})
 }
 
-func (h *history) within(do func(*sql.Tx)) {
+func (h *history) inTransaction(do func(*sql.Tx)) {
 	tx, err := h.db.BeginTx(context.Background(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err == nil {
 		do(tx)
@@ -131,7 +131,7 @@ func (h *history) within(do func(*sql.Tx)) {
 }
 
 // lockedServer says whether one connection holds the lock of all that write for that long.
-func (h *history) lockedServer(d time.Duration) bool {
+func (h *history) serverLockHeldFor(d time.Duration) bool {
 	holder := func() (pid int) {
 		_ = h.db.QueryRow("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted LIMIT 1").Scan(&pid) // nobody: 0
 		return pid
@@ -142,7 +142,7 @@ func (h *history) lockedServer(d time.Duration) bool {
 }
 
 // terminate ends a connection of somebody's, on the server.
-func (h *history) terminate(n int) {
+func (h *history) endConnection(n int) {
 	_, _ = h.db.Exec(`SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'runner' ORDER BY pid
 		OFFSET $1 % greatest((SELECT count(*) FROM pg_stat_activity WHERE application_name = 'runner'), 1) LIMIT 1) AS one`, n)
 }

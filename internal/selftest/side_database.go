@@ -62,7 +62,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	s := workspace{filepath.Join(n.dir, "beside"+strconv.Itoa(n.sideDatabases))}
 	n.background.Go(func() {
 		defer n.sideBusy.Store(false)
-		found, err := s.endure(n, do)
+		found, err := s.judgeSideDatabase(n, do)
 		if err != nil {
 			found = append(found, Violation{"I11", 0, err.Error()})
 		}
@@ -79,7 +79,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	return true
 }
 
-func (s workspace) endure(n *nemesis, do func(*processes)) ([]Violation, error) {
+func (s workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violation, error) {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return nil, nil //nolint:nilerr // the disk is full now and then
 	}
@@ -105,18 +105,18 @@ func (s workspace) endure(n *nemesis, do func(*processes)) ([]Violation, error) 
 	n.sleep(Lease / 5)
 	do(c)
 	c.killAll()
-	return s.kept()
+	return s.lostTasks()
 }
 
 // kept looks with SQLite alone for every task that somebody was told of.
-func (s workspace) kept() (found []Violation, err error) {
+func (s workspace) lostTasks() (found []Violation, err error) {
 	db, err := connect(s)
 	if err != nil {
 		return nil, err
 	}
 	h := &history{db: db}
 	defer h.close()
-	problems, err := h.sound(context.Background())
+	problems, err := h.integrityProblems(context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -6,14 +6,14 @@ import (
 )
 
 // watch looks how long the processes of attempts live. Each of them has written down its pid and when it started.
-type watch struct {
+type watcher struct {
 	workspace
-	notes *notesFile
-	over  chan struct{}
-	once  sync.Once
-	done  sync.WaitGroup
-	alive map[attemptProcess]bool
-	seen  map[attemptProcess]int64 // alive, and when last; monotonic µs
+	notes    *notesFile
+	stopping chan struct{}
+	once     sync.Once
+	done     sync.WaitGroup
+	living   map[attemptProcess]bool
+	lastSeen map[attemptProcess]int64 // alive, and when last; monotonic µs
 }
 
 // member is a process of an attempt.
@@ -26,14 +26,14 @@ type attemptProcess struct {
 
 const watchEvery = 200 * time.Millisecond
 
-func newWatch(s workspace, notes *notesFile) *watch {
-	w := &watch{workspace: s, notes: notes, over: make(chan struct{}), alive: map[attemptProcess]bool{}, seen: map[attemptProcess]int64{}}
+func newWatcher(s workspace, notes *notesFile) *watcher {
+	w := &watcher{workspace: s, notes: notes, stopping: make(chan struct{}), living: map[attemptProcess]bool{}, lastSeen: map[attemptProcess]int64{}}
 	w.done.Go(func() {
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
 		for read := int64(0); ; {
 			select {
-			case <-w.over:
+			case <-w.stopping:
 				return
 			case <-ticker.C:
 				read = w.look(read)
@@ -44,30 +44,30 @@ func newWatch(s workspace, notes *notesFile) *watch {
 }
 
 // look reads the notes from an offset on, and looks at the processes that they name and at all that lived the last time.
-func (w *watch) look(from int64) (next int64) {
+func (w *watcher) look(from int64) (next int64) {
 	notes, next := w.notes.since(from)
 	for _, n := range notes {
 		if at, how, ok := n.process(); ok {
-			w.alive[attemptProcess{n.pid, at, n.task, n.generation, how}] = true
+			w.living[attemptProcess{n.pid, at, n.task, n.generation, how}] = true
 		}
 	}
-	for m := range w.alive {
+	for m := range w.living {
 		if startTime(m.pid) != m.start {
-			delete(w.alive, m)
+			delete(w.living, m)
 			continue
 		}
-		w.seen[m] = monotonic()
+		w.lastSeen[m] = monotonic()
 	}
 	return next
 }
 
-func (w *watch) end() {
-	w.once.Do(func() { close(w.over) })
+func (w *watcher) end() {
+	w.once.Do(func() { close(w.stopping) })
 	w.done.Wait()
 }
 
 // killLeft kills what is left of a run that found a bug.
-func (w *watch) killLeft() {
+func (w *watcher) killRemaining() {
 	for range 3 {
 		list := processesOf(w.dir)
 		for _, pid := range list {

@@ -156,7 +156,7 @@ func kindOf(token string) kind {
 
 // mayEnd says whether a task of a kind may end like this. cancelled: somebody was about to cancel it; broken: a task that it waited for
 // did not complete.
-func mayEnd(k kind, t *replayed, cancelled, broken bool) bool {
+func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 	if t.state == jobs.Cancelled {
 		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)
 	}
