@@ -40,7 +40,7 @@ const maxPerInvariant = 20 // violations that are reported of one invariant
 func (r *run) check(ctx context.Context) error {
 	var e evidence
 	var err, broken error
-	e.events = func(yield func(event) bool) { broken = r.history.events(ctx, yield) }
+	e.events = func(yield func(event) bool) { broken = r.db.events(ctx, yield) }
 	if e.notes, err = readNotes(r.workspace); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (r *run) check(ctx context.Context) error {
 	if broken != nil {
 		return broken
 	}
-	problems, err := r.history.integrityProblems(ctx)
+	problems, err := r.db.integrityProblems(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 			}
 		}
 	}
-	locks, _ := filepath.Glob(r.database() + ".d/*.lock")
+	locks, _ := filepath.Glob(r.databaseAddress() + ".d/*.lock")
 	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
 	locks = append(locks, ofHosts...)
 	for _, lock := range locks { // a reaper may have been killed before it removed one: the next to start does, after a minute

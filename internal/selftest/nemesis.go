@@ -14,7 +14,7 @@ import (
 type nemesis struct {
 	workspace
 	processes  *processes
-	history    *history
+	db         *database
 	notes      *notesFile
 	random     *rand.Rand
 	server     *Server
@@ -62,8 +62,8 @@ var fileFaults = append([]fault{
 	{"remove_shm", 2, (*nemesis).removeShm},
 }, faults...)
 
-func newNemesis(s workspace, c *processes, h *history, n *notesFile, random *rand.Rand) *nemesis {
-	return &nemesis{workspace: s, processes: c, history: h, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
+func newNemesis(s workspace, c *processes, h *database, n *notesFile, random *rand.Rand) *nemesis {
+	return &nemesis{workspace: s, processes: c, db: h, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
 }
 
 // act waits a moment and does one thing.
@@ -200,7 +200,7 @@ func (n *nemesis) stopWorker() bool {
 		return false
 	}
 	n.background.Go(func() {
-		if n.history.lockHeldFor(50 * time.Millisecond) {
+		if n.db.lockHeldFor(50 * time.Millisecond) {
 			n.sleep(Lease / 4)
 			n.mu.Lock()
 			_ = resume(a.pid)
@@ -304,21 +304,21 @@ func (n *nemesis) killEnqueuer() bool {
 func (n *nemesis) holdLock() bool {
 	n.background.Go(func() {
 		n.notes.add(opLocked, 0, 0, "")
-		n.history.withWriteLock(func() { n.sleep(time.Second) })
+		n.db.withWriteLock(func() { n.sleep(time.Second) })
 		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true
 }
 
 func (n *nemesis) readLong() bool {
-	n.background.Go(func() { n.history.withSnapshot(func() { n.sleep(2 * time.Second) }) })
+	n.background.Go(func() { n.db.withSnapshot(func() { n.sleep(2 * time.Second) }) })
 	return true
 }
 
 func (n *nemesis) checkpoint() bool {
 	n.background.Go(func() {
 		n.notes.add(opLocked, 0, 0, "")
-		n.history.checkpoint()
+		n.db.checkpoint()
 		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true

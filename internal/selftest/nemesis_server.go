@@ -46,7 +46,7 @@ func (n *nemesis) partition() bool {
 }
 
 func (n *nemesis) endConnection() bool {
-	n.history.endConnection(n.random.IntN(1000))
+	n.db.endConnection(n.random.IntN(1000))
 	return true
 }
 

@@ -38,7 +38,7 @@ func Database(dir string) string {
 	if address := os.Getenv("RUNNER_DB"); onServer(address) {
 		return address // of the host that it plays on
 	}
-	return workspace{dir}.database()
+	return workspace{dir}.databaseAddress()
 }
 
 // Opened notes how long opening the database took.
@@ -79,7 +79,7 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 		s := d.spec
 		const text = `INSERT INTO enqueue (job, args, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
 			backoff_delay, unique_key, lane, after, after_any, timeout, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-		return insertPlain(ctx, e.db, onServer(e.database()), text, []any{s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses,
+		return insertPlain(ctx, e.db, onServer(e.databaseAddress()), text, []any{s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses,
 			s.KillAfter.Milliseconds(), string(s.Backoff.Strategy), s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, timeout, runAt}, s.Label)
 	})
 }
@@ -156,7 +156,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case onServer(e.database()) && errors.Is(err, jobs.ErrBusy): // it is away, or the lock is held
+		case onServer(e.databaseAddress()) && errors.Is(err, jobs.ErrBusy): // it is away, or the lock is held
 		case errors.Is(err, jobs.ErrBusy), isBusy(err):
 			e.notes.add(opBusy, 0, 0, err.Error())
 		case errors.Is(err, jobs.ErrFull), isFull(err), errors.Is(err, jobs.ErrNotFound), isConstraint(err), errors.Is(err, jobs.ErrUnknown), isUnreachable(err): // no room now, or no answer; or whom it was to wait for is deleted

@@ -98,7 +98,7 @@ type run struct {
 	workspace
 	report    *Report
 	notes     *notesFile
-	history   *history
+	db        *database
 	processes *processes
 	watcher   *watcher
 	nemesis   *nemesis
@@ -145,7 +145,7 @@ func (r *run) setUp(ctx context.Context) (err error) {
 		"--max-losses", "1000", "--job", functionJob, "--args", `{"Kind":"quick","MS":5}`); err != nil {
 		return err
 	}
-	r.history, err = install(ctx, r.workspace)
+	r.db, err = install(ctx, r.workspace)
 	return err
 }
 
@@ -176,7 +176,7 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 
 // torture lets the nemesis act.
 func (r *run) injectFaults(ctx context.Context) {
-	r.nemesis = newNemesis(r.workspace, r.processes, r.history, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
+	r.nemesis = newNemesis(r.workspace, r.processes, r.db, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
 	r.nemesis.server, r.nemesis.proxies = r.Server, r.proxies
 	began := time.Now()
 	killAt, freezeAt := killServerEvery/2, freezeFirst
@@ -202,7 +202,7 @@ func (r *run) drain(ctx context.Context) error {
 	}
 	began := time.Now()
 	for {
-		left, strays, err := r.history.unfinished(ctx, r.processes.workerPIDs())
+		left, strays, err := r.db.unfinished(ctx, r.processes.workerPIDs())
 		if err != nil {
 			return err
 		}
@@ -227,8 +227,8 @@ func (r *run) cleanUp() {
 		r.watcher.end()
 		r.watcher.killRemaining()
 	}
-	if r.history != nil {
-		r.history.close()
+	if r.db != nil {
+		r.db.close()
 	}
 	for _, p := range r.proxies {
 		p.close()
@@ -244,10 +244,10 @@ func (r *run) reportProgress(p Progress) {
 // stage is the directory of a run.
 type workspace struct{ dir string }
 
-func (s workspace) database() string       { return s.addresses()[0] }
-func (s workspace) notes() string          { return filepath.Join(s.dir, "notes") }
-func (s workspace) locks() string          { return filepath.Join(s.dir, "locks") }
-func (s workspace) log(name string) string { return filepath.Join(s.dir, name+".log") }
+func (s workspace) databaseAddress() string { return s.addresses()[0] }
+func (s workspace) notes() string           { return filepath.Join(s.dir, "notes") }
+func (s workspace) locks() string           { return filepath.Join(s.dir, "locks") }
+func (s workspace) log(name string) string  { return filepath.Join(s.dir, name+".log") }
 
 func percentile(list []time.Duration, p float64) time.Duration {
 	if len(list) == 0 {

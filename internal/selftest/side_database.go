@@ -42,7 +42,7 @@ func (n *nemesis) bindMount() bool {
 // removeShm removes the shared-memory file of a database that is open. Whoever comes later makes a new one.
 func (n *nemesis) removeShm() bool {
 	return n.withSideDatabase(func(c *processes) {
-		_ = os.Remove(c.database() + "-shm")
+		_ = os.Remove(c.databaseAddress() + "-shm")
 		for i := range 3 {
 			if _, err := c.start(fmt.Sprintf("later%d", i), "enqueue", strconv.Itoa(i+1), "8"); err != nil {
 				return
@@ -114,9 +114,9 @@ func (s workspace) lostTasks() (found []Violation, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &history{db: db}
-	defer h.close()
-	problems, err := h.integrityProblems(context.Background())
+	direct := &database{pool: db}
+	defer direct.close()
+	problems, err := direct.integrityProblems(context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (s workspace) lostTasks() (found []Violation, err error) {
 
 // Bind mounts the file of the database of a run in its subdirectory, for this process alone.
 func Bind(dir string) error {
-	file := workspace{dir}.database()
+	file := workspace{dir}.databaseAddress()
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return err
 	}

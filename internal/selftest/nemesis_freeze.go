@@ -73,7 +73,7 @@ func (n *nemesis) holdSweep() bool {
 		defer resume() // if that was not done
 		n.notes.add(opLocked, 0, 0, "")
 		defer n.notes.add(opUnlocked, 0, 0, "")
-		if n.history.lockHeldFor(50 * time.Millisecond) { // by the worker that stands still: nobody could take anything over
+		if n.db.lockHeldFor(50 * time.Millisecond) { // by the worker that stands still: nobody could take anything over
 			n.sleep(Lease / 4)
 			return
 		}
@@ -84,7 +84,7 @@ func (n *nemesis) holdSweep() bool {
 			return
 		}
 		var resumes []func()
-		n.history.withWriteLock(func() {
+		n.db.withWriteLock(func() {
 			for _, other := range n.processes.running(workerRole) {
 				if others && other != a {
 					resumes = append(resumes, n.stopProcesses(other.pid, []int{other.pid}))

@@ -1,0 +1,95 @@
+package selftest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"strconv"
+
+	"modernc.org/sqlite"
+)
+
+// history is the harness's own way to the database: without the product.
+type database struct {
+	pool   *sql.DB
+	server bool // it is on one
+}
+
+// connect opens the database with SQLite alone, or the driver of the server.
+func connect(s workspace) (*sql.DB, error) {
+	if onServer(s.databaseAddress()) {
+		return connectServer(s.databaseAddress())
+	}
+	query := url.Values{"_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}, "_txlock": {"immediate"}, "mode": {"rw"}}
+	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: s.databaseAddress(), RawQuery: query.Encode()}).String())
+}
+
+// install puts the triggers into a new database.
+func install(ctx context.Context, s workspace) (*database, error) {
+	db, err := connect(s)
+	if err != nil {
+		return nil, err
+	}
+	text := historySQL
+	if onServer(s.databaseAddress()) {
+		text = serverHistorySQL
+	}
+	if _, err := db.ExecContext(ctx, text); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &database{db, onServer(s.databaseAddress())}, nil
+}
+
+func (db *database) close() { _ = db.pool.Close() }
+
+// isBusy says whether SQLite found the database locked for too long, isFull the disk full, and isConstraint the row wrong.
+func isBusy(err error) bool { return code(err) == 5 }
+
+func isFull(err error) bool { return code(err) == 13 }
+
+func isConstraint(err error) bool { return code(err) == 19 || isState(err, "23") }
+
+func code(err error) int {
+	if failure, ok := errors.AsType[*sqlite.Error](err); ok {
+		return failure.Code() & 0xff
+	}
+	return 0
+}
+
+// left counts the tasks that have not ended, and the workers that nobody has buried although they are none of pids.
+func (db *database) unfinished(ctx context.Context, pids []int) (tasks, strays int, err error) {
+	live := "0"
+	for _, pid := range pids {
+		live += "," + strconv.Itoa(pid)
+	}
+	err = db.pool.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM tasks WHERE finished_at IS NULL),
+		(SELECT count(*) FROM workers WHERE ended_at IS NULL AND pid NOT IN (`+live+`))`).Scan(&tasks, &strays)
+	return tasks, strays, err
+}
+
+// sound asks SQLite whether the file is. A server has no such question.
+func (db *database) integrityProblems(ctx context.Context) (problems []string, err error) {
+	if db.server {
+		return nil, nil
+	}
+	for _, pragma := range []string{"PRAGMA integrity_check", "SELECT 'foreign key of ' || \"table\" FROM pragma_foreign_key_check"} {
+		rows, err := db.pool.QueryContext(ctx, pragma)
+		if err != nil {
+			return nil, err
+		}
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&text); err != nil {
+				return nil, errors.Join(err, rows.Close())
+			}
+			if text != "ok" {
+				problems = append(problems, text)
+			}
+		}
+		if err := rows.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return problems, nil
+}
