@@ -15,12 +15,12 @@ const browseEvery = 50 * time.Millisecond
 // Browse serves pages on this machine and looks at one after the other until ctx ends. An error means that there was no answer, or one
 // that says it is the server's fault; that the database is busy is noted.
 func Browse(ctx context.Context, dir string, pages http.Handler) error {
-	s := workspace{dir}
-	notes, err := openNotes(s)
+	w := workspace{dir}
+	notes, err := openNotes(w)
 	if err != nil {
 		return err
 	}
-	db, err := connect(s)
+	db, err := connect(w)
 	if err != nil {
 		return err
 	}

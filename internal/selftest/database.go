@@ -17,28 +17,28 @@ type database struct {
 }
 
 // connect opens the database with SQLite alone, or the driver of the server.
-func connect(s workspace) (*sql.DB, error) {
-	if onServer(s.databaseAddress()) {
-		return connectServer(s.databaseAddress())
+func connect(w workspace) (*sql.DB, error) {
+	if onServer(w.databaseAddress()) {
+		return connectServer(w.databaseAddress())
 	}
 	query := url.Values{"_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}, "_txlock": {"immediate"}, "mode": {"rw"}}
-	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: s.databaseAddress(), RawQuery: query.Encode()}).String())
+	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: w.databaseAddress(), RawQuery: query.Encode()}).String())
 }
 
 // install puts the triggers into a new database.
-func install(ctx context.Context, s workspace) (*database, error) {
-	db, err := connect(s)
+func install(ctx context.Context, w workspace) (*database, error) {
+	db, err := connect(w)
 	if err != nil {
 		return nil, err
 	}
 	text := historySQL
-	if onServer(s.databaseAddress()) {
+	if onServer(w.databaseAddress()) {
 		text = serverHistorySQL
 	}
 	if _, err := db.ExecContext(ctx, text); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &database{db, onServer(s.databaseAddress())}, nil
+	return &database{db, onServer(w.databaseAddress())}, nil
 }
 
 func (db *database) close() { _ = db.pool.Close() }

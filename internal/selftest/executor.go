@@ -19,31 +19,31 @@ type executor struct {
 
 const aliveEvery = 50 * time.Millisecond
 
-func newExecutor(s workspace) (*executor, error) {
-	notes, err := openNotes(s)
-	return &executor{s, notes}, err
+func newExecutor(w workspace) (*executor, error) {
+	notes, err := openNotes(w)
+	return &executor{w, notes}, err
 }
 
 // resultOf is what an execution leaves: so it can be told whose end was accepted.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
-func (p *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
-	lock, held, err := lockTask(p.locks(), task)
+func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
+	lock, held, err := lockTask(e.locks(), task)
 	switch {
 	case err != nil:
 		return nil, err
 	case held:
-		p.notes.add(opOverlap, task, generation, as+p.holders(task, generation))
+		e.notes.add(opOverlap, task, generation, as+e.holders(task, generation))
 	}
 	if as == "command" {
-		p.noteProcess(task, generation, []string{leader})
+		e.noteProcess(task, generation, []string{leader})
 	}
-	p.notes.add(opStart, task, generation, string(k))
+	e.notes.add(opStart, task, generation, string(k))
 	return lock, nil
 }
 
-func (p *executor) command(k kind, ms int, task, generation int64) int {
-	lock, err := p.begin(task, generation, k, "command")
+func (e *executor) command(k kind, ms int, task, generation int64) int {
+	lock, err := e.begin(task, generation, k, "command")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
@@ -51,17 +51,17 @@ func (p *executor) command(k kind, ms int, task, generation int64) int {
 	switch k {
 	case poison:
 		time.Sleep(time.Duration(ms) * time.Millisecond / 4)
-		if worker, _ := p.workerAndGuardians(); worker != 0 {
-			p.notes.add(opKill, task, generation, fmt.Sprint(worker))
+		if worker, _ := e.workerAndGuardians(); worker != 0 {
+			e.notes.add(opKill, task, generation, fmt.Sprint(worker))
 			_ = kill(worker)
 		}
 		time.Sleep(time.Minute)
 	case killsGuardian:
-		marker, err := os.OpenFile(filepath.Join(p.dir, fmt.Sprintf("killer-%d", task)), os.O_CREATE|os.O_EXCL, 0o600)
+		marker, err := os.OpenFile(filepath.Join(e.dir, fmt.Sprintf("killer-%d", task)), os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			marker.Close()
-			if worker, guardians := p.workerAndGuardians(); worker != 0 {
-				p.notes.add(opGuardians, task, generation, fmt.Sprint(worker))
+			if worker, guardians := e.workerAndGuardians(); worker != 0 {
+				e.notes.add(opGuardians, task, generation, fmt.Sprint(worker))
 				if task%2 == 0 { // the guardian of this command alone
 					guardians = guardians[:1]
 				}
@@ -78,12 +78,12 @@ func (p *executor) command(k kind, ms int, task, generation int64) int {
 			ignoreTerminate()
 		}
 	}
-	if err := p.prepare(k, lock, time.Duration(ms)*time.Millisecond, task, generation); err != nil {
+	if err := e.prepare(k, lock, time.Duration(ms)*time.Millisecond, task, generation); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
-	p.work(context.Background(), k, time.Duration(ms)*time.Millisecond, task, generation)
-	p.notes.add(opEnd, task, generation, "")
+	e.work(context.Background(), k, time.Duration(ms)*time.Millisecond, task, generation)
+	e.notes.add(opEnd, task, generation, "")
 	fmt.Println(k, ms)
 	if k == failing {
 		return 1
@@ -99,7 +99,7 @@ func (p *executor) command(k kind, ms int, task, generation int64) int {
 }
 
 // prepare does what a kind does before its time passes.
-func (p *executor) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
+func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
 	switch {
 	case k == otherUser:
 		if err := writeResult(generation); err != nil {
@@ -109,10 +109,10 @@ func (p *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 	case lock == nil: // an earlier execution still has it, and the judge knows
 		return nil
 	case k == leavesHidden:
-		return p.leaveProcesses(lock, d, task, generation)
+		return e.leaveProcesses(lock, d, task, generation)
 	case k == leavesProcesses:
 		for _, traits := range findableTraits {
-			if err := p.leaveProcess(lock, traits, task, generation); err != nil {
+			if err := e.leaveProcess(lock, traits, task, generation); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func writeResult(generation int64) error {
 
 // worker returns the worker of this command and the worker's guardians, that of this command first. The worker is 0 when it or its guardian
 // is dead: then somebody else has their children.
-func (p *executor) workerAndGuardians() (worker int, guardians []int) {
+func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	own, _ := parentOf(os.Getpid())
 	worker = own
 	for {
@@ -141,7 +141,7 @@ func (p *executor) workerAndGuardians() (worker int, guardians []int) {
 		}
 		worker = parent
 	}
-	if worker == own || !slices.Contains(processesOf(p.dir), worker) {
+	if worker == own || !slices.Contains(processesOf(e.dir), worker) {
 		return 0, nil
 	}
 	others := slices.DeleteFunc(readTree().guardians(worker), func(pid int) bool { return pid == own })
@@ -149,8 +149,8 @@ func (p *executor) workerAndGuardians() (worker int, guardians []int) {
 }
 
 // holders names the processes that hold the lock of a task: those of earlier attempts that live.
-func (p *executor) holders(task, generation int64) (names string) {
-	notes, _ := readNotes(p.workspace)
+func (e *executor) holders(task, generation int64) (names string) {
+	notes, _ := readNotes(e.workspace)
 	for _, n := range notes {
 		if at, _, ok := n.process(); ok && n.task == task && n.generation < generation && startTime(n.pid) == at {
 			names += fmt.Sprintf(" %d/%d", n.pid, at)
@@ -160,7 +160,7 @@ func (p *executor) holders(task, generation int64) (names string) {
 }
 
 // pass lets time pass; long tasks give signs of life meanwhile.
-func (p *executor) work(ctx context.Context, k kind, d time.Duration, task, generation int64) {
+func (e *executor) work(ctx context.Context, k kind, d time.Duration, task, generation int64) {
 	ticker := time.NewTicker(aliveEvery)
 	defer ticker.Stop()
 	for end := time.After(d); ; {
@@ -171,14 +171,14 @@ func (p *executor) work(ctx context.Context, k kind, d time.Duration, task, gene
 			return
 		case <-ticker.C:
 			if k == long {
-				p.notes.add(opAlive, task, generation, "")
+				e.notes.add(opAlive, task, generation, "")
 			}
 		}
 	}
 }
 
-func (p *executor) function(ctx context.Context, d operation, task, generation int64) error {
-	lock, err := p.begin(task, generation, d.Kind, "function")
+func (e *executor) function(ctx context.Context, d operation, task, generation int64) error {
+	lock, err := e.begin(task, generation, d.Kind, "function")
 	if err != nil {
 		return err
 	}
@@ -189,14 +189,14 @@ func (p *executor) function(ctx context.Context, d operation, task, generation i
 	switch d.Kind {
 	case poison:
 		time.Sleep(ms / 4)
-		p.notes.add(opKill, task, generation, fmt.Sprint(os.Getpid()))
+		e.notes.add(opKill, task, generation, fmt.Sprint(os.Getpid()))
 		_ = kill(os.Getpid())
 		time.Sleep(time.Minute)
 	case ignoresTerm:
 		ctx = context.WithoutCancel(ctx)
 	}
-	p.work(ctx, d.Kind, ms, task, generation)
-	p.notes.add(opEnd, task, generation, "")
+	e.work(ctx, d.Kind, ms, task, generation)
+	e.notes.add(opEnd, task, generation, "")
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -49,12 +49,12 @@ func drawTraits(random *rand.Rand) (traits []string) {
 }
 
 // leaveSome leaves as many processes behind as chance says, over the time d. They hold the lock of the task.
-func (p *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
+func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
 	random := rand.New(rand.NewPCG(uint64(task), uint64(generation)))
 	most := 1 + random.IntN(maxLeftovers)
 	n := 1 + random.IntN(most) // few as a rule, many now and then
 	for range n {
-		if err := p.leaveProcess(lock, drawTraits(random), task, generation); err != nil {
+		if err := e.leaveProcess(lock, drawTraits(random), task, generation); err != nil {
 			return err
 		}
 		time.Sleep(d / time.Duration(2*n))
@@ -63,13 +63,13 @@ func (p *executor) leaveProcesses(lock *os.File, d time.Duration, task, generati
 }
 
 // leave leaves a process behind. It holds the lock of the task.
-func (p *executor) leaveProcess(lock *os.File, traits []string, task, generation int64) error {
+func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation int64) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	c := exec.Command(self)
-	c.Args = append([]string{os.Args[0], RoleCommand, "child", p.dir, fmt.Sprint(task), fmt.Sprint(generation)}, traits...)
+	c.Args = append([]string{os.Args[0], RoleCommand, "child", e.dir, fmt.Sprint(task), fmt.Sprint(generation)}, traits...)
 	c.ExtraFiles = []*os.File{lock}
 	if slices.Contains(traits, noEnvironment) {
 		c.Env = []string{}
@@ -95,7 +95,7 @@ func Child(dir string, args []string) error {
 	if err := errors.Join(errTask, errGeneration); err != nil {
 		return err
 	}
-	p, err := newExecutor(workspace{dir})
+	e, err := newExecutor(workspace{dir})
 	if err != nil {
 		return err
 	}
@@ -104,15 +104,15 @@ func Child(dir string, args []string) error {
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
 			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // these are done
 		})
-		return p.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
+		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}
-	p.noteProcess(task, generation, args)
+	e.noteProcess(task, generation, args)
 	setOwnTraits(args)
 	time.Sleep(leftoverLifetime)
 	return nil
 }
 
 // note writes down this process as one of an attempt, by which it is found whatever it does later.
-func (p *executor) noteProcess(task, generation int64, traits []string) {
-	p.notes.add(opProcess, task, generation, fmt.Sprintf("%d %s", startTime(os.Getpid()), strings.Join(traits, ",")))
+func (e *executor) noteProcess(task, generation int64, traits []string) {
+	e.notes.add(opProcess, task, generation, fmt.Sprintf("%d %s", startTime(os.Getpid()), strings.Join(traits, ",")))
 }

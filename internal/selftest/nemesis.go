@@ -62,8 +62,8 @@ var fileFaults = append([]fault{
 	{"remove_shm", 2, (*nemesis).removeShm},
 }, faults...)
 
-func newNemesis(s workspace, c *processes, h *database, n *notesFile, random *rand.Rand) *nemesis {
-	return &nemesis{workspace: s, processes: c, db: h, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
+func newNemesis(w workspace, ps *processes, db *database, n *notesFile, random *rand.Rand) *nemesis {
+	return &nemesis{workspace: w, processes: ps, db: db, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
 }
 
 // act waits a moment and does one thing.
@@ -74,14 +74,14 @@ func (n *nemesis) injectOne() {
 		list = serverFaults
 	}
 	sum := 0
-	for _, a := range list {
-		sum += a.weight
+	for _, p := range list {
+		sum += p.weight
 	}
 	at := n.random.IntN(sum)
-	for _, a := range list {
-		if at -= a.weight; at < 0 {
-			if a.do(n) {
-				n.counts[a.name]++
+	for _, p := range list {
+		if at -= p.weight; at < 0 {
+			if p.do(n) {
+				n.counts[p.name]++
 			}
 			return
 		}
@@ -103,10 +103,10 @@ func (n *nemesis) victim(of role) *proc {
 		return nil
 	}
 	for range 3 {
-		a := list[n.random.IntN(len(list))]
-		if n.mu.Lock(); !n.stopped[a.pid] {
+		p := list[n.random.IntN(len(list))]
+		if n.mu.Lock(); !n.stopped[p.pid] {
 			n.mu.Unlock()
-			return a
+			return p
 		}
 		n.mu.Unlock()
 	}
@@ -114,12 +114,12 @@ func (n *nemesis) victim(of role) *proc {
 }
 
 func (n *nemesis) killWorker() bool {
-	a := n.victim(workerRole)
-	if a == nil {
+	p := n.victim(workerRole)
+	if p == nil {
 		return false
 	}
-	n.notes.add(opKill, 0, 0, strconv.Itoa(a.pid))
-	a.kill()
+	n.notes.add(opKill, 0, 0, strconv.Itoa(p.pid))
+	p.kill()
 	return true
 }
 
@@ -189,13 +189,13 @@ func (n *nemesis) isStopping() bool {
 
 // stopWorker stops a worker. One that holds the write lock stops everybody, and for a moment only that is what is wanted.
 func (n *nemesis) stopWorker() bool {
-	a := n.victim(workerRole)
-	if a == nil {
+	p := n.victim(workerRole)
+	if p == nil {
 		return false
 	}
 	n.notes.add(opLocked, 0, 0, "")
 	d := n.stopDuration()
-	if !n.stopBriefly(a.pid, []int{a.pid}, d) {
+	if !n.stopBriefly(p.pid, []int{p.pid}, d) {
 		n.notes.add(opUnlocked, 0, 0, "")
 		return false
 	}
@@ -203,7 +203,7 @@ func (n *nemesis) stopWorker() bool {
 		if n.db.lockHeldFor(50 * time.Millisecond) {
 			n.sleep(Lease / 4)
 			n.mu.Lock()
-			_ = resume(a.pid)
+			_ = resume(p.pid)
 			n.mu.Unlock()
 		}
 		n.notes.add(opUnlocked, 0, 0, "")
@@ -213,15 +213,15 @@ func (n *nemesis) stopWorker() bool {
 
 // guarded returns a worker and some of its guardians: one, or all; nil: it has none.
 func (n *nemesis) workerWithGuardians() (*proc, []int) {
-	a := n.victim(workerRole)
-	if a == nil {
+	p := n.victim(workerRole)
+	if p == nil {
 		return nil, nil
 	}
-	guardians := n.someGuardians(a.pid)
+	guardians := n.someGuardians(p.pid)
 	if guardians == nil {
 		return nil, nil
 	}
-	return a, guardians
+	return p, guardians
 }
 
 // someGuardians lists one guardian of a worker, or all; nil: it has none.
@@ -243,11 +243,11 @@ func (n *nemesis) workersToHit() int {
 
 func (n *nemesis) killGuardians() (done bool) {
 	for range n.workersToHit() {
-		a, guardians := n.workerWithGuardians()
-		if a == nil {
+		p, guardians := n.workerWithGuardians()
+		if p == nil {
 			continue
 		}
-		n.notes.add(opGuardians, 0, 0, strconv.Itoa(a.pid))
+		n.notes.add(opGuardians, 0, 0, strconv.Itoa(p.pid))
 		for _, pid := range guardians {
 			done = kill(pid) == nil || done
 		}
@@ -257,47 +257,47 @@ func (n *nemesis) killGuardians() (done bool) {
 
 func (n *nemesis) stopGuardians() (done bool) {
 	for range n.workersToHit() {
-		a, guardians := n.workerWithGuardians()
-		if a == nil {
+		p, guardians := n.workerWithGuardians()
+		if p == nil {
 			continue
 		}
-		n.notes.add(opGuardians, 0, 0, strconv.Itoa(a.pid))
-		done = n.stopBriefly(a.pid, guardians, n.stopDuration()) || done
+		n.notes.add(opGuardians, 0, 0, strconv.Itoa(p.pid))
+		done = n.stopBriefly(p.pid, guardians, n.stopDuration()) || done
 	}
 	return done
 }
 
 // killBoth kills a worker together with one of its guardians, or all: neither can clean up after the other.
 func (n *nemesis) killBoth() bool {
-	a := n.victim(workerRole)
-	if a == nil {
+	p := n.victim(workerRole)
+	if p == nil {
 		return false
 	}
-	_ = stop(a.pid) // so that it starts no other
-	n.notes.add(opGuardians, 0, 0, strconv.Itoa(a.pid))
-	for _, pid := range n.someGuardians(a.pid) {
+	_ = stop(p.pid) // so that it starts no other
+	n.notes.add(opGuardians, 0, 0, strconv.Itoa(p.pid))
+	for _, pid := range n.someGuardians(p.pid) {
 		_ = kill(pid)
 	}
-	n.notes.add(opKill, 0, 0, strconv.Itoa(a.pid))
-	a.kill()
+	n.notes.add(opKill, 0, 0, strconv.Itoa(p.pid))
+	p.kill()
 	return true
 }
 
 func (n *nemesis) endWorker() bool {
-	a := n.victim(workerRole)
-	if a == nil {
+	p := n.victim(workerRole)
+	if p == nil {
 		return false
 	}
-	n.processes.terminate(a)
+	n.processes.terminate(p)
 	return true
 }
 
 func (n *nemesis) killEnqueuer() bool {
-	a := n.victim(enqueuerRole)
-	if a == nil {
+	p := n.victim(enqueuerRole)
+	if p == nil {
 		return false
 	}
-	a.kill()
+	p.kill()
 	return true
 }
 

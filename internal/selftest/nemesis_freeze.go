@@ -59,13 +59,13 @@ func (n *nemesis) victims(commands bool) (list []int) {
 // write lock, lets the stopped ones go on, and frees the lock: they go on between the kill and its record. In half of the cases it stops
 // the other workers for a moment, too, so that the record comes late.
 func (n *nemesis) holdSweep() bool {
-	a, t := n.busiest()
-	if a == nil {
+	p, t := n.busiest()
+	if p == nil {
 		return false
 	}
 	moment, others := time.Duration(n.random.Int64N(int64(Lease/4))), n.random.IntN(2) == 0
-	n.notes.add(opGuardians, 0, 0, strconv.Itoa(a.pid))
-	resume := n.stopProcesses(a.pid, append(t.guardians(a.pid), a.pid))
+	n.notes.add(opGuardians, 0, 0, strconv.Itoa(p.pid))
+	resume := n.stopProcesses(p.pid, append(t.guardians(p.pid), p.pid))
 	if resume == nil {
 		return false
 	}
@@ -78,7 +78,7 @@ func (n *nemesis) holdSweep() bool {
 			return
 		}
 		n.notes.add(opUnlocked, 0, 0, "")
-		begins := n.sweepBegins(a.pid)
+		begins := n.sweepBegins(p.pid)
 		n.notes.add(opLocked, 0, 0, "")
 		if !begins {
 			return
@@ -86,7 +86,7 @@ func (n *nemesis) holdSweep() bool {
 		var resumes []func()
 		n.db.withWriteLock(func() {
 			for _, other := range n.processes.running(workerRole) {
-				if others && other != a {
+				if others && other != p {
 					resumes = append(resumes, n.stopProcesses(other.pid, []int{other.pid}))
 				}
 			}
@@ -108,9 +108,9 @@ func (n *nemesis) holdSweep() bool {
 func (n *nemesis) busiest() (best *proc, t tree) {
 	t = readTree()
 	most := 0
-	for _, a := range n.processes.running(workerRole) {
-		if k := len(t.commands(a.pid)); k > most {
-			best, most = a, k
+	for _, p := range n.processes.running(workerRole) {
+		if k := len(t.commands(p.pid)); k > most {
+			best, most = p, k
 		}
 	}
 	return best, t

@@ -53,8 +53,8 @@ type notesFile struct {
 // notesRoom is how many bytes are kept for the notes, so that they can be taken while a small disk is full.
 const notesReserve = 16 << 20
 
-func openNotes(s workspace) (*notesFile, error) {
-	file, err := os.OpenFile(s.notes(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+func openNotes(w workspace) (*notesFile, error) {
+	file, err := os.OpenFile(w.notes(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (n *notesFile) count(from int64, op string) int {
 }
 
 // readNotes returns all notes in the order in which they were written.
-func readNotes(s workspace) ([]note, error) {
-	text, err := os.ReadFile(s.notes())
+func readNotes(w workspace) ([]note, error) {
+	text, err := os.ReadFile(w.notes())
 	if err != nil {
 		return nil, err
 	}

@@ -32,76 +32,76 @@ type proc struct {
 }
 
 // start starts a role.
-func (c *processes) start(name, role string, args ...string) (*proc, error) {
-	return c.startIn(c.dir, name, role, args...)
+func (ps *processes) start(name, role string, args ...string) (*proc, error) {
+	return ps.startIn(ps.dir, name, role, args...)
 }
 
 // startIn starts a role whose database is in another directory.
-func (c *processes) startIn(dir, name, role string, args ...string) (*proc, error) {
-	cmd, log, err := c.command(name, append([]string{RoleCommand, role, dir, name}, args...)...)
+func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, error) {
+	cmd, log, err := ps.command(name, append([]string{RoleCommand, role, dir, name}, args...)...)
 	if err != nil {
 		return nil, err
 	}
 	if role == boundName {
 		ownMounts(cmd)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopped {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.stopped {
 		log.Close()
 		return nil, errors.New("the play is over")
 	}
-	a := &proc{processes: c, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
+	p := &proc{processes: ps, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
 	if info, err := log.Stat(); err == nil {
-		a.logFrom = info.Size()
+		p.logFrom = info.Size()
 	}
-	if err := c.spawner.start(cmd); err != nil {
+	if err := ps.spawner.start(cmd); err != nil {
 		log.Close()
 		return nil, err
 	}
-	a.pid = cmd.Process.Pid
-	c.alive[a] = true
-	c.goroutines.Go(func() {
-		a.err = cmd.Wait()
+	p.pid = cmd.Process.Pid
+	ps.alive[p] = true
+	ps.goroutines.Go(func() {
+		p.err = cmd.Wait()
 		log.Close()
-		c.mu.Lock()
-		delete(c.alive, a)
-		end, guardians := a.failure()
-		c.lifetimes = append(c.lifetimes, lifetime{a.pid, a.born, monotonic(), end, guardians})
-		c.mu.Unlock()
-		close(a.done)
+		ps.mu.Lock()
+		delete(ps.alive, p)
+		end, guardians := p.failure()
+		ps.lifetimes = append(ps.lifetimes, lifetime{p.pid, p.born, monotonic(), end, guardians})
+		ps.mu.Unlock()
+		close(p.done)
 	})
-	return a, nil
+	return p, nil
 }
 
 // verdict says so when nobody wished for an end, and whether it was for want of guardians; else it is empty.
-func (a *proc) failure() (end string, guardians bool) {
-	exit, failed := errors.AsType[*exec.ExitError](a.err)
+func (p *proc) failure() (end string, guardians bool) {
+	exit, failed := errors.AsType[*exec.ExitError](p.err)
 	switch {
 	case failed && exit.ExitCode() < 0: // by a signal: somebody sent it
 		return "", false
-	case !failed && a.terms > 0, failed && exit.ExitCode() == 1 && a.terms > 1: // the second time means at once
+	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1: // the second time means at once
 		return "", false
 	}
-	text, _ := os.ReadFile(a.log.Name())
-	text = text[min(int(a.logFrom), len(text)):]
-	if onServer(a.processes.databaseAddress()) && (a.terms > 0 || !bytes.Contains(text, []byte("msg=ready"))) &&
+	text, _ := os.ReadFile(p.log.Name())
+	text = text[min(int(p.logFrom), len(text)):]
+	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(text, []byte("msg=ready"))) &&
 		(bytes.Contains(text, []byte("no connection to")) || bytes.Contains(text, []byte("the connection was lost during a commit"))) {
 		return "", false // who starts or ends while the server is away says so
 	}
-	last := a.processes.logTail(strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"))
+	last := p.processes.logTail(strings.TrimSuffix(filepath.Base(p.log.Name()), ".log"))
 	guardians = bytes.Contains(text, []byte("start the guardian: it said no hello")) ||
 		bytes.Contains(text, []byte("guardians in a row died before they had started a command"))
-	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(a.log.Name()), ".log"), a.pid, a.err, last), guardians
+	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(p.log.Name()), ".log"), p.pid, p.err, last), guardians
 }
 
-func (a *proc) kill() { _ = kill(a.pid) }
+func (p *proc) kill() { _ = kill(p.pid) }
 
-func (a *proc) wait() error { <-a.done; return a.err }
+func (p *proc) wait() error { <-p.done; return p.err }
 
-func (a *proc) ended() bool {
+func (p *proc) ended() bool {
 	select {
-	case <-a.done:
+	case <-p.done:
 		return true
 	default:
 		return false
@@ -109,7 +109,7 @@ func (a *proc) ended() bool {
 }
 
 // tail is the end of what somebody has said.
-func (c *processes) logTail(name string) []byte {
-	text, _ := os.ReadFile(c.log(name))
+func (ps *processes) logTail(name string) []byte {
+	text, _ := os.ReadFile(ps.log(name))
 	return bytes.TrimSpace(text[max(0, len(text)-300):])
 }

@@ -119,17 +119,17 @@ type enqueuer struct {
 }
 
 func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enqueuer, error) {
-	s := workspace{dir}
-	notes, err := openNotes(s)
+	w := workspace{dir}
+	notes, err := openNotes(w)
 	if err != nil {
 		return nil, err
 	}
-	db, err := connect(s)
+	db, err := connect(w)
 	if err != nil {
 		return nil, err
 	}
 	me = fmt.Sprintf("%s-%d", me, os.Getpid())
-	return &enqueuer{newGenerator(s, path, me, seed^uint64(os.Getpid())), notes, db, every}, nil
+	return &enqueuer{newGenerator(w, path, me, seed^uint64(os.Getpid())), notes, db, every}, nil
 }
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
@@ -188,7 +188,7 @@ func (e *enqueuer) cancelAndRetry(ctx context.Context, c Client, id int64) {
 
 // Functions are the functions that a worker of a run registers.
 func Functions(dir string) ([]jobs.Handler, error) {
-	p, err := newExecutor(workspace{dir})
+	e, err := newExecutor(workspace{dir})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func Functions(dir string) ([]jobs.Handler, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := p.function(ctx, d, task.ID, task.GenerationID); err != nil {
+		if err := e.function(ctx, d, task.ID, task.GenerationID); err != nil {
 			return nil, err
 		}
 		return json.RawMessage(resultOf(task.GenerationID)), nil
@@ -206,7 +206,7 @@ func Functions(dir string) ([]jobs.Handler, error) {
 
 // Task is a command of the workload. It returns its exit status.
 func Task(dir, k, ms string) int {
-	p, err := newExecutor(workspace{dir})
+	e, err := newExecutor(workspace{dir})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
@@ -218,5 +218,5 @@ func Task(dir, k, ms string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
-	return p.command(kind(k), n, id, generation)
+	return e.command(kind(k), n, id, generation)
 }

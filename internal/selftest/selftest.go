@@ -244,10 +244,10 @@ func (r *run) reportProgress(p Progress) {
 // stage is the directory of a run.
 type workspace struct{ dir string }
 
-func (s workspace) databaseAddress() string { return s.addresses()[0] }
-func (s workspace) notes() string           { return filepath.Join(s.dir, "notes") }
-func (s workspace) locks() string           { return filepath.Join(s.dir, "locks") }
-func (s workspace) log(name string) string  { return filepath.Join(s.dir, name+".log") }
+func (w workspace) databaseAddress() string { return w.addresses()[0] }
+func (w workspace) notes() string           { return filepath.Join(w.dir, "notes") }
+func (w workspace) locks() string           { return filepath.Join(w.dir, "locks") }
+func (w workspace) log(name string) string  { return filepath.Join(w.dir, name+".log") }
 
 func percentile(list []time.Duration, p float64) time.Duration {
 	if len(list) == 0 {

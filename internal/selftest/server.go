@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
 )
 
 // Server is a PostgreSQL server that belongs to the run: it is killed, too.
@@ -26,10 +25,10 @@ const hosts = 2
 func onServer(database string) bool { return strings.HasPrefix(database, "postgres://") }
 
 // addresses are those by which the processes of a run name its database.
-func (s workspace) addresses() []string {
-	text, err := os.ReadFile(filepath.Join(s.dir, "addresses"))
+func (w workspace) addresses() []string {
+	text, err := os.ReadFile(filepath.Join(w.dir, "addresses"))
 	if err != nil {
-		return []string{filepath.Join(s.dir, "runner.db")}
+		return []string{filepath.Join(w.dir, "runner.db")}
 	}
 	return strings.Fields(string(text))
 }
@@ -52,7 +51,7 @@ func (r *run) setUpServer(ctx context.Context) error {
 }
 
 // host is what makes a process one of host n, counted from 1.
-func (s workspace) host(n int) []string {
-	list := s.addresses()
-	return []string{"RUNNER_DB=" + list[n], "XDG_STATE_HOME=" + filepath.Join(s.dir, "host"+strconv.Itoa(n))}
+func (w workspace) host(n int) []string {
+	list := w.addresses()
+	return []string{"RUNNER_DB=" + list[n], "XDG_STATE_HOME=" + filepath.Join(w.dir, "host"+strconv.Itoa(n))}
 }

@@ -32,9 +32,9 @@ func (n *nemesis) bindMount() bool {
 		if os.Mkdir(dir, 0o700) != nil {
 			return
 		}
-		if a, err := c.startIn(dir, boundName, boundName, "1", "8"); err == nil {
+		if p, err := c.startIn(dir, boundName, boundName, "1", "8"); err == nil {
 			n.sleep(Lease / 2)
-			a.kill()
+			p.kill()
 		}
 	})
 }
@@ -79,19 +79,19 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	return true
 }
 
-func (s workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violation, error) {
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
+func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violation, error) {
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, nil //nolint:nilerr // the disk is full now and then
 	}
-	notes, err := openNotes(s)
+	notes, err := openNotes(w)
 	if err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
 	defer notes.file.Close()
-	c := newProcesses(s, n.processes.path, n.processes.name, notes)
-	defer c.spawner.end()
-	defer c.killAll()
-	if _, err := c.start("first", "enqueue", "1", "8"); err != nil {
+	ps := newProcesses(w, n.processes.path, n.processes.name, notes)
+	defer ps.spawner.end()
+	defer ps.killAll()
+	if _, err := ps.start("first", "enqueue", "1", "8"); err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
 	for began := time.Now(); notes.count(0, opAck) < sideAcks; n.sleep(10 * time.Millisecond) {
@@ -99,18 +99,18 @@ func (s workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violati
 			return nil, nil
 		}
 	}
-	if _, err := c.start("worker", "worker", "functions"); err != nil {
+	if _, err := ps.start("worker", "worker", "functions"); err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
 	n.sleep(Lease / 5)
-	do(c)
-	c.killAll()
-	return s.lostTasks()
+	do(ps)
+	ps.killAll()
+	return w.lostTasks()
 }
 
 // kept looks with SQLite alone for every task that somebody was told of.
-func (s workspace) lostTasks() (found []Violation, err error) {
-	db, err := connect(s)
+func (w workspace) lostTasks() (found []Violation, err error) {
+	db, err := connect(w)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s workspace) lostTasks() (found []Violation, err error) {
 	for _, p := range problems {
 		found = append(found, Violation{"I11", 0, p})
 	}
-	for _, of := range []workspace{s, {filepath.Join(s.dir, boundName)}} {
+	for _, of := range []workspace{w, {filepath.Join(w.dir, boundName)}} {
 		notes, err := readNotes(of)
 		if os.IsNotExist(err) {
 			continue

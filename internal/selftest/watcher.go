@@ -26,8 +26,8 @@ type attemptProcess struct {
 
 const watchEvery = 200 * time.Millisecond
 
-func newWatcher(s workspace, notes *notesFile) *watcher {
-	w := &watcher{workspace: s, notes: notes, stopping: make(chan struct{}), living: map[attemptProcess]bool{}, lastSeen: map[attemptProcess]int64{}}
+func newWatcher(dir workspace, notes *notesFile) *watcher {
+	w := &watcher{workspace: dir, notes: notes, stopping: make(chan struct{}), living: map[attemptProcess]bool{}, lastSeen: map[attemptProcess]int64{}}
 	w.done.Go(func() {
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()

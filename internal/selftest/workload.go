@@ -69,8 +69,8 @@ type generator struct {
 	drawn  int
 }
 
-func newGenerator(s workspace, path, me string, seed uint64) *generator {
-	return &generator{workspace: s, path: path, name: me, random: rand.New(rand.NewPCG(seed, 3))}
+func newGenerator(w workspace, path, me string, seed uint64) *generator {
+	return &generator{workspace: w, path: path, name: me, random: rand.New(rand.NewPCG(seed, 3))}
 }
 
 // draft is a task to be enqueued.
@@ -81,9 +81,9 @@ type draft struct {
 }
 
 // draw makes up a task; a light one is a function that takes little time.
-func (a *generator) draw(light bool) draft {
+func (g *generator) draw(light bool) draft {
 	k := quick
-	at := a.random.IntN(1000)
+	at := g.random.IntN(1000)
 	for _, w := range kindWeights {
 		if at -= w.of; at < 0 {
 			k = w.kind
@@ -93,22 +93,22 @@ func (a *generator) draw(light bool) draft {
 	if light && k != failing && k != atMostOnce {
 		k = quick
 	}
-	ms := 5 + a.random.IntN(55)
+	ms := 5 + g.random.IntN(55)
 	switch k {
 	case long:
-		ms = int(Lease.Milliseconds()) * (21 + a.random.IntN(30)) / 10
+		ms = int(Lease.Milliseconds()) * (21 + g.random.IntN(30)) / 10
 	case leavesProcesses, leavesHidden, cancelRetry:
-		ms = 200 + a.random.IntN(400)
+		ms = 200 + g.random.IntN(400)
 	case ignoresTerm:
-		ms = 100 + a.random.IntN(200)
+		ms = 100 + g.random.IntN(200)
 	case timesOut:
 		ms = int(time.Minute.Milliseconds())
 	}
-	a.drawn++
-	token := fmt.Sprintf("%s-%d:%s", a.name, a.drawn, k)
-	options := []jobs.Option{jobs.Label(token), jobs.Queue([]string{"a", "b"}[a.random.IntN(2)]), jobs.Priority(priorities[a.random.IntN(len(priorities))]),
+	g.drawn++
+	token := fmt.Sprintf("%s-%d:%s", g.name, g.drawn, k)
+	options := []jobs.Option{jobs.Label(token), jobs.Queue([]string{"a", "b"}[g.random.IntN(2)]), jobs.Priority(priorities[g.random.IntN(len(priorities))]),
 		jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses), jobs.KillAfter(100 * time.Millisecond),
-		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Duration(20+a.random.IntN(200)) * time.Millisecond})}
+		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Duration(20+g.random.IntN(200)) * time.Millisecond})}
 	switch k {
 	case failing:
 		options = append(options, jobs.MaxAttempts(failingAttempts))
@@ -117,34 +117,34 @@ func (a *generator) draw(light bool) draft {
 	case atMostOnce:
 		options = append(options, jobs.AtMostOnce())
 	case timesOut:
-		options = append(options, jobs.Timeout(time.Duration(200+a.random.IntN(400))*time.Millisecond))
+		options = append(options, jobs.Timeout(time.Duration(200+g.random.IntN(400))*time.Millisecond))
 	case cancelRetry: // it must run when it is cancelled, and again at once
 		options = append(options, jobs.Priority(urgent))
 	}
-	if k == quick && a.random.IntN(25) == 0 {
-		options = append(options, jobs.Unique("key"+strconv.Itoa(a.random.IntN(5))))
+	if k == quick && g.random.IntN(25) == 0 {
+		options = append(options, jobs.Unique("key"+strconv.Itoa(g.random.IntN(5))))
 	}
-	if (k == quick || k == failing || k == poison) && a.random.IntN(12) == 0 {
-		options = append(options, jobs.Lane("lane"+strconv.Itoa(a.random.IntN(3))))
+	if (k == quick || k == failing || k == poison) && g.random.IntN(12) == 0 {
+		options = append(options, jobs.Lane("lane"+strconv.Itoa(g.random.IntN(3))))
 	}
-	if k == quick && len(a.recent) > 0 && a.random.IntN(15) == 0 {
-		after := []func(...int64) jobs.Option{jobs.After, jobs.AfterAny}[a.random.IntN(2)]
-		options = append(options, after(a.recent[a.random.IntN(len(a.recent))]))
+	if k == quick && len(g.recent) > 0 && g.random.IntN(15) == 0 {
+		after := []func(...int64) jobs.Option{jobs.After, jobs.AfterAny}[g.random.IntN(2)]
+		options = append(options, after(g.recent[g.random.IntN(len(g.recent))]))
 	}
-	if a.random.IntN(20) == 0 {
-		options = append(options, jobs.In(time.Duration(10+a.random.IntN(500))*time.Millisecond))
+	if g.random.IntN(20) == 0 {
+		options = append(options, jobs.In(time.Duration(10+g.random.IntN(500))*time.Millisecond))
 	}
-	if light || a.random.IntN(3) == 0 && !slices.Contains(commandsOnly, k) {
+	if light || g.random.IntN(3) == 0 && !slices.Contains(commandsOnly, k) {
 		return draft{function.With(operation{k, ms}, options...), token, k}
 	}
-	c := jobs.Command{Argv: []string{a.path, RoleCommand, "task", a.dir, string(k), strconv.Itoa(ms)}, Path: a.path, Dir: a.dir}
+	c := jobs.Command{Argv: []string{g.path, RoleCommand, "task", g.dir, string(k), strconv.Itoa(ms)}, Path: g.path, Dir: g.dir}
 	return draft{c.With(options...), token, k}
 }
 
 // remember takes note of a task that others may wait for.
-func (a *generator) remember(id int64) {
-	if a.recent = append(a.recent, id); len(a.recent) > 10 {
-		a.recent = a.recent[1:]
+func (g *generator) remember(id int64) {
+	if g.recent = append(g.recent, id); len(g.recent) > 10 {
+		g.recent = g.recent[1:]
 	}
 }
 
