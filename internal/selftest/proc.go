@@ -90,7 +90,7 @@ func (p *proc) failure() (end string, guardians bool) {
 		return "", false // who starts or ends while the server is away says so
 	}
 	last := p.processes.logTail(strings.TrimSuffix(filepath.Base(p.log.Name()), ".log"))
-	guardians = bytes.Contains(text, []byte("start the guardian: it said no hello")) ||
+	guardians = bytes.Contains(text, []byte("start the guardian: it sent no hello")) ||
 		bytes.Contains(text, []byte("guardians in a row died before they had started a command"))
 	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(p.log.Name()), ".log"), p.pid, p.err, last), guardians
 }

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A guardian has a cgroup of its own where it may make one: as root, or below a cgroup that was delegated to its user. Its commands are
-// started in there. cgroup.kill then kills all of an attempt in one step, and processes of other users as well. A guardian that may not make
-// a cgroup goes on without.
+// A guardian creates a cgroup of its own if it may: as root, or below a cgroup that was delegated to its user. It
+// starts its commands in that cgroup. Writing to cgroup.kill then kills all processes of an attempt in one step,
+// including those of other users. A guardian that may not create a cgroup works without one.
 
-// ownCgroup returns the directory of this process's cgroup; empty if the system has no cgroup v2.
+// ownCgroup returns the directory of this process's cgroup, or "" if the system has no cgroup v2.
 func ownCgroup() string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -38,29 +38,31 @@ func ownCgroup() string {
 		if kind < 7 || kind >= len(field) || field[kind] != "cgroup2" || strings.Contains(field[4], `\`) {
 			continue
 		}
-		if below, err := filepath.Rel(field[3], own); err == nil && filepath.IsLocal(below) { // field 3 is the part of the hierarchy that is mounted
+		// Field 3 is the root of this mount within the hierarchy.
+		if below, err := filepath.Rel(field[3], own); err == nil && filepath.IsLocal(below) {
 			return filepath.Join(field[4], below)
 		}
 	}
 	return ""
 }
 
-// makeCgroup makes the cgroup of a guardian, if it may. Some kernels (6.18 is one) kill a process at its birth when it is started into a cgroup
-// that was killed before, or out of one. So a cgroup is used until it is killed, and tried first.
+// makeCgroup creates the cgroup of a guardian if permitted. Some kernels (6.18 is one) kill every process that starts
+// in a cgroup that was killed before, or that starts from within one. So a cgroup is used until it is killed, and
+// makeCgroup tests a new one first.
 func (g *guardian) makeCgroup() {
 	dir := g.lock.cgroupDir(g.slot)
 	if dir == "" || os.Mkdir(dir, 0o755) != nil {
 		return
 	}
 	fd := -1
-	err := unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) // since Linux 5.14
+	err := unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) // needs Linux 5.14
 	if err == nil {
 		fd, err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	}
 	if err == nil {
 		var pid int
 		pid, err = syscall.ForkExec("", nil, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}})
-		if err == nil { // it died before it could say that there is no such program
+		if err == nil { // the kernel killed the child before its exec could fail with ENOENT
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}
@@ -80,19 +82,20 @@ func (g *guardian) closeCgroup() {
 	}
 }
 
-// closeCgroupLocked is closeCgroup with the mutex held.
+// closeCgroupLocked does the same while the caller holds the mutex.
 func (g *guardian) closeCgroupLocked() {
-	unix.Close(g.cgroupFD) // -1 if it was not opened
+	unix.Close(g.cgroupFD) // -1 if it is not open
 	removeCgroup(g.cgroupDir)
 	g.cgroupDir, g.cgroupKilled = "", false
 }
 
-// killCgroup kills all processes of a cgroup, and of those below it.
+// killCgroup kills all processes of a cgroup and of the cgroups below it.
 func killCgroup(dir string) {
-	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // it may be gone
+	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // the cgroup may have been removed
 }
 
-// removeCgroup removes a cgroup, and those that commands have made below it. One in which something lives stays.
+// removeCgroup removes a cgroup and the cgroups that commands have created below it. A cgroup that contains a process
+// stays.
 func removeCgroup(dir string) {
 	var system unix.Statfs_t
 	if unix.Statfs(dir, &system) != nil || system.Type != unix.CGROUP2_SUPER_MAGIC {
@@ -110,7 +113,7 @@ func removeCgroup(dir string) {
 	}
 }
 
-// numbersIn returns the numbers of a text that are separated by white space.
+// numbersIn returns the numbers in a text that are separated by white space.
 func numbersIn(text []byte) []int {
 	return numbers(strings.Fields(string(bytes.TrimSpace(text))))
 }

@@ -79,7 +79,7 @@ func (g *Guardian) addChild(c *Child) error {
 	case g.gone:
 		return ErrGone
 	case g.child != nil:
-		return fmt.Errorf("%w: the guardian has another one", ErrRefused)
+		return fmt.Errorf("%w: the guardian has another command", ErrRefused)
 	}
 	g.child = c
 	return nil

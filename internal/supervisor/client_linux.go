@@ -112,12 +112,12 @@ func (g *Guardian) hello() error {
 	var r reply
 	switch err := g.in.next(g.socket, &r); {
 	case errors.Is(err, errFrame):
-		return fmt.Errorf("it is of another version than %q", g.options.Version)
+		return fmt.Errorf("its messages are not those of version %q", g.options.Version)
 	case err != nil:
-		return fmt.Errorf("it said no hello, does its main begin with runner.Guardian? %w", err)
+		return fmt.Errorf("it sent no hello message: %w; does its main begin with runner.Guardian?", err)
 	}
 	if r.Op != opHello || r.Protocol != protocol || r.Version != g.options.Version {
-		return fmt.Errorf("it is of version %q, protocol %d, not %q, %d", r.Version, r.Protocol, g.options.Version, protocol)
+		return fmt.Errorf("it has version %q and protocol %d, not version %q and protocol %d", r.Version, r.Protocol, g.options.Version, protocol)
 	}
 	g.markError = r.Reason
 	return g.socket.SetReadDeadline(time.Time{})
@@ -303,7 +303,7 @@ func (g *Guardian) Close() error {
 		<-g.done
 	}
 	if !g.clean { // receive sets clean before it closes done
-		return errors.New("processes of commands do not die")
+		return errors.New("some processes of commands did not exit")
 	}
 	return nil
 }

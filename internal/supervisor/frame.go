@@ -7,24 +7,25 @@ import (
 	"io"
 )
 
-// A message is sent as a frame: its length in four bytes, then all of its fields in a fixed order. Numbers are varints. Texts and lists
-// begin with their length. A field that is not set costs a byte. The same method of a message writes and reads it.
+// A message is sent as a frame: a length of four bytes, then all fields of the message in a fixed order. Numbers are
+// varints. Strings and lists begin with their length. A field that is not set takes one byte. One method of each
+// message both writes and reads its fields.
 
-// maxFrame limits a frame: arguments and environments are far smaller.
+// maxFrame limits the size of a frame. Arguments and environments are far smaller.
 const maxFrame = 16 << 20
 
 const frameHeader = 4
 
-var errFrame = errors.New("bad frame")
+var errFrame = errors.New("invalid frame")
 
 type message interface{ fields(c *codec) }
 
-// codec writes the fields of a message, or reads them.
+// codec writes or reads the fields of a message.
 type codec struct {
 	reading bool
-	data    []byte // written so far, or not read yet
-	whole   string // when reading: all of the message
-	bad     bool   // what was read is no such message
+	data    []byte // bytes written so far, or bytes still to read
+	whole   string // when reading: the whole message
+	bad     bool   // whether the data that was read is invalid
 }
 
 func (r *request) fields(c *codec) {
@@ -100,7 +101,7 @@ func integer[T ~int | ~int64](c *codec, v *T) {
 	*v, c.data = T(got), c.data[n:]
 }
 
-// length writes or reads the length of a text or list. An element has a byte at least.
+// length writes or reads the length of a string or list. Each element takes at least one byte.
 func (c *codec) length(n *int) {
 	if integer(c, n); c.reading && (*n < 0 || *n > len(c.data)) {
 		*n = 0
@@ -130,19 +131,19 @@ func (c *codec) list(v *[]string) {
 
 func (c *codec) fail() { c.bad, c.data, c.whole = true, nil, "" }
 
-// frame returns a message as it is sent.
+// encode returns a message as a frame.
 func encode(m message) ([]byte, error) {
 	c := codec{data: make([]byte, frameHeader, 512)}
 	m.fields(&c)
 	size := len(c.data) - frameHeader
 	if size > maxFrame {
-		return nil, fmt.Errorf("message of %d bytes", size)
+		return nil, fmt.Errorf("message of %d bytes exceeds the limit of %d bytes", size, maxFrame)
 	}
 	binary.BigEndian.PutUint32(c.data, uint32(size))
 	return c.data, nil
 }
 
-// unframe reads a message from what follows the header of its frame.
+// decode reads a message from the data after the header of its frame.
 func decode(data []byte, m message) error {
 	c := codec{reading: true, data: data, whole: string(data)}
 	if m.fields(&c); c.bad || len(c.data) > 0 {
@@ -151,14 +152,15 @@ func decode(data []byte, m message) error {
 	return nil
 }
 
-// frameReader takes frames from a stream.
+// frameReader splits a stream into frames.
 type frameReader struct {
 	buffer []byte
-	start  int // of what was read and not yet taken
+	start  int // beginning of the data that was read and not returned
 	end    int
 }
 
-// take returns the next frame without its header, if all of it was read. It is good until the next call of space.
+// nextFrame returns the data of the next frame without its header. It returns false if the frame is not complete yet.
+// The data is valid until the next call of space.
 func (b *frameReader) nextFrame() (data []byte, ok bool, err error) {
 	unread := b.buffer[b.start:b.end]
 	if len(unread) < frameHeader {
@@ -176,7 +178,7 @@ func (b *frameReader) nextFrame() (data []byte, ok bool, err error) {
 	return unread[frameHeader:end], true, nil
 }
 
-// space returns where to read what comes next.
+// space returns a buffer for the next read.
 func (b *frameReader) space() []byte {
 	const least = 4 << 10
 	copy(b.buffer, b.buffer[b.start:b.end])
@@ -188,7 +190,7 @@ func (b *frameReader) space() []byte {
 	return b.buffer[b.end:]
 }
 
-// add takes note of n bytes that were read into space.
+// advance records that n bytes were read into the buffer of space.
 func (b *frameReader) advance(n int) { b.end += n }
 
 // next reads a message from r.

@@ -159,7 +159,7 @@ type reply struct {
 	Protocol int
 	Version  string
 	Pid      int
-	Reason   string // of a refusal: late, stopping or exec; of a hello: an error
+	Reason   string // of a refusal: a reason constant; of a hello: an error
 	Errno    int    // error number of a failed exec
 	EndedBy  string // what ended the command: self, kill or deadline
 	N        int64
@@ -167,8 +167,8 @@ type reply struct {
 }
 
 const (
-	reasonLate     = "late"
-	reasonStopping = "stopping"
+	reasonLate     = "its deadline has passed"
+	reasonStopping = "the start was cancelled"
 	reasonExec     = "exec"
 
 	bySelf     = "self"

@@ -142,7 +142,7 @@ func (g *guardian) read() error {
 				g.send(&reply{Op: opRefused, Key: r.Key, Reason: reasonExec, Errno: int(unix.EMFILE)})
 			} else if files, ok := withNull(files, r.Null); !ok || !g.accept(r, files) {
 				closeAll(files)
-				return errors.New("bad start")
+				return errors.New("invalid start request")
 			}
 		case opRenew:
 			g.renew(r.Key, r.Deadline)

@@ -11,26 +11,27 @@ import (
 	"strings"
 )
 
-// Lock is the liveness lock of a worker: an exclusive flock on a file of its own, held for as long as the worker or one of its
-// guardians lives, and freed by the kernel when the last of them is dead. Whoever gets it, as one of any number of readers, has proof of
-// that.
+// Lock is the liveness lock of a worker: an exclusive flock on a file of its own. The worker and its guardians hold it
+// as long as one of them lives, and the kernel frees it when the last one dies. A process that takes the lock has proof
+// that all of them are dead. Any number of processes may take it then, each with a shared flock.
 //
-// All hold it through one open file description, which the guardians inherit. So it must never be unlocked by LOCK_UN, which
-// would unlock it for all: it is let go by closing, and by dying. Neither must a command inherit the descriptor.
+// The worker and its guardians hold the lock through one open file description, which the guardians inherit. LOCK_UN
+// would unlock it for all of them, so nobody may call it. Closing the last descriptor and dying release the lock. A
+// command must not inherit the descriptor.
 //
-// The file tells a finder what may have outlived them. From byte 512 on it has a record of 16 bytes for each guardian: the key of the attempt
-// of which processes may live, and zero when there is none. It is written before the command is forked, and cleared after its last process
-// has ended. The bytes before hold a text: the beginning of the names of the guardians' cgroups. All is overwritten in place, and no
-// write is longer than a record.
+// The file records which attempts may have left processes. From byte 512 on it has a record of 16 bytes for each
+// guardian. The record is the key of an attempt whose processes may be alive, and zero if there is none. The guardian
+// writes it before it forks the command, and clears it after the last process has ended. The first 512 bytes hold the
+// prefix of the names of the guardians' cgroups. Every write is in place and no longer than a record.
 type Lock struct {
 	file *os.File
 	path string
 }
 
-// Record is what the lock file holds of an attempt of which processes may live.
+// Record is an entry of the lock file: an attempt whose processes may be alive.
 type Record struct {
 	Key
-	Cgroup string // the directory of its cgroup, which need not exist; empty: it has none
+	Cgroup string // directory of its cgroup, which need not exist; empty if it has none
 }
 
 const (
@@ -40,20 +41,20 @@ const (
 )
 
 var (
-	// ErrHeld says that a lock's owner lives.
+	// ErrHeld means that the owner of the lock is alive.
 	ErrHeld = errors.New("the lock is held")
-	// ErrNoLock says that there is no such lock: no file, or one that was removed a moment ago.
+	// ErrNoLock means that there is no lock file, or that another process has just removed it.
 	ErrNoLock = errors.New("no lock file")
 )
 
-// Path returns where the lock file was made.
+// Path returns the path of the lock file at its creation.
 func (l *Lock) Path() string { return l.path }
 
-// Close lets the lock go, unless a guardian holds it too.
+// Close closes the lock. A guardian may still hold it.
 func (l *Lock) Close() error { return l.file.Close() }
 
-// Remove removes the file of a lock that is held, so that nobody else can take it, and the cgroups of its owner. Another
-// reader of the lock may have removed them before.
+// Remove removes the file of a lock that is held, so that no other process can take it. It also removes the cgroups of
+// its owner. Another process with the lock may have removed both before.
 func (l *Lock) Remove() error {
 	if prefix := l.cgroupPrefix(); prefix != "" {
 		dirs, _ := filepath.Glob(prefix + "*")
@@ -64,7 +65,7 @@ func (l *Lock) Remove() error {
 	return os.Remove(l.path)
 }
 
-// Intact says whether the path still leads to this lock; present, whether it leads anywhere.
+// Intact reports whether the path still refers to this lock, and whether a file is present at the path.
 func (l *Lock) Intact() (intact, present bool) {
 	mine, err := l.file.Stat()
 	if err != nil {
@@ -77,7 +78,8 @@ func (l *Lock) Intact() (intact, present bool) {
 	return os.SameFile(mine, there), true
 }
 
-// Clean says whether no process of a command can have outlived the owner of the lock. It is false if the file cannot be read.
+// Clean reports whether no process of a command can have outlived the owner of the lock. It returns false if the file
+// cannot be read.
 func (l *Lock) Clean() bool {
 	info, err := l.file.Stat()
 	if err != nil || info.Size() < headSize {
@@ -87,13 +89,13 @@ func (l *Lock) Clean() bool {
 	return err == nil && len(records) == 0
 }
 
-// Records returns the attempts of which processes may live.
+// Records returns the attempts whose processes may be alive.
 func (l *Lock) Records() []Record {
 	records, _ := readRecords(l.file)
 	return records
 }
 
-// ReadRecords is Records of a lock that somebody else holds; nil if there is none.
+// ReadRecords returns the records of a lock that another process may hold, or nil if there is no lock.
 func ReadRecords(path string) []Record {
 	file, err := openLock(path, os.O_RDONLY)
 	if err != nil {
@@ -117,22 +119,23 @@ func readRecords(file *os.File) (list []Record, err error) {
 	return list, err
 }
 
-// setRecord writes the record of the guardian in a slot; the empty key clears it.
+// setRecord writes the record of the guardian in a slot. The zero key clears the record.
 func (l *Lock) setRecord(slot int, k Key) error {
 	text := binary.LittleEndian.AppendUint64(make([]byte, 0, recordSize), uint64(k.ID))
 	_, err := l.file.WriteAt(binary.LittleEndian.AppendUint64(text, uint64(k.Generation)), headSize+recordSize*int64(slot))
 	return err
 }
 
-// record returns the record of one guardian; false: it has none.
+// record returns the record of the guardian in a slot, and whether it has one.
 func (l *Lock) record(slot int) (Record, bool) {
 	text := make([]byte, recordSize)
-	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // zero if there is none
+	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // the text stays zero if the file has no such record
 	k := Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
 	return Record{k, l.cgroupDir(slot)}, k != (Key{})
 }
 
-// head returns the first bytes of the file: the beginning of the names of cgroups in dir, which nobody else has.
+// head returns the first bytes of the file: a prefix for the names of cgroups in dir. No other worker has the same
+// prefix.
 func (l *Lock) head(dir string) []byte {
 	head := make([]byte, headSize)
 	if dir != "" {
@@ -144,16 +147,16 @@ func (l *Lock) head(dir string) []byte {
 	return head
 }
 
-// groups returns the beginning of the names of the guardians' cgroups; empty: they have none.
+// cgroupPrefix returns the prefix of the names of the guardians' cgroups, or "" if they have none.
 func (l *Lock) cgroupPrefix() string {
 	head := make([]byte, headSize)
-	_, _ = l.file.ReadAt(head, 0) // then it is empty
+	_, _ = l.file.ReadAt(head, 0) // the prefix is empty if the file cannot be read
 	return prefixIn(head)
 }
 
 func prefixIn(head []byte) string { return string(bytes.TrimRight(head, "\x00")) }
 
-// group returns the directory of the cgroup of one guardian.
+// cgroupDir returns the directory of the cgroup of the guardian in a slot.
 func (l *Lock) cgroupDir(slot int) string { return cgroupName(l.cgroupPrefix(), slot) }
 
 func cgroupName(prefix string, slot int) string {

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// NewLock is not supported on this system: a lock could not be shared with a guardian.
+// NewLock returns an error: on this system a lock could not be shared with a guardian.
 func NewLock(string) (*Lock, error) { return nil, errors.ErrUnsupported }
 
-// TakeLock proves nothing on this system.
+// TakeLock returns ErrNoLock: on this system there are no locks.
 func TakeLock(string) (*Lock, error) { return nil, ErrNoLock }
 
 func openLock(string, int) (*os.File, error) { return nil, errors.ErrUnsupported }

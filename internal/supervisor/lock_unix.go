@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLock makes a lock file at path, which must not exist, and takes the lock.
+// NewLock creates a lock file at path and takes the lock. The file must not exist.
 func NewLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -26,8 +26,9 @@ func NewLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-// TakeLock takes the lock at path, which proves that its owner is dead. It does not wait: the error is ErrHeld if the owner
-// lives, and ErrNoLock if there is nothing to take. Many may take it at once: one that is stopped keeps nobody else from it.
+// TakeLock takes the lock at path, which proves that its owner is dead. It does not wait. The error is ErrHeld if the
+// owner lives, and ErrNoLock if there is no lock file. Several processes may take the lock at once, so a stopped
+// process does not block the others.
 func TakeLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR)
 	switch {
@@ -41,7 +42,7 @@ func TakeLock(path string) (*Lock, error) {
 		file.Close()
 		return nil, err
 	}
-	if intact, _ := l.Intact(); !intact { // another finder was quicker, and removed it
+	if intact, _ := l.Intact(); !intact { // another process took the lock first and removed the file
 		file.Close()
 		return nil, ErrNoLock
 	}
@@ -63,7 +64,7 @@ func (l *Lock) flock(how int) error {
 	}
 }
 
-// openLock opens a regular file, following no link and waiting for no fifo.
+// openLock opens a regular file. It does not follow a symbolic link and does not wait for the other end of a FIFO.
 func openLock(path string, flag int) (*os.File, error) {
 	file, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 	if err != nil {

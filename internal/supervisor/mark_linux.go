@@ -10,21 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mark names the attempt that a process belongs to. A guardian gives it to its command as two soft resource limits: RLIMIT_LOCKS, which no
-// kernel has enforced since Linux 2.4, and RLIMIT_RTTIME, which limits realtime threads only and is set to more than half an hour (on 64-bit
-// systems: centuries). The kernel hands limits down to children and keeps them over exec, setsid, setuid and a cleared environment, and
-// every user can read them in /proc.
+// Mark identifies the attempt that a process belongs to. A guardian sets it on its command as two soft resource limits,
+// RLIMIT_LOCKS and RLIMIT_RTTIME. No kernel since Linux 2.4 enforces the first one. The second one limits only realtime
+// threads, and the mark sets it to more than half an hour (on 64-bit systems: centuries). Children inherit limits.
+// Neither exec, setsid, setuid nor a cleared environment changes them, and every user can read them in /proc.
 //
-// A guardian goes by parentage while it lives. The mark is for everybody else: a worker whose guardian was killed, a worker that takes over
-// from a dead one, and doctor.
+// A living guardian identifies processes by parentage. The mark is for other programs: a worker whose guardian was
+// killed, a worker that takes over from a dead one, and doctor.
 type Mark struct {
-	task  uint64 // RLIMIT_LOCKS: the id of the task
-	claim uint64 // RLIMIT_RTTIME: a fixed pattern, a hash of the worker's id, and the lowest bits of the generation
+	task  uint64 // RLIMIT_LOCKS: id of the task
+	claim uint64 // RLIMIT_RTTIME: a fixed pattern, a hash of the worker's id, the lowest bits of the generation
 }
 
-// The layout of Mark.claim. A limit has 32 bits on 32-bit systems. Neither word is ever RLIM_INFINITY, all ones.
+// The layout of Mark.claim. A limit has 32 bits on 32-bit systems. No limit of a mark has all bits set, because that is
+// RLIM_INFINITY.
 var (
-	wordMask                            = uint64(1)<<(bits.UintSize-1) - 1 // of Mark.task
+	wordMask                            = uint64(1)<<(bits.UintSize-1) - 1 // bits of Mark.task
 	pattern, workerBits, generationBits = uint64(0xa5), 32, 24
 )
 
@@ -37,30 +38,30 @@ func init() {
 // MarkOf returns the mark of an attempt.
 func MarkOf(worker string, k Key) Mark {
 	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(worker)) // never fails
+	_, _ = hash.Write([]byte(worker)) // a hash never returns an error
 	claim := pattern<<workerBits | uint64(hash.Sum32())&(1<<workerBits-1)
 	return Mark{uint64(k.ID) & wordMask, claim<<generationBits | uint64(k.Generation)&(1<<generationBits-1)}
 }
 
-// Of says whether m is the mark of some attempt of a worker.
+// OwnedBy reports whether m is the mark of an attempt of the worker.
 func (m Mark) OwnedBy(worker string) bool {
 	return m.claim>>generationBits == MarkOf(worker, Key{}).claim>>generationBits
 }
 
-// Task returns the id of the task. On 32-bit systems its highest bits are missing.
+// Task returns the id of the task. On 32-bit systems the highest bits are missing.
 func (m Mark) Task() int64 { return int64(m.task) }
 
 func (m Mark) valid() bool {
 	return m.claim>>(generationBits+workerBits) == pattern && m.task <= wordMask
 }
 
-// limits are the resource limits that carry a mark, with the words of /proc for them.
+// limits are the resource limits that hold a mark, with their names in /proc/PID/limits.
 var limits = [2]struct {
 	resource int
 	name     []byte
 }{{unix.RLIMIT_LOCKS, []byte("Max file locks")}, {unix.RLIMIT_RTTIME, []byte("Max realtime timeout")}}
 
-// SetMark gives a process a mark; 0 is this process.
+// SetMark sets the mark of a process. The pid 0 means this process.
 func SetMark(pid int, m Mark) error {
 	for i, word := range [2]uint64{m.task, m.claim} {
 		var limit unix.Rlimit
@@ -75,12 +76,12 @@ func SetMark(pid int, m Mark) error {
 	return nil
 }
 
-// readMark returns the mark of a process. It is not valid if the process has none, or is gone.
+// readMark returns the mark of a process. The mark is not valid if the process has none or is gone.
 func readMark(pid int) Mark {
 	var words [2]uint64
 	for i := range limits {
 		var limit unix.Rlimit
-		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil { // the process of another user; or a filter of system calls
+		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil { // a process of another user, or a seccomp filter
 			return markFromProc(pid)
 		}
 		words[i] = limit.Cur
@@ -88,14 +89,14 @@ func readMark(pid int) Mark {
 	return Mark{words[0], words[1]}
 }
 
-// markFromProc is readMark by /proc, which everybody may read.
+// markFromProc returns the mark of a process from /proc, which every user may read.
 func markFromProc(pid int) Mark {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
 	var words [2]uint64
 	for i := range limits {
 		_, after, _ := bytes.Cut(text, limits[i].name)
 		if field := bytes.Fields(after); len(field) > 0 {
-			words[i], _ = strconv.ParseUint(string(field[0]), 10, 64) // "unlimited" is no mark
+			words[i], _ = strconv.ParseUint(string(field[0]), 10, 64) // the value "unlimited" is not part of a mark
 		}
 	}
 	return Mark{words[0], words[1]}

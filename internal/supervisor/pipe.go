@@ -6,12 +6,14 @@ import (
 	"os"
 )
 
-// maxPipe is what a pipe can hold: more comes only from somebody who still writes.
+// maxPipe is the largest amount of data in a pipe. If more arrives, a process is still writing.
 const maxPipe = 1 << 20
 
-// ReadPipe hands what comes out of a pipe to take, until nobody holds its other end any more, or its read deadline is over. That is set
-// when what was waited for has ended, for the sake of those who outlive it and hold the pipe. Then what is in the pipe is still read, for
-// it was written in time, and only this process may be late. The error is none of those two ends. take must not keep what it is given.
+// ReadPipe passes the data from a pipe to take. It returns when every writer has closed the pipe, or when the read
+// deadline of r has passed. The caller sets the deadline when the process that it waits for has ended, because other
+// processes may keep the pipe open. At the deadline ReadPipe still reads the data that is in the pipe: it was written
+// in time, and only this process may be late. It returns no error for either of these two ends. take must not keep its
+// argument.
 func ReadPipe(r *os.File, buffer []byte, take func([]byte)) error {
 	for {
 		n, err := r.Read(buffer)

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pipe is os.Pipe for a pipe whose writing end goes to a command: that end blocks, as programs expect, and Go's poller does not watch it.
+// Pipe works like os.Pipe for a pipe whose write end goes to a command. Writes block, as programs expect, and Go's
+// poller does not watch the write end.
 func Pipe() (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

@@ -4,5 +4,5 @@ package supervisor
 
 import "os"
 
-// Pipe is os.Pipe.
+// Pipe calls os.Pipe.
 func Pipe() (r, w *os.File, err error) { return os.Pipe() }

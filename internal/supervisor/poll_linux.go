@@ -7,18 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A guardian is busy for some microseconds at a time, and waits for less than a millisecond between them when commands are short. Go's
-// scheduler takes the processor from a goroutine that waits in the usual way, gives it to other threads that look for work, and watches all
-// that every 20 µs: this cost as much as all of its work but the fork. So a thread that waits for the next event waits in a raw system call at first, of which
-// the scheduler knows nothing, and in the usual way when nothing has come for a while. A thread that the collector of garbage wants to stop
-// gets a signal, which ends the raw call, too.
+// A guardian is busy for some microseconds at a time. With short commands it waits less than a millisecond in between.
+// When a goroutine blocks in the usual way, Go's scheduler gives its processor to other threads that look for work, and
+// checks all that every 20 µs. This cost as much as all other work of a guardian except the fork.
+//
+// So a thread first waits for the next event in a raw system call, which the scheduler does not know about. If no event
+// comes for a while, it waits in the usual way. When the garbage collector stops a thread, it sends a signal, which
+// also interrupts the raw call.
 
 const (
-	rawPollTime      = 20 * time.Millisecond // longer than most pauses of a guardian that is busy, on a machine that is busy, too
-	startReportDelay = time.Millisecond      // for a command to end before the worker is told of its start
+	rawPollTime      = 20 * time.Millisecond // longer than most pauses of a busy guardian on a busy machine
+	startReportDelay = time.Millisecond      // time in which a command may end before the guardian reports its start
 )
 
-// awaitReadable returns when there is something to read from a descriptor, or its end.
+// awaitReadable waits until a descriptor is readable or at its end.
 func awaitReadable(fd int) {
 	if readableWithin(fd, rawPollTime) {
 		return
@@ -31,7 +33,7 @@ func awaitReadable(fd int) {
 	}
 }
 
-// readableWithin waits in a raw system call, so it must be for a short time. It returns whether there is something to read.
+// readableWithin waits in a raw system call and reports whether a descriptor became readable. The limit must be short.
 func readableWithin(fd int, limit time.Duration) bool {
 	end := monotonic() + int64(limit)
 	for left := int64(limit); left > 0; left = end - monotonic() {
@@ -43,7 +45,8 @@ func readableWithin(fd int, limit time.Duration) bool {
 	return false
 }
 
-// pollRaw is not inlined: its prologue is where a thread stops that the scheduler wants to stop.
+// pollRaw waits in ppoll without the knowledge of the scheduler. It must not be inlined: the scheduler stops a thread
+// in the prologue of a function.
 //
 //go:noinline
 func pollRaw(fd int, ns int64) (int, unix.Errno) {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes lists all processes of this pid namespace; none if /proc cannot be read.
+// processes returns the ids of all processes of this pid namespace, or nil if /proc cannot be read.
 func processes() []int {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -31,8 +31,9 @@ func numbers(words []string) []int {
 	return list
 }
 
-// children lists the children of all threads of this process, zombies included. A thread has the processes that it forked, and those that
-// its children forked with CLONE_PARENT; the main thread has the adopted ones.
+// children returns the children of all threads of this process, including zombies. The kernel lists a child with the
+// thread that forked it. It lists children that a child forked with CLONE_PARENT with the thread of that child, and
+// adopted children with the main thread.
 func children() []int {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -49,7 +50,7 @@ func children() []int {
 	return pids
 }
 
-// allChildren is for kernels that do not list the children of a thread.
+// allChildren returns the same on kernels that do not list the children of a thread.
 func allChildren() []int {
 	var pids []int
 	for _, pid := range processes() {
@@ -60,22 +61,22 @@ func allChildren() []int {
 	return pids
 }
 
-// statFields returns the fields of a process's stat from the state on; nil if it is gone.
+// statFields returns the fields of /proc/PID/stat from the state on, or nil if the process is gone.
 func statFields(pid int) [][]byte {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return nil
 	}
-	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name may hold anything
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name of the process may contain any character
 }
 
-// running tells a living process from a zombie, whose parent has not waited for it yet.
+// running reports whether a process is alive and not a zombie.
 func running(pid int) bool {
 	field := statFields(pid)
 	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'
 }
 
-// parentOf returns the parent of a process; 0 if it is gone.
+// parentOf returns the parent of a process, or 0 if the process is gone.
 func parentOf(pid int) int {
 	field := statFields(pid)
 	if len(field) < 2 {
@@ -85,8 +86,8 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// killIf kills pid if the belongs holds, else it returns ESRCH. It opens a handle before it asks for the belongs: if the number has
-// changed hands by then, the handle is that of a dead process and no stranger is hit.
+// killIf kills pid if belongs returns true, and returns ESRCH otherwise. It opens a pidfd before it calls belongs. If
+// the kernel has reused the pid by then, the pidfd still refers to the dead process, so no other process is killed.
 func killIf(pid int, belongs func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
@@ -98,13 +99,14 @@ func killIf(pid int, belongs func() bool) error {
 	if !belongs() {
 		return unix.ESRCH
 	}
-	if err != nil { // before Linux 5.3, or filtered: the look a moment ago must do
+	// The kernel is older than Linux 5.3, or a filter denies pidfd_open. The check above must do.
+	if err != nil {
 		return unix.Kill(pid, unix.SIGKILL)
 	}
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// describeProcess returns what the kernel says about a living process with a mark.
+// describeProcess returns the kernel's description of a living process with a mark.
 func describeProcess(pid int, m Mark) (MarkedProcess, bool) {
 	field := statFields(pid)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")

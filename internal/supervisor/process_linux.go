@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killTimeout is how long Wait watches killed left-overs go.
+// killTimeout is how long Wait waits for killed processes to disappear.
 const killTimeout = time.Second
 
-// setCloseOnExec sets all descriptors above 2 to close on exec. Go opens its own that way, but what this process
-// inherited, or was handed by other code, would reach the command.
+// setCloseOnExec sets all descriptors above 2 to close on exec. Go does so for the files that it opens. But a command
+// would inherit descriptors that this process inherited or received from other code.
 func setCloseOnExec() {
 	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11, or filtered
 		setListedCloseOnExec()
 	}
 }
 
-// wait looks at the end of the leader without reaping it, kills the rest of the session while the zombie holds the
-// pid, and reaps then.
+// wait waits until the leader is a zombie and kills the rest of the session. Then it reaps the leader. Until then the
+// kernel does not reuse the pid.
 func (p *Process) wait() (*os.ProcessState, int, error) {
-	if err := awaitExit(p.pid); err != nil { // reaped by someone else: the pid may be anybody's
+	if err := awaitExit(p.pid); err != nil { // other code has reaped the child, so the pid may be reused
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.ended = true
@@ -36,7 +36,8 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	return state, leftOver, err
 }
 
-// awaitExit blocks until the child pid has ended and leaves it a zombie. WEXITED alone: being stopped is not an end.
+// awaitExit waits until the child pid has ended and leaves it a zombie. WEXITED excludes children that were only
+// stopped.
 func awaitExit(pid int) error {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -46,7 +47,7 @@ func awaitExit(pid int) error {
 	}
 }
 
-// kill kills the group in one step, then the members of the session that left the group.
+// kill kills the process group in one step, then the members of the session that left the group.
 func (p *Process) kill() error {
 	failed := signalGroup(p.pid, unix.SIGKILL)
 	for _, pid := range sessionMembers(p.pid) {
@@ -57,8 +58,8 @@ func (p *Process) kill() error {
 	return failed
 }
 
-// sweep kills all of the session sid but its leader, which is a zombie, and returns how many were alive. A member may
-// fork after the look at /proc, so it goes on until a look finds none alive.
+// killSession kills all members of a session except the leader, which is a zombie. It returns how many were alive. A
+// member may fork after /proc was read, so killSession repeats until it finds none alive.
 func killSession(sid int) int {
 	seen := map[int]bool{}
 	end := time.Now().Add(killTimeout)
@@ -71,7 +72,7 @@ func killSession(sid int) int {
 				seen[pid] = true
 			}
 		}
-		// After the count, for what was forked behind the back of the look. Its error would be that of a member above.
+		// This kills processes that were forked while /proc was read. An error here would be that of a member above.
 		_ = signalGroup(sid, unix.SIGKILL)
 		if !alive || time.Now().After(end) {
 			return len(seen)
@@ -80,8 +81,8 @@ func killSession(sid int) int {
 	}
 }
 
-// sessionMembers returns the processes of the session sid without its leader, and none if /proc cannot be read. It asks
-// getsid for each process, because reading its stat costs forty times as much.
+// sessionMembers returns the processes of the session without its leader, or none if /proc cannot be read. It calls
+// getsid for each process, because reading /proc/PID/stat takes forty times as long.
 func sessionMembers(sid int) []int {
 	return slices.DeleteFunc(processes(), func(pid int) bool {
 		s, err := unix.Getsid(pid)
@@ -89,7 +90,7 @@ func sessionMembers(sid int) []int {
 	})
 }
 
-// killMember kills pid if it is still in the session sid, else returns ESRCH.
+// killMember kills pid if it is still in the session, and returns ESRCH otherwise.
 func killMember(pid, sid int) error {
 	return killIf(pid, func() bool {
 		s, err := unix.Getsid(pid)

@@ -10,14 +10,16 @@ import (
 
 func setCloseOnExec() { setListedCloseOnExec() }
 
-// kill reaches the group only: without /proc the rest of the session is not found. macOS answers EPERM also when
-// nothing but zombies is left of the group.
+// kill kills the process group only, because without /proc it cannot find the rest of the session. macOS returns EPERM
+// if only zombies are left of the group.
 func (p *Process) kill() error { return signalGroup(p.pid, unix.SIGKILL) }
 
-// wait reaps the leader and kills its group directly afterwards: x/sys has no waitid here that would leave a zombie.
-// While a member of the group lives, the kernel gives its number to no new process, so the signal reaches either the
-// left-overs or nobody; the exception is an empty group whose number is taken by a new process, which also makes
-// itself the leader of a group, in the microseconds between these two calls. A Kill or Terminate in the same moment has
+// wait reaps the leader and kills its process group directly afterwards. It cannot leave the leader a zombie, because
+// x/sys has no waitid for this system.
+//
+// While a member of the group lives, the kernel gives the id of the group to no new process. So the signal reaches
+// either the left-over processes or no process. One exception remains: the group is empty, and a new process takes its
+// id and becomes a group leader in the microseconds between the two calls. A Kill or Terminate at the same moment has
 // the same limit.
 func (p *Process) wait() (*os.ProcessState, int, error) {
 	state, err := p.proc.Wait()
@@ -25,11 +27,11 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	defer p.mu.Unlock()
 	p.ended = true
 	ownChildren.Delete(p.pid)
-	if err != nil { // reaped by someone else, nobody knows when
+	if err != nil { // other code has reaped the child at an unknown time
 		return nil, 0, err
 	}
 	if unix.Kill(-p.pid, unix.SIGKILL) != nil {
 		return state, 0, nil
 	}
-	return state, 1, nil // at least one was there
+	return state, 1, nil // the group had at least one member
 }

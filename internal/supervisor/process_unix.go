@@ -27,19 +27,19 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 		case err == nil:
 			ownChildren.Store(proc.Pid, true)
 			return &Process{proc: proc, pid: proc.Pid}, nil
-		case !errors.Is(err, unix.EINTR): // exec and chdir are interrupted on some network and user-space file systems
+		case !errors.Is(err, unix.EINTR): // on some network and user-space file systems a signal interrupts exec and chdir
 			return nil, err
 		}
 	}
 }
 
-// terminate sends TERM before CONT, so that a stopped process finds it pending when it goes on.
+// terminate sends TERM before CONT, so TERM is pending when a stopped process continues.
 func (p *Process) terminate() error {
 	return errors.Join(signalGroup(p.pid, unix.SIGTERM), signalGroup(p.pid, unix.SIGCONT))
 }
 
-// signalGroup signals every process of the group that pid leads. While the leader is not reaped the group cannot be
-// another one. The kernel does it in one step: no member can fork itself away meanwhile.
+// signalGroup signals every process of the group that pid leads. Until the leader is reaped, the kernel does not reuse
+// the id of the group. The kernel signals all members in one step, so none can escape by a fork.
 func signalGroup(pid int, s unix.Signal) error {
 	if err := unix.Kill(-pid, s); err != nil && err != unix.ESRCH {
 		return os.NewSyscallError("kill", err)
@@ -47,9 +47,9 @@ func signalGroup(pid int, s unix.Signal) error {
 	return nil
 }
 
-// setListedCloseOnExec sets every descriptor above 2 that is listed in /dev/fd to close on exec. Where that is missing (FreeBSD
-// without fdescfs), a descriptor that this process itself inherited is inherited by its commands too; those that Go
-// opened are not.
+// setListedCloseOnExec sets every descriptor above 2 that is listed in /dev/fd to close on exec. Without /dev/fd
+// (FreeBSD without fdescfs), commands inherit the descriptors that this process itself inherited. They do not inherit
+// files that Go opened.
 func setListedCloseOnExec() {
 	dir, err := os.Open("/dev/fd")
 	if err != nil {
@@ -64,9 +64,9 @@ func setListedCloseOnExec() {
 	}
 }
 
-// readRest reads what is in a pipe now, and does not wait.
+// readRest reads the data that is in a pipe now. It does not wait for more.
 func readRest(r *os.File, buffer []byte, take func([]byte)) error {
-	if err := r.SetReadDeadline(time.Time{}); err != nil { // or nothing is read at all
+	if err := r.SetReadDeadline(time.Time{}); err != nil { // an expired deadline would fail every read
 		return err
 	}
 	raw, err := r.SyscallConn()
@@ -89,7 +89,7 @@ func readRest(r *os.File, buffer []byte, take func([]byte)) error {
 			take(buffer[:n])
 			rest -= n
 		}
-		return true // do not wait for more
+		return true // do not wait for more data
 	})
 	return errors.Join(err, failed)
 }

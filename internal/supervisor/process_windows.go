@@ -14,8 +14,8 @@ var resourceErrors = []syscall.Errno{
 	windows.ERROR_NO_SYSTEM_RESOURCES, windows.ERROR_COMMITMENT_LIMIT,
 }
 
-// job is the Job Object that holds the command. It kills what it holds when its last handle is closed, so also when
-// this process ends in whatever way.
+// job is the Job Object that contains the processes of the command. The system kills them when the last handle of the
+// job is closed. So it also kills them when this process ends in any way.
 type job struct{ handle windows.Handle }
 
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
@@ -23,15 +23,16 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A group of its own, or Ctrl-Break could not be sent to it alone. Only the files in attr are inherited.
+	// The command needs a process group of its own, or Ctrl-Break could not be sent to it alone. It inherits only the
+	// files in attr.
 	attr.Sys = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 	proc, err := os.StartProcess(path, argv, attr)
 	if err != nil {
 		windows.CloseHandle(j.handle)
 		return nil, err
 	}
-	// What the leader starts before this call stays outside. os.StartProcess keeps the thread handle that starting it
-	// suspended would need.
+	// Processes that the leader starts before this call are not in the job. Starting the leader suspended would need
+	// its thread handle, which os.StartProcess does not return.
 	if err := j.assign(proc); err != nil {
 		proc.Kill()
 		proc.Wait()
@@ -57,7 +58,7 @@ func newJob() (job, error) {
 	return job{handle}, nil
 }
 
-// assign puts proc into the job. One that has ended already is refused by the system and needs no job.
+// assign puts proc into the job. The system rejects a process that has ended already, and such a process needs no job.
 func (j job) assign(proc *os.Process) error {
 	var failed error
 	err := proc.WithHandle(func(handle uintptr) {
@@ -80,7 +81,8 @@ func (p *Process) kill() error {
 	return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
 }
 
-// wait keeps the handle of the leader, and with it the pid, until the job is empty.
+// wait keeps the handle of the leader until the job is empty. While the handle is open, the system does not reuse the
+// pid.
 func (p *Process) wait() (*os.ProcessState, int, error) {
 	var failed error
 	err := p.proc.WithHandle(func(handle uintptr) {
@@ -89,18 +91,18 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	leftOver := p.job.living()
 	killed := windows.TerminateJobObject(p.job.handle, 1)
 	state, lost := p.release()
-	windows.CloseHandle(p.job.handle) // ended is set: nobody uses it any more
+	windows.CloseHandle(p.job.handle) // ended is set, so nothing uses the handle any more
 	return state, leftOver, errors.Join(err, failed, lost, os.NewSyscallError("TerminateJobObject", killed))
 }
 
-// living returns the number of processes in the job, 0 if the system does not say.
+// living returns the number of processes in the job, or 0 if the system does not report it.
 func (j job) living() int {
 	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
 		_      [4]int64 // times
 		_      uint32   // page faults
-		_      uint32   // processes so far
+		_      uint32   // total processes
 		Active uint32
-		_      uint32 // processes ended by a limit
+		_      uint32 // processes that a limit ended
 	}
 	err := windows.QueryInformationJobObject(j.handle, windows.JobObjectBasicAccountingInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
@@ -110,5 +112,5 @@ func (j job) living() int {
 	return int(info.Active)
 }
 
-// readRest is for pipes that know deadlines. Here none does: they are read to their end.
+// readRest applies to pipes with read deadlines. Pipes on Windows have none, so ReadPipe reads them to their end.
 func readRest(*os.File, []byte, func([]byte)) error { return os.ErrNoDeadline }

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ResumeGuardians continues the stopped guardians of a worker whose process, pid, is gone. They notice that, kill their commands and end,
-// which frees the worker's lock. It returns whether it found any.
+// ResumeGuardians sends CONT to the stopped guardians of a worker whose process, pid, is gone. The guardians notice the
+// loss of the worker, kill their commands and exit, which frees the worker's lock. ResumeGuardians reports whether it
+// found a guardian.
 func ResumeGuardians(worker string, pid int) (found bool) {
 	if running(pid) {
 		return false
@@ -17,7 +18,7 @@ func ResumeGuardians(worker string, pid int) (found bool) {
 	for _, pid := range processes() {
 		if stopped(pid) && isGuardianOf(pid, worker) {
 			found = true
-			_ = unix.Kill(pid, unix.SIGCONT) // it may be another user's
+			_ = unix.Kill(pid, unix.SIGCONT) // fails for a guardian of another user
 		}
 	}
 	return found
@@ -28,7 +29,7 @@ func stopped(pid int) bool {
 	return len(field) > 0 && string(field[0]) == "T"
 }
 
-// isGuardianOf says whether a process is a guardian of the worker.
+// isGuardianOf reports whether a process is a guardian of the worker.
 func isGuardianOf(pid int, worker string) bool {
 	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	words := bytes.Split(line, []byte{0})

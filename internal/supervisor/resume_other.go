@@ -2,5 +2,5 @@
 
 package supervisor
 
-// ResumeGuardians finds none on this system.
+// ResumeGuardians returns false: this system has no guardians.
 func ResumeGuardians(string, int) bool { return false }

@@ -1,33 +1,37 @@
-// Package supervisor starts one command away from its parent's terminal and signals, and stops all of it.
+// Package supervisor starts a command detached from the terminal and the signals of its parent, and stops all processes
+// of the command.
 //
 // # Problem
 //
-// A command is more than the process that was started: shells fork, scripts leave something in the background, and a
-// signal to the first process reaches none of it. Each command therefore leads a session and a process group of its
-// own (on Windows: fills a Job Object of its own), and is signalled as a whole. Its attempt is over when the first
-// process, the leader, ends; what the leader left behind is killed then, so that it can neither run beside the next
-// attempt nor hold a pipe open.
+// A command is more than one process. Shells fork, and scripts leave processes in the background. A signal to the first
+// process does not reach the others. So each command leads a session and a process group of its own (on Windows: it has
+// a Job Object of its own). Signals go to the whole group. The attempt of the command is over when the first process,
+// the leader, ends. Processes that the leader leaves behind are killed then, so they cannot run beside the next attempt
+// or keep a pipe open.
 //
-// A number outlives its process: once the leader has been waited for, its pid may become somebody else's process, and
-// with a new session somebody else's group. So everything is killed while the leader is dead but not yet waited for (a
-// zombie still owns its pid), and nothing is signalled afterwards.
+// A pid can be reused. After the leader is reaped, its pid may become the pid of an unrelated process, or the id of an
+// unrelated process group. So everything is killed while the leader is a zombie, which still owns its pid. Nothing is
+// signalled afterwards.
 //
 // # Limits
 //
-//   - Linux: all of the session is found, whatever groups it made. A process that made a session of its own (setsid, a
-//     daemon) is not found. Without /proc only the leader's group is.
-//   - Other unixes: only the leader's group is found; see process_other.go for how narrowly a reused pid is avoided.
-//   - Windows: everything is found, unless it was started in the instant before the leader was put into its job.
-//   - A process of another user (sudo) cannot be killed without the right to; it is neither waited for nor counted.
-//   - The program must not ignore SIGCHLD nor wait for children that it did not start: pids would no longer be held.
+//   - Linux: every process of the session is found, in any process group. A process that created its own session
+//     (setsid, a daemon) is not found. Without /proc only the process group of the leader is found.
+//   - Other Unix systems: only the process group of the leader is found. File process_other.go describes the remaining
+//     risk of a reused pid.
+//   - Windows: every process is found, except those that start before the leader is in its job.
+//   - A process of another user (sudo) can be killed only with the right to do so. Otherwise it is neither waited for
+//     nor counted.
+//   - The program must not ignore SIGCHLD, and must not wait for children that it did not start. Otherwise a pid may be
+//     reused too early.
 //
-// Only Linux is tested with every change; the others are compiled.
+// Every change is tested on Linux. For the other systems the package is only compiled.
 //
-// On Linux a worker has its commands started by a guardian, a process that outlives it for as long as it takes to kill them
-// (guardian.go). Elsewhere they are started directly, and those of a killed worker live on until its leases have run out and
-// beyond: nothing finds them.
+// On Linux a guardian starts the commands of a worker (guardian.go). A guardian is a process that outlives its worker
+// until it has killed the commands. On other systems the worker starts commands directly. There, the commands of a
+// killed worker continue to run, also after its leases expire, and nothing finds them.
 //
-// The package knows paths, pids and signals, and nothing of what a command is run for.
+// The package handles paths, pids and signals. It does not know the purpose of a command.
 package supervisor
 
 import (
@@ -41,48 +45,55 @@ import (
 	"time"
 )
 
-// Command is what Start starts.
+// Command describes a command for Start.
 type Command struct {
-	Path string   // what is executed. No lookup in PATH, no shell; a relative one is relative to Dir
-	Argv []string // all words, the name of the program first: passed on byte for byte (Windows: quoted into one line)
-	Env  []string // the whole environment; nil is an empty one
-	Dir  string   // working directory; empty is the caller's
+	Path string   // executed file, without a lookup in PATH and without a shell; relative to Dir
+	Argv []string // program name and arguments, passed byte for byte (Windows: quoted into one line)
+	Env  []string // whole environment; nil means empty
+	Dir  string   // working directory; default: that of the caller
 
-	// Descriptors 0, 1 and 2; nil is the null device. They stay the caller's to close. A pipe end given here is set to
-	// blocking mode.
+	// Stdin, Stdout and Stderr are the descriptors 0, 1 and 2. A nil file is the null device. The caller closes them.
+	// Start sets a pipe to blocking mode.
 	Stdin, Stdout, Stderr *os.File
 
-	// KillAfter is the time between TERM and KILL when the start is cancelled; 0: KILL at once. Only guardians start what can be cancelled.
+	// KillAfter is the time between TERM and KILL when ctx ends during the start. With 0, KILL is sent at once. Only a
+	// guardian uses it.
 	KillAfter time.Duration
 }
 
-// Exit says how the leader ended, and what was left of the command then.
+// Exit describes how the leader ended, and which processes of the command were left.
 type Exit struct {
-	Code         int             // exit status; -1 when ended by a signal. Windows: 1 after Kill
-	Signal       int             // the signal that ended it; 0 when none, and always on Windows
-	LeftOver     int             // processes that were killed because they outlived the leader; 0 after Kill. Unixes but Linux: 1 is "some"
-	Denied       []MarkedProcess // processes of the command that live on because this user may not kill them; by guardians only
-	User, System time.Duration   // time on the CPU, of the leader and (unixes) of the descendants that were waited for
+	Code   int // exit status; -1 after a signal; 1 after Kill on Windows
+	Signal int // signal that ended the leader; 0 if none did, and always 0 on Windows
+	// LeftOver is the number of processes that outlived the leader and were killed. It is 0 after Kill. Unix systems
+	// other than Linux report 1 for any number.
+	LeftOver int
+	// Denied are processes of the command that live on because this user may not kill them. Only a guardian reports
+	// them.
+	Denied []MarkedProcess
+	// User and System are the CPU time of the leader and (on Unix) of the descendants that were reaped.
+	User, System time.Duration
 }
 
 // Process is a started command. All methods may be called at any time from any goroutine.
 type Process struct {
 	proc *os.Process
 	pid  int
-	job  job // what the system needs beside the pid: nothing on unixes
+	job  job // data that the system needs besides the pid; empty on Unix
 
-	mu     sync.Mutex // held while signalling, and while the pid is given back
-	waited bool       // Wait was called
-	killed bool       // Kill was called in time
-	ended  bool       // the pid is given back and may be anybody's
+	mu     sync.Mutex // held while signalling and while reaping the leader
+	waited bool       // whether Wait was called
+	killed bool       // whether Kill was called before the end
+	ended  bool       // whether the leader is reaped, so that its pid may be reused
 }
 
-// Start starts c as the leader of its own session and process group, without a terminal, and returns when its program
-// has been executed. The child has the descriptors 0, 1 and 2 only; for that, every other descriptor of the calling
-// process is set to close on exec. Wait must be called, or the process stays behind as a zombie.
+// Start starts c as the leader of its own session and process group, without a terminal. It returns when the program
+// has been executed. The child has only the descriptors 0, 1 and 2. To ensure that, Start sets every other descriptor
+// of the calling process to close on exec. The caller must call Wait, or the process remains a zombie.
 //
-// Errors keep what the system said: errors.Is finds ENOENT, EACCES, ENOEXEC and the like (on Windows fs.ErrNotExist
-// and fs.ErrPermission). A *DirError means that Dir was the culprit; OutOfResources tells whether the machine was.
+// Start keeps the error of the system. errors.Is finds ENOENT, EACCES, ENOEXEC and so on (on Windows fs.ErrNotExist and
+// fs.ErrPermission). A *DirError means that the directory Dir caused the error. OutOfResources reports whether the
+// machine lacks resources.
 func Start(c Command) (*Process, error) {
 	files, done, err := c.files()
 	if err != nil {
@@ -91,13 +102,13 @@ func Start(c Command) (*Process, error) {
 	defer done()
 	env := c.Env
 	if env == nil {
-		env = []string{} // nil would be the caller's
+		env = []string{} // nil would mean the environment of the caller
 	}
 	p, err := start(c.Path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files})
 	return p, c.explain(err)
 }
 
-// files returns the descriptors of the child, and what to call when it has them.
+// files returns the descriptors of the child, and a function to call after the start.
 func (c *Command) files() ([]*os.File, func(), error) {
 	if len(c.Argv) == 0 {
 		return nil, nil, &os.PathError{Op: "start", Path: c.Path, Err: syscall.EINVAL}
@@ -115,7 +126,9 @@ func (c *Command) files() ([]*os.File, func(), error) {
 		}
 	}
 	for _, f := range files {
-		if f.Fd() == ^uintptr(0) { // closed: the child would start without this descriptor, and its first file take its place
+		// The file is closed. The child would start without this descriptor, and the first file that it opens would
+		// take its place.
+		if f.Fd() == ^uintptr(0) {
 			done()
 			return nil, nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
 		}
@@ -123,7 +136,8 @@ func (c *Command) files() ([]*os.File, func(), error) {
 	return files, done, nil
 }
 
-// explain says that the directory was the culprit, if it was: the child reports a number and not which call failed.
+// explain returns a DirError if Dir caused the error. The child reports only an error number, and not the call that
+// failed.
 func (c *Command) explain(err error) error {
 	if err != nil && c.Dir != "" && !OutOfResources(err) {
 		if err := checkDir(c.Dir); err != nil {
@@ -133,9 +147,9 @@ func (c *Command) explain(err error) error {
 	return err
 }
 
-// checkDir tells why a process could not make dir its working directory; nil if it could.
+// checkDir returns the reason why a process could not enter dir, or nil if it could.
 func checkDir(dir string) error {
-	info, err := os.Stat(dir + string(os.PathSeparator) + ".") // the dot needs the right to search, as chdir does
+	info, err := os.Stat(dir + string(os.PathSeparator) + ".") // the dot needs search permission, as chdir does
 	var failed *os.PathError
 	switch {
 	case errors.As(err, &failed):
@@ -146,11 +160,12 @@ func checkDir(dir string) error {
 	return err
 }
 
-// Pid returns the process id of the leader, which on unixes is also the id of its group and session.
+// Pid returns the process id of the leader. On Unix it is also the id of its process group and session.
 func (p *Process) Pid() int { return p.pid }
 
-// Terminate asks the command to end: SIGTERM to its group, then SIGCONT, because a stopped process would not see it
-// (Windows: a Ctrl-Break event, which needs a console shared with the command). After the end it does nothing.
+// Terminate asks the command to end. It sends SIGTERM to the process group, then SIGCONT, because a stopped process
+// handles no signal. On Windows it sends a Ctrl-Break event, which needs a console shared with the command. Terminate
+// does nothing after the command has ended.
 func (p *Process) Terminate() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,9 +175,9 @@ func (p *Process) Terminate() error {
 	return p.terminate()
 }
 
-// Kill ends the whole command at once: SIGKILL to its group and, on Linux, to all of its session (Windows: its job).
-// It does not wait. The error says that some process could not be killed; the others were. After the end it does
-// nothing.
+// Kill kills all processes of the command. It sends SIGKILL to the process group and, on Linux, to the whole session.
+// On Windows it ends the job. Kill does not wait. An error means that some process could not be killed; all others
+// were. Kill does nothing after the command has ended.
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,17 +188,19 @@ func (p *Process) Kill() error {
 	return p.kill()
 }
 
-// Wait waits for the leader to end, kills what it left behind and returns how it ended. It does not wait for pipes. It
-// waits for the left-overs only until they are gone or a second is over: one that hangs in the kernel dies later. It
-// may be called once. An error means that the end of the leader was not seen, because another part of the program
-// waited for the same child: see the limits above.
+// Wait waits until the leader has ended, kills the remaining processes of the command, and returns how the leader
+// ended. It does not wait for pipes. It waits at most one second for the killed processes to disappear. A process that
+// hangs in the kernel dies later.
+//
+// Wait may be called once. An error means that the exit status of the leader is unknown, because other code of the
+// program has waited for the same child. See the limits above.
 func (p *Process) Wait() (Exit, error) {
 	p.mu.Lock()
 	again := p.waited
 	p.waited = true
 	p.mu.Unlock()
 	if again {
-		return Exit{}, errors.New("process: Wait was called before")
+		return Exit{}, errors.New("Wait was called twice")
 	}
 	state, leftOver, err := p.wait()
 	if err != nil {
@@ -193,19 +210,21 @@ func (p *Process) Wait() (Exit, error) {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		exit.Signal = int(status.Signal())
 	}
-	if p.killed { // what fell with the leader was not left behind
+	// Processes that were killed together with the leader are not left over.
+	if p.killed {
 		exit.LeftOver = 0
 	}
 	return exit, nil
 }
 
-// started are the pids of this process's children that this package waits for. A lock is held while one is started, until it is among them.
+// ownChildren are the pids of the children that this package waits for. A start holds startMu for reading until the new
+// pid is in ownChildren.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex
 )
 
-// release gives the pid back by reaping the leader, which must have ended. From then on nothing is signalled.
+// release reaps the leader, which must have ended. The pid may be reused afterwards, so nothing is signalled any more.
 func (p *Process) release() (*os.ProcessState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +233,7 @@ func (p *Process) release() (*os.ProcessState, error) {
 	return p.proc.Wait()
 }
 
-// DirError is returned by Start when the working directory could not be entered.
+// DirError means that the process could not enter its working directory.
 type DirError struct {
 	Dir string
 	Err error
@@ -223,8 +242,8 @@ type DirError struct {
 func (e *DirError) Error() string { return "enter directory " + e.Dir + ": " + e.Err.Error() }
 func (e *DirError) Unwrap() error { return e.Err }
 
-// OutOfResources reports whether an error of Start is the machine's and not the command's: no process, memory or descriptor
-// was to be had. The same command may start well a little later.
+// OutOfResources reports whether Start failed because the machine lacks a process, memory or a descriptor. The same
+// command may start successfully a little later.
 func OutOfResources(err error) bool {
 	return slices.ContainsFunc(resourceErrors, func(t syscall.Errno) bool { return errors.Is(err, t) })
 }

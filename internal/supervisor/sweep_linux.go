@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sweep kills what is left of the commands of a worker whose guardians are dead or hang: of all of them, or of those that keys name. It finds
-// processes by their marks; records are what the worker's lock file holds, which leads to their cgroups.
+// Sweep kills the remaining processes of commands of a worker whose guardians are dead or hang. It kills those of all
+// attempts, or of the attempts in keys. It finds processes by their marks. The records come from the worker's lock file
+// and name the cgroups of the attempts.
 //
-// It returns true when two scans in a row, 10 ms apart, have found nothing alive, and false when that has not come about in a second and in
-// twenty scans: beside much other load a look takes a tenth of a second, and so does dying. Sweep does not wait for processes of other users
-// that this user may not kill: it returns them.
+// Sweep returns true when two scans in a row, 10 ms apart, have found no living process. It returns false if that does
+// not happen within one second and twenty scans. On a loaded machine a scan takes a tenth of a second, and so does the
+// death of a process. Sweep does not wait for processes of other users that this user may not kill, but returns them.
 func Sweep(worker string, keys []Key, records []Record) (denied []MarkedProcess, clean bool) {
 	s := sweep{worker: worker, keys: keys}
 	for scans, emptyScans := 0, 0; emptyScans < 2; time.Sleep(10 * time.Millisecond) {
@@ -36,12 +37,12 @@ func Sweep(worker string, keys []Key, records []Record) (denied []MarkedProcess,
 
 type sweep struct {
 	worker   string
-	keys     []Key // nil: all
+	keys     []Key // nil for all attempts
 	deadline time.Time
-	denied   []MarkedProcess // seen by the last pass
+	denied   []MarkedProcess // found by the last scan
 }
 
-// wanted says whether a process belongs to what is swept.
+// matches reports whether a process with the mark m must be killed.
 func (s *sweep) matches(m Mark) bool {
 	if s.keys == nil {
 		return m.valid() && m.OwnedBy(s.worker)
@@ -49,7 +50,8 @@ func (s *sweep) matches(m Mark) bool {
 	return slices.ContainsFunc(s.keys, func(k Key) bool { return m == MarkOf(s.worker, k) })
 }
 
-// pass scans at each process once, kills what is wanted, and returns whether it found anything that it may kill.
+// killMatching checks each process once and kills those that match. It reports whether it found a process that it may
+// kill.
 func (s *sweep) killMatching() (found bool) {
 	s.denied = nil
 	self := os.Getpid()
@@ -63,17 +65,20 @@ func (s *sweep) killMatching() (found bool) {
 			if p, ok := describeProcess(pid, readMark(pid)); ok {
 				s.denied = append(s.denied, p)
 			}
-		default: // a process that stays is seen by the next pass
+		default: // the next scan finds a process that stays
 			found = true
 		}
 	}
 	return found
 }
 
-// killCgroup kills the cgroup of a record whose processes are wanted: those of other users, too. The guardian of a worker that only hangs may
-// go on any moment, and start another attempt in its cgroup, which must not be hit. So a cgroup of such a worker is killed only for what
-// killIf may not kill: a guardian that finds that beside its next attempt kills the cgroup itself, and makes another. cgroup.kill is opened
-// first, since that other one has the same name.
+// killCgroup kills the cgroup of a record if it contains processes that match, including those of other users.
+//
+// The guardian of a worker that only hangs may continue at any moment and start another attempt in the same cgroup.
+// That attempt must not be killed. So the cgroup of such a worker is killed only if killIf was denied. A guardian that
+// finds such a process beside its next attempt kills the cgroup itself and creates another one.
+//
+// cgroup.kill is opened before the check, because the new cgroup has the same name.
 func (s *sweep) killCgroup(r Record) (killed bool) {
 	if r.Cgroup == "" {
 		return false
@@ -88,7 +93,7 @@ func (s *sweep) killCgroup(r Record) (killed bool) {
 		return false
 	}
 	_, err = kill.WriteString("1")
-	return err == nil // the cgroup may be gone
+	return err == nil // the cgroup may have been removed
 }
 
 func (s *sweep) cgroupMatches(pid int) bool {
@@ -98,7 +103,7 @@ func (s *sweep) cgroupMatches(pid int) bool {
 	return slices.ContainsFunc(s.denied, func(m MarkedProcess) bool { return m.PID == pid })
 }
 
-// FindMarked lists the living processes that have the mark of an attempt.
+// FindMarked returns the living processes that have the mark of an attempt.
 func FindMarked() []MarkedProcess {
 	return findMarked(Mark.valid)
 }

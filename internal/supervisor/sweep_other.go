@@ -2,22 +2,22 @@
 
 package supervisor
 
-// Mark names the attempt of a process on systems that have marks.
+// Mark has no content, because this system has no marks.
 type Mark struct{}
 
 // MarkOf returns a mark that no process has.
 func MarkOf(string, Key) Mark { return Mark{} }
 
-// Of says that a mark is of no worker.
+// OwnedBy returns false.
 func (Mark) OwnedBy(string) bool { return false }
 
-// Task returns no task.
+// Task returns 0.
 func (Mark) Task() int64 { return 0 }
 
-// Sweep finds nothing on this system, and so cannot tell that nothing is left.
+// Sweep returns false: this system has no marks, so Sweep cannot tell whether processes remain.
 func Sweep(string, []Key, []Record) ([]MarkedProcess, bool) { return nil, false }
 
-// FindMarked finds nothing on this system.
+// FindMarked returns nil: this system has no marks.
 func FindMarked() []MarkedProcess { return nil }
 
 // SetMark does nothing on this system.
