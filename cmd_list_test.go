@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -214,22 +215,5 @@ func TestListPages(t *testing.T) {
 // testRunner returns a runner on an empty database.
 func testRunner(t *testing.T) *runner.Runner {
 	t.Helper()
-	r, err := runner.Open(t.Context(), t.TempDir()+"/runner.db", runner.Options{Sync: runner.Normal})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
-}
-
-// setZone makes the local zone the one of the samples.
-func setZone(t *testing.T) {
-	t.Helper()
-	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := time.Local
-	time.Local = zone
-	t.Cleanup(func() { time.Local = old })
+	return runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 }

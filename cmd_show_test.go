@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -30,7 +31,7 @@ func sampleSheet() sheet {
 }
 
 func TestShowLooksLikeTheSample(t *testing.T) {
-	setZone(t)
+	testkit.SetZone(t, "Europe/Berlin")
 	p, out, talk := testPrinter(80)
 	s := sampleSheet()
 	s.draw(p)
@@ -63,7 +64,7 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 }
 
 func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
-	setZone(t)
+	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()
 	s.task.Job, s.tail, s.attempts = "order", nil, nil
 	for i := range 21 {
@@ -87,7 +88,7 @@ func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 
 // What was named or printed by others never drives the terminal.
 func TestShowIsSafe(t *testing.T) {
-	setZone(t)
+	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()
 	evil := "\x1b]0;x\a\u202e\xff"
 	s.task.Label, s.task.Cwd, s.task.CreatedBy, s.task.UniqueKey, s.task.EnvFile, s.task.Worker = evil, evil, evil, evil, evil, evil
@@ -149,7 +150,7 @@ func TestLastLines(t *testing.T) {
 }
 
 func TestShowNamesTheProcessesThatOutliveTheirAttempt(t *testing.T) {
-	setZone(t)
+	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()
 	s.outlived = []runner.Straggler{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
 	p, out, _ := testPrinter(80)

@@ -2,10 +2,10 @@ package main
 
 import (
 	"bufio"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -13,16 +13,10 @@ import (
 // steerable is a database with n waiting tasks in queue media.
 func steerable(t *testing.T, n int, options ...jobs.Option) *runner.Runner {
 	t.Helper()
-	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
+	r := runnerkit.Open(t, runner.Options{})
 	for range n {
 		spec := jobs.Command{Argv: []string{"echo", "größe 日本語"}}.With(append(options, jobs.Queue("media"))...)
-		if _, err := r.Enqueue(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
+		runnerkit.Enqueue(t, r, spec)
 	}
 	return r
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -85,7 +86,7 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	signal(t, pid, syscall.SIGSTOP)
-	soon(t, 20*time.Second, "stopped", func() bool {
+	testkit.Eventually(t, "stopped", func() bool {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		return err == nil && !slices.ContainsFunc(threads, func(name string) bool {
 			stat, err := os.ReadFile(name)
@@ -153,7 +154,7 @@ func runningFamily(t *testing.T, r *runner.Runner, lease time.Duration) (task jo
 	spec, file := family(t.TempDir())
 	task = enqueue(t, r, spec)
 	worker = startWorker(t, r, 2, lease)
-	soon(t, 20*time.Second, "the family", func() bool { return len(familyOf(file)) == familySize })
+	testkit.Eventually(t, "the family", func() bool { return len(familyOf(file)) == familySize })
 	members = familyOf(file)
 	if n := living(members); n != familySize {
 		t.Fatal(n, "of them live")
@@ -172,7 +173,7 @@ func TestKilledWorkerLeavesNothingAndIsTakenOver(t *testing.T) {
 	until(t, r, func() bool { return len(locks(t, r)) == 2 })
 	began := time.Now()
 	signal(t, worker.Pid, syscall.SIGKILL)
-	soon(t, 20*time.Second, "all dead", func() bool { return living(members) == 0 })
+	testkit.Eventually(t, "all dead", func() bool { return living(members) == 0 })
 	t.Log("all dead after", time.Since(began))
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
@@ -215,7 +216,7 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 	halt(t, r, worker.Pid)
 	lease := get(t, r, task.ID).LeaseExpiresAt // it renews no more
 	var died time.Time
-	soon(t, 20*time.Second, "the end of the family", func() bool { died = time.Now(); return living(members) == 0 })
+	testkit.Eventually(t, "the end of the family", func() bool { died = time.Now(); return living(members) == 0 })
 	t.Log("all dead", lease.Sub(died), "before the end of the lease")
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	again := get(t, r, task.ID)
@@ -240,7 +241,7 @@ func TestALoneWorkerThatWasStoppedGoesOn(t *testing.T) {
 	halt(t, r, worker.Pid)
 	before := get(t, r, task.ID)
 	due := enqueue(t, r, quick.With(nil))
-	soon(t, time.Minute, "the end of the lease", func() bool { return time.Now().After(before.LeaseExpiresAt) })
+	testkit.Within(t, time.Minute, "the end of the lease", func() bool { return time.Now().After(before.LeaseExpiresAt) })
 	signal(t, worker.Pid, syscall.SIGCONT)
 	until(t, r, func() bool {
 		return get(t, r, due.ID).State == jobs.Completed && get(t, r, task.ID).LeaseExpiresAt.After(before.LeaseExpiresAt)
@@ -267,7 +268,7 @@ func TestBothStoppedAreSweptWhenTheLeaseIsOver(t *testing.T) {
 	}
 	signal(t, guardian, syscall.SIGCONT)
 	signal(t, worker.Pid, syscall.SIGKILL)
-	soon(t, 20*time.Second, "the guardian's end", func() bool { return !alive(guardian) })
+	testkit.Eventually(t, "the guardian's end", func() bool { return !alive(guardian) })
 }
 
 // However often a guardian is killed that has served, that costs its command alone, and the worker goes on.
@@ -278,7 +279,7 @@ func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 	neighbour := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
 	work(t, r)
 	var worker string
-	soon(t, 20*time.Second, "a command", func() bool {
+	testkit.Eventually(t, "a command", func() bool {
 		got := get(t, r, neighbour.ID)
 		worker = got.WorkerID
 		return got.State == jobs.Running && len(commandsOf(worker)) == 1
@@ -288,7 +289,7 @@ func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.MaxLosses(3*kills)))
 	for losses := range kills {
 		var command int
-		soon(t, 20*time.Second, "a command", func() bool {
+		testkit.Eventually(t, "a command", func() bool {
 			got, all := get(t, r, task.ID), commandsOf(worker)
 			i := slices.IndexFunc(all, func(pid int) bool { return parentOf(pid) != spared })
 			if got.State == jobs.Running && got.Losses == losses && i >= 0 {
@@ -341,7 +342,7 @@ func TestStoppedGuardianIsReplaced(t *testing.T) {
 	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
 	work(t, r)
 	var worker string
-	soon(t, 20*time.Second, "a command", func() bool {
+	testkit.Eventually(t, "a command", func() bool {
 		worker = get(t, r, task.ID).WorkerID
 		return get(t, r, task.ID).State == jobs.Running && len(commandsOf(worker)) == 1
 	})

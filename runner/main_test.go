@@ -10,8 +10,18 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+)
+
+var (
+	open    = runnerkit.Open
+	enqueue = runnerkit.Enqueue
+	drain   = runnerkit.Drain
+	work    = runnerkit.Work
+	get     = runnerkit.Get
+	output  = runnerkit.Output
 )
 
 // A test that kills a worker needs one in a process of its own: the test program again, with this variable set to the path of a
@@ -118,29 +128,5 @@ func until(t *testing.T, r *runner.Runner, done func() bool) {
 	defer stop()
 	if err := r.Changes(ctx, func() (bool, error) { return done(), nil }); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// work runs r in the background until the test is over.
-func work(t *testing.T, r *runner.Runner) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Work(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// soon polls for what no commit tells of.
-func soon(t *testing.T, limit time.Duration, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, limit)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -150,7 +151,7 @@ func TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain(t *testing.T) {
 		}
 		remove()
 	}
-	soon(t, 20*time.Second, "the directory, by a worker that starts nothing", func() bool {
+	testkit.Eventually(t, "the directory, by a worker that starts nothing", func() bool {
 		info, err := os.Stat(dir)
 		return err == nil && info.Mode().Perm() == 0o700
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -69,10 +70,10 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	victim := startWorker(t, r, n, shortLease)
 	until(t, r, func() bool { return get(t, r, tasks[n-1].ID).State == jobs.Running })
 	worker := get(t, r, tasks[0].ID).WorkerID
-	soon(t, 20*time.Second, "the commands", func() bool { return len(commandsOf(worker)) == n })
+	testkit.Eventually(t, "the commands", func() bool { return len(commandsOf(worker)) == n })
 	commands := commandsOf(worker)
 	reaper := startWorker(t, r, 1, shortLease)
-	soon(t, 20*time.Second, "the other worker", func() bool { return len(locks(t, r)) == 2 })
+	testkit.Eventually(t, "the other worker", func() bool { return len(locks(t, r)) == 2 })
 	halt(t, r, victim.Pid)
 	guardians := guardiansOf(worker)
 	for _, pid := range guardians {
@@ -91,7 +92,7 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGCONT)
 	}
-	soon(t, 20*time.Second, "the end of the commands, by their deadline", func() bool { return living(commands) == 0 })
+	testkit.Eventually(t, "the end of the commands, by their deadline", func() bool { return living(commands) == 0 })
 	signal(t, victim.Pid, syscall.SIGCONT)
 	until(t, r, func() bool {
 		for _, task := range tasks {
@@ -115,7 +116,7 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	victim := startWorker(t, r, 2, longLease)
 	until(t, r, func() bool { return get(t, r, tasks[1].ID).State == jobs.Running })
 	worker := get(t, r, tasks[0].ID).WorkerID
-	soon(t, 20*time.Second, "the commands", func() bool { return len(commandsOf(worker)) == 2 })
+	testkit.Eventually(t, "the commands", func() bool { return len(commandsOf(worker)) == 2 })
 	commands := commandsOf(worker)
 	halt(t, r, victim.Pid)
 	guardians := guardiansOf(worker)
@@ -152,7 +153,7 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	signal(t, victim.Pid, syscall.SIGCONT)
 	next := enqueue(t, r, quick.With(nil))
 	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
-	soon(t, 20*time.Second, "the end of what the guardian ran", func() bool { return len(commandsOf(worker)) == 0 })
+	testkit.Eventually(t, "the end of what the guardian ran", func() bool { return len(commandsOf(worker)) == 0 })
 	noneDiedBySignal(t, r, tasks)
 	for _, task := range tasks {
 		if got := get(t, r, task.ID); got.State != jobs.Running || got.Losses != 1 || got.GenerationID != task.GenerationID+4 {
@@ -191,7 +192,7 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 		slices.Reverse(list) // the one that runs it goes on last
 	}
 	functions[1] = get(t, r, functions[1].ID)
-	soon(t, 20*time.Second, "looks of each worker at the other", func() bool { return time.Since(functions[0].StartedAt) > lease })
+	testkit.Eventually(t, "looks of each worker at the other", func() bool { return time.Since(functions[0].StartedAt) > lease })
 	var guardians []int
 	for _, w := range list {
 		halt(t, r, w.PID)
@@ -201,16 +202,16 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	frozen := time.Now()
-	soon(t, 20*time.Second, "one lease and a half", func() bool { return time.Since(frozen) > lease*3/2 })
+	testkit.Eventually(t, "one lease and a half", func() bool { return time.Since(frozen) > lease*3/2 })
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGCONT)
 	}
-	soon(t, 20*time.Second, "the end of the commands, by their deadline", func() bool {
+	testkit.Eventually(t, "the end of the commands, by their deadline", func() bool {
 		return len(commandsOf(list[0].ID))+len(commandsOf(list[1].ID)) == 0
 	})
 	signal(t, list[0].PID, syscall.SIGCONT)
 	first := time.Now()
-	soon(t, 20*time.Second, "a moment in which the first one looks", func() bool { return time.Since(first) > lease/10 })
+	testkit.Eventually(t, "a moment in which the first one looks", func() bool { return time.Since(first) > lease/10 })
 	signal(t, list[1].PID, syscall.SIGCONT)
 	until(t, r, func() bool {
 		for _, task := range all {
@@ -240,13 +241,13 @@ func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	handlers(r)
 	task, victim, members := runningFamily(t, r, longLease)
 	work(t, r)
-	soon(t, 20*time.Second, "the other worker", func() bool { return len(locks(t, r)) == 2 })
+	testkit.Eventually(t, "the other worker", func() bool { return len(locks(t, r)) == 2 })
 	for _, pid := range guardiansOf(task.WorkerID) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	signal(t, victim.Pid, syscall.SIGKILL)
 	began := time.Now()
-	soon(t, 20*time.Second, "the next attempt", func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	testkit.Eventually(t, "the next attempt", func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
 	if n := living(members); n != 0 {
 		t.Errorf("%d of the family live, want none: their guardian has killed them", n)

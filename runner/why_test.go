@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
 var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 
 func TestWhyATaskWaits(t *testing.T) {
-	setZone(t)
+	testkit.SetZone(t, "Europe/Berlin")
 	worker := func(name string, seen time.Duration, more func(*WorkerInfo)) WorkerInfo {
 		w := WorkerInfo{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon.Add(-seen)}
 		if more != nil {
@@ -76,20 +77,8 @@ func TestWhyATaskWaits(t *testing.T) {
 	}
 }
 
-// setZone makes the local zone the one of the samples.
-func setZone(t *testing.T) {
-	t.Helper()
-	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := time.Local
-	time.Local = zone
-	t.Cleanup(func() { time.Local = old })
-}
-
 func TestWhyAPausedTaskWaits(t *testing.T) {
-	setZone(t)
+	testkit.SetZone(t, "Europe/Berlin")
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
 	scheduled := pending
 	scheduled.State, scheduled.RunAt = jobs.Scheduled, noon.Add(time.Hour)
@@ -112,7 +101,7 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 }
 
 func TestWhyATaskWaitsForOthers(t *testing.T) {
-	setZone(t)
+	testkit.SetZone(t, "Europe/Berlin")
 	blocked := jobs.Task{State: jobs.Blocked, Queue: "media", Job: "command", Lane: "acct-7", RunAt: noon.Add(-time.Minute)}
 	after := blocked
 	after.Waits, after.After, after.AfterAny = true, []int64{7}, []int64{9, 8}

@@ -14,65 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
-
-func open(t *testing.T, options runner.Options) *runner.Runner {
-	t.Helper()
-	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
-
-func enqueue(t *testing.T, r *runner.Runner, spec jobs.Spec) jobs.Task {
-	t.Helper()
-	task, err := r.Enqueue(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return task
-}
-
-func drain(t *testing.T, r *runner.Runner) {
-	t.Helper()
-	if err := r.WorkUntilEmpty(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func get(t *testing.T, r *runner.Runner, id int64) jobs.Task {
-	t.Helper()
-	task, err := r.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return task
-}
-
-func output(t *testing.T, r *runner.Runner, id int64) string {
-	t.Helper()
-	attempts, err := r.Attempts(t.Context(), get(t, r, id))
-	if err != nil || len(attempts) == 0 {
-		t.Fatal(attempts, err)
-	}
-	chunks, err := r.Output(t.Context(), attempts[len(attempts)-1], 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	for _, c := range chunks {
-		text.Write(c.Data)
-	}
-	return text.String()
-}
 
 type pair struct{ A, B int }
 
@@ -170,7 +115,7 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx) }()
-	soon(t, 30*time.Second, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
+	testkit.Within(t, 30*time.Second, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -216,7 +161,7 @@ func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- r.Work(ctx) }()
-			soon(t, 30*time.Second, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
+			testkit.Within(t, 30*time.Second, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
 			test.end(t, r, task.ID, stop)
 			if err := <-done; err != nil {
 				t.Fatal(err)

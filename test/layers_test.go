@@ -37,6 +37,8 @@ var layers = []layer{
 	{path: "runner/internal/cron/crontest"}, // tests only
 	{path: "runner", ours: []string{"runner/internal/cron", "db", "jobs", "internal/errcode", "internal/supervisor", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
+	{path: "internal/testkit"}, // tests only
+	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // tests only
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges

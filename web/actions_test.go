@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"net/http"
@@ -10,10 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	_ "modernc.org/sqlite"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/web"
@@ -29,7 +29,7 @@ func ids(list ...int64) (texts []string) {
 func TestASelectionIsRetriedAndDeleted(t *testing.T) {
 	r := open(t)
 	a, b, c := shell(t, r, "exit 22"), shell(t, r, "exit 3"), shell(t, r, "exit 4")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	status, body := s.post("/actions/retry", url.Values{"id": ids(a, b), "back": {"/tasks?q=state:failed"}})
 	has(t, body, "2 tasks retried", fmt.Sprintf("runner retry %d %d", a, b), `value="state:failed"`)
@@ -60,8 +60,8 @@ func TestASelectionIsRetriedAndDeleted(t *testing.T) {
 func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "sleep 60")
-	defer working(t, r)()
-	within(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })
+	defer runnerkit.Work(t, r)()
+	testkit.Eventually(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, web.ServerOptions{})
 	_, body := s.post("/actions/retry", url.Values{"id": ids(id), "back": {"/"}})
 	has(t, body, "not retried", "it is running")
@@ -72,33 +72,7 @@ func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 	}
 	_, body = s.post("/actions/cancel", url.Values{"id": ids(id), "back": {"/tasks"}, "sure": {"1"}})
 	has(t, body, "1 task is stopping")
-	within(t, "it stops", func() bool { return state(t, r, id) == jobs.Cancelled })
-}
-
-// working starts a worker. stop may be called once.
-func working(t testing.TB, r *runner.Runner) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	worked := make(chan error, 1)
-	go func() { worked <- r.Work(ctx) }()
-	return func() {
-		cancel()
-		if err := <-worked; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// within waits for something that another goroutine does.
-func within(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for !done() {
-		select {
-		case <-deadline:
-			t.Fatal("not within 30s: " + what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	testkit.Eventually(t, "it stops", func() bool { return state(t, r, id) == jobs.Cancelled })
 }
 
 var counted = regexp.MustCompile(`name="count" value="(\d+)"`)
@@ -109,7 +83,7 @@ func TestAllMatchingAreCountedAgain(t *testing.T) {
 		shell(t, r, "exit 1", jobs.Queue("media"))
 	}
 	other := shell(t, r, "exit 1")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	form := url.Values{"query": {"queue:media since:1d"}, "back": {"/tasks?q=queue:media"}}
 	status, body := s.post("/actions/retry", form)
@@ -119,7 +93,7 @@ func TestAllMatchingAreCountedAgain(t *testing.T) {
 		t.Fatal(status, match)
 	}
 	shell(t, r, "exit 1", jobs.Queue("media"))
-	work(t, r)
+	runnerkit.Drain(t, r)
 	form.Set("count", "3")
 	form.Set("sure", "1")
 	status, body = s.post("/actions/retry", form)
@@ -191,7 +165,7 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	if err := r.Pause(t.Context(), "", "media"); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +190,7 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 func TestNoGetChangesTheDatabase(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "echo hello; exit 1")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?mode=ro")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/web"
 )
@@ -127,7 +128,7 @@ func TestAForeignNameIsRefused(t *testing.T) {
 func TestAnotherSiteChangesNothing(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	for name, s := range map[string]*site{"serve": serve(t, r, web.ServerOptions{}), "library": embed(t, r, web.Options{BasePath: "/admin"})} {
 		for header, value := range map[string]string{"Origin": "http://evil.com", "Sec-Fetch-Site": "cross-site"} {
 			for _, route := range routes {

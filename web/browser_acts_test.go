@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"github.com/chromedp/cdproto/emulation"
@@ -21,7 +23,7 @@ func TestEverythingIsDoneWithoutJavaScript(t *testing.T) {
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	press := func(selector string, shown ...string) {
@@ -76,12 +78,12 @@ func TestHostileTextIsInertInABrowser(t *testing.T) {
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell(script).With(jobs.Label(image))}); err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	running := shell(t, r, "echo '"+script+image+"'; exec sleep 60", jobs.Label(image))
-	stop := working(t, r)
+	stop := runnerkit.Work(t, r)
 	defer stop()
 	defer func() { r.Cancel(t.Context(), []int64{running}, runner.CancelOptions{}) }()
-	within(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
+	testkit.Eventually(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
 	b := browse(t, serve(t, r, webOptions)) // at its end no console message, which a refusal by the policy would be
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks?q=" + "%3Cscript%3Edocument", fmt.Sprintf("/tasks/%d", running)} {
 		b.open(path)
@@ -105,9 +107,9 @@ func TestHostileTextIsInertInABrowser(t *testing.T) {
 func TestWhatAPersonHoldsIsNotSwapped(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))
-	stop := working(t, r)
+	stop := runnerkit.Work(t, r)
 	defer stop()
 	seen := func(id int64) { // by the page, of which one region at least is free
 		t.Helper()

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -178,7 +180,7 @@ func (b *browser) open(path string) {
 // until waits for a condition in the page.
 func (b *browser) until(what, script string) {
 	b.t.Helper()
-	within(b.t, what, func() bool {
+	testkit.Eventually(b.t, what, func() bool {
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+script+")"))
 		return err == nil && ok // while it navigates there is nothing to ask
 	})
@@ -274,7 +276,7 @@ func TestLiveInABrowser(t *testing.T) {
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
 	b.screen(1280, "light")
-	stop := sync.OnceFunc(working(t, r))
+	stop := sync.OnceFunc(runnerkit.Work(t, r))
 	t.Cleanup(stop)
 	dir := t.TempDir()
 	id := shell(t, r, "echo one; echo '<b>two</b>'; trap 'exit 5' TERM; while [ ! -e "+dir+"/go ]; do sleep 0.05; done; echo three; sleep 60")
@@ -303,7 +305,7 @@ func TestLiveInABrowser(t *testing.T) {
 	before := len(b.requests)
 	b.mu.Unlock()
 	done := shell(t, r, "true")
-	within(t, "a task ends", func() bool { return state(t, r, done) == jobs.Completed })
+	testkit.Eventually(t, "a task ends", func() bool { return state(t, r, done) == jobs.Completed })
 	time.Sleep(1500 * time.Millisecond) // longer than a page would need to notice
 	b.mu.Lock()
 	if len(b.requests) != before {
@@ -319,7 +321,7 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	for range 3 {
 		shell(t, r, "exit 1")
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
 	key := func(keys ...string) {
@@ -355,7 +357,7 @@ func TestManyAreRetriedByAQuery(t *testing.T) {
 	for range 118 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
 	for name, script := range map[string]bool{"with": true, "without": false} {
@@ -368,6 +370,6 @@ func TestManyAreRetriedByAQuery(t *testing.T) {
 		if n != 118 || err != nil {
 			t.Errorf("%s JavaScript: %d %v", name, n, err)
 		}
-		work(t, r)
+		runnerkit.Drain(t, r)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/web"
 )
@@ -70,7 +72,7 @@ func TestAPageAsksForItsLiveRegions(t *testing.T) {
 func TestOutputIsDownloadedByteForByte(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, `printf 'a\033[31mb\000\377\n'; exit 1`)
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	status, body, header := s.do(s.request("GET", fmt.Sprintf("/tasks/%d/log", id), nil))
 	if status != http.StatusOK || body != "a\x1b[31mb\x00\xff\n" || header.Get("Content-Type") != "text/plain; charset=utf-8" ||
@@ -88,9 +90,9 @@ func TestOutputIsFollowed(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
 	id := shell(t, r, "echo one; echo two >&2; while [ ! -e "+dir+"/go ]; do sleep 0.05; done; echo three; exit 3", jobs.Queue("media"))
-	stop := sync.OnceFunc(working(t, r))
+	stop := sync.OnceFunc(runnerkit.Work(t, r))
 	t.Cleanup(func() { touch(t, dir+"/go"); stop() })
-	within(t, "it runs", func() bool { return state(t, r, id) == jobs.Running })
+	testkit.Eventually(t, "it runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, web.ServerOptions{})
 	res, err := s.client.Do(s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1", id), nil))
 	if err != nil {

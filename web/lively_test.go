@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/web"
@@ -67,7 +68,7 @@ func lively(t testing.TB, r *runner.Runner) map[string]string {
 	}
 	colours := shell(t, r, `for i in 0 1 2 3 4 5 6 7; do printf "\033[3${i}mcolour $i\033[0m \033[4${i}mon $i\033[0m\n"; done; exit 3`, jobs.Lane("acct-7"),
 		jobs.Label("a-name-without-a-single-blank-that-is-longer-than-any-column-of-any-table-on-any-telephone-and-goes-on-for-a-while"))
-	work(t, r)
+	runnerkit.Drain(t, r)
 	if err := r.PauseSchedule(context.Background(), "report"); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func crowded(t testing.TB, r *runner.Runner) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	if err := r.Pause(context.Background(), strings.Repeat("because ", 100), long(7, 100)); err != nil {
 		t.Fatal(err)
 	}

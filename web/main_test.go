@@ -9,13 +9,19 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/web"
+)
+
+var (
+	has    = testkit.Contains
+	hasNot = testkit.ContainsNone
 )
 
 func TestMain(m *testing.M) {
@@ -27,15 +33,7 @@ func TestMain(m *testing.M) {
 
 func open(t testing.TB) *runner.Runner {
 	t.Helper()
-	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal, Concurrency: 2, Name: "web1:811"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2, Name: "web1:811"})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	return r
 }
@@ -48,14 +46,6 @@ func shell(t testing.TB, r *runner.Runner, script string, options ...jobs.Option
 		t.Fatal(err)
 	}
 	return task.ID
-}
-
-// work runs what is due.
-func work(t testing.TB, r *runner.Runner) {
-	t.Helper()
-	if err := r.WorkUntilEmpty(context.Background()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func state(t testing.TB, r *runner.Runner, id int64) jobs.State {
@@ -181,25 +171,6 @@ func (s *site) page(path string) string {
 		s.t.Fatalf("%s: %d\n%s", path, status, body)
 	}
 	return body
-}
-
-// has looks for texts in a page.
-func has(t testing.TB, page string, texts ...string) {
-	t.Helper()
-	for _, text := range texts {
-		if !strings.Contains(page, text) {
-			t.Errorf("%q is missing in\n%s", text, page)
-		}
-	}
-}
-
-func hasNot(t testing.TB, page string, texts ...string) {
-	t.Helper()
-	for _, text := range texts {
-		if strings.Contains(page, text) {
-			t.Errorf("%q must not be in\n%s", text, page)
-		}
-	}
 }
 
 func touch(t testing.TB, path string) {

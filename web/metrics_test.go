@@ -11,6 +11,8 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/web"
 )
@@ -85,8 +87,8 @@ func TestMetrics(t *testing.T) {
 	if n := value(families, "runner_db_bytes", "file=db"); n < 4096 {
 		t.Error("size", n)
 	}
-	work(t, r)
-	within(t, "both attempts are observed", func() bool {
+	runnerkit.Drain(t, r)
+	testkit.Eventually(t, "both attempts are observed", func() bool {
 		return value(scrape(t, s), "runner_run_seconds", "queue=default", "job=command") == 2
 	})
 	families = scrape(t, s)

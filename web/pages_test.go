@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/web"
 )
@@ -24,7 +26,7 @@ func TestOverview(t *testing.T) {
 	shell(t, r, "exit 1")
 	shell(t, r, "true", jobs.Queue("media"))
 	has(t, s.page("/"), "no worker runs, and 2 tasks wait", `class="problem grave"`, "<code>runner work</code>", "<title>! no worker – runner</title>")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	page := s.page("/")
 	has(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h", `href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
 	hasNot(t, page, "There is no task yet")
@@ -40,7 +42,7 @@ func TestOverview(t *testing.T) {
 func TestTheChartShowsTheShortestSpanThatHasAnything(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	has(t, s.page("/"), "Finished per minute", `<a href="/?range=1h" aria-current="true">`)
 	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
@@ -62,7 +64,7 @@ func TestEveryFailedRowSaysWhy(t *testing.T) {
 	shell(t, r, `printf 'working\r50 %%\r\033[31mno space left\033[0m\n\n'; exit 1`)
 	shell(t, r, "nosuchcommand-at-all")
 	shell(t, r, "true")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks?q=state:failed")
 	has(t, page, "exit 22 · curl: (22) The requested URL returned error: 503", "exit 1 · no space left", "exit 127 · ", "3 tasks", "Retry all 3 matching…", "Delete all 3 matching…", `aria-current="true">failed <b>3</b>`)
@@ -126,7 +128,7 @@ func TestAQueueShowsItsLimit(t *testing.T) {
 func TestATaskLeadsToThoseItHasToDoWith(t *testing.T) {
 	r := open(t)
 	a, b := shell(t, r, "exit 1"), shell(t, r, "true")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	c := shell(t, r, "true", jobs.Lane("acct 7"))
 	d := shell(t, r, "true", jobs.After(b, c), jobs.AfterAny(a))
 	e := shell(t, r, "true", jobs.After(d))
@@ -157,7 +159,7 @@ func TestATaskShowsItsEarlierRuns(t *testing.T) {
 	}
 	other := shell(t, r, "exit 5")
 	id := shell(t, r, "exit 4")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks/4")
 	has(t, page, "Earlier runs of this job", "median ", ", now ")
@@ -178,7 +180,7 @@ func TestALargeResultIsDownloaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell(t, r, "true")
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks/1")
 	has(t, page, "the first 64 KiB of", `href="/tasks/1/args" download`, `href="/tasks/1/result" download`)
@@ -203,7 +205,7 @@ func TestTask(t *testing.T) {
 	id := shell(t, r, "echo one; echo two >&2; exit 22", jobs.MaxAttempts(2), jobs.Queue("media"), jobs.Label("night"))
 	s := serve(t, r, web.ServerOptions{})
 	has(t, s.page("/tasks/1"), "no worker runs", "○</span> pending")
-	work(t, r) // one attempt; the next is due in 10 s
+	runnerkit.Drain(t, r) // one attempt; the next is due in 10 s
 	page := s.page(fmt.Sprintf("/tasks/%d", id))
 	has(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c", ">Retry now<", "exit 22 after", "one\n", `class="l e"`, "run 1 ✗ exit 22",
 		"runner enqueue -q media --label night --max-attempts 2")
@@ -227,7 +229,7 @@ func TestHostileTextIsShownAndNotObeyed(t *testing.T) {
 	if _, err := r.Enqueue(t.Context(), boom.With(hostile)); err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks?q=%3Cscript%3E%1b%e2%80%ae", "/tasks?q=%3Cscript%3Ealert(1)"} {
 		page := s.page(path)
@@ -248,7 +250,7 @@ func TestSecretsStayHere(t *testing.T) {
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: c.With()}); err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	var log bytes.Buffer // written to by this test's requests, one after the other
 	s := embed(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log", "/tasks/1/args"} {
@@ -275,7 +277,7 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("marker-args").With()}); err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks/1/log", "/tasks/1/args", "/tasks/1/result", "/tasks/2/args", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
 		_, page := s.get(path)
@@ -296,7 +298,7 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	for name, s := range map[string]*site{"library": embed(t, r, web.Options{BasePath: "/admin/tasks"}), "serve": serve(t, r, web.ServerOptions{Options: web.Options{BasePath: "/x/"}})} {
 		base := s.url[strings.Index(s.url[8:], "/")+8:]
 		todo, seen := []string{base + "/"}, map[string]bool{}
@@ -339,7 +341,7 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 		if status, body := s.post("/actions/retry", map[string][]string{"id": {"1"}, "back": {base + "/tasks"}}); status != http.StatusOK {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
-		work(t, r)
+		runnerkit.Drain(t, r)
 	}
 }
 
@@ -349,8 +351,8 @@ func TestHealth(t *testing.T) {
 	if status, body := s.get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "no worker was seen") {
 		t.Error(status, body)
 	}
-	stop := working(t, r)
-	within(t, "ready", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
+	stop := runnerkit.Work(t, r)
+	testkit.Eventually(t, "ready", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
 	stop()
 	if status, _ := s.get("/readyz"); status != http.StatusServiceUnavailable {
 		t.Error("it has said goodbye:", status)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -44,7 +45,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
 		t.Fatal(err)
 	}
-	work(t, r)
+	runnerkit.Drain(t, r)
 	shell(t, r, "true", jobs.Queue("media"))
 	for page, has := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3", "/tasks/1": "hello from the server", "/schedules": "nightly"} {
 		if text := s.page(page); !strings.Contains(text, has) {

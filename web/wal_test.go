@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 )
 
@@ -18,10 +20,10 @@ func TestOpenPagesDoNotHoldTheLog(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
 	id := shell(t, r, "i=0; while [ ! -e "+dir+"/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done")
-	stop := working(t, r)
+	stop := runnerkit.Work(t, r)
 	defer stop()
 	defer touch(t, dir+"/go")
-	within(t, "it talks", func() bool { return state(t, r, id) == jobs.Running })
+	testkit.Eventually(t, "it talks", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, webOptions)
 	for range 10 { // tabs
 		res, err := s.client.Do(s.request("GET", "/events", nil))
@@ -44,7 +46,7 @@ func TestOpenPagesDoNotHoldTheLog(t *testing.T) {
 	}()
 	more := func() { // it is followed still
 		n := lines.Load()
-		within(t, "another line", func() bool { return lines.Load() > n })
+		testkit.Eventually(t, "another line", func() bool { return lines.Load() > n })
 	}
 
 	const each, rounds = 500_000, 60

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/runner/internal/testkit"
 )
 
 // A command is killed when the thread that forked it ends: so that one must not, whatever its guardian has to do meanwhile.
@@ -36,7 +38,7 @@ func TestACommandOutlivesWhatItsGuardianDoesBesideIt(t *testing.T) {
 	for range 200 {
 		g.Renew([]Key{key}, time.Now().Add(5*time.Minute))
 		g.Ping()
-		eventually(t, "an answer", func() bool { return g.lastPong.Load() == g.pingsSent.Load() })
+		testkit.Eventually(t, "an answer", func() bool { return g.lastPong.Load() == g.pingsSent.Load() })
 	}
 	if !running(bystander.Pid()) {
 		t.Error("it has died")
@@ -88,9 +90,9 @@ func TestAnExecThatHangsIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 			}
 			result <- err
 		}()
-		eventually(t, "the start", func() bool { return len(childrenOfProcess(g.Pid())) == 1 })
+		testkit.Eventually(t, "the start", func() bool { return len(childrenOfProcess(g.Pid())) == 1 })
 		g.Ping()
-		eventually(t, "an answer", func() bool { return g.lastPong.Load() == g.pingsSent.Load() })
+		testkit.Eventually(t, "an answer", func() bool { return g.lastPong.Load() == g.pingsSent.Load() })
 		return result, key, release
 	}
 	result, key, release := hang()
@@ -155,7 +157,7 @@ func killForkers(t *testing.T, g *Guardian) {
 		}
 		return info.Size()
 	}
-	eventually(t, "they move", func() bool { return logSize() > 50 })
+	testkit.Eventually(t, "they move", func() bool { return logSize() > 50 })
 	child.Kill()
 	if exit, err := waitChild(t, child); err != nil || exit.Signal != 9 {
 		t.Errorf("%+v, %v", exit, err)

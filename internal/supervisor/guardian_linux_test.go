@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/runner/internal/testkit"
 )
 
 // locked makes a lock whose name is nobody else's.
@@ -419,7 +421,7 @@ func TestDeadlinesAreKeptWhileTheWorkerReadsNothing(t *testing.T) {
 			break
 		}
 	}
-	eventually(t, "the end of the command", func() bool { return !running(command) })
+	testkit.Eventually(t, "the end of the command", func() bool { return !running(command) })
 }
 
 // A sweep may kill a command before its guardian, which was stopped, finds that its deadline has passed.

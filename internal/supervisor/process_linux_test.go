@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/runner/internal/testkit"
 )
 
 func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
@@ -27,7 +29,7 @@ func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
 	}
 	defer unix.Close(leak)
 	p, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "60"}})
-	eventually(t, "three descriptors", func() bool { // its loader has libraries open for a moment
+	testkit.Eventually(t, "three descriptors", func() bool { // its loader has libraries open for a moment
 		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Pid()))
 		return err == nil && len(files) == 3 && files[0].Name() == "0" && files[1].Name() == "1" && files[2].Name() == "2"
 	})
@@ -41,7 +43,7 @@ func TestLeftOverOfAnotherGroupIsKilled(t *testing.T) {
 	if exit := wait(t, p); exit.Code != 0 || exit.LeftOver != 1 {
 		t.Errorf("%+v", exit)
 	}
-	eventually(t, "left-over gone", gone(child))
+	testkit.Eventually(t, "left-over gone", gone(child))
 }
 
 func TestKillReachesOtherGroupsOfTheSession(t *testing.T) {
@@ -50,7 +52,7 @@ func TestKillReachesOtherGroupsOfTheSession(t *testing.T) {
 	if err := p.Kill(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "child gone before the end is waited for", gone(child))
+	testkit.Eventually(t, "child gone before the end is waited for", gone(child))
 	if exit := wait(t, p); exit.Signal != 9 || exit.LeftOver != 0 {
 		t.Errorf("%+v", exit)
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/runner/internal/testkit"
 )
 
 // The test program is also what some tests start; its first word, which is passed on like any other, says as what.
@@ -132,15 +134,6 @@ func number(t testing.TB, r io.Reader) int {
 	return n
 }
 
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not after %v", what, limit)
-		}
-	}
-}
-
 // state is the letter of ps, empty when there is no such process.
 func state(pid int) string {
 	out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
@@ -175,7 +168,7 @@ func TestKillEndsTheWholeGroup(t *testing.T) {
 	if exit := wait(t, p); exit.Code != -1 || exit.Signal != 9 || exit.LeftOver != 0 {
 		t.Errorf("%+v", exit)
 	}
-	eventually(t, "child gone", gone(child))
+	testkit.Eventually(t, "child gone", gone(child))
 }
 
 func TestLeftOverIsKilledWhenTheLeaderEnds(t *testing.T) {
@@ -187,7 +180,7 @@ func TestLeftOverIsKilledWhenTheLeaderEnds(t *testing.T) {
 	if _, err := io.ReadAll(r); err != nil { // ends only when nobody holds the pipe
 		t.Error(err)
 	}
-	eventually(t, "left-over gone", gone(child))
+	testkit.Eventually(t, "left-over gone", gone(child))
 }
 
 func TestKillAfterTerminateWasIgnored(t *testing.T) {
@@ -221,7 +214,7 @@ func TestTerminateEndsAStoppedProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "stopped", func() bool { return strings.HasPrefix(state(p.Pid()), "T") })
+	testkit.Eventually(t, "stopped", func() bool { return strings.HasPrefix(state(p.Pid()), "T") })
 	if err := p.Terminate(); err != nil {
 		t.Error(err)
 	}

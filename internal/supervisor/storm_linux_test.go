@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/runner/internal/testkit"
 )
 
 // storm is a worker that starts commands which leave something in every way, as fast as it can, until it is killed.
@@ -85,7 +87,7 @@ func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		var lock *Lock
-		eventually(t, "the lock is free", func() bool {
+		testkit.Eventually(t, "the lock is free", func() bool {
 			var err error
 			lock, err = TakeLock(path)
 			if err != nil && !errors.Is(err, ErrHeld) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -36,7 +37,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the standby is a synchronous one", func() bool {
+	testkit.Within(t, patience, "the standby is a synchronous one", func() bool {
 		var is bool
 		err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync')").Scan(&is)
 		return err == nil && is
@@ -77,13 +78,13 @@ func TestAStandbyTakesOver(t *testing.T) {
 	}
 	back := time.Now()
 	n := 151
-	eventually(t, "the client has found the other server", func() bool { n++; return enqueue(n) })
+	testkit.Within(t, patience, "the client has found the other server", func() bool { n++; return enqueue(n) })
 	for range 50 {
 		n++
 		enqueue(n)
 	}
 	before := seen.completed.Load()
-	eventually(t, "work goes on", func() bool { return seen.completed.Load() > before })
+	testkit.Within(t, patience, "work goes on", func() bool { return seen.completed.Load() > before })
 	t.Logf("work went on %v after the standby was promoted", time.Since(back).Round(time.Millisecond))
 	ranOnce(t, client, &seen, answered, stops)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -27,7 +28,7 @@ func TestAKilledServerKnowsItsWorkers(t *testing.T) {
 	if err := s.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a task is enqueued", func() bool { _, err := r.Enqueue(t.Context(), count.With(1)); return err == nil })
+	testkit.Within(t, patience, "a task is enqueued", func() bool { _, err := r.Enqueue(t.Context(), count.With(1)); return err == nil })
 	task := <-ran
 	list, err := r.Workers(t.Context())
 	if err != nil || len(list) != 1 || list[0].ID != task.WorkerID {

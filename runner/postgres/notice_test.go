@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -34,7 +35,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	if _, err := client.EnqueueAll(t.Context(), slices.Values(specs)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all is done", func() bool {
+	testkit.Within(t, patience, "all is done", func() bool {
 		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 		return err == nil && n == len(specs)
 	})
@@ -92,8 +93,8 @@ func TestANoticeOutlivesItsConnection(t *testing.T) {
 	if _, err := client.Enqueue(t.Context(), count.With(1)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it runs", func() bool { return seen.completed.Load() == 1 })
-	eventually(t, "the notice is cut", func() bool { // a worker that was slow to start may have looked before
+	testkit.Within(t, patience, "it runs", func() bool { return seen.completed.Load() == 1 })
+	testkit.Within(t, patience, "the notice is cut", func() bool { // a worker that was slow to start may have looked before
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.at == ""

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -79,16 +81,7 @@ func open(t *testing.T, address string, options runner.Options) *runner.Runner {
 	if options.Dir == "" {
 		options.Dir = t.TempDir()
 	}
-	r, err := runner.Open(t.Context(), address, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
+	return runnerkit.OpenAt(t, address, options)
 }
 
 // work runs the jobs of r until the returned function is called.
@@ -114,16 +107,6 @@ func work(t *testing.T, r *runner.Runner) (stop func()) {
 }
 
 const patience = 2 * time.Minute
-
-// eventually waits until is returns true.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for began := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(began) > patience {
-			t.Fatalf("not in %v: %s", patience, what)
-		}
-	}
-}
 
 var count = jobs.Define[int]("count")
 
@@ -193,7 +176,7 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 				if err := s.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the client is connected again", func() bool { n := len(answered); enqueue(1); return len(answered) > n })
+				testkit.Within(t, patience, "the client is connected again", func() bool { n := len(answered); enqueue(1); return len(answered) > n })
 				enqueue(50)
 			}
 			ranOnce(t, client, &seen, answered, stops)
@@ -204,7 +187,7 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 // joined waits for the workers to be known to the server: one that does not reach it at its start ends.
 func joined(t *testing.T, client *runner.Runner, n int) {
 	t.Helper()
-	eventually(t, "the workers have joined", func() bool {
+	testkit.Within(t, patience, "the workers have joined", func() bool {
 		list, err := client.Workers(t.Context())
 		return err == nil && len(list) == n
 	})
@@ -213,7 +196,7 @@ func joined(t *testing.T, client *runner.Runner, n int) {
 // ranOnce waits for the end of all tasks, stops the workers, and looks whether each task that was answered ran, and each once.
 func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, stops []func()) {
 	t.Helper()
-	eventually(t, "every task has ended", func() bool {
+	testkit.Within(t, patience, "every task has ended", func() bool {
 		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
 		return err == nil && n == 0
 	})
@@ -328,7 +311,7 @@ func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 	if _, err := sure.Enqueue(t.Context(), count.With(-1)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the worker works", func() bool { return seen.completed.Load() == 1 }) // what cannot be reached at the start is an error
+	testkit.Within(t, patience, "the worker works", func() bool { return seen.completed.Load() == 1 }) // what cannot be reached at the start is an error
 	done := make(chan struct{})
 	var cutter sync.WaitGroup
 	cutter.Go(func() {
@@ -357,7 +340,7 @@ func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 	}
 	close(done)
 	cutter.Wait()
-	eventually(t, "every task has ended", func() bool {
+	testkit.Within(t, patience, "every task has ended", func() bool {
 		n, err := sure.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
 		return err == nil && n == 0
 	})
@@ -426,7 +409,7 @@ func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
 		return tx.Commit()
 	}))
 	defer work(t, r)()
-	eventually(t, "both have completed", func() bool {
+	testkit.Within(t, patience, "both have completed", func() bool {
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 		return err == nil && n == 2
 	})

@@ -19,6 +19,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -42,7 +43,7 @@ func strict(t *testing.T) *pgserver.Server {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the server asks for passwords", func() bool {
+	testkit.Within(t, patience, "the server asks for passwords", func() bool {
 		other, err := sql.Open("pgx", as(t, s.Address("postgres"), "bob", ""))
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/runnertest"
@@ -23,22 +24,13 @@ var (
 	count     = jobs.DefineResult[string, int]("count")
 )
 
-func enqueue(t *testing.T, r *runner.Runner, spec jobs.Spec) jobs.Task {
-	t.Helper()
-	task, err := r.Enqueue(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return task
-}
-
 func TestTimePassesWhenTheTestSaysSo(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []string
 		r.Register(sendEmail.Handler(func(_ context.Context, e email) error { sent = append(sent, e.To); return nil }))
-		enqueue(t, r, sendEmail.With(email{"later"}, jobs.In(10*time.Minute)))
-		enqueue(t, r, sendEmail.With(email{"low"}))
-		enqueue(t, r, sendEmail.With(email{"high"}, jobs.Priority(9)))
+		runnerkit.Enqueue(t, r, sendEmail.With(email{"later"}, jobs.In(10*time.Minute)))
+		runnerkit.Enqueue(t, r, sendEmail.With(email{"low"}))
+		runnerkit.Enqueue(t, r, sendEmail.With(email{"high"}, jobs.Priority(9)))
 		if got := runnertest.Enqueued(t, r, sendEmail); !slices.Equal(got, []email{{"later"}, {"low"}, {"high"}}) {
 			t.Errorf("enqueued %v", got)
 		}
@@ -72,7 +64,7 @@ func TestAWorkBesideTheTestRunsWhatBecomesDue(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		worked := make(chan error)
 		go func() { worked <- r.Work(ctx) }()
-		task := enqueue(t, r, sendEmail.With(email{"ann"}))
+		task := runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 		runnertest.Advance(t, time.Second)
 		if attempts != 1 {
 			t.Errorf("%d attempts at once", attempts)
@@ -99,11 +91,11 @@ func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
 			return err
 		}),
 	)
-	if n, err := count.Result(enqueue(t, r, count.With("four")), nil); n != 4 || err != nil {
+	if n, err := count.Result(runnerkit.Enqueue(t, r, count.With("four")), nil); n != 4 || err != nil {
 		t.Error(n, err)
 	}
 	order = append(order, "then")
-	enqueue(t, r, sendEmail.With(email{"ann"}))
+	runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 	if want := []string{"count", "then", "send", "count"}; !slices.Equal(order, want) {
 		t.Errorf("%v, want %v", order, want)
 	}
@@ -130,7 +122,7 @@ func TestAPanicFailsTheTest(t *testing.T) {
 	fails := &recorder{TB: t}
 	r := runnertest.New(fails)
 	r.Register(count.Handler(func(context.Context, string) (int, error) { panic("kaput") }))
-	enqueue(t, r, count.With("x", jobs.MaxAttempts(1)))
+	runnerkit.Enqueue(t, r, count.With("x", jobs.MaxAttempts(1)))
 	ran := runnertest.Drain(fails, r)
 	if len(ran) != 1 || ran[0].Reason != jobs.ReasonPanic {
 		t.Errorf("ran %+v", ran)
@@ -144,8 +136,8 @@ func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		calls := 0
 		r.Register(sendEmail.Handler(func(context.Context, email) error { calls++; return nil }))
-		task := enqueue(t, r, sendEmail.With(email{"ann"}))
-		once := enqueue(t, r, sendEmail.With(email{"bob"}, jobs.AtMostOnce()))
+		task := runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
+		once := runnerkit.Enqueue(t, r, sendEmail.With(email{"bob"}, jobs.AtMostOnce()))
 		if claimed := runnertest.CrashAfterClaim(t, r, 10); len(claimed) != 2 || calls != 0 {
 			t.Fatalf("claimed %v, %d calls", claimed, calls)
 		}
@@ -198,7 +190,7 @@ func TestAFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
 			}
 			return tx.Commit()
 		}))
-		enqueue(t, r, sendEmail.With(email{"ann"}))
+		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 		ran := runnertest.Drain(t, r)
 		if calls != 2 || !errors.Is(refused, jobs.ErrLost) || len(ran) != 2 || ran[1].State != jobs.Completed || ran[1].Losses != 1 {
 			t.Errorf("%d calls, refused %v, ran %+v", calls, refused, ran)
@@ -227,7 +219,7 @@ func TestAnErrorAfterTheCommitLeavesATask(t *testing.T) {
 	if _, err := r.Enqueue(t.Context(), spec); !errors.Is(err, runnertest.ErrInjected) {
 		t.Errorf("after the commit: %v", err)
 	}
-	if task := enqueue(t, r, spec); task.ID != 1 { // that one: the unique key makes it safe to try again
+	if task := runnerkit.Enqueue(t, r, spec); task.ID != 1 { // that one: the unique key makes it safe to try again
 		t.Errorf("task %d", task.ID)
 	}
 	if got := runnertest.Enqueued(t, r, sendEmail); len(got) != 1 {
@@ -245,7 +237,7 @@ func TestWorkSurvivesCommitsThatFail(t *testing.T) {
 					fail(t, r) // the write that ends this attempt, or a beat
 					return calls, nil
 				}))
-				task := enqueue(t, r, count.With("x"))
+				task := runnerkit.Enqueue(t, r, count.With("x"))
 				runnertest.Drain(t, r)
 				if n, err := count.Result(r.Get(t.Context(), task.ID)); n != 1 || err != nil || calls != 1 {
 					t.Errorf("%d calls, result %d, %v", calls, n, err)

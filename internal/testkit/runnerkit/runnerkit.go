@@ -1,0 +1,97 @@
+// Package runnerkit holds the helpers of tests that work with a runner.Runner: opening, enqueueing, working, reading. Each one ends
+// the test when it fails.
+package runnerkit
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Open opens a new database in a file of the test. It is closed when the test ends.
+func Open(t testing.TB, options runner.Options) *runner.Runner {
+	t.Helper()
+	return OpenAt(t, filepath.Join(t.TempDir(), "test.db"), options)
+}
+
+// OpenAt opens the database at path or address. It is closed when the test ends.
+func OpenAt(t testing.TB, address string, options runner.Options) *runner.Runner {
+	t.Helper()
+	r, err := runner.Open(t.Context(), address, options)
+	if err != nil {
+		t.Fatalf("open %s: %v", address, err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close %s: %v", address, err)
+		}
+	})
+	return r
+}
+
+// Enqueue adds a task.
+func Enqueue(t testing.TB, r *runner.Runner, spec jobs.Spec) jobs.Task {
+	t.Helper()
+	task, err := r.Enqueue(t.Context(), spec)
+	if err != nil {
+		t.Fatalf("enqueue %+v: %v", spec, err)
+	}
+	return task
+}
+
+// Drain works until no task is due.
+func Drain(t testing.TB, r *runner.Runner) {
+	t.Helper()
+	if err := r.WorkUntilEmpty(t.Context()); err != nil {
+		t.Fatalf("work until empty: %v", err)
+	}
+}
+
+// Work works in the background until stop is called or the test ends.
+func Work(t testing.TB, r *runner.Runner) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background()) // the context of the test ends before its cleanups
+	done := make(chan error, 1)
+	go func() { done <- r.Work(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("work: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// Get reads a task.
+func Get(t testing.TB, r *runner.Runner, id int64) jobs.Task {
+	t.Helper()
+	task, err := r.Get(t.Context(), id)
+	if err != nil {
+		t.Fatalf("get task %d: %v", id, err)
+	}
+	return task
+}
+
+// Output reads the output of a task's last attempt.
+func Output(t testing.TB, r *runner.Runner, id int64) string {
+	t.Helper()
+	attempts, err := r.Attempts(t.Context(), Get(t, r, id))
+	if err != nil || len(attempts) == 0 {
+		t.Fatalf("task %d: got %d attempts (%v), want one or more", id, len(attempts), err)
+	}
+	chunks, err := r.Output(t.Context(), attempts[len(attempts)-1], 0, 1000)
+	if err != nil {
+		t.Fatalf("output of task %d: %v", id, err)
+	}
+	var text strings.Builder
+	for _, c := range chunks {
+		text.Write(c.Data)
+	}
+	return text.String()
+}

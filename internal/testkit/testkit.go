@@ -1,0 +1,107 @@
+// Package testkit holds the helpers that tests of all packages share. It imports nothing of this module, so that every package
+// can use it. Helpers that need a runner.Runner are in runnerkit.
+package testkit
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Patience is the time that Eventually waits.
+const Patience = 30 * time.Second
+
+// Eventually polls until done returns true. It fails the test after Patience.
+func Eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	Within(t, Patience, what, done)
+}
+
+// Within polls until done returns true. It fails the test after limit.
+func Within(t testing.TB, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}
+
+// Equal fails the test when got is not equal to want. For structs it names the fields that differ.
+func Equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
+	if g.Kind() != reflect.Struct || g.Type() != w.Type() {
+		t.Errorf("%s: got %+v, want %+v", what, got, want)
+		return
+	}
+	for i := range g.NumField() {
+		field := g.Type().Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		if a, b := g.Field(i).Interface(), w.Field(i).Interface(); !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: %s: got %+v, want %+v", what, field.Name, a, b)
+		}
+	}
+	if !t.Failed() { // they differ in a field that is not exported
+		t.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+// NoError ends the test when err is not nil.
+func NoError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("got error %v, want none", err)
+	}
+}
+
+// ErrorIs fails the test when err does not wrap want, or when its text does not contain each of texts.
+func ErrorIs(t testing.TB, err, want error, texts ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want one that is %v", err, want)
+		return
+	}
+	for _, text := range texts {
+		if err != nil && !strings.Contains(err.Error(), text) {
+			t.Errorf("got error %q, want one with %q", err, text)
+		}
+	}
+}
+
+// Contains fails the test for each of parts that text lacks.
+func Contains(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("got a text without %q:\n%s", part, text)
+		}
+	}
+}
+
+// ContainsNone fails the test for each of parts that text contains.
+func ContainsNone(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("got a text with %q, want none:\n%s", part, text)
+		}
+	}
+}
+
+// SetZone makes the named time zone the local one until the test ends. Such a test must not run in parallel with others.
+func SetZone(t testing.TB, name string) {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	NoError(t, err)
+	old := time.Local
+	time.Local = zone
+	t.Cleanup(func() { time.Local = old })
+}
