@@ -82,11 +82,15 @@ func isPlainArgv(args []byte) bool {
 // CheckCommand validates the options of a command task, but not its argv. Plain SQL can add tasks that Validate has never seen. The
 // error is a *FieldError.
 func CheckCommand(t *Task) error {
-	if err := t.RetryOn.Validate(); err != nil {
-		return invalid("retry_on", "%v", err)
-	}
 	s := Spec{Job: t.Job, Options: t.Options}
-	return s.validateCommand()
+	for i := range taskOptions {
+		if option := &taskOptions[i]; option.Commands || option.Key == "retry_on" {
+			if err := option.validate(&s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // MarshalArgs encodes a value as the JSON that tasks store: without a newline, and with <, > and & unescaped.

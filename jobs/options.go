@@ -1,12 +1,11 @@
 package jobs
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -36,103 +35,136 @@ func DefaultOptions() Options {
 	return Options{KillAfter: DefaultKillAfter, Backoff: DefaultBackoff, OutputLimit: DefaultOutputLimit}
 }
 
-// storedOptions is the stored form of Options. Durations are in milliseconds, and a missing key has its default.
-type storedOptions struct {
-	Timeout      int64             `json:"timeout,omitempty"`
-	KillAfter    *int64            `json:"kill_after,omitempty"`
-	Backoff      Strategy          `json:"backoff,omitempty"`
-	BackoffDelay *int64            `json:"backoff_delay,omitempty"`
-	BackoffMax   *int64            `json:"backoff_max,omitempty"`
-	RetryOn      Codes             `json:"retry_on,omitempty"`
-	OutputLimit  *int64            `json:"output_limit,omitempty"`
-	Path         string            `json:"path,omitempty"`
-	Cwd          string            `json:"cwd,omitempty"`
-	Env          map[string]string `json:"env,omitempty"`
-	EnvFile      string            `json:"env_file,omitempty"`
+// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the stored form, the help, the
+// pages and the tables in docs are made from it or compared with it.
+type OptionInfo struct {
+	Key      string   // JSON key, and column of the view enqueue
+	Flag     string   // name of the flag; empty if there is none
+	Letter   string   // short name of the flag
+	Value    string   // placeholder of the value in the help, for text and numbers
+	Help     string   // one line for the help, without the default
+	Zero     string   // meaning of the default, if it is zero or empty
+	Doc      string   // more for the tables in docs; may be empty
+	Min      int64    // least number; the default may be less
+	Words    []string // values, if the option takes one of a few words
+	OneTask  bool     // whether the option has no meaning for the tasks of a schedule
+	Commands bool     // whether functions do not have the option
+
+	column func(*Spec) any    // pointer to a field of Spec with a column of its own
+	stored func(*Options) any // pointer to a field of Options; set instead of column
+	check  func(key, text string) error
 }
 
-// Encode returns the stored form: a JSON object, or nil if all options are defaults.
-func (o *Options) Encode() (json.RawMessage, error) {
-	if o.plain() {
-		return nil, nil
+// taskOptions is the list of task options, in the order of the help and of JSON records.
+var taskOptions = []OptionInfo{
+	{Key: "label", Flag: "label", Value: "TEXT", Help: "text that lists show before the command",
+		column: func(s *Spec) any { return &s.Label }, check: validKey},
+	{Key: "queue", Flag: "queue", Letter: "q", Value: "NAME", Help: "queue of the task",
+		column: func(s *Spec) any { return &s.Queue }, check: func(_, text string) error { return ValidQueue(text) }},
+	{Key: "priority", Flag: "priority", Letter: "p", Value: "N", Help: "a higher priority starts first", Min: math.MinInt32,
+		column: func(s *Spec) any { return &s.Priority }},
+	{Key: "lane", Flag: "lane", Value: "KEY", Help: "tasks with the same key run one at a time, in order",
+		column: func(s *Spec) any { return &s.Lane }, check: validKey},
+	{Key: "unique_key", Flag: "unique", Value: "KEY", Help: "add no task while an unfinished task has this key; print that task's id", OneTask: true,
+		Doc: "at most one unfinished task has this key", column: func(s *Spec) any { return &s.UniqueKey }, check: validKey},
+	{Key: "after", Flag: "after", Help: "start when these tasks have completed; cancelled if one of them does not; repeatable", OneTask: true,
+		Doc: "ids of tasks that must complete first", column: func(s *Spec) any { return &s.After }},
+	{Key: "after_any", Flag: "after-any", Help: "start when these tasks have finished, in any state; repeatable", OneTask: true,
+		Doc: "ids of tasks that must finish first, in any state", column: func(s *Spec) any { return &s.AfterAny }},
+	{Key: "in", Flag: "in", Help: "start after this delay or later", OneTask: true, column: func(s *Spec) any { return &s.In }},
+	{Key: "run_at", Flag: "at", Help: "start at this time or later", Zero: "now", OneTask: true, column: func(s *Spec) any { return &s.RunAt }},
+	{Key: "expires_in", Flag: "expires-in", Help: "cancel the task if it has not started by then, counted from its due time", Zero: "never",
+		column: func(s *Spec) any { return &s.ExpiresIn }},
+	{Key: "expires_at", Help: "cancel the task if it has not started by this time", Zero: "never", OneTask: true,
+		column: func(s *Spec) any { return &s.ExpiresAt }},
+	{Key: "max_attempts", Flag: "max-attempts", Value: "N", Help: "how often the task may start", Zero: "command 1, function 10", Min: 1,
+		Doc: "NULL for the number of the job, which is stored at the first start", column: func(s *Spec) any { return &s.MaxAttempts }},
+	{Key: "max_losses", Flag: "max-losses", Value: "N", Help: "how often the task may start again after its worker was lost",
+		Doc: "after one more loss it fails. 0 with max_attempts 1: at most once", column: func(s *Spec) any { return &s.MaxLosses }},
+
+	{Key: "timeout", Flag: "timeout", Help: "time limit of one attempt: TERM, then KILL", Zero: "none", stored: func(o *Options) any { return &o.Timeout }},
+	{Key: "kill_after", Flag: "kill-after", Help: "time between TERM and KILL", stored: func(o *Options) any { return &o.KillAfter }},
+	{Key: "backoff", Flag: "backoff", Help: "how the delay between attempts grows", Words: []string{string(Fixed), string(Linear), string(Exponential)},
+		stored: func(o *Options) any { return (*string)(&o.Backoff.Strategy) }},
+	{Key: "backoff_delay", Flag: "backoff-delay", Help: "delay after the first attempt", stored: func(o *Options) any { return &o.Backoff.Delay }},
+	{Key: "backoff_max", Flag: "backoff-max", Help: "longest delay", stored: func(o *Options) any { return &o.Backoff.Max }},
+	{Key: "retry_on", Flag: "retry-on", Help: "exit codes that allow another attempt, as in 75,100-111", Zero: "any",
+		stored: func(o *Options) any { return &o.RetryOn }},
+	{Key: "output_limit", Flag: "output-limit", Help: "how much of an attempt's output is stored; 0 for none", stored: func(o *Options) any { return &o.OutputLimit }},
+	{Key: "path", Help: "absolute path of the program", Zero: "the worker looks it up", Commands: true,
+		stored: func(o *Options) any { return &o.Path }, check: validPath},
+	{Key: "cwd", Flag: "cwd", Letter: "C", Value: "DIR", Help: "working directory", Zero: "this one", Commands: true,
+		stored: func(o *Options) any { return &o.Cwd }, check: validPath},
+	{Key: "env", Flag: "env", Letter: "e", Value: "NAME[=VALUE]", Help: "set a variable; without a value, copy it from this shell; repeatable", Commands: true,
+		Doc: "object of variables added to the environment of the worker", stored: func(o *Options) any { return &o.Env }},
+	{Key: "env_file", Flag: "env-file", Value: "FILE", Help: "file of NAME=VALUE lines and # comments, read at each start; values are literal", Commands: true,
+		Doc: "a regular file of at most 1 MiB", stored: func(o *Options) any { return &o.EnvFile }, check: validPath},
+	{Key: "input", Flag: "input", Value: "FILE|-", Help: "standard input of the command, read now", Zero: "none", Commands: true,
+		column: func(s *Spec) any { return &s.Input }},
+}
+
+// OptionList returns the definitions of all task options. The caller must not change them.
+func OptionList() []OptionInfo { return taskOptions }
+
+// Field returns a pointer to the option's field in s. Its type tells the type of the option: *string for text, *Codes for exit codes, *int
+// for a number, *int64 for a number of bytes, *time.Duration, *time.Time, *[]int64 for ids of tasks, *map[string]string or *[]byte.
+func (o *OptionInfo) Field(s *Spec) any {
+	if o.stored != nil {
+		return o.stored(&s.Options)
 	}
-	stored := storedOptions{Timeout: millis(o.Timeout), RetryOn: o.RetryOn, Path: o.Path, Cwd: o.Cwd, Env: o.Env,
-		EnvFile: o.EnvFile}
-	set := func(to **int64, value, usual int64) {
-		if value != usual {
-			*to = &value
+	return o.column(s)
+}
+
+// Stored reports whether the option is part of Options.
+func (o *OptionInfo) Stored() bool { return o.stored != nil }
+
+// validate returns an error if the option has an invalid value in s.
+func (o *OptionInfo) validate(s *Spec) error {
+	switch value := o.Field(s).(type) {
+	case *string:
+		switch {
+		case o.check != nil:
+			return o.check(o.Key, *value)
+		case o.Words != nil && !slices.Contains(o.Words, *value):
+			return invalid(o.Key, "%q is none of %s", *value, strings.Join(o.Words, ", "))
+		}
+	case *int:
+		if (int64(*value) < o.Min && *value != 0) || *value > math.MaxInt32 {
+			return invalid(o.Key, "%d is out of range (%d to %d)", *value, o.Min, math.MaxInt32)
+		}
+	case *int64:
+		if *value < o.Min {
+			return invalid(o.Key, "%d is out of range (%d or more)", *value, o.Min)
+		}
+	case *time.Duration:
+		if *value < 0 || *value > MaxDelay {
+			return invalid(o.Key, "%v is out of range (0 to 10 years)", *value)
+		}
+	case *time.Time:
+		if year := value.Year(); !value.IsZero() && (year < 1970 || year > 9999) {
+			return invalid(o.Key, "year %d is out of range", year)
+		}
+	case *[]int64:
+		for _, id := range *value {
+			if id < 1 {
+				return invalid(o.Key, "invalid task id %d", id)
+			}
+		}
+	case *Codes:
+		if len(*value) > MaxCodes {
+			return invalid(o.Key, "%d bytes; at most %d", len(*value), MaxCodes)
+		}
+		if err := value.Validate(); err != nil {
+			return invalid(o.Key, "%v", err)
+		}
+	case *map[string]string:
+		return validEnv(o.Key, *value)
+	case *[]byte:
+		if len(*value) > MaxInput {
+			return invalid(o.Key, "%d bytes; at most %d", len(*value), MaxInput)
 		}
 	}
-	set(&stored.KillAfter, millis(o.KillAfter), millis(DefaultKillAfter))
-	set(&stored.BackoffDelay, millis(o.Backoff.Delay), millis(DefaultBackoff.Delay))
-	set(&stored.BackoffMax, millis(o.Backoff.Max), millis(DefaultBackoff.Max))
-	set(&stored.OutputLimit, o.OutputLimit, DefaultOutputLimit)
-	if o.Backoff.Strategy != DefaultBackoff.Strategy {
-		stored.Backoff = o.Backoff.Strategy
-	}
-	text, err := MarshalArgs(stored)
-	if err != nil || len(o.Unknown) == 0 {
-		return text, err
-	}
-	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, err
-	}
-	maps.Copy(all, o.Unknown)
-	return MarshalArgs(all)
-}
-
-// plain reports whether all options have their defaults.
-func (o *Options) plain() bool {
-	return o.Timeout == 0 && o.KillAfter == DefaultKillAfter && o.Backoff == DefaultBackoff && o.RetryOn == "" && o.OutputLimit == DefaultOutputLimit &&
-		o.Path == "" && o.Cwd == "" && len(o.Env) == 0 && o.EnvFile == "" && len(o.Unknown) == 0
-}
-
-// DecodeOptions decodes the stored form; nil means the defaults. Options that this version does not know go to Unknown. If the text cannot be
-// decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
-func DecodeOptions(text []byte) Options {
-	o := DefaultOptions()
-	if len(text) == 0 {
-		return o
-	}
-	stored := storedOptions{KillAfter: new(millis(o.KillAfter)), Backoff: o.Backoff.Strategy, BackoffDelay: new(millis(o.Backoff.Delay)),
-		BackoffMax: new(millis(o.Backoff.Max)), OutputLimit: &o.OutputLimit}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	var unknown map[string]json.RawMessage
-	if err := decoder.Decode(&stored); err != nil {
-		if unknown, err = unknownOptions(text); err == nil {
-			err = json.Unmarshal(text, &stored)
-		}
-		if err != nil {
-			o.Unknown = map[string]json.RawMessage{"": text}
-			return o
-		}
-	}
-	if stored.KillAfter == nil || stored.BackoffDelay == nil || stored.BackoffMax == nil || stored.OutputLimit == nil { // null
-		o.Unknown = map[string]json.RawMessage{"": text}
-		return o
-	}
-	return Options{Timeout: duration(stored.Timeout), KillAfter: duration(*stored.KillAfter),
-		Backoff: Backoff{Strategy: stored.Backoff, Delay: duration(*stored.BackoffDelay), Max: duration(*stored.BackoffMax)},
-		RetryOn: stored.RetryOn, OutputLimit: *stored.OutputLimit, Path: stored.Path, Cwd: stored.Cwd, Env: stored.Env,
-		EnvFile: stored.EnvFile, Unknown: unknown}
-}
-
-// unknownOptions returns the keys of the stored form that this version does not know.
-func unknownOptions(text []byte) (map[string]json.RawMessage, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, err
-	}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[storedOptions]()) {
-		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		delete(all, key)
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	return all, nil
+	return nil
 }
 
 // CheckKnown returns an error that names the options in Unknown, or nil if there are none.
@@ -146,11 +178,11 @@ func (o *Options) CheckKnown() error {
 	return fmt.Errorf("unknown option %s: a newer version of runner enqueued this task", strings.Join(slices.Sorted(maps.Keys(o.Unknown)), ", "))
 }
 
-// millis converts to milliseconds, rounding up, so that only a duration of 0 becomes 0.
-func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+// defaultSpec has the defaults of all options.
+var defaultSpec = newSpec("")
 
-// duration converts from milliseconds. A number that is out of range, which plain SQL may have written, becomes the nearest valid duration.
-func duration(ms int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Millisecond)
-	return time.Duration(min(max(ms, 0), most)) * time.Millisecond
-}
+// Default returns a pointer to the option's default, of the same type as Field. The caller must not change it.
+func (o *OptionInfo) Default() any { return o.Field(&defaultSpec) }
+
+// IsDefault reports whether the option has its default in s.
+func (o *OptionInfo) IsDefault(s *Spec) bool { return sameValue(o.Field(s), o.Default()) }

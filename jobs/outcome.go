@@ -98,7 +98,7 @@ func cmpError(err error, instead string) error {
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
 		if bad := ValidResult(result); bad != nil {
-			result, err = nil, cmpErr(err, bad)
+			result, err = nil, cmp.Or(err, bad)
 		}
 	}
 	o := Outcome{Result: result}

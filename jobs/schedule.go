@@ -1,11 +1,10 @@
 package jobs
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"maps"
+	"reflect"
 	"time"
 )
 
@@ -173,28 +172,19 @@ func (s *Schedule) Differences(to *Schedule) []string {
 	a, b := &s.Spec, &to.Spec
 	differ("job", a.Job, b.Job)
 	differ("args", string(a.Args), string(b.Args))
-	differ("label", a.Label, b.Label)
-	differ("queue", a.Queue, b.Queue)
-	differ("priority", a.Priority, b.Priority)
-	differ("lane", a.Lane, b.Lane)
-	differ("expires_in", a.ExpiresIn, b.ExpiresIn)
-	differ("timeout", a.Timeout, b.Timeout)
-	differ("kill_after", a.KillAfter, b.KillAfter)
-	differ("max_attempts", a.MaxAttempts, b.MaxAttempts)
-	differ("max_losses", a.MaxLosses, b.MaxLosses)
-	differ("backoff", a.Backoff.Strategy, b.Backoff.Strategy)
-	differ("backoff_delay", a.Backoff.Delay, b.Backoff.Delay)
-	differ("backoff_max", a.Backoff.Max, b.Backoff.Max)
-	differ("retry_on", a.RetryOn, b.RetryOn)
-	differ("output_limit", a.OutputLimit, b.OutputLimit)
-	differ("path", a.Path, b.Path)
-	differ("cwd", a.Cwd, b.Cwd)
-	differ("env_file", a.EnvFile, b.EnvFile)
-	if !maps.Equal(a.Env, b.Env) {
-		list = append(list, "env")
-	}
-	if !bytes.Equal(a.Input, b.Input) {
-		list = append(list, "input")
+	for i := range taskOptions {
+		option := &taskOptions[i]
+		was, is := option.Field(a), option.Field(b)
+		switch was.(type) {
+		case *map[string]string, *[]byte:
+			if !sameValue(was, is) {
+				list = append(list, option.Key)
+			}
+		default:
+			if !option.OneTask {
+				differ(option.Key, reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem())
+			}
+		}
 	}
 	return list
 }

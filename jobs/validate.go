@@ -1,13 +1,12 @@
 package jobs
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -17,25 +16,46 @@ func (s *Spec) Validate() error {
 	if s.Err != nil {
 		return s.Err
 	}
-	for _, check := range []func() error{s.validateNames, s.validateArgs, s.validateNumbers, s.validateAfter, s.validateCommand} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Spec) validateNames() error {
 	if err := ValidJob(s.Job); err != nil {
 		return err
 	}
-	if err := ValidQueue(s.Queue); err != nil {
+	if err := validKey("created_by", s.CreatedBy); err != nil {
 		return err
 	}
-	for _, named := range [][2]string{{"label", s.Label}, {"lane", s.Lane}, {"unique_key", s.UniqueKey}, {"created_by", s.CreatedBy}} {
-		if err := validKey(named[0], named[1]); err != nil {
+	if err := s.validateArgs(); err != nil {
+		return err
+	}
+	for i := range taskOptions {
+		option := &taskOptions[i]
+		if option.Commands && s.Job != CommandJob && !isZero(option.Field(s)) {
+			return invalid("job", "%s belongs to commands, not to %s", option.Key, s.Job)
+		}
+		if err := option.validate(s); err != nil {
 			return err
 		}
+	}
+	return s.validateTogether()
+}
+
+// validateTogether checks the options that depend on each other.
+func (s *Spec) validateTogether() error {
+	switch {
+	case s.Replace && s.UniqueKey == "":
+		return invalid("unique_mode", "replace needs a unique_key")
+	case !s.RunAt.IsZero() && s.In != 0:
+		return invalid("run_at", "give a time or a delay, not both")
+	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
+		return invalid("expires_at", "give a time or a delay, not both")
+	case s.RetryOn != "" && s.MaxAttempts < 2:
+		return invalid("retry_on", "needs max_attempts above 1")
+	}
+	return cmp.Or(fewEnough("after", len(s.After)+len(s.Earlier)), fewEnough("after_any", len(s.AfterAny)+len(s.EarlierAny)))
+}
+
+// fewEnough checks the number of tasks that a task waits for.
+func fewEnough(field string, n int) error {
+	if n > MaxAfter {
+		return invalid(field, "%d tasks; at most %d", n, MaxAfter)
 	}
 	return nil
 }
@@ -44,24 +64,6 @@ func (s *Spec) validateNames() error {
 func validKey(field, text string) error {
 	if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, MaxText)
-	}
-	return nil
-}
-
-func (s *Spec) validateAfter() error {
-	for _, d := range []struct {
-		field   string
-		ids     []int64
-		earlier []int
-	}{{"after", s.After, s.Earlier}, {"after_any", s.AfterAny, s.EarlierAny}} {
-		if n := len(d.ids) + len(d.earlier); n > MaxAfter {
-			return invalid(d.field, "%d tasks; at most %d", n, MaxAfter)
-		}
-		for _, id := range d.ids {
-			if id < 1 {
-				return invalid(d.field, "%d is no task id", id)
-			}
-		}
 	}
 	return nil
 }
@@ -104,88 +106,33 @@ func depth(text []byte) int {
 	return deepest
 }
 
-func (s *Spec) validateNumbers() error {
-	durations := []struct {
-		field string
-		value time.Duration
-	}{{"in", s.In}, {"expires_in", s.ExpiresIn}, {"timeout", s.Timeout}, {"kill_after", s.KillAfter},
-		{"backoff_delay", s.Backoff.Delay}, {"backoff_max", s.Backoff.Max}}
-	for _, d := range durations {
-		if d.value < 0 || d.value > MaxDelay {
-			return invalid(d.field, "%v is out of range (0 to 10 years)", d.value)
-		}
+// validPath checks an absolute path.
+func validPath(field, path string) error {
+	if err := validText(field, path, MaxPath); err != nil {
+		return err
 	}
-	switch {
-	case s.Priority < math.MinInt32 || s.Priority > math.MaxInt32:
-		return invalid("priority", "%d is no 32-bit number", s.Priority)
-	case s.MaxAttempts < 0 || s.MaxAttempts > math.MaxInt32:
-		return invalid("max_attempts", "%d is out of range (1 or more)", s.MaxAttempts)
-	case s.MaxLosses < 0 || s.MaxLosses > math.MaxInt32:
-		return invalid("max_losses", "%d is out of range (0 or more)", s.MaxLosses)
-	case s.OutputLimit < 0:
-		return invalid("output_limit", "%d is negative", s.OutputLimit)
-	case !slices.Contains([]Strategy{Fixed, Linear, Exponential}, s.Backoff.Strategy):
-		return invalid("backoff", "%q is none of fixed, linear, exponential", s.Backoff.Strategy)
-	case !s.RunAt.IsZero() && (s.RunAt.Year() < 1970 || s.RunAt.Year() > 9999):
-		return invalid("run_at", "year %d is out of range", s.RunAt.Year())
-	case s.Replace && s.UniqueKey == "":
-		return invalid("unique_mode", "replace needs a unique_key")
-	case !s.RunAt.IsZero() && s.In != 0:
-		return invalid("run_at", "give a time or a delay, not both")
-	case !s.ExpiresAt.IsZero() && (s.ExpiresAt.Year() < 1970 || s.ExpiresAt.Year() > 9999):
-		return invalid("expires_at", "year %d is out of range", s.ExpiresAt.Year())
-	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
-		return invalid("expires_at", "give a time or a delay, not both")
-	}
-	if len(s.RetryOn) > MaxCodes {
-		return invalid("retry_on", "%d bytes; at most %d", len(s.RetryOn), MaxCodes)
-	}
-	if err := s.RetryOn.Validate(); err != nil {
-		return invalid("retry_on", "%v", err)
-	}
-	if s.RetryOn != "" && s.MaxAttempts < 2 {
-		return invalid("retry_on", "needs max_attempts above 1")
+	if path != "" && !filepath.IsAbs(path) {
+		return invalid(field, "%q is not absolute", path)
 	}
 	return nil
 }
 
-func (s *Spec) validateCommand() error {
-	if s.Job != CommandJob && (s.Path != "" || s.Cwd != "" || len(s.Env) > 0 || s.EnvFile != "" || len(s.Input) > 0) {
-		return invalid("job", "path, cwd, env, env_file and input belong to commands, not to %s", s.Job)
-	}
-	if len(s.Input) > MaxInput {
-		return invalid("input", "%d bytes; at most %d", len(s.Input), MaxInput)
-	}
-	for _, named := range [][2]string{{"path", s.Path}, {"cwd", s.Cwd}, {"env_file", s.EnvFile}} {
-		field, path := named[0], named[1]
-		if err := validText(field, path, MaxPath); err != nil {
-			return err
-		}
-		if path != "" && !filepath.IsAbs(path) {
-			return invalid(field, "%q is not absolute", path)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+// validEnv checks the variables of a command.
+func validEnv(field string, env map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if name == "" || strings.Contains(name, "=") {
-			return invalid("env", "%q is no name of a variable", name)
+			return invalid(field, "%q is no name of a variable", name)
 		}
-		if err := cmpErr(validText("env", name, MaxEnv), validText("env", s.Env[name], MaxEnv)); err != nil {
+		if err := cmp.Or(validText(field, name, MaxEnv), validText(field, env[name], MaxEnv)); err != nil {
 			return err
 		}
 	}
-	if len(s.Env) > 0 {
-		if object, err := MarshalArgs(s.Env); err != nil || len(object) > MaxEnv { // in the stored form, where some characters take six bytes
-			return invalid("env", "%d bytes as JSON; at most %d", len(object), MaxEnv)
+	if len(env) > 0 {
+		if object, err := MarshalArgs(env); err != nil || len(object) > MaxEnv { // in the stored form, where some characters take six bytes
+			return invalid(field, "%d bytes as JSON; at most %d", len(object), MaxEnv)
 		}
 	}
 	return nil
-}
-
-func cmpErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }
 
 func validText(field, text string, most int) error {

@@ -1,0 +1,201 @@
+package jobs
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"example.com/runner/internal/jsonscan"
+)
+
+var defaultOptions = DefaultOptions()
+
+// Encode returns the stored form: a JSON object, or nil if all options are defaults. Durations are in milliseconds. A missing key has its
+// default.
+func (o *Options) Encode() (json.RawMessage, error) {
+	var text []byte
+	for i := range taskOptions {
+		option := &taskOptions[i]
+		if option.stored == nil || sameValue(option.stored(o), option.stored(&defaultOptions)) {
+			continue
+		}
+		text = append(append(append(text, `,"`...), option.Key...), `":`...)
+		var err error
+		if text, err = appendValue(text, option.stored(o)); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(o.Unknown)) {
+		member, err := MarshalArgs(map[string]json.RawMessage{key: o.Unknown[key]})
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text, ','), member[1:len(member)-1]...)
+	}
+	if text == nil {
+		return nil, nil
+	}
+	text[0] = '{'
+	return append(text, '}'), nil
+}
+
+// appendValue appends the stored form of an option's value.
+func appendValue(text []byte, field any) ([]byte, error) {
+	switch value := field.(type) {
+	case *time.Duration:
+		return strconv.AppendInt(text, millis(*value), 10), nil
+	case *int64:
+		return strconv.AppendInt(text, *value, 10), nil
+	case *string:
+		return appendText(text, *value)
+	case *Codes:
+		return appendText(text, string(*value))
+	}
+	more, err := MarshalArgs(field)
+	return append(text, more...), err
+}
+
+// appendText appends a JSON string.
+func appendText(to []byte, text string) ([]byte, error) {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			more, err := MarshalArgs(text)
+			return append(to, more...), err
+		}
+	}
+	return append(append(append(to, '"'), text...), '"'), nil
+}
+
+// DecodeOptions decodes the stored form; nil means the defaults. Options that this version does not know go to Unknown. If the text cannot be
+// decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
+func DecodeOptions(text []byte) Options {
+	o := DefaultOptions()
+	if len(text) == 0 {
+		return o
+	}
+	unreadable := func() Options {
+		o := DefaultOptions()
+		o.Unknown = map[string]json.RawMessage{"": text}
+		return o
+	}
+	if !json.Valid(text) || text[jsonscan.Blank(text, 0)] != '{' {
+		return unreadable()
+	}
+	for key, value := range jsonscan.Members(text) {
+		option := storedOption(key)
+		switch {
+		case option != nil && !decodeValue(value, option.stored(&o)):
+			return unreadable()
+		case option == nil && o.Unknown == nil:
+			o.Unknown = map[string]json.RawMessage{}
+			fallthrough
+		case option == nil:
+			o.Unknown[string(key)] = bytes.Clone(value)
+		}
+	}
+	return o
+}
+
+// storedOption returns the stored option with this key, or nil.
+func storedOption(key []byte) *OptionInfo {
+	for i := range taskOptions {
+		if option := &taskOptions[i]; option.stored != nil && option.Key == string(key) {
+			return option
+		}
+	}
+	return nil
+}
+
+// decodeValue decodes the stored form of an option's value. It reports whether that is possible. A null stands for a default that is zero.
+func decodeValue(raw []byte, field any) bool {
+	if raw[0] == 'n' {
+		return isZero(field)
+	}
+	switch to := field.(type) {
+	case *time.Duration:
+		ms, err := strconv.ParseInt(string(raw), 10, 64)
+		*to = duration(ms)
+		return err == nil
+	case *int64:
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		*to = n
+		return err == nil
+	case *string:
+		return decodeText(raw, to)
+	case *Codes:
+		return decodeText(raw, (*string)(to))
+	}
+	return json.Unmarshal(raw, field) == nil
+}
+
+func decodeText(raw []byte, to *string) bool {
+	if raw[0] != '"' {
+		return false
+	}
+	text, err := jsonscan.Unquote(raw)
+	*to = text
+	return err == nil
+}
+
+// sameValue reports whether two fields of an option have the same value.
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case *string:
+		return *a == *b.(*string)
+	case *Codes:
+		return *a == *b.(*Codes)
+	case *int:
+		return *a == *b.(*int)
+	case *int64:
+		return *a == *b.(*int64)
+	case *time.Duration:
+		return *a == *b.(*time.Duration)
+	case *time.Time:
+		return a.Equal(*b.(*time.Time))
+	case *[]int64:
+		return slices.Equal(*a, *b.(*[]int64))
+	case *[]byte:
+		return bytes.Equal(*a, *b.(*[]byte))
+	case *map[string]string:
+		return maps.Equal(*a, *b.(*map[string]string))
+	}
+	panic("jobs: a task option has a type that sameValue does not know")
+}
+
+// isZero reports whether an option is zero or empty.
+func isZero(field any) bool {
+	switch value := field.(type) {
+	case *string:
+		return *value == ""
+	case *Codes:
+		return *value == ""
+	case *int:
+		return *value == 0
+	case *int64:
+		return *value == 0
+	case *time.Duration:
+		return *value == 0
+	case *time.Time:
+		return value.IsZero()
+	case *[]int64:
+		return len(*value) == 0
+	case *[]byte:
+		return len(*value) == 0
+	case *map[string]string:
+		return len(*value) == 0
+	}
+	panic("jobs: a task option has a type that isZero does not know")
+}
+
+// millis converts to milliseconds, rounding up, so that only a duration of 0 becomes 0.
+func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
+// duration converts from milliseconds. A number that is out of range, which plain SQL may have written, becomes the nearest valid duration.
+func duration(ms int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(max(ms, 0), most)) * time.Millisecond
+}
