@@ -6,21 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/jsonscan"
 	"example.com/runner/jobs"
 )
 
 // lineReader makes Specs of the lines of a batch. It is safe for use by many goroutines.
 type lineReader struct {
-	base      jobs.Spec // what lines lack
+	base      jobs.Spec // options of the command line, for what a line lacks
 	caller    caller
 	noResolve bool
-	keys      map[string]int // index of a key; keys: one that is passed over
+	keys      lineKeys
 
 	mu    sync.Mutex
 	paths map[string]found
@@ -44,14 +44,7 @@ type found struct {
 const pathsMost = 10_000
 
 func newLineReader(o enqueueOptions) *lineReader {
-	l := &lineReader{base: o.spec, caller: o.caller, noResolve: o.noResolve, keys: map[string]int{}, paths: map[string]found{}}
-	for i, name := range keyNames {
-		l.keys[name] = i
-	}
-	for _, name := range otherKeys {
-		l.keys[name] = keys
-	}
-	return l
+	return &lineReader{base: o.spec, caller: o.caller, noResolve: o.noResolve, keys: newLineKeys(), paths: map[string]found{}}
 }
 
 // drafts reads the lines of a part. Blank ones are passed over.
@@ -87,12 +80,12 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 		var v any
 		return jobs.Spec{}, lineNames{}, fmt.Errorf("is not JSON: %w", json.Unmarshal(text, &v))
 	}
-	var line lineValues
+	line := lineValues{keys: l.keys}
 	switch text[0] {
 	case '[':
 		line.raw[keyArgs] = text
 	case '{':
-		if err := line.split(text, l.keys); err != nil {
+		if err := line.split(text); err != nil {
 			return jobs.Spec{}, lineNames{}, err
 		}
 	default:
@@ -101,7 +94,7 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	return l.build(&line)
 }
 
-// build fills what a line lacks from the options of the command line.
+// build makes the Spec of a line. The options of the command line fill what the line lacks.
 func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil
@@ -111,47 +104,26 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 		s.Job = jobs.CommandJob
 	}
 	v.args(&s)
-	v.text(keyQueue, &s.Queue)
-	v.text(keyLabel, &s.Label)
-	v.text(keyUniqueKey, &s.UniqueKey)
-	s.Replace = s.Replace && s.UniqueKey != ""
-	if v.text(keyLane, &s.Lane); v.has(keyLane) && s.Lane == "" {
-		v.wrong(keyLane, "is empty")
-	}
 	names := v.names()
-	if v.has(keyAfter) {
-		s.After = nil
-	}
-	if v.has(keyAfterAny) {
-		s.AfterAny = nil
-	}
-	whole(v, keyPriority, &s.Priority, math.MinInt32)
-	if v.has(keyRunAt, keyIn) {
+	if v.has("run_at", "in") {
 		s.RunAt, s.In = time.Time{}, 0
-		v.time(keyRunAt, &s.RunAt)
-		v.seconds(keyIn, &s.In)
 	}
-	if v.has(keyExpiresAt, keyExpiresIn) {
+	if v.has("expires_at", "expires_in") {
 		s.ExpiresIn = 0
-		v.time(keyExpiresAt, &s.ExpiresAt)
-		v.seconds(keyExpiresIn, &s.ExpiresIn)
 	}
-	v.seconds(keyTimeout, &s.Timeout)
-	v.seconds(keyKillAfter, &s.KillAfter)
-	whole(v, keyMaxAttempts, &s.MaxAttempts, 1)
-	whole(v, keyMaxLosses, &s.MaxLosses, 0)
-	whole(v, keyOutputLimit, &s.OutputLimit, 0)
-	v.text(keyBackoff, (*string)(&s.Backoff.Strategy))
-	v.seconds(keyBackoffDelay, &s.Backoff.Delay)
-	if s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay); v.has(keyBackoffMax) {
-		v.seconds(keyBackoffMax, &s.Backoff.Max)
+	for i := range jobs.OptionList() {
+		if k := firstOption + i; v.raw[k] != nil {
+			v.option(k, &jobs.OptionList()[i], &s)
+		}
 	}
-	v.text(keyRetryOn, (*string)(&s.RetryOn))
-	v.text(keyPath, &s.Path)
-	v.text(keyCwd, &s.Cwd)
-	v.text(keyEnvFile, &s.EnvFile)
-	v.variables(&s)
-	v.input(&s)
+	if v.has("lane") && s.Lane == "" {
+		v.wrong(v.keys["lane"], "is empty")
+	}
+	s.Replace = s.Replace && s.UniqueKey != ""
+	if !v.has("backoff_max") {
+		s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
+	}
+	v.hiddenInput(&s)
 	if v.err == nil && s.Job == jobs.CommandJob {
 		v.err = l.command(&s)
 	}
@@ -215,8 +187,8 @@ func (l *lineReader) find(name, cwd string) found {
 
 // firstOf returns the first word of an argv.
 func firstOf(args json.RawMessage) (string, error) {
-	if i := blank(args, 1); args[0] == '[' && args[i] == '"' && args[i+1] != '"' {
-		return unquote(args[i:value(args, i)])
+	if i := jsonscan.Blank(args, 1); args[0] == '[' && args[i] == '"' && args[i+1] != '"' {
+		return jsonscan.Unquote(args[i:jsonscan.Value(args, i)])
 	}
 	_, err := jobs.Argv(args)
 	return "", err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"example.com/runner/internal/jsonscan"
 	"example.com/runner/jobs"
 )
 
@@ -18,7 +19,7 @@ type lineNames struct {
 
 // names reads id, after and after_any.
 func (v *lineValues) names() lineNames {
-	n := lineNames{after: v.nameList(keyAfter), afterAny: v.nameList(keyAfterAny)}
+	n := lineNames{after: v.nameList(v.keys["after"]), afterAny: v.nameList(v.keys["after_any"])}
 	if raw := v.raw[keyID]; raw != nil {
 		n.id, _ = lineName(raw) // anything else is nobody's name
 	}
@@ -52,7 +53,7 @@ func (v *lineValues) nameList(k int) (names []string) {
 func lineName(raw []byte) (string, bool) {
 	switch {
 	case raw[0] == '"':
-		text, err := unquote(raw)
+		text, err := jsonscan.Unquote(raw)
 		return `"` + text, err == nil
 	case raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9':
 		return string(raw), true

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -38,12 +37,11 @@ looked up now, in this PATH or, if it has a slash, from --cwd.
 file of at most 1 MiB.
 
 --batch reads JSON Lines, an object per task as list --json prints it, or an
-array: a bare argv. Keys: job args shell label queue priority run_at in
-expires_at expires_in after after_any lane unique_key timeout kill_after
-max_attempts max_losses backoff backoff_delay backoff_max retry_on output_limit
-path cwd env env_file input; durations in seconds, input in base64. after and
-after_any name earlier lines by their id. Options fill what a line lacks.
-It is one transaction: a bad line is named, and then nothing is enqueued.
+array: a bare argv. Keys:
+` + batchKeys() + `
+Durations are in seconds, and input is base64. after and after_any name earlier
+lines by their id. Options fill what a line lacks. It is one transaction: a bad
+line is named, and then nothing is enqueued.
 
 EXAMPLES
   id=$(runner enqueue -- backup.sh --full)
@@ -100,35 +98,7 @@ func enqueueIn(c *cli.Context, a *app, o enqueueOptions) error {
 }
 
 func enqueueFlags(a *app) []cli.Flag {
-	return []cli.Flag{
-		scalar("queue q", "NAME", "where it waits (default)", jobs.DefaultQueue, parseQueue),
-		intOption("priority p", "N", "higher runs first (5)", jobs.DefaultPriority, math.MinInt32),
-		durationOption("in", "start no earlier than in this time", 0),
-		a.timeOption("at", "start no earlier than then"),
-		durationOption("expires-in", "if it has not started by then it never does (never)", 0),
-		idsOption("after", "start when these have completed; if one does not, this one is cancelled; repeatable"),
-		idsOption("after-any", "start when these have ended, however they end; repeatable"),
-		scalar("lane", "KEY", "of the tasks of a lane one runs at a time, in order", "", parseLane),
-		textOption("unique", "KEY", "if an unfinished task has this key, print its id and add none", ""),
-		choiceOption("unique-mode", "--unique: that task stays as it is, or becomes this one unless it has started (keep)", uniqueKeep,
-			uniqueKeep, uniqueReplace),
-		textOption("label", "TEXT", "shown in lists before the command", ""),
-		textOption("cwd C", "DIR", "working directory (this one)", ""),
-		repeated("env e", "NAME[=VALUE]", "set a variable; without a value: copy this shell's", one(parseSetting)),
-		boolOption("inherit-env", "copy all variables of this shell"),
-		textOption("env-file", "FILE", "read at each start: NAME=VALUE lines, # comments, values literal", ""),
-		textOption("input", "FILE|-", "stdin of the command, read now (none)", ""),
-		durationOption("timeout", "of one attempt: TERM, then KILL (none)", 0),
-		durationOption("kill-after", "between TERM and KILL (10s)", jobs.DefaultKillAfter),
-		intOption("max-attempts", "N", "how often it is started; command 1, function 10", 0, 1),
-		choiceOption("backoff", "growth of the delay between attempts (exponential)", string(jobs.DefaultBackoff.Strategy),
-			string(jobs.Fixed), string(jobs.Linear), string(jobs.Exponential)),
-		durationOption("backoff-delay", "after the first attempt (10s)", jobs.DefaultBackoff.Delay),
-		durationOption("backoff-max", "the delay grows no further (1h)", jobs.DefaultBackoff.Max),
-		codesOption("retry-on", "exit codes that are worth another attempt, as in 75,100-111 (any)"),
-		intOption("max-losses", "N", "how often it is started again after its worker was lost (3)", jobs.DefaultMaxLosses, 0),
-		boolOption("at-most-once", "one start: --max-attempts 1 --max-losses 0"),
-		sizeOption("output-limit", "how much of an attempt's output is kept; 0: none (1MiB)", jobs.DefaultOutputLimit),
+	return append(a.taskFlags(),
 		boolOption("no-resolve", "the command exists only where the worker runs"),
 		textOption("shell", "SCRIPT", "run this by /bin/sh -c (Windows: cmd /c)", ""),
 		scalar("job", "NAME", "call this registered function", "", parseJob),
@@ -138,7 +108,7 @@ func enqueueFlags(a *app) []cli.Flag {
 		boolOption("wait w", "show its output, exit with its status; ^C: it goes on"),
 		durationOption("wait-timeout", "give up waiting, exit 124 (never)", 0),
 		boolOption("result", "--wait: print the JSON result instead of the output"),
-	}
+	)
 }
 
 // parseSetting reads the value of -e: NAME or NAME=VALUE.
@@ -346,15 +316,16 @@ func printEnqueued(ctx context.Context, r *runner.Runner, p *printer, added []ru
 	return nil
 }
 
-func enqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) jsonEnqueued {
-	record := jsonEnqueued{taskRecord(t, now), wasCreated}
+// enqueuedRecord is the record of a task, and what became of the Spec.
+func enqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record {
+	became := wasCreated
 	switch {
 	case one.Kept:
-		record.Enqueued = wasKept
+		became = wasKept
 	case one.Replaced:
-		record.Enqueued = wasReplaced
+		became = wasReplaced
 	}
-	return record
+	return append(taskRecord(t, now), member{"enqueued", became})
 }
 
 // runEnqueueWait adds a task, shows what it prints, and ends as it does.

@@ -186,9 +186,8 @@ func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Tim
 	if !reveal {
 		return record, nil
 	}
-	record.Env = revealed(t.Env)
 	input, err := readInput(ctx, r, t)
-	return jsonRevealed{record, encoded(input)}, err
+	return record.reveal(t.Env, input), err
 }
 
 // readInput returns what the command of a task reads on stdin; nil: nothing.

@@ -28,7 +28,7 @@ runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 			durationOption("catch-up-window", "--catch-up all: ticks no older than this, at most 100 (1d)", jobs.DefaultCatchUpWindow),
 			durationOption("jitter", "start each task up to so much after its tick (0)", 0),
 			boolOption("replace", "change the schedule of that name, keeping its history and its pause"),
-		}, without(enqueueFlags(a), "in", "at", "after", "after-any", "unique", "unique-mode", "batch", "keep-going", "wait", "wait-timeout", "result")...),
+		}, without(enqueueFlags(a), append(flagsOfOneTask(), "unique-mode", "batch", "keep-going", "wait", "wait-timeout", "result")...)...),
 		Description: `The name goes to stdout, the next three ticks to stderr. The same definition
 again changes nothing; another one needs --replace. Everything from the first
 word after NAME on belongs to the command, which is looked up now.

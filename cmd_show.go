@@ -145,18 +145,17 @@ func (s *sheet) lastEnded() *jobs.Attempt {
 	return nil
 }
 
-// record is the sheet in JSON.
-func (s *sheet) record() any {
-	full := jsonFullTask{jsonTask: taskRecord(s.task, s.now), Why: known(s.why), Dependencies: recordsOf(s.on, dependencyRecord),
-		Dependents: recordsOf(s.by, dependencyRecord), Steps: recordsOf(s.steps, stepRecord), History: recordsOf(s.attempts, attemptRecord),
-		Outlived: recordsOf(s.outlived, func(p runner.Straggler) jsonProcess {
+// record is the record of the task in full.
+func (s *sheet) record() record {
+	full := append(taskRecord(s.task, s.now), record{{"why", orNull(s.why)}, {"dependencies", recordsOf(s.on, dependencyRecord)},
+		{"dependents", recordsOf(s.by, dependencyRecord)}, {"steps", recordsOf(s.steps, stepRecord)}, {"history", recordsOf(s.attempts, attemptRecord)},
+		{"outlived", recordsOf(s.outlived, func(p runner.Straggler) jsonProcess {
 			return jsonProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
-		})}
-	if !s.reveal {
-		return full
+		})}}...)
+	if s.reveal {
+		return full.reveal(s.task.Env, s.input)
 	}
-	full.Env = revealed(s.task.Env)
-	return jsonFullRevealed{full, encoded(s.input)}
+	return full
 }
 
 // lines writes the sheet for other programs.

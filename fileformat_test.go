@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ func TestTheFileFormatPageNamesEverything(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range append(optionKeys(t), "reason", "error", "exit_code", "signal", "duration", "output_bytes", "output_truncated") {
+	for _, key := range append(optionKeys(), "reason", "error", "exit_code", "signal", "duration", "output_bytes", "output_truncated") {
 		if !strings.Contains(rows, "`"+key+"`") {
 			t.Errorf("no table of the page has the key %s", key)
 		}
@@ -61,18 +60,14 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 	t.Parallel()
 	pool := newFile(t)
 	for view, record := range map[string]struct {
-		keys reflect.Type
-		more []string
+		record any
+		more   []string
 	}{
-		"tasks_view":     {keys: reflect.TypeFor[jsonTask]()},
-		"attempts_view":  {keys: reflect.TypeFor[jsonAttempt]()},
-		"schedules_view": {reflect.TypeFor[jsonSchedule](), []string{"paused_at", "paused_by"}},
+		"tasks_view":     {record: taskRecord(jobs.Task{}, noon)},
+		"attempts_view":  {record: jsonAttempt{}},
+		"schedules_view": {jsonSchedule{}, []string{"paused_at", "paused_by"}},
 	} {
-		want := record.more
-		for _, field := range fieldsOf(record.keys) {
-			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			want = append(want, key)
-		}
+		want := append(keysOf(t, record.record), record.more...)
 		rows, err := pool.QueryContext(t.Context(), `SELECT * FROM `+view+` LIMIT 0`)
 		if err != nil {
 			t.Fatal(err)
@@ -156,17 +151,13 @@ func schemaNames(t *testing.T) (tables, views map[string]bool) {
 }
 
 // optionKeys returns the keys of the stored form of options.
-func optionKeys(t *testing.T) (keys []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[jobs.Options]()) {
-		if field.Name == "Unknown" || field.Name == "Backoff" {
-			continue
+func optionKeys() (keys []string) {
+	for _, o := range jobs.OptionList() {
+		if o.Stored() {
+			keys = append(keys, o.Key)
 		}
-		keys = append(keys, strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field.Name, "${1}_$2")))
 	}
-	if len(keys) < 5 {
-		t.Fatal(keys)
-	}
-	return append(keys, "backoff", "backoff_delay", "backoff_max")
+	return keys
 }
 
 func pageText(t *testing.T, name string) string {

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -10,128 +12,129 @@ import (
 	"example.com/runner/runner"
 )
 
-// The records of --json (cli.md 7.2, docs/json.md), a struct each. They are a contract: keys come in this order and every key
-// is always there, so no omitempty; null stands for unknown. New keys may be added, none is renamed or removed.
+// The records of --json, which docs/json.md describes. They are a contract: keys come in this order and every key is always there, so no
+// omitempty. Null stands for unknown. New keys may be added, and none is renamed or removed.
 
-// jsonTask is a task.
-type jsonTask struct {
-	ID          int64           `json:"id"`
-	Job         string          `json:"job"`
-	Args        json.RawMessage `json:"args"`
-	Label       *string         `json:"label"`
-	Queue       string          `json:"queue"`
-	State       jobs.State      `json:"state"`
-	Reason      *jobs.Reason    `json:"reason"`
-	Priority    int             `json:"priority"`
-	Lane        *string         `json:"lane"`
-	UniqueKey   *string         `json:"unique_key"`
-	After       []int64         `json:"after"`
-	AfterAny    []int64         `json:"after_any"`
-	Schedule    *string         `json:"schedule"`
-	RunAt       stamp           `json:"run_at"`
-	ExpiresAt   stamp           `json:"expires_at"`
-	Attempt     int             `json:"attempt"`
-	MaxAttempts *int            `json:"max_attempts"`
-	Losses      int             `json:"losses"`
-	MaxLosses   int             `json:"max_losses"`
-	Timeout     *seconds        `json:"timeout"`
-	KillAfter   seconds         `json:"kill_after"`
-	jsonOptions
+// record is a JSON object whose keys are not those of a struct: the task options are a part of it.
+type record []member
 
-	GenerationID      int64   `json:"generation_id"`
-	WorkerID          *string `json:"worker_id"`
-	Worker            *string `json:"worker"`
-	LeaseExpiresAt    stamp   `json:"lease_expires_at"`
-	CancelRequestedAt stamp   `json:"cancel_requested_at"`
-	CreatedAt         stamp   `json:"created_at"`
-	CreatedBy         *string `json:"created_by"`
-	UpdatedAt         stamp   `json:"updated_at"`
-
-	StartedAt       stamp           `json:"started_at"`
-	FinishedAt      stamp           `json:"finished_at"`
-	Duration        *seconds        `json:"duration"`
-	Result          json.RawMessage `json:"result"`
-	Error           *string         `json:"error"`
-	ExitCode        *int            `json:"exit_code"`
-	Signal          *int            `json:"signal"`
-	OutputBytes     int64           `json:"output_bytes"`
-	OutputTruncated bool            `json:"output_truncated"`
-	Progress        json.RawMessage `json:"progress"`
+type member struct {
+	key   string
+	value any
 }
 
-// taskRecord is the record of a task as it is at now: a running one's duration is what it has run so far. The values of env
-// are hidden; see revealed.
-func taskRecord(t jobs.Task, now time.Time) jsonTask {
-	return jsonTask{
-		ID: t.ID, Job: t.Job, Args: rawJSON(t.Args), Label: known(t.Label), Queue: t.Queue, State: t.State, Reason: known(t.Reason),
-		Priority: t.Priority, Lane: known(t.Lane), UniqueKey: known(t.UniqueKey), After: append([]int64{}, t.After...), AfterAny: append([]int64{}, t.AfterAny...),
-		Schedule: known(t.Schedule), RunAt: stamp(t.RunAt), ExpiresAt: stamp(t.ExpiresAt), Attempt: t.Attempt,
-		MaxAttempts: known(t.MaxAttempts), Losses: t.Losses, MaxLosses: t.MaxLosses, Timeout: known(seconds(t.Timeout)),
-		KillAfter: seconds(t.KillAfter), jsonOptions: optionsRecord(t.Options, t.InputBytes),
-		GenerationID: t.GenerationID, WorkerID: known(t.WorkerID), Worker: known(t.Worker), LeaseExpiresAt: stamp(t.LeaseExpiresAt),
-		CancelRequestedAt: stamp(t.CancelRequestedAt), CreatedAt: stamp(t.CreatedAt), CreatedBy: known(t.CreatedBy),
-		UpdatedAt: stamp(t.UpdatedAt),
-		StartedAt: stamp(t.StartedAt), FinishedAt: stamp(t.FinishedAt), Duration: ran(t, now), Result: rawJSON(t.Result),
-		Error: known(t.Error), ExitCode: t.ExitCode, Signal: known(t.Signal), OutputBytes: t.OutputBytes,
-		OutputTruncated: t.OutputTruncated, Progress: rawJSON(t.Progress),
+// MarshalJSON implements json.Marshaler.
+func (r record) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i, m := range r {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, '"'), m.key...), `":`...)
+		switch value := m.value.(type) {
+		case nil:
+			text = append(text, "null"...)
+		case int:
+			text = strconv.AppendInt(text, int64(value), 10)
+		case int64:
+			text = strconv.AppendInt(text, value, 10)
+		case bool:
+			text = strconv.AppendBool(text, value)
+		case stamp:
+			text = value.appendJSON(text)
+		case seconds:
+			text = append(text, value.String()...)
+		default:
+			encoded, err := jobs.MarshalArgs(value)
+			if err != nil {
+				return nil, err
+			}
+			text = append(text, encoded...)
+		}
 	}
+	return append(text, '}'), nil
 }
 
-// jsonOptions are keys that the records of a task and of a schedule's task have in common, one behind the other.
-type jsonOptions struct {
-	Backoff     jobs.Strategy      `json:"backoff"`
-	Delay       seconds            `json:"backoff_delay"`
-	MaxDelay    seconds            `json:"backoff_max"`
-	RetryOn     *jobs.Codes        `json:"retry_on"`
-	OutputLimit int64              `json:"output_limit"`
-	Path        *string            `json:"path"`
-	Cwd         *string            `json:"cwd"`
-	Env         map[string]*string `json:"env"`
-	EnvFile     *string            `json:"env_file"`
-	InputBytes  int64              `json:"input_bytes"`
+// set changes the value of a key.
+func (r record) set(key string, value any) {
+	i := slices.IndexFunc(r, func(m member) bool { return m.key == key })
+	r[i].value = value
 }
 
-func optionsRecord(o jobs.Options, inputBytes int64) jsonOptions {
-	return jsonOptions{Backoff: o.Backoff.Strategy, Delay: seconds(o.Backoff.Delay), MaxDelay: seconds(o.Backoff.Max), RetryOn: known(o.RetryOn),
-		OutputLimit: o.OutputLimit, Path: known(o.Path), Cwd: known(o.Cwd), Env: hidden(o.Env), EnvFile: known(o.EnvFile), InputBytes: inputBytes}
+// orNull returns a value, or nil for the zero value, which stands for "none".
+func orNull[T comparable](value T) any {
+	var none T
+	if value == none {
+		return nil
+	}
+	return value
 }
 
-func ran(t jobs.Task, now time.Time) *seconds {
+// taskRecord is the record of a task at now: the duration of a running task is the time since its start. The values of env
+// are hidden; see revealed.
+func taskRecord(t jobs.Task, now time.Time) record {
+	r := record{{"id", t.ID}, {"job", t.Job}, {"args", rawJSON(t.Args)}, {"label", orNull(t.Label)}, {"queue", t.Queue}, {"state", t.State},
+		{"reason", orNull(t.Reason)}, {"priority", t.Priority}, {"lane", orNull(t.Lane)}, {"unique_key", orNull(t.UniqueKey)},
+		{"after", append([]int64{}, t.After...)}, {"after_any", append([]int64{}, t.AfterAny...)}, {"schedule", orNull(t.Schedule)},
+		{"run_at", stamp(t.RunAt)}, {"expires_at", stamp(t.ExpiresAt)}, {"attempt", t.Attempt}, {"max_attempts", orNull(t.MaxAttempts)},
+		{"losses", t.Losses}, {"max_losses", t.MaxLosses}}
+	spec := jobs.Spec{Options: t.Options}
+	for i := range jobs.OptionList() {
+		if o := &jobs.OptionList()[i]; o.Stored() {
+			r = append(r, optionMember(o, &spec))
+		}
+	}
+	return append(r, record{{"input_bytes", t.InputBytes}, {"generation_id", t.GenerationID}, {"worker_id", orNull(t.WorkerID)}, {"worker", orNull(t.Worker)},
+		{"lease_expires_at", stamp(t.LeaseExpiresAt)}, {"cancel_requested_at", stamp(t.CancelRequestedAt)}, {"created_at", stamp(t.CreatedAt)},
+		{"created_by", orNull(t.CreatedBy)}, {"updated_at", stamp(t.UpdatedAt)},
+		{"started_at", stamp(t.StartedAt)}, {"finished_at", stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", rawJSON(t.Result)},
+		{"error", orNull(t.Error)}, {"exit_code", t.ExitCode}, {"signal", orNull(t.Signal)}, {"output_bytes", t.OutputBytes},
+		{"output_truncated", t.OutputTruncated}, {"progress", rawJSON(t.Progress)}}...)
+}
+
+// optionMember returns a task option as JSON has it: durations in seconds, and null for a zero that is the default.
+func optionMember(o *jobs.OptionInfo, s *jobs.Spec) member {
+	m := member{key: o.Key}
+	switch value := o.Field(s).(type) {
+	case *string:
+		m.value = orNull(*value)
+	case *jobs.Codes:
+		m.value = orNull(*value)
+	case *int:
+		m.value = *value
+	case *int64:
+		m.value = *value
+	case *time.Duration:
+		m.value = seconds(*value)
+	case *map[string]string:
+		m.value = hidden(*value)
+	}
+	if o.Zero != "" && o.IsDefault(s) {
+		m.value = nil
+	}
+	return m
+}
+
+// ran returns how long a task has run in its current or last attempt.
+func ran(t jobs.Task, now time.Time) any {
 	if d, ok := runner.Lasted(t, now); ok {
-		return new(seconds(d))
+		return seconds(d)
 	}
 	return nil
 }
 
-// jsonRevealed is a task with --reveal: the values of env are there, and what the command reads on stdin.
-type jsonRevealed struct {
-	jsonTask
-	Input *string `json:"input"` // base64
+// reveal adds what --reveal shows: the values of env, and the input as base64.
+func (r record) reveal(env map[string]string, input []byte) record {
+	r.set("env", revealed(env))
+	return append(r, member{"input", encoded(input)})
 }
 
-// What enqueue says became of a spec, in jsonEnqueued.
+// The values of the key enqueued, which enqueue adds to the record of a task.
 const (
 	wasCreated  = "created"
 	wasKept     = "kept"     // an unfinished task with the same unique key
 	wasReplaced = "replaced" // that task had not started, and became this one
 )
-
-// jsonEnqueued is what enqueue prints: the task, and whether it is a new one.
-type jsonEnqueued struct {
-	jsonTask
-	Enqueued string `json:"enqueued"`
-}
-
-// jsonFullTask is a task as show prints it.
-type jsonFullTask struct {
-	jsonTask
-	Why          *string          `json:"why"`
-	Dependencies []jsonDependency `json:"dependencies"`
-	Dependents   []jsonDependency `json:"dependents"`
-	Steps        []jsonStep       `json:"steps"`
-	History      []jsonAttempt    `json:"history"`
-	Outlived     []jsonProcess    `json:"outlived"`
-}
 
 // jsonProcess is a process that has outlived its attempt.
 type jsonProcess struct {
@@ -139,12 +142,6 @@ type jsonProcess struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	UID   int    `json:"uid"`
-}
-
-// jsonFullRevealed is jsonFullTask with --reveal.
-type jsonFullRevealed struct {
-	jsonFullTask
-	Input *string `json:"input"`
 }
 
 // jsonDependency is a task that another waits for.

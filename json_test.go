@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/internal/selftest"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // The sample of cli.md 7.2, which is binding: keys, their order, and how values are written.
@@ -106,24 +107,42 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 
 // records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
 var records = map[string]any{
-	"task": jsonTask{}, "enqueued task": jsonEnqueued{}, "revealed task": jsonRevealed{}, "task in full": jsonFullTask{}, "attempt": jsonAttempt{}, "step": jsonStep{},
+	"task": taskRecord(jobs.Task{}, noon), "enqueued task": more{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon)},
+	"revealed task": more{taskRecord(jobs.Task{}, noon).reveal(nil, nil)}, "task in full": more{(&sheet{}).record()},
+	"task of a schedule": scheduleTaskRecord(jobs.Spec{}), "revealed task of a schedule": record{{"input", nil}},
+	"attempt": jsonAttempt{}, "step": jsonStep{},
 	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
-	"schedule": jsonSchedule{}, "task of a schedule": jsonScheduleTask{}, "revealed task of a schedule": jsonTaskRevealed{},
-	"schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
+	"schedule": jsonSchedule{}, "schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
 	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "moved table": jsonMoved{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": selftest.Report{}, "violation": selftest.Violation{},
 	"figures of a selftest": selftest.Figures{}, "version": versionRecord{}, "error": errorBody{},
 }
 
-// fieldsOf returns the fields of a record, with those of jsonOptions in their place.
-func fieldsOf(record reflect.Type) (list []reflect.StructField) {
-	for field := range record.Fields() {
-		if field.Type == reflect.TypeFor[jsonOptions]() {
-			list = append(list, fieldsOf(field.Type)...)
-			continue
+// more is a record that begins with the keys of a task.
+type more struct{ record }
+
+// keysOf returns the keys of a record. Those of an embedded record are left out.
+func keysOf(t *testing.T, one any) (keys []string) {
+	t.Helper()
+	switch one := one.(type) {
+	case record:
+		for _, m := range one {
+			keys = append(keys, m.key)
 		}
-		list = append(list, field)
+		return keys
+	case more:
+		return keysOf(t, one.record[len(taskRecord(jobs.Task{}, noon)):])
 	}
-	return list
+	for field := range reflect.TypeOf(one).Fields() {
+		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case field.Anonymous:
+		case key == "" || options != "":
+			t.Errorf("%T: field %s has the tag %q: a key, and no omitempty", one, field.Name, field.Tag)
+		default:
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // docs/json.md and the records have the same keys in the same order, each with a line of meaning.
@@ -145,18 +164,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 		}
 	}
 	for heading, record := range records {
-		var keys []string
-		for _, field := range fieldsOf(reflect.TypeOf(record)) {
-			key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-			switch {
-			case field.Anonymous:
-			case key == "" || options != "":
-				t.Errorf("%s: field %s has the tag %q: a key, and no omitempty", heading, field.Name, field.Tag)
-			default:
-				keys = append(keys, key)
-			}
-		}
-		if !slices.Equal(keys, documented[heading]) {
+		if keys := keysOf(t, record); !slices.Equal(keys, documented[heading]) {
 			t.Errorf("%s has the keys\n%v\ndocumented are\n%v", heading, keys, documented[heading])
 		}
 	}
@@ -164,7 +172,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 
 func TestPairs(t *testing.T) {
 	list, err := pairs(taskRecord(jobs.Task{ID: 7, Label: "a\tb\x1b", Args: json.RawMessage(`["<","\\"]`), Priority: 5}, noon))
-	if err != nil || len(list) != len(fieldsOf(reflect.TypeFor[jsonTask]())) {
+	if err != nil || len(list) != len(taskRecord(jobs.Task{}, noon)) {
 		t.Fatalf("%v %v", list, err)
 	}
 	for i, want := range []pair{{"id", "7"}, {"job", ""}, {"args", `["<","\\"]`}, {"label", "a\tb\x1b"}} {

@@ -53,11 +53,14 @@ func (s stamp) String() string {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (s stamp) MarshalJSON() ([]byte, error) {
-	if time.Time(s).IsZero() {
-		return []byte("null"), nil
+func (s stamp) MarshalJSON() ([]byte, error) { return s.appendJSON(nil), nil }
+
+func (s stamp) appendJSON(text []byte) []byte {
+	t := time.Time(s)
+	if t.IsZero() {
+		return append(text, "null"...)
 	}
-	return []byte(`"` + s.String() + `"`), nil
+	return append(t.UTC().AppendFormat(append(text, '"'), stampLayout), '"')
 }
 
 // seconds is a duration in JSON: a number of seconds with at most three decimals.

@@ -6,169 +6,145 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"example.com/runner/internal/jsonscan"
 	"example.com/runner/jobs"
 )
 
-// The keys of a line of --batch that are used (cli.md 7.3).
+// The keys of a line of --batch that are no task options. The task options follow, in the order of jobs.OptionList.
 const (
 	keyJob = iota
 	keyArgs
 	keyShell
-	keyLabel
-	keyQueue
-	keyPriority
-	keyRunAt
-	keyIn
-	keyExpiresAt
-	keyExpiresIn
-	keyAfter
-	keyAfterAny
-	keyLane
-	keyUniqueKey
-	keyTimeout
-	keyKillAfter
-	keyMaxAttempts
-	keyMaxLosses
-	keyBackoff
-	keyBackoffDelay
-	keyBackoffMax
-	keyRetryOn
-	keyOutputLimit
-	keyPath
-	keyCwd
-	keyEnv
-	keyEnvFile
-	keyInput
-	keyID         // what other lines call it in after and after_any
-	keyInputBytes // looked at only to notice that the input is missing
-	keyState      // looked at only to notice that the task has finished
-	keys
+	keyID         // the id by which after and after_any of other lines name this line
+	keyInputBytes // read only to notice that the input is missing
+	keyState      // read only to notice that the task has finished
+	firstOption
 )
 
-var keyNames = [keys]string{"job", "args", "shell", "label", "queue", "priority", "run_at", "in", "expires_at", "expires_in", "after",
-	"after_any", "lane", "unique_key", "timeout", "kill_after", "max_attempts", "max_losses", "backoff", "backoff_delay", "backoff_max",
-	"retry_on", "output_limit", "path", "cwd", "env", "env_file", "input", "id", "input_bytes", "state"}
+var plainKeys = [firstOption]string{"job", "args", "shell", "id", "input_bytes", "state"}
 
-// otherKeys are those of records of tasks that say what became of a task, and not what was asked. They are passed over.
+// mostKeys is the number of keys for which lineValues has room.
+const mostKeys = 64
+
+// lineKeys are the known keys of a line, with their positions in lineValues.raw.
+type lineKeys map[string]int
+
+// newLineKeys returns the keys of a line, those of otherKeys with the position mostKeys.
+func newLineKeys() lineKeys {
+	keys := lineKeys{}
+	for i, name := range plainKeys {
+		keys[name] = i
+	}
+	for i := range jobs.OptionList() {
+		keys[jobs.OptionList()[i].Key] = firstOption + i
+	}
+	for _, name := range otherKeys {
+		keys[name] = mostKeys
+	}
+	return keys
+}
+
+// batchKeys lists the keys of a line for the help.
+func batchKeys() string {
+	keys := "job args shell"
+	for i := range jobs.OptionList() {
+		keys += " " + jobs.OptionList()[i].Key
+	}
+	return strings.Join(wrap(keys, 79), "\n")
+}
+
+// keyName returns the name of the key at a position.
+func keyName(k int) string {
+	if k < firstOption {
+		return plainKeys[k]
+	}
+	return jobs.OptionList()[k-firstOption].Key
+}
+
+// otherKeys are the keys of task records that tell what became of a task. A batch skips them.
 var otherKeys = []string{"reason", "schedule", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
 	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "steps", "history", "outlived"}
 
-// lineValues are the values of a line, as JSON, by key. Null is like absent. The first error stays.
+// lineValues are the values of a line, as JSON, by the position of their key. A null counts as missing. err is the first error.
 type lineValues struct {
-	raw [keys][]byte
-	err error
+	keys lineKeys
+	raw  [mostKeys][]byte
+	err  error
 }
 
 // split finds the values of an object, which is valid JSON.
-func (v *lineValues) split(text []byte, index map[string]int) error {
+func (v *lineValues) split(text []byte) error {
 	seen := uint64(0)
-	i := blank(text, 1)
-	for text[i] != '}' {
-		end := value(text, i)
-		name := text[i+1 : end-1]
-		if bytes.IndexByte(name, '\\') >= 0 {
-			plain, err := unquote(text[i:end])
-			if err != nil {
-				return err
-			}
-			name = []byte(plain)
+	for name, value := range jsonscan.Members(text) {
+		k, known := v.keys[string(name)]
+		switch {
+		case !known:
+			return v.keys.unknown(string(name))
+		case k == mostKeys:
+			continue
+		case seen&(1<<k) != 0:
+			return fmt.Errorf("field %q is there twice", name)
 		}
-		k, known := index[string(name)]
-		if !known {
-			return unknownField(string(name))
-		}
-		i = blank(text, blank(text, end)+1) // over the colon
-		end = value(text, i)
-		if k < keys {
-			if seen&(1<<k) != 0 {
-				return fmt.Errorf("field %q is there twice", name)
-			}
-			seen |= 1 << k
-			if text[i] != 'n' { // null
-				v.raw[k] = text[i:end]
-			}
-		}
-		if i = blank(text, end); text[i] == ',' {
-			i = blank(text, i+1)
+		seen |= 1 << k
+		if value[0] != 'n' { // null
+			v.raw[k] = value
 		}
 	}
 	return nil
 }
 
-func unknownField(name string) error {
-	if near := nearest(name, append(keyNames[:], otherKeys...)); near != "" {
+func (keys lineKeys) unknown(name string) error {
+	if near := nearest(name, slices.Sorted(maps.Keys(keys))); near != "" {
 		return fmt.Errorf("unknown field %q (%s?)", name, near)
 	}
 	return fmt.Errorf("unknown field %q", name)
 }
 
-// blank returns where the blanks at i end.
-func blank(text []byte, i int) int {
-	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
-		i++
-	}
-	return i
-}
-
-// value returns where the value at i ends.
-func value(text []byte, i int) int {
-	depth := 0
-	for ; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			for i++; text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			depth--
-		default:
-			if depth > 0 {
-				continue
-			}
-			for i < len(text) && strings.IndexByte(",]} \t\r\n", text[i]) < 0 {
-				i++
-			}
-			return i
-		}
-		if depth == 0 {
-			return i + 1
-		}
-	}
-	return i
-}
-
-func unquote(raw []byte) (string, error) {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1]), nil
-	}
-	var text string
-	err := json.Unmarshal(raw, &text)
-	return text, err
-}
-
-func (v *lineValues) has(list ...int) bool {
-	for _, k := range list {
-		if v.raw[k] != nil {
+// has reports whether the line has one of these keys.
+func (v *lineValues) has(names ...string) bool {
+	for _, name := range names {
+		if v.raw[v.keys[name]] != nil {
 			return true
 		}
 	}
 	return false
 }
 
+// option reads a task option. The ids of after and after_any are read by names.
+func (v *lineValues) option(k int, o *jobs.OptionInfo, s *jobs.Spec) {
+	switch to := o.Field(s).(type) {
+	case *string:
+		v.text(k, to)
+	case *jobs.Codes:
+		v.text(k, (*string)(to))
+	case *int:
+		whole(v, k, to, o.Min)
+	case *int64:
+		whole(v, k, to, o.Min)
+	case *time.Duration:
+		v.seconds(k, to)
+	case *time.Time:
+		v.time(k, to)
+	case *[]int64:
+		*to = nil
+	case *map[string]string:
+		v.variables(k, to)
+	case *[]byte:
+		v.bytes(k, to)
+	}
+}
+
 func (v *lineValues) wrong(k int, format string, args ...any) {
 	if v.err == nil {
-		v.err = &jobs.FieldError{Field: keyNames[k], Msg: fmt.Sprintf(format, args...)}
+		v.err = &jobs.FieldError{Field: keyName(k), Msg: fmt.Sprintf(format, args...)}
 	}
 }
 
@@ -179,7 +155,7 @@ func (v *lineValues) text(k int, to *string) {
 	case raw[0] != '"':
 		v.wrong(k, "is no text")
 	default:
-		text, err := unquote(raw)
+		text, err := jsonscan.Unquote(raw)
 		if err != nil {
 			v.wrong(k, "%v", err)
 		}
@@ -203,7 +179,7 @@ func whole[T int | int64](v *lineValues, k int, to *T, low int64) {
 	}
 }
 
-// seconds reads a duration: a number of seconds. Less than a millisecond, but more than nothing, is one.
+// seconds reads a duration: a number of seconds. It rounds to milliseconds, and more than 0 to at least 1 ms.
 func (v *lineValues) seconds(k int, to *time.Duration) {
 	raw := v.raw[k]
 	if raw == nil {
@@ -236,10 +212,10 @@ func (v *lineValues) time(k int, to *time.Time) {
 
 // args reads what the task runs: args, or the script of shell.
 func (v *lineValues) args(s *jobs.Spec) {
-	switch {
-	case v.has(keyShell) && (v.has(keyArgs) || s.Job != jobs.CommandJob):
+	switch args, shell := v.raw[keyArgs], v.raw[keyShell]; {
+	case shell != nil && (args != nil || s.Job != jobs.CommandJob):
 		v.wrong(keyShell, "goes with neither args nor another job than %s", jobs.CommandJob)
-	case v.has(keyShell):
+	case shell != nil:
 		script := ""
 		v.text(keyShell, &script)
 		command := jobs.Shell(script)
@@ -247,57 +223,62 @@ func (v *lineValues) args(s *jobs.Spec) {
 		if s.Args, s.Path = args, command.Path; err != nil {
 			v.wrong(keyShell, "%v", err)
 		}
-	case v.has(keyArgs):
-		s.Args = bytes.Clone(v.raw[keyArgs])
+	case args != nil:
+		s.Args = bytes.Clone(args)
 	case s.Job == jobs.CommandJob:
 		v.wrong(keyArgs, "a command needs args or shell")
 	}
 }
 
-func (v *lineValues) variables(s *jobs.Spec) {
-	raw := v.raw[keyEnv]
-	if raw == nil || v.err != nil {
+func (v *lineValues) variables(k int, to *map[string]string) {
+	raw := v.raw[k]
+	if v.err != nil {
 		return
 	}
 	if raw[0] != '{' {
-		v.wrong(keyEnv, "is no object")
+		v.wrong(k, "is no object")
 		return
 	}
 	var env map[string]*string
 	if json.Unmarshal(raw, &env) != nil {
-		v.wrong(keyEnv, "holds a value that is no text")
+		v.wrong(k, "holds a value that is no text")
 		return
 	}
-	s.Env = make(map[string]string, len(env))
+	*to = make(map[string]string, len(env))
 	for name, text := range env {
 		if text == nil {
 			v.err = fmt.Errorf("env %s is hidden; export with --reveal", name)
 			return
 		}
-		s.Env[name] = *text
+		(*to)[name] = *text
 	}
 }
 
-func (v *lineValues) input(s *jobs.Spec) {
+// bytes reads base64.
+func (v *lineValues) bytes(k int, to *[]byte) {
 	text := ""
-	v.text(keyInput, &text)
-	if text != "" {
-		input, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			v.wrong(keyInput, "is not base64")
-		}
-		s.Input = input
+	if v.text(k, &text); text == "" {
+		return
 	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		v.wrong(k, "is not base64")
+	}
+	*to = data
+}
+
+// hiddenInput refuses a record that was printed without --reveal and so lacks its input.
+func (v *lineValues) hiddenInput(s *jobs.Spec) {
 	size := int64(0)
-	if whole(v, keyInputBytes, &size, 0); v.err == nil && size > 0 && text == "" {
+	if whole(v, keyInputBytes, &size, 0); v.err == nil && size > 0 && len(s.Input) == 0 {
 		v.err = errors.New("input is hidden; export with --reveal")
 	}
 }
 
-// errFinished refuses tasks that have run already.
+// errFinished refuses a task that has finished.
 var errFinished = errors.New("the task has finished")
 
-// refuse notices what must not be passed over in silence.
+// refuse returns an error for a task that has finished.
 func (v *lineValues) refuse() {
 	state := ""
 	if v.text(keyState, &state); jobs.State(state).Finished() {
@@ -305,7 +286,7 @@ func (v *lineValues) refuse() {
 	}
 }
 
-// shortened is a value as errors show it.
+// shortened returns a value as errors show it.
 func shortened(raw []byte) string {
 	if len(raw) > 40 {
 		return strings.ToValidUTF8(string(raw[:37]), "") + "..."

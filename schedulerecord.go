@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-
 	"example.com/runner/jobs"
 )
 
@@ -22,31 +20,9 @@ type jsonSchedule struct {
 	LastState     *jobs.State  `json:"last_state"`
 	LastDuration  *seconds     `json:"last_duration"`
 	Skipped       int64        `json:"skipped"`
-	Task          any          `json:"task"` // jsonScheduleTask, or with --reveal jsonTaskRevealed
+	Task          record       `json:"task"`
 	CreatedAt     stamp        `json:"created_at"`
 	UpdatedAt     stamp        `json:"updated_at"`
-}
-
-// jsonScheduleTask is what a schedule enqueues.
-type jsonScheduleTask struct {
-	Job         string          `json:"job"`
-	Args        json.RawMessage `json:"args"`
-	Label       *string         `json:"label"`
-	Queue       string          `json:"queue"`
-	Priority    int             `json:"priority"`
-	Lane        *string         `json:"lane"`
-	ExpiresIn   *seconds        `json:"expires_in"`
-	Timeout     *seconds        `json:"timeout"`
-	KillAfter   seconds         `json:"kill_after"`
-	MaxAttempts *int            `json:"max_attempts"`
-	MaxLosses   int             `json:"max_losses"`
-	jsonOptions
-}
-
-// jsonTaskRevealed is jsonScheduleTask with the values of env, and what the command reads on stdin.
-type jsonTaskRevealed struct {
-	jsonScheduleTask
-	Input *string `json:"input"`
 }
 
 // jsonFullSchedule is a schedule as schedule show prints it.
@@ -68,19 +44,26 @@ type jsonRemoved struct {
 }
 
 func scheduleRecord(s jobs.Schedule, reveal bool) jsonSchedule {
-	t := s.Spec
-	task := jsonScheduleTask{Job: t.Job, Args: rawJSON(t.Args), Label: known(t.Label), Queue: t.Queue, Priority: t.Priority, Lane: known(t.Lane),
-		ExpiresIn: known(seconds(t.ExpiresIn)), Timeout: known(seconds(t.Timeout)), KillAfter: seconds(t.KillAfter),
-		MaxAttempts: known(t.MaxAttempts), MaxLosses: t.MaxLosses, jsonOptions: optionsRecord(t.Options, int64(len(t.Input)))}
+	task := scheduleTaskRecord(s.Spec)
+	if reveal {
+		task = task.reveal(s.Spec.Env, s.Spec.Input)
+	}
 	r := jsonSchedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp, CatchUpWindow: seconds(s.CatchUpWindow),
 		Jitter: seconds(s.Jitter), Paused: !s.PausedAt.IsZero(), NextAt: stamp(s.NextAt), LastAt: stamp(s.LastAt), LastTaskID: known(s.LastTaskID),
 		LastState: known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: stamp(s.CreatedAt), UpdatedAt: stamp(s.UpdatedAt)}
 	if s.LastState.Finished() {
 		r.LastDuration = new(seconds(s.LastDuration))
 	}
-	if reveal {
-		task.Env = revealed(t.Env)
-		r.Task = jsonTaskRevealed{task, encoded(t.Input)}
-	}
 	return r
+}
+
+// scheduleTaskRecord is the record of the task that a schedule enqueues.
+func scheduleTaskRecord(s jobs.Spec) record {
+	r := record{{"job", s.Job}, {"args", rawJSON(s.Args)}}
+	for i := range jobs.OptionList() {
+		if o := &jobs.OptionList()[i]; !o.OneTask && o.Key != "input" {
+			r = append(r, optionMember(o, &s))
+		}
+	}
+	return append(r, member{"input_bytes", len(s.Input)})
 }

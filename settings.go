@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/urfave/cli/v2"
@@ -93,27 +92,6 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 		return usage("--result and --json exclude each other").because("the record holds the result")
 	}
 	return nil
-}
-
-// settings reads the options that say how a task is to run.
-func settings(c *cli.Context) jobs.Option {
-	return func(s *jobs.Spec) {
-		s.Queue, s.Priority, s.Label = get[string](c, "queue"), get[int](c, "priority"), get[string](c, "label")
-		s.In, s.RunAt, s.ExpiresIn = get[time.Duration](c, "in"), get[time.Time](c, "at"), get[time.Duration](c, "expires-in")
-		s.After, s.AfterAny, s.Lane = get[[]int64](c, "after"), get[[]int64](c, "after-any"), get[string](c, "lane")
-		s.UniqueKey, s.OutputLimit = get[string](c, "unique"), get[int64](c, "output-limit")
-		s.Replace = get[string](c, "unique-mode") == uniqueReplace
-		s.Timeout, s.KillAfter = get[time.Duration](c, "timeout"), get[time.Duration](c, "kill-after")
-		s.MaxAttempts, s.MaxLosses, s.RetryOn = get[int](c, "max-attempts"), get[int](c, "max-losses"), get[jobs.Codes](c, "retry-on")
-		s.Backoff = jobs.Backoff{Strategy: jobs.Strategy(get[string](c, "backoff")), Delay: get[time.Duration](c, "backoff-delay"),
-			Max: get[time.Duration](c, "backoff-max")}
-		if !c.IsSet("backoff-max") {
-			s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
-		}
-		if get[bool](c, "at-most-once") {
-			jobs.AtMostOnce()(s)
-		}
-	}
 }
 
 // command makes the Spec of a command. Its program is looked up unless only the worker has it.

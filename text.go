@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +17,7 @@ var (
 	safe, safeLines, clock         = humanize.Safe, humanize.SafeLines, humanize.Clock
 	age, took, size, count, plural = humanize.Age, humanize.Took, humanize.Size, humanize.Count, humanize.Plural
 
+	exactSize               = humanize.ExactSize
 	jobText, note, duration = runner.JobText, runner.Note, runner.Lasted
 )
 
@@ -67,19 +67,6 @@ func isASCII(text string) bool {
 		}
 	}
 	return true
-}
-
-// exactSize is a number of bytes as parseSize reads it: 1MiB, 1000.
-func exactSize(bytes int64) string {
-	for _, u := range []struct {
-		name string
-		size int64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if bytes >= u.size && bytes%u.size == 0 {
-			return strconv.FormatInt(bytes/u.size, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(bytes, 10)
 }
 
 // stateColour is the colour of a state's name.

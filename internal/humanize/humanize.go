@@ -155,3 +155,16 @@ func Does(n int, thing, one, many string) string {
 
 // Soon rounds a time to come to seconds, upwards: what is due in 900ms is not due in 0s.
 func Soon(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+
+// ExactSize writes a number of bytes without rounding, as flags accept it: 1MiB, 1000.
+func ExactSize(bytes int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if bytes >= u.size && bytes%u.size == 0 {
+			return strconv.FormatInt(bytes/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(bytes, 10)
+}

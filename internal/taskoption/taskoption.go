@@ -1,0 +1,172 @@
+// Package taskoption writes task options as text: as flags, for the help and for people. The list of options is jobs.OptionList.
+package taskoption
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+)
+
+// Text returns a value as flags accept it and as people read it. The argument is a pointer: see jobs.OptionInfo.Field.
+func Text(field any) string {
+	switch value := field.(type) {
+	case *string:
+		return *value
+	case *jobs.Codes:
+		return string(*value)
+	case *int:
+		return strconv.Itoa(*value)
+	case *int64:
+		return humanize.ExactSize(*value)
+	case *time.Duration:
+		return jobs.WriteDuration(*value)
+	case *time.Time:
+		return value.UTC().Format(time.RFC3339Nano)
+	case *[]int64:
+		var ids []string
+		for _, id := range *value {
+			ids = append(ids, strconv.FormatInt(id, 10))
+		}
+		return strings.Join(ids, ",")
+	case *map[string]string:
+		return strings.Join(slices.Sorted(maps.Keys(*value)), " ")
+	case *[]byte:
+		return humanize.Size(int64(len(*value)))
+	}
+	panic(fmt.Sprintf("taskoption: the type %T has no text", field))
+}
+
+// Default returns the default of an option for the help; it is empty if there is nothing to say.
+func Default(o *jobs.OptionInfo) string {
+	if o.Zero != "" {
+		return o.Zero
+	}
+	switch value := o.Default().(type) {
+	case *string, *int, *int64:
+		return Text(value)
+	case *time.Duration:
+		if *value != 0 {
+			return Text(value)
+		}
+	}
+	return ""
+}
+
+// SpecOf returns the Spec of a task like t. Its due time is that of t if t waits for it, and its Input is empty.
+func SpecOf(t *jobs.Task) jobs.Spec {
+	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After, AfterAny: t.AfterAny, Lane: t.Lane,
+		UniqueKey: t.UniqueKey, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Options: t.Options}
+	if t.State == jobs.Scheduled {
+		s.RunAt = t.RunAt
+	}
+	switch {
+	case t.ExpiresAt.After(t.RunAt):
+		s.ExpiresIn = t.ExpiresAt.Sub(t.RunAt)
+	case !t.ExpiresAt.IsZero(): // a retry or a snooze has changed the due time
+		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
+	}
+	return s
+}
+
+// Command returns the command line that enqueues a task like t. Without reveal it names the variables of env and leaves out their values,
+// so that enqueue takes them from the shell. The input is left to stdin. Command returns "" if t has no valid argv.
+func Command(t *jobs.Task, now time.Time, reveal bool) string {
+	s := SpecOf(t)
+	if !s.RunAt.After(now) {
+		s.RunAt = time.Time{}
+	}
+	words := []string{"runner", "enqueue"}
+	for i := range jobs.OptionList() {
+		words = append(words, flags(&jobs.OptionList()[i], &s, reveal)...)
+	}
+	if t.InputBytes > 0 {
+		words = append(words, "--input", "-")
+	}
+	if t.Job != jobs.CommandJob {
+		words = append(words, "--job", t.Job)
+		if len(t.Args) > 0 {
+			words = append(words, "--args", string(t.Args))
+		}
+		return shellescape.QuoteCommand(words)
+	}
+	argv, err := jobs.Argv(t.Args)
+	if err != nil {
+		return ""
+	}
+	if t.Path == "" {
+		words = append(words, "--no-resolve")
+	}
+	if script := argv[len(argv)-1]; slices.Equal(argv, jobs.Shell(script).Argv) && t.Path == jobs.Shell(script).Path && strings.TrimSpace(script) != "" {
+		return shellescape.QuoteCommand(append(words, "--shell="+script))
+	}
+	return shellescape.QuoteCommand(append(append(words, "--"), argv...))
+}
+
+// flags returns the flags that set an option to its value in s: none if that is the default.
+func flags(o *jobs.OptionInfo, s *jobs.Spec, reveal bool) []string {
+	if o.Flag == "" || o.IsDefault(s) || o.Key == "max_attempts" && s.Job == jobs.CommandJob && s.MaxAttempts == jobs.CommandAttempts {
+		return nil
+	}
+	field := o.Field(s)
+	env, ok := field.(*map[string]string)
+	if !ok {
+		return flag(o, Text(field))
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(*env)) {
+		if reveal {
+			name += "=" + (*env)[name]
+		}
+		words = append(words, flag(o, name)...)
+	}
+	return words
+}
+
+// flag returns an option and its value as words of a command line.
+func flag(o *jobs.OptionInfo, value string) []string {
+	switch {
+	case strings.HasPrefix(value, "-"):
+		return []string{"--" + o.Flag + "=" + value}
+	case o.Letter != "":
+		return []string{"-" + o.Letter, value}
+	}
+	return []string{"--" + o.Flag, value}
+}
+
+// Chosen lists the options of s that differ from their defaults, each as text such as "max losses 2". It leaves out the keys in without. The
+// values of env are hidden unless reveal is set.
+func Chosen(s *jobs.Spec, reveal bool, without ...string) (list []string) {
+	for i := range jobs.OptionList() {
+		o := &jobs.OptionList()[i]
+		if slices.Contains(without, o.Key) || o.IsDefault(s) {
+			continue
+		}
+		text := Text(o.Field(s))
+		if o.Key == "env" {
+			text = envText(s.Env, reveal)
+		}
+		list = append(list, strings.ReplaceAll(o.Key, "_", " ")+" "+text)
+	}
+	return list
+}
+
+// envText lists variables as NAME=VALUE, with ••• for a hidden value.
+func envText(env map[string]string, reveal bool) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		value := "•••"
+		if reveal {
+			value = shellescape.Quote(env[name])
+		}
+		list = append(list, name+"="+value)
+	}
+	return strings.Join(list, " ")
+}
