@@ -8,30 +8,31 @@ import (
 	"time"
 )
 
-// Somebody else may kill the cgroup of a guardian: a worker that takes over, when it may not kill a process otherwise, or an administrator. The next
-// command must live: the kernel kills every process that is started into a cgroup that was killed.
-func TestACommandLivesAfterSomebodyElseHasKilledTheCgroup(t *testing.T) {
+// Another process may kill the cgroup of a guardian: a worker that takes over, or an administrator. The next command
+// must live, although the kernel kills every process that starts in a killed cgroup.
+func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	killed, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
 	if err := os.WriteFile(filepath.Join(lock.Records()[0].Cgroup, "cgroup.kill"), []byte("1"), 0); err != nil {
-		t.Skip("this user may not make a cgroup:", err)
+		t.Skip("this user may not create a cgroup:", err)
 	}
 	if exit, err := waitChild(t, killed); exit.Signal != 9 || err != nil {
-		t.Fatalf("got %+v, %v; want signal 9", exit, err)
+		t.Fatalf("got %+v, error %v; want signal 9", exit, err)
 	}
 	next, _, _ := startScript(t, g, "exit 0", time.Minute)
 	if exit, err := waitChild(t, next); exit.Signal != 0 || exit.Code != 0 || err != nil {
-		t.Errorf("the next command: got %+v, %v; want exit status 0", exit, err)
+		t.Errorf("the next command: got %+v, error %v; want exit status 0", exit, err)
 	}
 }
 
-// A guardian that hung may go on while another worker sweeps what it was told of: the next attempt is in the same cgroup, and must live.
-func TestASweepOfOneAttemptLeavesTheNextInTheCgroup(t *testing.T) {
+// A guardian that hung may continue while another worker sweeps its last attempt. The next attempt uses the same cgroup
+// and must live.
+func TestASweepOfOneAttemptSparesTheNextInTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	next, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
 	group := lock.Records()[0].Cgroup
 	if _, err := os.Stat(group); group == "" || err != nil {
-		t.Skip("this user may not make a cgroup")
+		t.Skip("this user may not create a cgroup")
 	}
 	before, child := startMarked(t, worker, Key{9, 3})
 	for _, pid := range []int{before.Pid(), child} {
@@ -40,14 +41,14 @@ func TestASweepOfOneAttemptLeavesTheNextInTheCgroup(t *testing.T) {
 		}
 	}
 	if _, clean := Sweep(worker, []Key{{9, 3}}, lock.Records()); !clean || running(child) {
-		t.Errorf("got clean %v, %v alive; want all of the attempt to be dead", clean, running(child))
+		t.Errorf("got clean %v, child alive %v; want true, false", clean, running(child))
 	}
 	wait(t, before)
 	if !running(next.Pid()) {
-		t.Error("the next attempt was killed")
+		t.Error("the next attempt is dead; want it alive")
 	}
 	next.Kill()
 	if exit, err := waitChild(t, next); exit.Signal != 9 || err != nil {
-		t.Errorf("got %+v, %v; want signal 9", exit, err)
+		t.Errorf("got %+v, error %v; want signal 9", exit, err)
 	}
 }

@@ -12,16 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// messages are what fuzzing starts from.
+// messages adds the seeds for fuzzing.
 func messages(f *testing.F) {
 	f.Helper()
 	long := strings.Repeat("x", 1<<16)
 	for _, m := range []message{
 		&request{Op: opStart, Key: Key{1, 2}, Path: "/bin/true", Argv: []string{"\xff", ""}, Env: []string{long}, Deadline: 1 << 60},
-		&request{Op: opRenew, Key: Key{1, 2}, Deadline: -1}, &request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1}, &request{Op: opPing, N: -1},
-		&request{Op: opBye}, &request{Op: "none"},
-		&reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7}, &reply{Op: opStarted, Key: Key{1, 2}, Pid: 7}, &reply{Op: opRefused, Key: Key{1, 2}, Reason: reasonExec, Errno: 2},
-		&reply{Op: opExited, Key: Key{1, 2}, EndedBy: byDeadline, Exit: &Exit{Signal: 9}}, &reply{Op: opExited, Key: Key{1, 2}}, &reply{Op: opPong, N: 1 << 62},
+		&request{Op: opRenew, Key: Key{1, 2}, Deadline: -1},
+		&request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1},
+		&request{Op: opPing, N: -1},
+		&request{Op: opBye},
+		&request{Op: "none"},
+		&reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7},
+		&reply{Op: opStarted, Key: Key{1, 2}, Pid: 7},
+		&reply{Op: opRefused, Key: Key{1, 2}, Reason: reasonExec, Errno: 2},
+		&reply{Op: opExited, Key: Key{1, 2}, EndedBy: byDeadline, Exit: &Exit{Signal: 9}},
+		&reply{Op: opExited, Key: Key{1, 2}},
+		&reply{Op: opPong, N: 1 << 62},
 	} {
 		text, err := encode(m)
 		if err != nil {
@@ -36,7 +43,7 @@ func messages(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("\x00\x00\x00\x02{}"), 3))
 }
 
-// Whatever comes through the socket, a guardian reads to its end or to what it does not understand, and ends then.
+// A guardian reads any data from its socket to the end, or to the first invalid message, and then exits.
 func FuzzRequests(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -58,18 +65,18 @@ func FuzzRequests(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer lock.Close()
-		go func() { // the descriptors of a start are with its first byte
-			_, _, _ = socket.WriteMsgUnix(data[:min(1, len(data))], unix.UnixRights(0, 0, 0), nil) // it may have read enough
+		go func() { // the first byte of a start carries the descriptors
+			_, _, _ = socket.WriteMsgUnix(data[:min(1, len(data))], unix.UnixRights(0, 0, 0), nil) // the guardian may have closed the socket
 			_, _ = socket.Write(data[min(1, len(data)):])
 			socket.Close()
 		}()
-		g := newGuardian("w", 0, lock, pair[1]) // nothing is forked: that loop does not run
+		g := newGuardian("w", 0, lock, pair[1]) // starts nothing, because run is not called
 		read := make(chan error, 1)
 		go func() { read <- g.read() }()
 		select {
 		case <-read:
 		case <-time.After(limit):
-			t.Fatal("it reads on")
+			t.Fatal("read has not returned after the socket was closed")
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -80,7 +87,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// Whatever a guardian says, its worker hands on what it understands, once, or takes the guardian for broken.
+// A worker handles each valid reply of a guardian once. It stops at the first invalid one.
 func FuzzReplies(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// BenchmarkGuardianPrice compares commands that the guardian starts with ones that are started directly: the time of one, and the
-// rate at 8 slots. It prints what the guardian adds (at most 1 ms at p50) and the ratio of the rates (at least 0.8).
+// BenchmarkGuardianPrice compares commands that a guardian starts with commands that are started directly. It measures
+// the time of one command and the rate with 8 slots. It prints the time that the guardian adds (goal: at most 1 ms at
+// p50) and the ratio of the rates (goal: at least 0.8).
 func BenchmarkGuardianPrice(b *testing.B) {
 	const each, slots = 300, 8
 	lock := newTestLock(b)
@@ -43,7 +44,7 @@ func BenchmarkGuardianPrice(b *testing.B) {
 	var one [2][]time.Duration
 	var all [2]time.Duration
 	for b.Loop() {
-		for range each { // in turn, so that other load on the machine meets both
+		for range each { // alternate, so that other load on the machine affects both
 			for i, start := range []func(){direct, guarded} {
 				began := time.Now()
 				start()

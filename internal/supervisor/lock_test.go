@@ -19,22 +19,22 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
-		t.Error(info.Mode(), err)
+		t.Errorf("got mode %v, error %v; want mode 0600", info.Mode(), err)
 	}
 	if _, err := NewLock(path); !errors.Is(err, os.ErrExist) {
-		t.Error("made twice:", err)
+		t.Errorf("second NewLock: got error %v, want %v", err, os.ErrExist)
 	}
-	// As the guardian: a second descriptor of the same description.
+	// A guardian has a second descriptor of the same open file description.
 	fd, err := unix.Dup(int(l.file.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := TakeLock(path); !errors.Is(err, ErrHeld) {
-		t.Error("taken while held:", err)
+		t.Errorf("TakeLock while the lock is held: got error %v, want %v", err, ErrHeld)
 	}
 	l.Close()
 	if _, err := TakeLock(path); !errors.Is(err, ErrHeld) {
-		t.Error("closing one descriptor freed it:", err)
+		t.Errorf("TakeLock after the first descriptor was closed: got error %v, want %v", err, ErrHeld)
 	}
 	unix.Close(fd)
 	l, err = TakeLock(path)
@@ -42,30 +42,30 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if intact, present := l.Intact(); !intact || !present {
-		t.Error("not intact")
+		t.Errorf("Intact: got %v, %v; want true, true", intact, present)
 	}
-	second, err := TakeLock(path) // by another reaper, while the first one is stopped
+	second, err := TakeLock(path) // another process takes the lock at the same time
 	if err != nil {
-		t.Fatalf("a second finder: got %v, want the lock", err)
+		t.Fatalf("second TakeLock: got error %v, want none", err)
 	}
 	second.Close()
-	late, err := os.OpenFile(path, os.O_RDWR, 0) // of a finder that opened the file in time, and asks for the lock too late
+	late, err := os.OpenFile(path, os.O_RDWR, 0) // a process that opened the file in time and takes the lock too late
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer late.Close()
 	if err := l.Remove(); err != nil {
-		t.Error(err)
+		t.Errorf("Remove: got error %v, want none", err)
 	}
 	if intact, present := l.Intact(); intact || present {
-		t.Error("intact without a file")
+		t.Errorf("Intact without a file: got %v, %v; want false, false", intact, present)
 	}
 	l.Close()
 	if intact, _ := (&Lock{late, path}).Intact(); intact {
-		t.Error("a removed lock passes for one")
+		t.Error("Intact of a removed lock: got true, want false")
 	}
 	if _, err := TakeLock(path); !errors.Is(err, ErrNoLock) {
-		t.Error(err)
+		t.Errorf("TakeLock without a file: got error %v, want %v", err, ErrNoLock)
 	}
 }
 
@@ -82,11 +82,11 @@ func TestLockFollowsNoLinkAndWaitsForNoFifo(t *testing.T) {
 	}
 	for _, name := range []string{"link", "fifo"} {
 		if l, err := TakeLock(filepath.Join(dir, name)); err == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("TakeLock of a %s: got no error, want one", name)
 			l.Close()
 		}
 		if _, err := NewLock(filepath.Join(dir, name)); err == nil {
-			t.Errorf("%s: made", name)
+			t.Errorf("NewLock of a %s: got no error, want one", name)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestRecordsAreReadBackBySlot(t *testing.T) {
 	}
 	defer l.Close()
 	if !l.Clean() {
-		t.Error("a new lock is not clean")
+		t.Error("Clean of a new lock: got false, want true")
 	}
 	a, b := Key{1, 2}, Key{1 << 40, 7}
 	for slot, k := range map[int]Key{0: a, 1: {5, 5}, 4: b} {
@@ -111,15 +111,15 @@ func TestRecordsAreReadBackBySlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := ReadRecords(path), []Record{{a, l.cgroupDir(0)}, {b, l.cgroupDir(4)}}; !slices.Equal(got, want) || l.Clean() {
-		t.Errorf("got %+v, want %+v", got, want)
+		t.Errorf("got records %+v, want %+v; Clean must be false", got, want)
 	}
 	if r, ok := l.record(4); !ok || r.Key != b {
-		t.Errorf("got %+v, %v, want %+v", r, ok, b)
+		t.Errorf("got record %+v, %v; want %+v, true", r, ok, b)
 	}
 	if err := errors.Join(l.setRecord(0, Key{}), l.setRecord(4, Key{})); err != nil || !l.Clean() {
-		t.Errorf("got %+v, %v, want none", l.Records(), err)
+		t.Errorf("got records %+v, error %v; want neither", l.Records(), err)
 	}
 	if err := l.file.Truncate(3); err != nil || l.Clean() {
-		t.Error("a lock file that was cut off counts as clean", err)
+		t.Errorf("Clean of a truncated lock file: got true, error %v; want false", err)
 	}
 }

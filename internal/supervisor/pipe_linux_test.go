@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Programs expect that a write blocks. The reading end must not: its deadline ends a read.
+// Programs expect that a write blocks. The read end must not block, so that its deadline can end a read.
 func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
 	r, w, err := Pipe()
 	if err != nil {
@@ -19,7 +19,7 @@ func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
 	defer w.Close()
 	flags, err := unix.FcntlInt(w.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_NONBLOCK != 0 {
-		t.Errorf("flags of the writing end: %#x, %v", flags, err)
+		t.Errorf("flags of the write end: got %#x, error %v; want no O_NONBLOCK", flags, err)
 	}
 	for _, f := range []*os.File{r, w} {
 		raw, err := f.SyscallConn()
@@ -28,7 +28,7 @@ func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
 		}
 		_ = raw.Control(func(fd uintptr) {
 			if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
-				t.Errorf("a command would inherit an end: %#x, %v", flags, err)
+				t.Errorf("descriptor flags: got %#x, error %v; want FD_CLOEXEC", flags, err)
 			}
 		})
 	}
@@ -36,6 +36,6 @@ func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want %v", err, os.ErrDeadlineExceeded)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-func TestAPipeIsReadToWhatWasWrittenInTime(t *testing.T) {
+func TestReadPipeReadsAllDataThatWasWrittenInTime(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	defer w.Close() // it is held by somebody until the end
+	defer w.Close() // a writer keeps the pipe open until the end
 	want := bytes.Repeat([]byte("0123456789"), 5000)
 	if _, err := w.Write(want); err != nil {
 		t.Fatal(err)
@@ -25,11 +25,11 @@ func TestAPipeIsReadToWhatWasWrittenInTime(t *testing.T) {
 	}
 	var got []byte
 	if err := ReadPipe(r, make([]byte, 4096), func(data []byte) { got = append(got, data...) }); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
+		t.Errorf("got %d bytes, error %v; want %d bytes", len(got), err, len(want))
 	}
 }
 
-func TestAPipeThatSomebodyFloodsIsLeft(t *testing.T) {
+func TestReadPipeReturnsAlthoughAProcessKeepsWriting(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestAPipeThatSomebodyFloodsIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ReadPipe(r, make([]byte, 4096), func([]byte) {}); err != nil {
-		t.Error(err)
+		t.Errorf("got error %v, want none", err)
 	}
-	r.Close() // ends the flood
+	r.Close() // ends the writer
 }

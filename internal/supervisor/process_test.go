@@ -21,7 +21,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// The test program is also what some tests start; its first word, which is passed on like any other, says as what.
+// TestMain runs the tests. Some tests start the test program as another program, which the first element of argv
+// selects.
 func TestMain(m *testing.M) {
 	if Guard("test") {
 		return
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	switch os.Args[0] {
 	case "show words":
 		fmt.Print(strings.Join(os.Args[1:], "\x00"))
-	case "regroup": // leaves behind a process of its own group in the same session
+	case "regroup": // leaves a process behind in another process group of the same session
 		c := exec.Command("/bin/sleep", "60")
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := c.Start(); err != nil {
@@ -63,24 +64,25 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// limit is far more than anything here takes on a busy machine, and far less than the sleeps that must be killed.
+// limit is far longer than any wait of these tests on a busy machine, and far shorter than the sleeps that must be
+// killed.
 const limit = 20 * time.Second
 
-// self is the test program as a command; its first word says as what it runs.
+// self returns the test program as a command. The first word selects what it runs as.
 func self(t testing.TB, words ...string) Command {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}} // else its end takes a second with -race
+	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}} // without it, the exit takes a second with -race
 }
 
 func shell(script string) Command {
 	return Command{Path: "/bin/sh", Argv: []string{"sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}
 }
 
-// startPiped starts c with its output in a pipe of which only the reading end stays open here.
+// startPiped starts c with its output in a pipe. It closes its own copy of the write end.
 func startPiped(t testing.TB, c Command) (*Process, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -97,22 +99,22 @@ func startPiped(t testing.TB, c Command) (*Process, *os.File) {
 	return p, r
 }
 
-// wait fails the test if Wait does not return in time.
+// wait returns how p ended. It fails the test if Wait does not return in time.
 func wait(t testing.TB, p *Process) Exit {
 	t.Helper()
 	timer := time.AfterFunc(limit, func() {
-		t.Errorf("process %d has not ended in %v", p.Pid(), limit)
+		t.Errorf("process %d has not ended after %v", p.Pid(), limit)
 		p.Kill()
 	})
 	defer timer.Stop()
 	exit, err := p.Wait()
 	if err != nil {
-		t.Error(err)
+		t.Errorf("Wait: got error %v, want none", err)
 	}
 	return exit
 }
 
-// output runs c to its end and returns what it wrote; the pipe must end with it.
+// output runs c to its end and returns its output. No process may keep the pipe open.
 func output(t testing.TB, c Command) (string, Exit) {
 	t.Helper()
 	p, r := startPiped(t, c)
@@ -124,7 +126,7 @@ func output(t testing.TB, c Command) (string, Exit) {
 	return string(got), exit
 }
 
-// number reads a number that the command writes.
+// number reads a number from the output of a command.
 func number(t testing.TB, r io.Reader) int {
 	t.Helper()
 	var n int
@@ -134,7 +136,7 @@ func number(t testing.TB, r io.Reader) int {
 	return n
 }
 
-// state is the letter of ps, empty when there is no such process.
+// state returns the state letter of ps, or "" if there is no such process.
 func state(pid int) string {
 	out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
 	return strings.TrimSpace(string(out))
@@ -150,12 +152,12 @@ func TestExit(t *testing.T) {
 		code, signal int
 	}{{"exit 0", 0, 0}, {"exit 3", 3, 0}, {"exit 255", 255, 0}, {"kill -9 $$", -1, 9}, {"kill -15 $$", -1, 15}} {
 		if _, exit := output(t, shell(tt.script)); exit.Code != tt.code || exit.Signal != tt.signal || exit.LeftOver != 0 {
-			t.Errorf("%s: %+v", tt.script, exit)
+			t.Errorf("%s: got %+v, want exit status %d, signal %d, none left over", tt.script, exit, tt.code, tt.signal)
 		}
 	}
 	_, exit := output(t, shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"))
 	if exit.User+exit.System <= 0 {
-		t.Errorf("no time on the CPU: %+v", exit)
+		t.Errorf("got %+v, want a CPU time above 0", exit)
 	}
 }
 
@@ -163,49 +165,49 @@ func TestKillEndsTheWholeGroup(t *testing.T) {
 	p, r := startPiped(t, shell("sleep 60 & echo $!; wait"))
 	child := number(t, r)
 	if err := p.Kill(); err != nil {
-		t.Error(err)
+		t.Errorf("Kill: got error %v, want none", err)
 	}
 	if exit := wait(t, p); exit.Code != -1 || exit.Signal != 9 || exit.LeftOver != 0 {
-		t.Errorf("%+v", exit)
+		t.Errorf("got %+v, want signal 9 and none left over", exit)
 	}
-	testkit.Eventually(t, "child gone", gone(child))
+	testkit.Eventually(t, "the end of the child", gone(child))
 }
 
 func TestLeftOverIsKilledWhenTheLeaderEnds(t *testing.T) {
 	p, r := startPiped(t, shell("sleep 60 & echo $!; exit 7"))
 	child := number(t, r)
 	if exit := wait(t, p); exit.Code != 7 || exit.LeftOver != 1 {
-		t.Errorf("%+v", exit)
+		t.Errorf("got %+v, want exit status 7 and 1 left over", exit)
 	}
-	if _, err := io.ReadAll(r); err != nil { // ends only when nobody holds the pipe
-		t.Error(err)
+	if _, err := io.ReadAll(r); err != nil { // ends only when no process holds the pipe
+		t.Errorf("read the pipe: got error %v, want none", err)
 	}
-	testkit.Eventually(t, "left-over gone", gone(child))
+	testkit.Eventually(t, "the end of the left-over process", gone(child))
 }
 
 func TestKillAfterTerminateWasIgnored(t *testing.T) {
 	p, r := startPiped(t, shell("trap '' TERM; echo 1; while :; do sleep 60; done"))
 	number(t, r)
 	if err := p.Terminate(); err != nil {
-		t.Error(err)
+		t.Errorf("Terminate: got error %v, want none", err)
 	}
 	ended := make(chan Exit, 1)
 	go func() { exit, _ := p.Wait(); ended <- exit }()
 	select {
 	case exit := <-ended:
-		t.Fatalf("ended by TERM: %+v", exit)
+		t.Fatalf("TERM ended the command: %+v", exit)
 	case <-time.After(50 * time.Millisecond):
 	}
 	if err := p.Kill(); err != nil {
-		t.Error(err)
+		t.Errorf("Kill: got error %v, want none", err)
 	}
 	select {
 	case exit := <-ended:
 		if exit.Signal != 9 {
-			t.Errorf("%+v", exit)
+			t.Errorf("got %+v, want signal 9", exit)
 		}
 	case <-time.After(limit):
-		t.Error("still there")
+		t.Errorf("the command has not ended after %v", limit)
 	}
 }
 
@@ -214,12 +216,12 @@ func TestTerminateEndsAStoppedProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "stopped", func() bool { return strings.HasPrefix(state(p.Pid()), "T") })
+	testkit.Eventually(t, "the stop of the process", func() bool { return strings.HasPrefix(state(p.Pid()), "T") })
 	if err := p.Terminate(); err != nil {
-		t.Error(err)
+		t.Errorf("Terminate: got error %v, want none", err)
 	}
 	if exit := wait(t, p); exit.Signal != int(unix.SIGTERM) {
-		t.Errorf("%+v", exit)
+		t.Errorf("got %+v, want signal %d", exit, unix.SIGTERM)
 	}
 }
 
@@ -230,14 +232,14 @@ func TestSecondWaitFailsAndLateSignalsDoNothing(t *testing.T) {
 	}
 	wait(t, p)
 	if _, err := p.Wait(); err == nil {
-		t.Error("no error")
+		t.Error("second Wait: got no error, want one")
 	}
 	if err := errors.Join(p.Kill(), p.Terminate()); err != nil {
-		t.Error(err)
+		t.Errorf("Kill and Terminate after the end: got error %v, want none", err)
 	}
 }
 
-func TestChildReapedBySomeoneElse(t *testing.T) {
+func TestWaitFailsAfterOtherCodeHasReapedTheChild(t *testing.T) {
 	p, err := Start(shell("exit 0"))
 	if err != nil {
 		t.Fatal(err)
@@ -247,10 +249,10 @@ func TestChildReapedBySomeoneElse(t *testing.T) {
 		_, err = unix.Wait4(p.Pid(), &status, 0, nil)
 	}
 	if _, err := p.Wait(); !errors.Is(err, unix.ECHILD) {
-		t.Errorf("got %v, want ECHILD", err)
+		t.Errorf("got error %v, want %v", err, unix.ECHILD)
 	}
 	if err := p.Kill(); err != nil {
-		t.Error(err)
+		t.Errorf("Kill: got error %v, want none", err)
 	}
 }
 
@@ -263,13 +265,13 @@ func TestSignalsRaceWithTheEnd(t *testing.T) {
 		}
 		wg.Go(func() {
 			if exit := wait(t, p); exit.Code != 0 && !slices.Contains([]int{9, 15}, exit.Signal) {
-				t.Errorf("%+v", exit)
+				t.Errorf("got %+v, want exit status 0, signal 9 or signal 15", exit)
 			}
 		})
 		for range i % 5 {
 			err := errors.Join(p.Terminate(), p.Kill())
-			if err != nil && !(runtime.GOOS == "darwin" && errors.Is(err, unix.EPERM)) { // nothing but a zombie was left
-				t.Error(err)
+			if err != nil && !(runtime.GOOS == "darwin" && errors.Is(err, unix.EPERM)) { // only a zombie was left
+				t.Errorf("Terminate and Kill: got error %v, want none", err)
 			}
 		}
 	}
@@ -292,7 +294,8 @@ func BenchmarkStartWait(b *testing.B) {
 	}
 }
 
-// BenchmarkExec is what the standard library takes for the same, without a session and without looking for left-overs.
+// BenchmarkExec measures the same with the standard library, without a session and without a search for left-over
+// processes.
 func BenchmarkExec(b *testing.B) {
 	for b.Loop() {
 		if err := exec.Command("true").Run(); err != nil {

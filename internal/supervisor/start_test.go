@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestWordsArriveByteForByte(t *testing.T) {
+func TestArgumentsArriveByteForByte(t *testing.T) {
 	words := []string{"show words", "two words", "", "$HOME `id` 'a' \"b\" \\", "line\nline\r\n", "\xff\xfe\x80", "", "*", "-"}
 	got, exit := output(t, self(t, words...))
 	if want := strings.Join(words[1:], "\x00"); got != want || exit.Code != 0 {
-		t.Errorf("got %q, exit %d; want %q", got, exit.Code, want)
+		t.Errorf("got %q, exit status %d; want %q, 0", got, exit.Code, want)
 	}
 }
 
-func TestEnvironmentIsExactlyWhatWasGiven(t *testing.T) {
+func TestTheCommandGetsExactlyTheGivenEnvironment(t *testing.T) {
 	t.Setenv("NOT_FOR_THE_COMMAND", "x")
 	env, err := exec.LookPath("env")
 	if err != nil {
@@ -46,13 +46,13 @@ func TestDirectory(t *testing.T) {
 	c := shell("pwd")
 	c.Dir = dir
 	if got, _ := output(t, c); got != dir+"\n" {
-		t.Errorf("got %q, want %q", got, dir)
+		t.Errorf("got %q, want %q", got, dir+"\n")
 	}
 }
 
 func TestStandardFilesAreTheNullDeviceUnlessGiven(t *testing.T) {
 	if got, exit := output(t, shell("cat; echo lost >&2; echo kept")); got != "kept\n" || exit.Code != 0 {
-		t.Errorf("got %q, %+v", got, exit)
+		t.Errorf("got %q, %+v; want \"kept\\n\", exit status 0", got, exit)
 	}
 	in, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
@@ -64,22 +64,22 @@ func TestStandardFilesAreTheNullDeviceUnlessGiven(t *testing.T) {
 	c := shell("cat")
 	c.Stdin = in
 	if got, _ := output(t, c); got != "input" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"input\"", got)
 	}
 }
 
 func TestOwnSessionAndGroupWithoutTerminal(t *testing.T) {
 	p, r := startPiped(t, shell("(: </dev/tty) 2>/dev/null && echo 1 || echo 0; exec sleep 60"))
 	if number(t, r) != 0 {
-		t.Error("there is a terminal")
+		t.Error("the command has a terminal, want none")
 	}
 	sid, err := unix.Getsid(p.Pid())
 	if err != nil || sid != p.Pid() {
-		t.Errorf("session %d, %v; want %d", sid, err, p.Pid())
+		t.Errorf("got session %d, error %v; want %d", sid, err, p.Pid())
 	}
 	pgid, err := unix.Getpgid(p.Pid())
 	if err != nil || pgid != p.Pid() {
-		t.Errorf("group %d, %v; want %d", pgid, err, p.Pid())
+		t.Errorf("got process group %d, error %v; want %d", pgid, err, p.Pid())
 	}
 	p.Kill()
 	wait(t, p)
@@ -127,14 +127,14 @@ func TestStartErrors(t *testing.T) {
 		_, err := Start(tt.c)
 		var wrong *DirError
 		if !errors.Is(err, tt.want) || errors.As(err, &wrong) != tt.ofDir || OutOfResources(err) {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: got error %v; want %v, a *DirError: %v", tt.name, err, tt.want, tt.ofDir)
 		}
 	}
 	if _, err := Start(Command{Path: "/bin/sh"}); !errors.Is(err, unix.EINVAL) {
-		t.Errorf("no words: %v", err)
+		t.Errorf("empty argv: got error %v, want %v", err, unix.EINVAL)
 	}
 	if got, _ := output(t, self(t, "no descriptors")); got != "true true" {
-		t.Errorf("no descriptors: %q", got)
+		t.Errorf("no free descriptor: got %q, want \"true true\"", got)
 	}
 }
 
@@ -144,11 +144,11 @@ func TestManyStartsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			p, err := Start(shell(fmt.Sprintf("exit %d", i)))
 			if err != nil {
-				t.Error(err)
+				t.Errorf("start: got error %v, want none", err)
 				return
 			}
 			if exit := wait(t, p); exit.Code != i || exit.LeftOver != 0 {
-				t.Errorf("command %d: %+v", i, exit)
+				t.Errorf("got %+v, want exit status %d and none left over", exit, i)
 			}
 		})
 	}

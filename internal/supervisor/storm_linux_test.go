@@ -20,7 +20,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// storm is a worker that starts commands which leave something in every way, as fast as it can, until it is killed.
+// storm is a worker that starts commands as fast as it can until it is killed. Each command leaves processes behind in
+// several ways.
 func storm(path, worker string) {
 	sleep := "sleep " + sleepSeconds(worker)
 	lock, err := NewLock(path)
@@ -49,13 +50,14 @@ func storm(path, worker string) {
 	wg.Wait()
 }
 
-// sleepSeconds is how many seconds the processes of a storm sleep: by that they are known, whatever else runs on this machine.
+// sleepSeconds returns the number of seconds that the processes of a storm sleep. The number identifies them among the
+// processes of this machine.
 func sleepSeconds(worker string) string {
 	_, number, _ := strings.Cut(worker, "-")
 	return "61." + strings.ReplaceAll(number, "-", "")
 }
 
-// sleepers lists the living processes of a storm.
+// sleepers returns the living processes of a storm.
 func sleepers(worker string) (pids []int) {
 	for _, pid := range processes() {
 		words, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
@@ -66,7 +68,7 @@ func sleepers(worker string) (pids []int) {
 	return pids
 }
 
-// rounds is how often what depends on chance is tried; make storm does it 200 times.
+// rounds is the number of repetitions of tests that depend on chance. make storm uses 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
 func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
@@ -79,10 +81,10 @@ func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
 		worker := fmt.Sprintf("storm-%d-%d", os.Getpid(), round)
 		path := filepath.Join(t.TempDir(), worker+".lock")
 		p, r := startPiped(t, self(t, "storm", path, worker))
-		number(t, r) // it has begun
+		number(t, r) // the storm has begun
 		time.Sleep(time.Duration(rand.Int64N(int64(150 * time.Millisecond))))
 		began := time.Now()
-		// Not p.Kill: what it starts is in sessions of its own, but the group is the worker's alone.
+		// Only the worker is killed. p.Kill would kill its process group; its commands are in sessions of their own.
 		if err := unix.Kill(p.Pid(), unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -97,13 +99,13 @@ func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
 		})
 		longest = max(longest, time.Since(began))
 		if !lock.Clean() {
-			t.Error("a guardian did not come to its end")
+			t.Error("Clean: got false, want true: a guardian has not cleared its record")
 		}
 		if left := sleepers(worker); len(left) > 0 {
-			t.Errorf("round %d: %d processes left", round, len(left))
+			t.Errorf("round %d: got %d living processes, want none", round, len(left))
 		}
 		_ = errors.Join(lock.Remove(), lock.Close())
 		wait(t, p)
 	}
-	t.Log("lock free at the latest after", longest)
+	t.Log("the longest time until the lock was free:", longest)
 }

@@ -2,7 +2,7 @@
 
 package supervisor
 
-// There is no guardian that could be tested by these.
+// These programs test guardians, which this system does not have.
 func storm(string, string)      {}
 func unprivilegedWorker(string) {}
 func anotherUser([]string)      {}

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marked starts a command with the mark of an attempt, and returns a child of it that has another session and no environment.
+// startMarked starts a command with the mark of an attempt. It also returns a child of the command in another session
+// and without an environment.
 func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 	t.Helper()
 	go1, go2, err := os.Pipe()
@@ -32,28 +33,28 @@ func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
 	mine, child := startMarked(t, worker, Key{7, 3})
 	other, _ := startMarked(t, worker, Key{8, 3})
-	otherUsers, _ := startMarked(t, "not-"+worker, Key{7, 3})
+	unrelated, _ := startMarked(t, "not-"+worker, Key{7, 3})
 	ended := func(p *Process) bool { return !running(p.Pid()) }
 	sweep := func(keys []Key) {
 		t.Helper()
 		if denied, clean := Sweep(worker, keys, nil); !clean || len(denied) > 0 {
-			t.Errorf("got %v, %v, want all to be dead", denied, clean)
+			t.Errorf("got denied %v, clean %v; want none, true", denied, clean)
 		}
 	}
 	if sweep([]Key{{7, 2}}); ended(mine) {
-		t.Error("an older generation was swept")
+		t.Error("the process of a newer generation is dead; want it alive")
 	}
 	if sweep([]Key{{7, 3}}); !ended(mine) || running(child) {
-		t.Error("something was left")
+		t.Error("a process of the attempt is alive; want all dead")
 	}
-	if ended(other) || ended(otherUsers) {
-		t.Error("a otherUsers was killed")
+	if ended(other) || ended(unrelated) {
+		t.Error("a process of another attempt or worker is dead; want it alive")
 	}
-	if sweep(nil); !ended(other) || ended(otherUsers) {
-		t.Error("not all of the worker")
+	if sweep(nil); !ended(other) || ended(unrelated) {
+		t.Error("want all processes of the worker dead and those of the other worker alive")
 	}
-	otherUsers.Kill()
-	for _, p := range []*Process{mine, other, otherUsers} {
+	unrelated.Kill()
+	for _, p := range []*Process{mine, other, unrelated} {
 		wait(t, p)
 	}
 }
@@ -61,13 +62,13 @@ func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
 func TestMarks(t *testing.T) {
 	a := MarkOf("a", Key{12, 5})
 	if a != MarkOf("a", Key{12, 5}) || a == MarkOf("b", Key{12, 5}) || a == MarkOf("a", Key{13, 5}) || a == MarkOf("a", Key{12, 6}) {
-		t.Error("marks of different attempts are equal, or those of one are not")
+		t.Error("MarkOf: want equal marks for one attempt and different marks for different attempts")
 	}
 	if !a.valid() || !a.OwnedBy("a") || a.OwnedBy("b") || a.Task() != 12 {
-		t.Errorf("got %+v", a)
+		t.Errorf("got %+v, want a valid mark of task 12 and worker a", a)
 	}
 	if got := readMark(os.Getpid()); got.valid() {
-		t.Errorf("got %+v for a process without a mark", got)
+		t.Errorf("got %+v for a process without a mark, want an invalid mark", got)
 	}
 	p, child := startMarked(t, worker, Key{1 << 30, 9})
 	for _, pid := range []int{p.Pid(), child} {
@@ -80,9 +81,9 @@ func TestMarks(t *testing.T) {
 	}
 	wait(t, p)
 	if readMark(1<<30).valid() || !slices.Contains(processes(), 1) {
-		t.Error("/proc is read wrongly")
+		t.Error("want no mark for a missing process, and process 1 in the list")
 	}
 	if text, _ := os.ReadFile("/proc/self/limits"); strings.Count(string(text), string(limits[0].name)) != 1 {
-		t.Errorf("got %s", text)
+		t.Errorf("got %s, want the name of the first limit once", text)
 	}
 }

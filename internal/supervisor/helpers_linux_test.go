@@ -1,0 +1,102 @@
+package supervisor
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// newTestLock creates a lock file with a unique name.
+func newTestLock(t testing.TB) *Lock {
+	t.Helper()
+	lock, err := NewLock(filepath.Join(t.TempDir(), fmt.Sprintf("%s-%d.lock", worker, generation.Add(1))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(lock.Remove(), lock.Close()) })
+	return lock
+}
+
+// startGuardian starts a guardian with a lock of its own.
+func startGuardian(t testing.TB) (*Guardian, *Lock) {
+	t.Helper()
+	lock := newTestLock(t)
+	return startGuardianInSlot(t, lock, 0), lock
+}
+
+// startGuardianInSlot starts a guardian that uses a slot of an existing lock.
+func startGuardianInSlot(t testing.TB, lock *Lock, slot int) *Guardian {
+	t.Helper()
+	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock, Slot: slot})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	return g
+}
+
+// worker is the id of the worker of all commands here. It is unique on this machine, where the same tests may run at
+// the same time.
+var worker = fmt.Sprint("test-", os.Getpid())
+
+var generation atomic.Int64
+
+// startScript starts a shell script with its output in a pipe.
+func startScript(t testing.TB, g *Guardian, script string, deadline time.Duration) (*Child, Key, *bufio.Reader) {
+	t.Helper()
+	key := Key{7, generation.Add(1)}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	c := shell(script)
+	c.Stdout = w
+	child, err := g.Start(t.Context(), c, key, time.Now().Add(deadline))
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child, key, bufio.NewReader(r)
+}
+
+func waitChild(t testing.TB, c *Child) (Exit, error) {
+	t.Helper()
+	select {
+	case <-c.ended:
+	case <-time.After(limit):
+		t.Fatalf("the command has not ended after %v", limit)
+	}
+	return c.Wait()
+}
+
+// line reads a line that contains a number.
+func line(t testing.TB, r *bufio.Reader) int {
+	t.Helper()
+	text, err := r.ReadString('\n')
+	n, bad := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || bad != nil {
+		t.Fatalf("got the line %q, error %v; want a number", text, err)
+	}
+	return n
+}
+
+// newGate returns a line of a script that waits until open is called. Without it the guardian could kill the script's
+// processes before the script has printed their pids.
+func newGate(t testing.TB) (line string, open func()) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "open")
+	return fmt.Sprintf("until test -e '%s'; do sleep 0.02; done\n", file), func() {
+		t.Helper()
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

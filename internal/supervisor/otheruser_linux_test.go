@@ -1,0 +1,241 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// unprivilegedWorker is a worker of a user other than root that may change to other users, as sudo does. It runs a
+// command that leaves a process of another user behind, and prints the result.
+func unprivilegedWorker(path string) {
+	lock, err := NewLock(path)
+	if err != nil {
+		panic(err)
+	}
+	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: "w", Lock: lock})
+	if err != nil {
+		panic(err)
+	}
+	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout}
+	child, err := g.Start(context.Background(), c, Key{1, 1}, time.Now().Add(5*time.Minute))
+	if err != nil {
+		panic(err)
+	}
+	exit, err := child.Wait()
+	for _, p := range exit.Denied {
+		fmt.Println("left:", p.PID, p.UID, p.State)
+	}
+	fmt.Println("ended:", exit.Code, err, lock.Clean(), g.Idle())
+	fmt.Println("closed:", g.Close())
+}
+
+// anotherUser starts a child that becomes another user, and exits before it. Without arguments it is that child.
+func anotherUser(words []string) {
+	if len(words) == 0 {
+		if err := syscall.Setresuid(otherUID, otherUID, otherUID); err != nil {
+			panic(err)
+		}
+		fmt.Println(os.Getpid())
+		time.Sleep(5 * time.Minute)
+		return
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		panic(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	p, err := os.StartProcess("/proc/self/exe", []string{"another user"}, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{null, w, null}})
+	if err != nil {
+		panic(err)
+	}
+	line, err := bufio.NewReader(r).ReadString('\n') // the child is now another user
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(line)
+	_ = p.Release()
+}
+
+const workerUID, otherUID = 54321, 54322
+
+// startUnprivileged starts an unprivileged worker in a cgroup. It returns a function that reads a line of the worker's
+// output.
+func startUnprivileged(t *testing.T, group *syscall.SysProcAttr) (readLine func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := os.Chmod(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const capSetuid = 7
+	group.Credential, group.AmbientCaps = &syscall.Credential{Uid: workerUID, Gid: workerUID}, []uintptr{capSetuid}
+	path := filepath.Join(dir, fmt.Sprintf("%s-%d.lock", worker, generation.Add(1)))
+	p, err := os.StartProcess("/proc/self/exe", []string{"unprivileged worker", path}, &os.ProcAttr{Files: []*os.File{nil, out, out},
+		Env: []string{"GORACE=atexit_sleep_ms=0"}, Dir: "/", Sys: group})
+	out.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Kill()
+		_, _ = p.Wait()
+		read.Close()
+	})
+	lines := bufio.NewReader(read)
+	return func() string {
+		t.Helper()
+		if err := read.SetReadDeadline(time.Now().Add(limit)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("read a line of the worker: got %q, error %v", text, err)
+		}
+		return strings.TrimSpace(text)
+	}
+}
+
+func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
+	needsRoot(t)
+	readLine := startUnprivileged(t, &syscall.SysProcAttr{})
+	pid, err := strconv.Atoi(readLine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	defer unix.Kill(pid, unix.SIGKILL)
+	for _, want := range []string{fmt.Sprintf("left: %d %d S", pid, otherUID), "ended: 0 <nil> true false", "closed: <nil>"} {
+		if got := readLine(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second { // 0.25 s on an idle machine
+		t.Errorf("the end was reported after %v, want at most 5 s", took)
+	}
+	if !running(pid) {
+		t.Error("the process of another user is dead; want it alive")
+	}
+}
+
+// A worker with a delegated cgroup also kills the processes of other users.
+func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
+	needsRoot(t)
+	dir := filepath.Join(ownCgroup(), worker+"-delegated")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// The cgroup can be removed only after the worker in it has ended. Cleanups run in reverse order.
+	t.Cleanup(func() { removeCgroup(dir) })
+	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // systemd delegates a cgroup in this way
+		if err := os.Chown(file, workerUID, workerUID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	group, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close()
+	readLine := startUnprivileged(t, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())})
+	pid, err := strconv.Atoi(readLine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Kill(pid, unix.SIGKILL)
+	for _, want := range []string{"ended: 0 <nil> true true", "closed: <nil>"} {
+		if got := readLine(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if running(pid) {
+		t.Error("the process of another user is alive; want it dead")
+	}
+	if left, _ := filepath.Glob(dir + "/runner-*"); len(left) > 0 {
+		t.Errorf("got cgroups %v, want none", left)
+	}
+}
+
+func needsRoot(t testing.TB) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root may change to another user")
+	}
+}
+
+// runSweep sweeps for the processes of a worker and prints the result. As a child of namespaceInit it runs in a pid
+// namespace of its own.
+func runSweep(worker string) {
+	denied, clean := Sweep(worker, nil, nil)
+	for _, p := range denied {
+		fmt.Print(p.PID, " ", p.UID, " ")
+	}
+	fmt.Print(clean)
+}
+
+// namespaceInit is the first process of a pid namespace, so it ignores a SIGKILL from within that namespace. It has a
+// mark of the worker.
+func namespaceInit(worker string) {
+	if err := errors.Join(unix.Mount("none", "/proc", "proc", 0, ""), SetMark(0, MarkOf(worker, Key{1, 1}))); err != nil {
+		panic(err)
+	}
+	c := exec.Command("/proc/self/exe")
+	c.Args, c.Stdout, c.Stderr = []string{"run sweep", worker}, os.Stdout, os.Stderr
+	if err := c.Run(); err != nil {
+		panic(err)
+	}
+}
+
+// A process that does not die of SIGKILL remains after a sweep. The sweep returns false, so the task of that process is
+// not released.
+func TestASweepReportsAProcessThatDoesNotDie(t *testing.T) {
+	needsRoot(t)
+	c := exec.Command("/proc/self/exe")
+	c.Args, c.Env, c.Stderr = []string{"namespaceInit", worker}, []string{"GORACE=atexit_sleep_ms=0"}, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS}
+	if out, err := c.Output(); err != nil || string(out) != "false" {
+		t.Errorf("got %q, error %v; want \"false\"", out, err)
+	}
+}
+
+// Sweep does not wait for a process that it may not kill, and returns it.
+func TestASweepReturnsProcessesOfOtherUsers(t *testing.T) {
+	needsRoot(t)
+	stays, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "60"}})
+	defer func() {
+		stays.Kill()
+		wait(t, stays)
+	}()
+	if err := SetMark(stays.Pid(), MarkOf(worker, Key{1, 1})); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("/proc/self/exe")
+	c.Args, c.Env, c.Dir, c.Stderr = []string{"run sweep", worker}, []string{"GORACE=atexit_sleep_ms=0"}, "/", os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUID, Gid: otherUID}}
+	out, err := c.Output()
+	if want := fmt.Sprintf("%d 0 true", stays.Pid()); err != nil || string(out) != want {
+		t.Errorf("got %q, error %v; want %q", out, err, want)
+	}
+	if !running(stays.Pid()) {
+		t.Error("the process of another user is dead; want it alive")
+	}
+}
