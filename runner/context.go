@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/exec"
 )
 
 // What a function can ask of the context that it is called with.
@@ -52,16 +53,16 @@ type stream struct {
 }
 
 func (s stream) Write(data []byte) (int, error) {
-	s.a.printed().write(s.name, data)
+	s.a.printed().Write(s.name, data)
 	return len(data), nil
 }
 
 // printed returns what collects the output of the attempt.
-func (a *attempt) printed() *capture {
+func (a *attempt) printed() *exec.Capture {
 	if c := a.output.Load(); c != nil {
 		return c
 	}
-	a.output.CompareAndSwap(nil, newCapture(a)) // another goroutine may have been quicker
+	a.output.CompareAndSwap(nil, exec.NewCapture(a.task, a.e.worker, a.e.log)) // another goroutine may have been quicker
 	return a.output.Load()
 }
 

@@ -16,6 +16,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/exec"
 )
 
 // engine is one Work: a loop that claims, starts and settles attempts, and the goroutines beside it.
@@ -26,13 +27,12 @@ type engine struct {
 	worker     *db.Worker
 	lock       *supervisor.Lock // nil where the system has none
 	lockLost   atomic.Int32     // what became of the lock's file
-	guard      *guard           // nil: neither commands nor a hook
+	commands   exec.Worker      // its Guardians are nil where there are neither commands nor a hook
 	reaper     *reaper
 	slots      int
 	limit      map[string]int // of each queue; nil: all queues
 	untilEmpty bool
-	environ    []string // of commands: the process's own, without what is runner's
-	hooks      *hooks
+	hooks      *exec.Hooks
 	handlers   map[string]runFunc // of the jobs, the middleware around them
 	ended      chan *attempt
 	stopped    chan struct{} // closed when the loop is over
@@ -86,9 +86,9 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 	if name == "" {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
-	e := &engine{r: r, log: r.log, slots: o.Concurrency, untilEmpty: untilEmpty, environ: commandEnviron(os.Environ()),
+	e := &engine{r: r, log: r.log, slots: o.Concurrency, untilEmpty: untilEmpty, commands: exec.Worker{Store: r.store, Environ: exec.Environ(os.Environ())},
 		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
-	e.hooks = newHooks(e, o.OnFailure)
+	e.hooks = exec.NewHooks(&e.commands, o.OnFailure, e.log)
 	e.handlers = r.wrapped()
 	if o.Queues != nil {
 		e.limit = map[string]int{}
@@ -109,13 +109,19 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 		User: r.user(), UID: os.Getuid(), Version: Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
 	e.reaper = newReaper(e)
 	var err error
-	if _, commands := r.handlers[jobs.CommandJob]; commands || len(o.OnFailure) > 0 {
-		if e.guard, err = newGuard(e); err != nil {
+	_, commands := r.handlers[jobs.CommandJob]
+	guarded := commands || len(o.OnFailure) > 0
+	if guarded {
+		if err := exec.CheckGuardian(o.GuardianPath); err != nil {
 			return nil, err
 		}
 	}
 	if e.lock, err = r.newLock(e.info.ID); err != nil { // before anybody can read of this worker
 		return nil, err
+	}
+	if guarded {
+		e.commands.Guardians = exec.NewGuardians(exec.GuardiansOptions{Path: o.GuardianPath, Version: Version, Worker: e.info.ID, Lock: e.lock,
+			Adopt: o.OwnProcess, Log: e.log, Fail: e.fail, Stopped: e.stopped})
 	}
 	if err = e.startClock(ctx, e.confirmed); err != nil {
 		e.unlock(true)
@@ -148,8 +154,8 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 		if err := supervisor.Dedicate(); err != nil {
 			e.log.Warn("cannot keep processes that outlive their parents", "err", err)
 		}
-		if e.guard != nil {
-			e.beside.Go(e.guard.prepare)
+		if e.commands.Guardians != nil {
+			e.beside.Go(e.commands.Guardians.Prepare)
 		}
 	}
 	e.reaper.start()
@@ -166,9 +172,9 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	e.mu.Unlock()
 	close(e.stopped)
 	e.beside.Wait()
-	err = cmp.Or(err, e.hooks.end(aborted))
+	err = cmp.Or(err, e.hooks.End(aborted))
 	clean := len(e.running) == 0
-	if e.guard != nil && !e.guard.close() {
+	if e.commands.Guardians != nil && !e.commands.Guardians.Close() {
 		clean = false
 	}
 	if clean && !unusable(err) { // else it is for others to find out: whoever takes the lock

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/exec"
 )
 
 // attempt is one execution of a task in this process, from its claim until its end is written.
@@ -21,7 +22,7 @@ type attempt struct {
 	task   jobs.Task
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	output atomic.Pointer[capture] // of what it prints; nil: nothing yet
+	output atomic.Pointer[exec.Capture] // of what it prints; nil: nothing yet
 
 	deadline time.Time // of its processes, unless a heartbeat moves it; under e.mu
 
@@ -73,7 +74,7 @@ func (a *attempt) begin() {
 			a.end(now().Sub(began), result, err)
 		}()
 		if cause := a.late(); cause != nil {
-			err = &troubleError{cause}
+			err = &exec.NotStartedError{Err: cause}
 		} else if unknown := a.task.CheckKnown(); unknown != nil { // a worker of a newer version may take it meanwhile
 			err = fmt.Errorf("%w: %w", unknown, jobs.Snooze(unknownOptionDelay))
 		} else {
@@ -95,12 +96,15 @@ func (a *attempt) late() error {
 	return jobs.ErrLost
 }
 
-// pastDeadline says whether the processes of the attempt must be dead by now, because nobody renewed its lease.
-func (a *attempt) pastDeadline() bool {
+// currentDeadline returns when the processes of the attempt must be dead, unless a heartbeat renews its lease.
+func (a *attempt) currentDeadline() time.Time {
 	a.e.mu.Lock()
 	defer a.e.mu.Unlock()
-	return !now().Before(a.deadline)
+	return a.deadline
 }
+
+// pastDeadline reports whether the processes of the attempt must be dead by now, because nobody renewed its lease.
+func (a *attempt) pastDeadline() bool { return !now().Before(a.currentDeadline()) }
 
 // sigkill is the number of SIGKILL, by which runner kills commands.
 const sigkill = 9
@@ -108,7 +112,7 @@ const sigkill = 9
 // end settles what happened and hands the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	if output := a.output.Load(); output != nil {
-		output.close()
+		output.Close()
 	}
 	if !a.over.CompareAndSwap(false, true) {
 		return // given up: its end is written already
@@ -121,7 +125,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	a.outcome = a.judge(result, err)
 	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, now(), took
 	if output := a.output.Load(); output != nil {
-		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.sizes()
+		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
 	}
 	a.e.ended <- a
 }
@@ -148,8 +152,8 @@ func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
 			result = nil
 		}
 	}
-	if trouble, ok := errors.AsType[*troubleError](err); ok {
-		a.release, a.trouble = true, trouble.err
+	if trouble, ok := errors.AsType[*exec.NotStartedError](err); ok {
+		a.release, a.trouble = true, trouble.Err
 		return jobs.Outcome{}
 	}
 	o := jobs.OutcomeOf(result, err)
@@ -160,7 +164,7 @@ func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
 		return o
 	}
 	switch cause := context.Cause(a.ctx); {
-	case isLoss(err) && (cause == nil || errors.Is(cause, jobs.ErrShutdown)):
+	case exec.IsLoss(err) && (cause == nil || errors.Is(cause, jobs.ErrShutdown)):
 		o.Reason, o.Error = jobs.ReasonLost, err.Error()
 	case cause == nil && o.Signal == sigkill && a.pastDeadline():
 		o.Reason, o.Error, o.Signal = jobs.ReasonLost, "killed after the end of its lease", 0
@@ -209,7 +213,7 @@ func (a *attempt) finish() db.Finish {
 	}
 	f := db.Finish{Task: a.task, Outcome: a.outcome, Progress: a.progress()}
 	if output := a.output.Load(); output != nil {
-		f.Output = output.rest()
+		f.Output = output.Rest()
 	}
 	if at := a.inTx.Load(); at != 0 {
 		f.InTx = time.UnixMilli(at)
@@ -217,7 +221,13 @@ func (a *attempt) finish() db.Finish {
 	return f
 }
 
-// troubleError says that a command was not started: for want of processes, memory or descriptors, or because it is too late.
-type troubleError struct{ err error }
-
-func (e *troubleError) Error() string { return e.err.Error() }
+// runCommand executes the attempt of a command.
+func runCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte)) (json.RawMessage, error) {
+	a := attemptFrom(ctx)
+	if a == nil {
+		return nil, errors.New("commands are run by Work only")
+	}
+	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.printed()}
+	c.Output.Tee = tee
+	return c.Run()
+}

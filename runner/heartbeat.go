@@ -78,8 +78,8 @@ func (e *engine) beat(lease time.Duration) {
 		kept[claim] = true
 	}
 	deadline := e.deadline(sent)
-	if e.guard != nil {
-		defer func() { e.guard.beat(owned, deadline) }() // without the mutex, since it may have to wait
+	if e.commands.Guardians != nil {
+		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }() // without the mutex, since it may have to wait
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -205,7 +205,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 		of[lease.WorkerID] = append(of[lease.WorkerID], lease)
 	}
 	for id, revoked := range of {
-		if o, known := owners[id]; known && !p.clear(o, keysOf(revoked), supervisor.ReadRecords(p.e.r.lockPath(id))) {
+		if o, known := owners[id]; known && !p.clear(o, keysOf(claimsOf(revoked)), supervisor.ReadRecords(p.e.r.lockPath(id))) {
 			continue
 		}
 		reaped, err := p.e.worker.Reap(ctx, revoked, now())
@@ -220,21 +220,29 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	}
 }
 
-// keysOf names the claims as their processes do.
-func keysOf(leases []db.Lease) []supervisor.Key {
-	keys := make([]supervisor.Key, len(leases))
-	for i, lease := range leases {
-		claim := lease.Claimed()
+// keysOf returns the keys that mark the processes of claims.
+func keysOf(claims []db.ClaimID) []supervisor.Key {
+	keys := make([]supervisor.Key, len(claims))
+	for i, claim := range claims {
 		keys[i] = supervisor.Key{ID: claim.ID, Generation: claim.GenerationID}
 	}
 	return keys
+}
+
+// claimsOf returns the claims that leases belong to.
+func claimsOf(leases []db.Lease) []db.ClaimID {
+	claims := make([]db.ClaimID, len(leases))
+	for i, lease := range leases {
+		claims[i] = lease.Claimed()
+	}
+	return claims
 }
 
 // tell tells of the tasks that failed by being lost once too often.
 func (p *reaper) tell(reaped []db.Reaped) {
 	for _, r := range reaped {
 		if r.Change.State == jobs.Failed {
-			p.e.hooks.failed(r.Task, r.Change)
+			p.e.hooks.Failed(r.Task, r.Change)
 		}
 	}
 }

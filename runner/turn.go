@@ -182,7 +182,7 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 			e.r.wake.ended(a.task.ID)
 		}
 		if done.Change.State == jobs.Failed {
-			e.hooks.failed(a.task, done.Change)
+			e.hooks.Failed(a.task, done.Change)
 		}
 	}
 }

@@ -55,9 +55,9 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		f.Outcome.Result = text
 	}
 	if output := a.output.Load(); output != nil {
-		f.Output = output.rest()
+		f.Output = output.Rest()
 		f.Output.Cut = db.Cut{} // it is cut once, by the write that ends the attempt in this process
-		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.sizes()
+		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
 	}
 	a.txResult.Store(&f.Outcome.Result)
 	return a.e.worker.FinishTx(ctx, tx, f, at)

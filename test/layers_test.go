@@ -37,7 +37,9 @@ var layers = []layer{
 	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // tests only
-	{path: "runner", ours: []string{"runner/internal/cron", "db", "jobs", "internal/errcode", "internal/supervisor", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
+	{path: "runner/internal/exec", ours: []string{"db", "jobs", "internal/supervisor"}},
+	{path: "runner", ours: []string{"runner/internal/cron", "runner/internal/exec", "db", "jobs", "internal/errcode", "internal/supervisor",
+		"internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "internal/testkit"}, // tests only
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // tests only

@@ -46,7 +46,7 @@ import (
 // Deadlines are timers. The forking thread lives as long as the process, because the kernel sends Pdeathsig when the
 // forking thread ends.
 //
-// A worker starts a guardian when it has a command to start and no idle guardian (runner/guardian.go). It keeps the
+// A worker starts a guardian when it has a command to start and no idle guardian (runner/internal/exec). It keeps the
 // guardian for later commands. Starting a command then costs a message instead of a process.
 //
 // If the guardian may create a cgroup, it starts its commands in that cgroup (cgroup_linux.go). One write then kills

@@ -1,4 +1,4 @@
-package runner
+package exec
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 
 var errNotRegular = errors.New("not a regular file")
 
-// readRegular returns the content of a regular file, and no more than limit+1 bytes of it. flags are added to those of open. It never
-// waits for the writer of a FIFO, and never opens a device, which may act when it is opened.
+// readRegular returns the content of a regular file, at most limit+1 bytes of it. flags are added to the flags of open. readRegular
+// never waits for the writer of a FIFO, and never opens a device, since some devices act when they are opened.
 func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -30,26 +30,26 @@ func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, er
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // ends the read of a file that blocks, as some in /proc do
+	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // ends a read that blocks, as reads of some files in /proc do
 	defer stop()
 	return io.ReadAll(io.LimitReader(file, int64(limit)+1))
 }
 
 const (
-	hangingMost = 64               // calls that touch files of tasks at once; beyond it the next one waits
-	fileWithin  = 10 * time.Second // for each of them
+	maxFileCalls = 64               // calls at once that touch files of tasks; more calls wait
+	fileTimeout  = 10 * time.Second // for one call
 )
 
-// touching has a place for each call of touchFile. A call that never returns keeps its place and its thread.
-var touching = make(chan struct{}, hangingMost)
+// fileCalls has a place for each call of touchFile. A call that never returns keeps its place and its thread.
+var fileCalls = make(chan struct{}, maxFileCalls)
 
-// touchFile returns what touch returns, which touches a file that a task names. A network filesystem may never answer, and no system call
-// can be taken back: touchFile then returns an error when ctx ends, or after fileWithin.
+// touchFile calls touch, which uses a file that a task names, and returns what touch returns. A network filesystem may never answer, and
+// no system call can be taken back. So touchFile returns an error when ctx ends or after fileTimeout, and leaves the call behind.
 func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error)) (result T, err error) {
-	ctx, stop := context.WithTimeoutCause(ctx, fileWithin, fmt.Errorf("no answer within %v", fileWithin))
+	ctx, stop := context.WithTimeoutCause(ctx, fileTimeout, fmt.Errorf("no answer within %v", fileTimeout))
 	defer stop()
 	select {
-	case touching <- struct{}{}:
+	case fileCalls <- struct{}{}:
 	case <-ctx.Done():
 		return result, context.Cause(ctx)
 	}
@@ -59,7 +59,7 @@ func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		defer func() { <-touching }()
+		defer func() { <-fileCalls }()
 		result, err := touch(ctx)
 		answers <- answer{result, err}
 	}()
@@ -71,7 +71,7 @@ func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error
 	}
 }
 
-// readTaskFile is readRegular for a file that a task names, which must not be larger than limit.
+// readTaskFile is readRegular for a file that a task names. A file that is larger than limit is an error.
 func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	return touchFile(ctx, func(ctx context.Context) ([]byte, error) {
 		text, err := readRegular(ctx, path, 0, limit)
@@ -82,9 +82,9 @@ func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	})
 }
 
-// answer returns an error if the filesystem of one of several files does not answer, and the path of that one. Whether the files exist is found
-// out by whoever uses them.
-func answer(ctx context.Context, paths ...string) (silent string, err error) {
+// answers returns an error if the filesystem of one of several files does not answer, and the path of that file. It is no error if a
+// file does not exist: the caller finds that out when it uses the file.
+func answers(ctx context.Context, paths ...string) (silent string, err error) {
 	var at atomic.Int32
 	_, err = touchFile(ctx, func(context.Context) (struct{}, error) {
 		for i, path := range paths {

@@ -1,4 +1,4 @@
-package runner
+package exec
 
 import (
 	"bytes"
@@ -8,13 +8,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// What a command has printed before it ended is in the pipe, however late this process comes to read it.
+// The output that a command has printed before its end is in the pipe, however late this process reads it.
 func TestOutputThatIsReadLateIsKept(t *testing.T) {
-	c := newCapture(&attempt{task: jobs.Task{Options: jobs.DefaultOptions()}})
+	c := NewCapture(jobs.Task{Options: jobs.DefaultOptions()}, nil, nil)
 	c.closed = true // nothing is stored
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	first := true
-	c.tee = func(jobs.Task, string, []byte) {
+	c.Tee = func(jobs.Task, string, []byte) {
 		if first {
 			first = false
 			close(reading)
@@ -33,7 +33,7 @@ func TestOutputThatIsReadLateIsKept(t *testing.T) {
 	if _, err := w.Write(rest); err != nil {
 		t.Fatal(err)
 	}
-	escaped, err := c.pipe("stderr") // held by a process that nobody waits for
+	escaped, err := c.pipe("stderr") // held by a process that drain does not wait for
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestOutputThatIsReadLateIsKept(t *testing.T) {
 		close(goOn)
 	}()
 	c.drain()
-	if total, _ := c.sizes(); total != int64(len("begins\n")+len(rest)) {
-		t.Errorf("%d bytes are kept", total)
+	if total, _ := c.Sizes(); total != int64(len("begins\n")+len(rest)) {
+		t.Errorf("got %d bytes of output, want %d", total, len("begins\n")+len(rest))
 	}
 }

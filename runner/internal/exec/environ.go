@@ -1,4 +1,4 @@
-package runner
+package exec
 
 import (
 	"context"
@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// Variables of the worker that its commands do not get: its own settings, what service managers tell it alone, and what a task
-// tells of itself that not every task has, if the worker runs inside one.
+// hidden are the variables of the worker that its commands do not get: the settings of the worker, what a service manager tells the
+// worker only, and variables of a task that not every task has, in case the worker itself runs inside a task.
 var hidden = []string{"RUNNER_CONCURRENCY", "RUNNER_QUEUE", "RUNNER_UNTIL_EMPTY", "RUNNER_GRACE", "RUNNER_TIMEOUT", "RUNNER_LEASE",
 	"RUNNER_MAX_WAIT", "RUNNER_TEE", "RUNNER_ON_FAILURE", "RUNNER_KEEP", "RUNNER_KEEP_FAILED", "RUNNER_SERVE", "RUNNER_NAME",
 	"RUNNER_LOG_FORMAT", "RUNNER_LOG_LEVEL", "RUNNER_INSECURE_PERMS", "RUNNER_LISTEN", "RUNNER_OPEN", "RUNNER_READ_ONLY",
 	"RUNNER_BASE_PATH", "RUNNER_PUBLIC_URL", "RUNNER_AUTH", "RUNNER_TOKEN_FILE", "RUNNER_HIDE_ARGS", "RUNNER_INSECURE",
 	"RUNNER_UPSTREAM", "RUNNER_TASK_SCHEDULE", "NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "STATE_DIRECTORY"}
 
+// hiddenPrefixes are prefixes of more variables that commands do not get.
 var hiddenPrefixes = []string{"WATCHDOG_", "LISTEN_"}
 
-// commandEnviron is what of a worker's environment its commands inherit.
-func commandEnviron(environ []string) []string {
+// Environ returns the part of a worker's environment that its commands inherit.
+func Environ(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.Contains(hidden, name) ||
@@ -30,47 +31,47 @@ func commandEnviron(environ []string) []string {
 
 const maxEnvFile = 1 << 20 // bytes of an environment file
 
-// environ is the whole environment of the command: the worker's, then the file's, the task's, and ours, which win. It stops reading the
-// file when ctx ends.
-func (c *command) environ(ctx context.Context) ([]string, error) {
-	environ := slices.Clone(c.e.environ)
-	if c.task.EnvFile != "" {
-		text, err := readTaskFile(ctx, c.task.EnvFile, maxEnvFile)
+// environ returns the whole environment of the command. Later sources win: the worker, the environment file, the task, runner itself.
+// environ stops reading the file when ctx ends.
+func (c *Command) environ(ctx context.Context) ([]string, error) {
+	environ := slices.Clone(c.Worker.Environ)
+	if c.Task.EnvFile != "" {
+		text, err := readTaskFile(ctx, c.Task.EnvFile, maxEnvFile)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.task.EnvFile, reasonOf(err))
+			return nil, fmt.Errorf("%s: %w", c.Task.EnvFile, reasonOf(err))
 		}
 		variables, err := parseEnvFile(string(text))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.task.EnvFile, err)
+			return nil, fmt.Errorf("%s: %w", c.Task.EnvFile, err)
 		}
 		environ = append(environ, variables...)
 	}
-	for name, value := range c.task.Env {
+	for name, value := range c.Task.Env {
 		environ = append(environ, name+"="+value)
 	}
-	due := c.task.RunAt
-	if !c.task.Tick.IsZero() {
-		due = c.task.Tick
+	due := c.Task.RunAt
+	if !c.Task.Tick.IsZero() {
+		due = c.Task.Tick
 	}
 	environ = append(environ,
-		"RUNNER_DB="+c.e.r.store.Address(),
-		"RUNNER_TASK_ID="+strconv.FormatInt(c.task.ID, 10),
-		"RUNNER_TASK_ATTEMPT="+strconv.Itoa(c.task.Attempt),
-		"RUNNER_TASK_GENERATION="+strconv.FormatInt(c.task.GenerationID, 10),
-		"RUNNER_TASK_QUEUE="+c.task.Queue,
+		"RUNNER_DB="+c.Worker.Store.Address(),
+		"RUNNER_TASK_ID="+strconv.FormatInt(c.Task.ID, 10),
+		"RUNNER_TASK_ATTEMPT="+strconv.Itoa(c.Task.Attempt),
+		"RUNNER_TASK_GENERATION="+strconv.FormatInt(c.Task.GenerationID, 10),
+		"RUNNER_TASK_QUEUE="+c.Task.Queue,
 		"RUNNER_TASK_DUE="+due.UTC().Format(time.RFC3339Nano),
-		"RUNNER_WORKER_ID="+c.task.WorkerID,
+		"RUNNER_WORKER_ID="+c.Task.WorkerID,
 		"RUNNER_RESULT="+c.resultPath())
-	if c.task.Depends {
+	if c.Task.Depends {
 		environ = append(environ, "RUNNER_UPSTREAM="+c.upstreamPath())
 	}
-	if c.task.Schedule != "" {
-		environ = append(environ, "RUNNER_TASK_SCHEDULE="+c.task.Schedule)
+	if c.Task.Schedule != "" {
+		environ = append(environ, "RUNNER_TASK_SCHEDULE="+c.Task.Schedule)
 	}
 	return lastWins(environ), nil
 }
 
-// lastWins keeps the last setting of each variable: what a program sees of two is its own choice.
+// lastWins keeps the last value of each variable. Programs differ in which of two values they see.
 func lastWins(environ []string) []string {
 	seen := make(map[string]bool, len(environ))
 	kept := make([]string, 0, len(environ))
@@ -85,7 +86,7 @@ func lastWins(environ []string) []string {
 	return kept
 }
 
-// parseEnvFile reads lines NAME=VALUE, values literal; empty lines and those that start with # are passed over.
+// parseEnvFile reads lines of the form NAME=VALUE with literal values. It skips empty lines and lines that start with #.
 func parseEnvFile(text string) ([]string, error) {
 	var variables []string
 	n := 0

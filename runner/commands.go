@@ -1,0 +1,39 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/exec"
+)
+
+// CommandOptions say how Commands runs them.
+type CommandOptions struct {
+	// Tee is called with what commands print, as it comes, from several goroutines, and with no data when a stream has ended.
+	// It must not keep the data. Defaults to none.
+	Tee func(task jobs.Task, stream string, data []byte)
+}
+
+// Commands returns the handler of the job "command". A program that does not register it runs functions only.
+func Commands(options CommandOptions) jobs.Handler {
+	return jobs.Handler{Job: jobs.CommandJob, MaxAttempts: jobs.CommandAttempts,
+		Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
+			return runCommand(ctx, task, options.Tee)
+		}}
+}
+
+// Guardian must be the first call in the main function of a program that runs commands:
+//
+//	if runner.Guardian() {
+//		return
+//	}
+//
+// It returns false at once, and Work then finds that it was called. A worker starts its own program once more for each command that
+// runs at the same time. That process starts the command. It kills all processes of the command when the command ends, and when the
+// worker is killed or stopped for too long. In that process Guardian returns true when its work is done. Package initialisation runs
+// there, too. See also Options.GuardianPath.
+func Guardian() bool { return exec.Guardian(Version) }
+
+// HeadSize returns how much of the start of an attempt's output is kept when the whole of it is more than limit bytes.
+func HeadSize(limit int64) int64 { return exec.HeadSize(limit) }

@@ -1,0 +1,315 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/supervisor"
+	"example.com/runner/jobs"
+)
+
+// A Capture keeps the first bytes of an attempt's output (HeadSize) and the last bytes, OutputLimit in all. It counts and drops the
+// bytes between them. It stores the output as pieces in the order in which they came, while the attempt runs, so that others can follow
+// the output. The write that ends the attempt stores the rest.
+//
+// The invariants:
+//
+//   - The head is stored and never dropped.
+//   - The tail keeps every piece of which at least one byte is among the last bytes. trim drops older pieces, whether they are stored or not.
+//     So the stored tail may be too long by less than a piece; Rest cuts it.
+//   - A piece that is being written (storing) does not change.
+const (
+	maxHead    = 64 << 10
+	maxPiece   = 32 << 10
+	flushEvery = 100 * time.Millisecond
+	floodEvery = 500 * time.Millisecond // flushes, while the command prints more than the capture keeps
+	maxWaiting = 2 << 20                // bytes that are not yet stored; beyond it the pipe waits, which limits below 1 MiB never reach
+
+	// lingerAfter is how long drain waits for a process that still holds a pipe when the command has ended.
+	lingerAfter = 100 * time.Millisecond
+)
+
+// OutputWriter stores pieces of output. *db.Worker is one.
+type OutputWriter interface {
+	WriteOutput(ctx context.Context, task jobs.Task, output db.Output) error
+}
+
+// Capture collects the output of one attempt. Its methods are safe for use by many goroutines.
+type Capture struct {
+	task   jobs.Task
+	writer OutputWriter
+	log    *slog.Logger
+	tail   int64 // bytes that the tail keeps
+
+	// Tee is called with the data that comes through pipes, and with nil at the end of a stream. Set it before the command starts.
+	Tee func(task jobs.Task, stream string, data []byte)
+
+	readers sync.WaitGroup
+	pipes   []*os.File // reading ends
+
+	mu       sync.Mutex
+	room     sync.Cond // signals that waiting has decreased
+	head     int64     // bytes that the head may still take
+	total    int64     // bytes printed
+	seq      int64     // number of the newest piece
+	pieces   []piece   // in order: pieces of the head that are not yet stored, and all pieces of the tail
+	tailSize int64     // bytes of all pieces of the tail
+	tailFrom int64     // seq of the first piece that was ever in the tail; 0 while it is empty
+	forget   int64     // stored pieces of the tail below this one are to be deleted
+	dropped  int64     // bytes between head and tail
+	waiting  int64     // bytes that are not yet stored
+
+	flusher sync.WaitGroup
+	stop    chan struct{} // ends the flusher; nil if none runs
+	closed  bool
+}
+
+// piece is a part of the output that is stored as one row.
+type piece struct {
+	seq     int64
+	stream  string
+	at      time.Time
+	size    int64
+	data    []byte // nil once the piece is stored
+	isTail  bool
+	storing bool // a write of this piece is under way
+}
+
+// HeadSize returns how much of the start of an output is kept when the whole output has more than limit bytes.
+func HeadSize(limit int64) int64 { return min(maxHead, limit/2) }
+
+// NewCapture returns a Capture of the output of an attempt of task.
+func NewCapture(task jobs.Task, writer OutputWriter, log *slog.Logger) *Capture {
+	head := HeadSize(task.OutputLimit)
+	c := &Capture{task: task, writer: writer, log: log, head: head, tail: task.OutputLimit - head}
+	c.room.L = &c.mu
+	return c
+}
+
+var buffers = sync.Pool{New: func() any { return new([maxPiece]byte) }}
+
+// pipe returns the writing end of a pipe. It captures what comes through the pipe as output of stream.
+func (c *Capture) pipe(stream string) (*os.File, error) {
+	r, w, err := supervisor.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	c.pipes = append(c.pipes, r)
+	c.readers.Go(func() {
+		defer r.Close()
+		if c.Tee != nil {
+			defer c.Tee(c.task, stream, nil)
+		}
+		buffer := buffers.Get().(*[maxPiece]byte)
+		defer buffers.Put(buffer)
+		err := supervisor.ReadPipe(r, buffer[:], func(data []byte) {
+			if c.Tee != nil {
+				c.Tee(c.task, stream, data)
+			}
+			c.Write(stream, data)
+		})
+		if err != nil {
+			c.log.Warn("cannot read output", "task", c.task.ID, "err", err)
+		}
+	})
+	return w, nil
+}
+
+// drain waits until everything that the command has printed is captured, however late this process reads it. Call it after the end of
+// the command. drain does not wait for a process that escaped and still holds a pipe.
+func (c *Capture) drain() {
+	for _, pipe := range c.pipes {
+		_ = pipe.SetReadDeadline(time.Now().Add(lingerAfter)) // pipes without deadlines are read to their end
+	}
+	c.readers.Wait()
+}
+
+// Write captures data as output of stream.
+func (c *Capture) Write(stream string, data []byte) {
+	at := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.waiting > maxWaiting && c.waiting > c.tail && !c.closed {
+		c.room.Wait()
+	}
+	c.total += int64(len(data))
+	if n := min(c.head, int64(len(data))); n > 0 {
+		c.add(stream, at, data[:n], false)
+		c.head -= n
+		data = data[n:]
+	}
+	if len(data) > 0 {
+		c.add(stream, at, data, true)
+		c.trim()
+	}
+	if c.stop == nil && !c.closed && len(c.pieces) > 0 {
+		stop := make(chan struct{})
+		c.stop = stop
+		c.flusher.Go(func() { c.flush(stop) })
+	}
+}
+
+// add appends data to the newest piece, if that piece waits and is of the same kind, or begins another piece.
+func (c *Capture) add(stream string, at time.Time, data []byte, isTail bool) {
+	size := int64(len(data))
+	c.waiting += size
+	if isTail {
+		c.tailSize += size
+	}
+	if n := len(c.pieces); n > 0 {
+		last := &c.pieces[n-1]
+		fits := last.size+size <= maxPiece && at.Sub(last.at) < flushEvery
+		if fits && last.data != nil && !last.storing && last.stream == stream && last.isTail == isTail {
+			last.data = append(last.data, data...)
+			last.size += size
+			return
+		}
+	}
+	c.seq++
+	if isTail && c.tailFrom == 0 {
+		c.tailFrom = c.seq
+	}
+	c.pieces = append(c.pieces, piece{seq: c.seq, stream: stream, at: at, size: size, data: slices.Clone(data), isTail: isTail})
+}
+
+// trim drops the oldest pieces of the tail as long as the others have enough bytes.
+func (c *Capture) trim() {
+	for {
+		i := 0
+		for i < len(c.pieces) && !c.pieces[i].isTail {
+			i++
+		}
+		if i == len(c.pieces) || c.tailSize-c.pieces[i].size < c.tail {
+			return
+		}
+		oldest := c.pieces[i]
+		c.tailSize -= oldest.size
+		c.dropped += oldest.size
+		if oldest.data != nil {
+			c.waiting -= oldest.size
+		}
+		if oldest.data == nil || oldest.storing {
+			c.forget = oldest.seq + 1
+		}
+		c.pieces = slices.Delete(c.pieces, i, i+1)
+	}
+}
+
+// flush stores the waiting pieces at intervals. It returns when stop is closed, or when nothing has come for an interval.
+func (c *Capture) flush(stop <-chan struct{}) {
+	for every := flushEvery; ; {
+		timer := time.NewTimer(every)
+		select {
+		case <-stop:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		c.mu.Lock()
+		before := c.dropped
+		out := c.unstored()
+		if len(out.Add) == 0 && out.Delete.To == 0 {
+			c.stop = nil
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		err := c.writer.WriteOutput(context.Background(), c.task, out)
+		c.mu.Lock()
+		c.written(out, err == nil)
+		if every = flushEvery; c.dropped > before {
+			every = floodEvery
+		}
+		c.mu.Unlock()
+		if err != nil && !errors.Is(err, jobs.ErrLost) { // the pieces are kept, and the next flush writes them again
+			c.log.Warn("cannot store output now", "task", c.task.ID, "err", err)
+			every = floodEvery
+		}
+	}
+}
+
+// unstored returns the waiting pieces and marks them as being written.
+func (c *Capture) unstored() db.Output {
+	var out db.Output
+	first := true
+	for i := range c.pieces {
+		p := &c.pieces[i]
+		if p.data != nil {
+			chunk := jobs.Chunk{Seq: p.seq, Stream: p.stream, At: p.at, Data: p.data}
+			if p.isTail && first {
+				chunk.DroppedBytes = c.dropped
+			}
+			out.Add = append(out.Add, chunk)
+			p.storing = true
+		}
+		first = first && !p.isTail
+	}
+	if c.forget > 0 {
+		out.Delete = db.Pieces{From: c.tailFrom, To: c.forget}
+	}
+	return out
+}
+
+// written records the end of a write of out. ok reports whether the write succeeded.
+func (c *Capture) written(out db.Output, ok bool) {
+	if ok && c.forget == out.Delete.To {
+		c.forget = 0
+	}
+	for i := range c.pieces {
+		p := &c.pieces[i]
+		if p.storing = false; !ok || p.data == nil || len(out.Add) == 0 || p.seq > out.Add[len(out.Add)-1].Seq {
+			continue
+		}
+		p.data = nil
+		c.waiting -= p.size
+	}
+	c.pieces = slices.DeleteFunc(c.pieces, func(p piece) bool { return p.data == nil && !p.isTail })
+	c.room.Broadcast()
+}
+
+// Close ends the flusher. Then Rest returns the pieces that are left to store.
+func (c *Capture) Close() {
+	c.mu.Lock()
+	if c.closed = true; c.stop != nil {
+		close(c.stop)
+	}
+	c.room.Broadcast()
+	c.mu.Unlock()
+	c.flusher.Wait()
+}
+
+// Rest returns what the write that ends the attempt has to store, with the tail cut to its size. Rest changes nothing, so that the write
+// can be repeated.
+func (c *Capture) Rest() db.Output {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.unstored()
+	first := slices.IndexFunc(c.pieces, func(p piece) bool { return p.isTail })
+	over := max(c.tailSize-c.tail, 0)
+	if first < 0 || c.dropped+over == 0 {
+		return out
+	}
+	if c.pieces[first].data == nil {
+		out.Cut = db.Cut{Seq: c.pieces[first].seq, Skip: over, Dropped: c.dropped + over}
+		return out
+	}
+	for i := range out.Add {
+		if out.Add[i].Seq == c.pieces[first].seq {
+			out.Add[i].Data, out.Add[i].DroppedBytes = out.Add[i].Data[over:], c.dropped+over
+		}
+	}
+	return out
+}
+
+// Sizes returns how many bytes were printed, and whether the capture has dropped some of them.
+func (c *Capture) Sizes() (total int64, truncated bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total, c.dropped > 0 || c.tailSize > c.tail
+}

@@ -1,0 +1,259 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/supervisor"
+	"example.com/runner/jobs"
+)
+
+// Worker is what the commands of a worker share.
+type Worker struct {
+	Store     *db.DB
+	Guardians *Guardians
+	Environ   []string // the environment of the worker, without the variables that Environ removes
+}
+
+// Command is one attempt of a task that runs a command.
+type Command struct {
+	*Worker
+	Task     jobs.Task
+	Stop     context.Context  // its end sends TERM to the command, and KILL after Task.KillAfter
+	Kill     <-chan struct{}  // closed: the command gets KILL without further grace
+	Deadline func() time.Time // when the guardian kills the command, unless a heartbeat has renewed the lease
+	Output   *Capture
+}
+
+// The exit codes that shells use for a command that could not be started. They become the exit code of an attempt with reason start.
+const (
+	cannotExecute = 126
+	notFoundCode  = 127
+)
+
+// NotStartedError reports that a command was not started for a reason that lies outside of the task: no processes, memory or
+// descriptors were left, or the attempt was stopped before the command started. The task goes back and the attempt does not count.
+type NotStartedError struct{ Err error }
+
+func (e *NotStartedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *NotStartedError) Unwrap() error { return e.Err }
+
+// startError returns the error of an attempt whose command could not be started because of the task itself.
+func startError(code int, format string, args ...any) error {
+	return &jobs.AttemptError{Reason: jobs.ReasonStart, ExitCode: &code, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Run runs the command and returns its result.
+func (c *Command) Run() (json.RawMessage, error) {
+	argv, err := jobs.Argv(c.Task.Args)
+	if err != nil {
+		return nil, err
+	}
+	if err := jobs.CheckCommand(&c.Task); err != nil {
+		return nil, err
+	}
+	_ = c.Store.MakeDir() // someone may have removed it, and the result goes there
+	environ, err := c.environ(c.Stop)
+	if err != nil {
+		return nil, startError(cannotExecute, "env_file: %v", err)
+	}
+	path, err := c.path(argv[0])
+	if err != nil {
+		return nil, err
+	}
+	// A filesystem that does not answer would block the start, and nobody could kill the command meanwhile.
+	files := []string{path, c.Task.Cwd}
+	if c.Task.Cwd == "" {
+		files = files[:1]
+	}
+	if silent, err := answers(c.Stop, files...); err != nil {
+		return nil, startError(cannotExecute, "%s: %v", silent, err)
+	}
+	remove, err := c.writeUpstream()
+	defer remove()
+	if err != nil {
+		return nil, fmt.Errorf("$RUNNER_UPSTREAM: %w", err)
+	}
+	child, err := c.start(path, argv, environ)
+	if err != nil {
+		return nil, err
+	}
+	exit, err := c.wait(child)
+	c.Guardians.release(c.Task.ID, child, exit.Denied)
+	if err != nil {
+		return nil, err
+	}
+	return c.outcome(exit)
+}
+
+// start starts the command with pipes for its input and output, and closes this process's copies of the command's ends.
+func (c *Command) start(path string, argv, environ []string) (*supervisor.Child, error) {
+	stdout, err := c.Output.pipe("stdout")
+	if err != nil {
+		return nil, &NotStartedError{err}
+	}
+	defer stdout.Close()
+	stderr, err := c.Output.pipe("stderr")
+	if err != nil {
+		return nil, &NotStartedError{err}
+	}
+	defer stderr.Close()
+	stdin, err := c.stdin()
+	if err != nil {
+		return nil, err
+	}
+	if stdin != nil {
+		defer stdin.Close()
+	}
+	if cause := context.Cause(c.Stop); cause != nil {
+		return nil, &NotStartedError{cause}
+	}
+	key := supervisor.Key{ID: c.Task.ID, Generation: c.Task.GenerationID}
+	child, err := c.Guardians.start(c.Stop, supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: c.Task.Cwd, Stdin: stdin,
+		Stdout: stdout, Stderr: stderr, KillAfter: c.Task.KillAfter}, key, c.Deadline())
+	if err != nil {
+		return nil, notStarted(err, path, argv, environ)
+	}
+	return child, nil
+}
+
+// notStarted returns the error of an attempt whose command could not be started.
+func notStarted(err error, path string, argv, environ []string) error {
+	var dir *supervisor.DirError
+	switch {
+	case IsLoss(err):
+		return err
+	case supervisor.OutOfResources(err), errors.Is(err, supervisor.ErrRefused):
+		return &NotStartedError{err}
+	case errors.As(err, &dir):
+		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))
+	case errors.Is(err, fs.ErrNotExist):
+		return startError(notFoundCode, "%s: not found", path)
+	case errors.Is(err, syscall.E2BIG):
+		return startError(cannotExecute, "cannot execute %s: %s", path, tooLong(argv, environ))
+	default:
+		return startError(cannotExecute, "cannot execute %s: %v", path, reasonOf(err))
+	}
+}
+
+// tooLong describes the part of a command that is longer than the system accepts.
+func tooLong(argv, environ []string) string {
+	const longest = 128<<10 - 1 // bytes of one argument or variable, on Linux
+	total := 0
+	for i, word := range argv {
+		if total += len(word) + 1; len(word) > longest {
+			return fmt.Sprintf("args: argument %d has %d bytes; at most %d", i+1, len(word), longest)
+		}
+	}
+	for _, variable := range environ {
+		if total += len(variable) + 1; len(variable) > longest {
+			name, _, _ := strings.Cut(variable, "=")
+			return fmt.Sprintf("env or env_file: the variable %s has %d bytes; at most %d", name, len(variable), longest)
+		}
+	}
+	return fmt.Sprintf("args and environment have %d bytes, more than the system takes", total)
+}
+
+// reasonOf returns the innermost error, which is the system's own, without the names around it.
+func reasonOf(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// path returns the file to execute: the stored path, or the file that the worker's PATH has for the name.
+func (c *Command) path(name string) (string, error) {
+	if c.Task.Path != "" {
+		return c.Task.Path, nil
+	}
+	if strings.ContainsRune(name, os.PathSeparator) {
+		if !filepath.IsAbs(name) && c.Task.Cwd != "" {
+			name = filepath.Join(c.Task.Cwd, name)
+		}
+		return name, nil
+	}
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return filepath.Abs(path)
+	case errors.Is(err, fs.ErrPermission):
+		return "", startError(cannotExecute, "%s: found in PATH but not executable", name)
+	default:
+		return "", startError(notFoundCode, "%s: not found in the worker's PATH", name)
+	}
+}
+
+// wait waits until the command ends. It stops the command when c.Stop ends.
+func (c *Command) wait(child *supervisor.Child) (supervisor.Exit, error) {
+	select {
+	case <-child.Ended():
+	case <-c.Stop.Done():
+		c.end(child)
+	}
+	exit, err := child.Wait()
+	c.Output.drain()
+	return exit, err
+}
+
+// end sends TERM to the command, and KILL if it still runs after Task.KillAfter. It sends KILL at once when c.Kill is closed.
+func (c *Command) end(child *supervisor.Child) {
+	select {
+	case <-c.Kill:
+	default:
+		if c.Task.KillAfter > 0 {
+			_ = child.Terminate(c.Task.KillAfter) // fails if the command has ended, and then nothing is left to do
+			timer := time.NewTimer(c.Task.KillAfter)
+			defer timer.Stop()
+			select {
+			case <-child.Ended():
+				return
+			case <-timer.C:
+			case <-c.Kill:
+			}
+		}
+	}
+	_ = child.Kill()
+}
+
+// outcome returns the result of the command, or the error that its exit status means. Exit status 0 completes the task, also if the
+// command answers the TERM of a worker that stops with it. After a timeout or a cancel it does not.
+func (c *Command) outcome(exit supervisor.Exit) (json.RawMessage, error) {
+	result, err := c.result()
+	ok := exit.Signal == 0 && exit.Code == 0
+	cause := context.Cause(c.Stop)
+	stopped := errors.Is(cause, jobs.ErrTimeout) || errors.Is(cause, jobs.ErrCancelled)
+	switch {
+	case ok && err == nil && !stopped:
+		return result, nil
+	case ok && err != nil:
+		return nil, &jobs.AttemptError{Reason: jobs.ReasonError, ExitCode: &exit.Code, Msg: err.Error()}
+	case err != nil:
+		result = nil
+	}
+	return result, exitError(exit)
+}
+
+// exitError returns the error of an exit status other than 0, or of a signal.
+func exitError(exit supervisor.Exit) error {
+	if exit.Signal != 0 {
+		return &jobs.AttemptError{Reason: jobs.ReasonSignal, Signal: exit.Signal, Msg: "killed by signal " + strconv.Itoa(exit.Signal)}
+	}
+	return &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &exit.Code, Msg: "exit status " + strconv.Itoa(exit.Code)}
+}

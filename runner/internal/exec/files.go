@@ -1,0 +1,103 @@
+package exec
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"example.com/runner/jobs"
+)
+
+// This file has the three ways in which a command and the database exchange data: the input on stdin, the results of earlier tasks in
+// $RUNNER_UPSTREAM, and the result of the command in $RUNNER_RESULT. The files have names that only this attempt uses, in a directory
+// that only this user can read.
+
+// stdin returns the reading end of a pipe with the input of the task; nil if it has no input.
+func (c *Command) stdin() (*os.File, error) {
+	if c.Task.InputBytes == 0 {
+		return nil, nil
+	}
+	input, err := c.Store.Input(c.Stop, c.Task.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the input: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, &NotStartedError{err}
+	}
+	go func() {
+		defer w.Close()
+		_, _ = w.Write(input) // fails if the command ends without reading all of it
+	}()
+	return r, nil
+}
+
+// resultPath returns the file in which the command may leave a result.
+func (c *Command) resultPath() string {
+	return filepath.Join(c.Store.Dir(), fmt.Sprintf("result-%d-%d.json", c.Task.ID, c.Task.GenerationID))
+}
+
+// result reads and removes the file of $RUNNER_RESULT. The file may be missing, or contain JSON. result does not follow links and does
+// not wait for the writer of a FIFO.
+func (c *Command) result() (json.RawMessage, error) {
+	path := c.resultPath()
+	text, err := readRegular(context.Background(), path, openNoFollow, jobs.MaxResult)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	_ = os.Remove(path)
+	if err != nil {
+		return nil, fmt.Errorf("result: cannot read $RUNNER_RESULT: %w", reasonOf(err))
+	}
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return nil, nil
+	}
+	return text, jobs.ValidResult(text)
+}
+
+// upstreamPath returns the file of $RUNNER_UPSTREAM.
+func (c *Command) upstreamPath() string {
+	return filepath.Join(c.Store.Dir(), fmt.Sprintf("upstream-%d-%d.json", c.Task.ID, c.Task.GenerationID))
+}
+
+// writeUpstream writes the results of the tasks that this task waited for to a file: a JSON object whose keys are the ids of the tasks.
+// It writes one row at a time, since results may be large and many. remove is never nil.
+func (c *Command) writeUpstream() (remove func(), err error) {
+	if !c.Task.Depends {
+		return func() {}, nil
+	}
+	path := c.upstreamPath()
+	remove = func() { _ = os.Remove(path) }
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|openNoFollow, 0o600)
+	if err != nil {
+		return remove, err
+	}
+	out := bufio.NewWriter(file)
+	between := "{"
+	err = c.Store.Upstream(c.Stop, c.Task.ID, func(t jobs.Task) error {
+		result := []byte(t.Result)
+		if result == nil {
+			result = []byte("null")
+		}
+		_, err := out.WriteString(between + `"` + strconv.FormatInt(t.ID, 10) + `":`)
+		if err == nil {
+			_, err = out.Write(result)
+		}
+		between = ","
+		return err
+	})
+	if between == "{" {
+		between = "{}"
+	} else {
+		between = "}"
+	}
+	_, endErr := out.WriteString(between + "\n")
+	return remove, errors.Join(err, endErr, out.Flush(), file.Close())
+}

@@ -1,0 +1,255 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/runner/internal/supervisor"
+	"example.com/runner/jobs"
+)
+
+// guardianCalled is set when main has called Guardian.
+var guardianCalled atomic.Bool
+
+// Guardian does the work of a guardian if this process is one, and then returns true. It is the first call in main.
+func Guardian(version string) bool {
+	guardianCalled.Store(true)
+	return supervisor.Guard(version)
+}
+
+const (
+	maxFailures = 3           // guardians in a row that end without having started a command; then the work ends
+	maxIdle     = time.Minute // before a guardian without a command is closed; the last one stays
+)
+
+// GuardiansOptions configure Guardians.
+type GuardiansOptions struct {
+	Path    string           // program of the guardians; empty for this program
+	Version string           // version of the program
+	Worker  string           // id of the worker
+	Lock    *supervisor.Lock // liveness lock of the worker, which its guardians hold too; nil where the system has none
+	Adopt   bool             // this process adopts processes whose parents have ended
+	Log     *slog.Logger
+	Fail    func(error)     // ends the work
+	Stopped <-chan struct{} // closed when the work is over
+}
+
+// Guardians are the guardian processes of a worker. A guardian guards one command at a time. Guardians starts one when a command has to
+// start and none is idle, and keeps it for later commands.
+type Guardians struct {
+	o     GuardiansOptions
+	first sync.Once // starts the first guardian
+
+	mu       sync.Mutex
+	slots    map[int]*supervisor.Guardian // by slot; nil while the guardian starts
+	idle     []idleGuardian               // the last one became idle last, and is taken first
+	failures int                          // in a row
+	worked   bool                         // a guardian was started
+	over     bool                         // no guardian starts any more
+}
+
+// idleGuardian is a guardian without a command.
+type idleGuardian struct {
+	*supervisor.Guardian
+	since time.Time
+}
+
+// CheckGuardian returns an error if this program cannot guard commands. path is the program of the guardians, empty for this program.
+func CheckGuardian(path string) error {
+	if supervisor.HasGuardians && !guardianCalled.Load() && path == "" {
+		return &jobs.Error{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
+			Why: []string{"main does not begin with: if runner.Guardian() { return }"}, Hint: "add it, or set Options.GuardianPath"}
+	}
+	return nil
+}
+
+// NewGuardians returns Guardians that have started none yet.
+func NewGuardians(o GuardiansOptions) *Guardians {
+	return &Guardians{o: o, slots: map[int]*supervisor.Guardian{}}
+}
+
+// Prepare starts the first guardian, unless that was done. Its error ends the work.
+func (g *Guardians) Prepare() {
+	g.first.Do(func() {
+		if guardian, err := g.launch(); err == nil {
+			g.put(guardian)
+		}
+	})
+}
+
+// take returns an idle guardian, or starts one.
+func (g *Guardians) take() (*supervisor.Guardian, error) {
+	g.Prepare()
+	g.mu.Lock()
+	if last := len(g.idle) - 1; last >= 0 && !g.over {
+		guardian := g.idle[last].Guardian
+		g.idle = g.idle[:last]
+		g.mu.Unlock()
+		return guardian, nil
+	}
+	g.mu.Unlock()
+	return g.launch()
+}
+
+// launch starts a guardian in the first free slot.
+func (g *Guardians) launch() (*supervisor.Guardian, error) {
+	g.mu.Lock()
+	if g.over {
+		g.mu.Unlock()
+		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)
+	}
+	slot := 0
+	for _, used := g.slots[slot]; used; _, used = g.slots[slot] {
+		slot++
+	}
+	g.slots[slot] = nil
+	g.mu.Unlock()
+	guardian, err := supervisor.StartGuardian(supervisor.GuardianOptions{Path: g.o.Path, Version: g.o.Version, Worker: g.o.Worker,
+		Lock: g.o.Lock, Slot: slot, Adopt: g.o.Adopt})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil {
+		delete(g.slots, slot)
+		if !g.worked || !supervisor.OutOfResources(err) {
+			g.failed(err, !g.worked && !errors.Is(err, supervisor.ErrLost))
+		}
+		return nil, fmt.Errorf("%w: %w", supervisor.ErrRefused, err)
+	}
+	if g.over { // Close was called meanwhile
+		delete(g.slots, slot)
+		go func() { _ = guardian.Close() }()
+		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)
+	}
+	if !g.worked && guardian.MarkError() != "" {
+		g.o.Log.Warn("processes cannot be marked: those of commands that outlive this worker and their guardian are not found",
+			"err", guardian.MarkError())
+	}
+	g.slots[slot], g.worked = guardian, true
+	go g.watch(slot, guardian)
+	return guardian, nil
+}
+
+// failed counts a guardian that started no command. It ends the work if end is set, or after too many failures in a row. The caller
+// holds the mutex.
+func (g *Guardians) failed(err error, end bool) {
+	if g.failures++; (end || g.failures >= maxFailures) && !g.over {
+		g.over = true
+		g.o.Fail(err)
+	}
+}
+
+// watch waits for the end of a guardian. The command of the guardian is dead by then, and its attempt records the loss.
+func (g *Guardians) watch(slot int, guardian *supervisor.Guardian) {
+	select {
+	case <-guardian.Done(): // never happens on systems without guardians
+	case <-g.o.Stopped:
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.slots, slot)
+	g.idle = slices.DeleteFunc(g.idle, func(i idleGuardian) bool { return i.Guardian == guardian })
+	switch {
+	case guardian.EndExpected():
+	case guardian.Served():
+		g.o.Log.Warn("a guardian died, and its command with it", "pid", guardian.Pid())
+	default:
+		g.o.Log.Warn("a guardian died before it had started a command", "pid", guardian.Pid())
+		g.failed(fmt.Errorf("%d guardians in a row died before they had started a command", maxFailures), false)
+	}
+}
+
+// start starts a command under a guardian, which kills the command at deadline.
+func (g *Guardians) start(ctx context.Context, c supervisor.Command, key supervisor.Key, deadline time.Time) (*supervisor.Child, error) {
+	for {
+		guardian, err := g.take()
+		if err != nil {
+			return nil, err
+		}
+		child, err := guardian.Start(ctx, c, key, deadline)
+		switch {
+		case err == nil:
+			g.mu.Lock()
+			g.failures = 0
+			g.mu.Unlock()
+			return child, nil
+		case !errors.Is(err, supervisor.ErrGone): // otherwise the guardian died while it was idle: take another one
+			g.put(guardian)
+			return nil, err
+		}
+	}
+}
+
+// put keeps a guardian for the next command, if the guardian can take one.
+func (g *Guardians) put(guardian *supervisor.Guardian) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if guardian.Idle() && !g.over {
+		g.idle = append(g.idle, idleGuardian{guardian, time.Now()})
+	}
+}
+
+// release takes back the guardian of a command that has ended, and logs the processes that the guardian could not kill.
+func (g *Guardians) release(task int64, child *supervisor.Child, denied []supervisor.MarkedProcess) {
+	for _, p := range denied {
+		g.o.Log.Warn("a process of another user has outlived its task and cannot be killed", "task", task, "pid", p.PID, "name", p.Name, "uid", p.UID)
+	}
+	g.put(child.Guardian())
+}
+
+// Renew tells the guardians which leases were renewed, and until when. It asks whether the guardians are alive, and closes those that
+// have had no command for long.
+func (g *Guardians) Renew(keys []supervisor.Key, deadline time.Time) {
+	g.mu.Lock()
+	all := g.all()
+	var spare []idleGuardian
+	for len(g.idle) > 1 && time.Since(g.idle[0].since) > maxIdle {
+		spare = append(spare, g.idle[0])
+		g.idle = g.idle[1:]
+	}
+	g.mu.Unlock()
+	for _, guardian := range all {
+		guardian.Renew(keys, deadline)
+		guardian.Ping()
+	}
+	for _, guardian := range spare {
+		go func() { _ = guardian.Close() }()
+	}
+}
+
+// all lists the guardians that have started and not ended. The caller holds the mutex.
+func (g *Guardians) all() []*supervisor.Guardian {
+	return slices.DeleteFunc(slices.Collect(maps.Values(g.slots)), func(guardian *supervisor.Guardian) bool { return guardian == nil })
+}
+
+// Close ends the guardians. It returns false if processes of their commands may be left.
+func (g *Guardians) Close() bool {
+	g.mu.Lock()
+	g.over = true
+	all := g.all()
+	g.mu.Unlock()
+	var ends sync.WaitGroup
+	var dirty atomic.Bool
+	for _, guardian := range all {
+		ends.Go(func() {
+			if err := guardian.Close(); err != nil {
+				dirty.Store(true)
+				g.o.Log.Error("a guardian does not end", "pid", guardian.Pid(), "err", err)
+			}
+		})
+	}
+	ends.Wait()
+	return !dirty.Load()
+}
+
+// IsLoss reports whether a command was lost: its guardian died, or killed it at the end of its lease.
+func IsLoss(err error) bool {
+	return errors.Is(err, supervisor.ErrLost) || errors.Is(err, supervisor.ErrDeadline)
+}

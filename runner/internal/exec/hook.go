@@ -1,0 +1,209 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/supervisor"
+	"example.com/runner/jobs"
+)
+
+// Options.OnFailure is a command that a worker runs once for each task that the worker made failed. It replaces the mail of cron. It is
+// best effort: a crash after the failure and before the command loses it. A guardian starts the command, as it starts commands of
+// tasks, so the command dies with its worker, together with all processes that it has started.
+
+const (
+	hookTimeout = time.Minute      // for one command
+	hookGrace   = 10 * time.Second // for the commands that run when the worker stops
+	maxHooks    = 4                // at once
+	maxQueued   = 100              // commands that run or wait; more failures are only logged
+	hookLines   = 50               // lines of the task's output on the stdin of the command
+	maxHookSaid = 4 << 10          // bytes of the command's output that are logged
+)
+
+// Hooks runs the command of Options.OnFailure for one worker.
+type Hooks struct {
+	worker  *Worker
+	argv    []string // empty if there is no command
+	log     *slog.Logger
+	slots   chan struct{}
+	queued  atomic.Int32
+	started atomic.Int64 // commands so far
+	running sync.WaitGroup
+	stop    chan struct{} // closed: kill the commands
+}
+
+// NewHooks returns Hooks that run argv.
+func NewHooks(worker *Worker, argv []string, log *slog.Logger) *Hooks {
+	return &Hooks{worker: worker, argv: argv, log: log, slots: make(chan struct{}, maxHooks), stop: make(chan struct{})}
+}
+
+// Failed runs the command for a task that became failed by a change. task is the task as the worker claimed it. Failed does not wait.
+func (h *Hooks) Failed(task jobs.Task, c jobs.Change) {
+	if len(h.argv) == 0 {
+		return
+	}
+	if h.queued.Add(1) > maxQueued {
+		h.queued.Add(-1)
+		h.log.Warn("on-failure left out: too many at once", "task", task.ID)
+		return
+	}
+	task.State, task.Reason, task.Error = c.State, c.Reason, c.Error
+	h.running.Go(func() {
+		defer h.queued.Add(-1)
+		select {
+		case h.slots <- struct{}{}:
+		case <-h.stop:
+			return
+		}
+		defer func() { <-h.slots }()
+		said, err := h.run(task)
+		if err != nil {
+			h.log.Warn("on-failure did not succeed", "task", task.ID, "err", err, "output", strings.TrimSpace(string(said)))
+		}
+	})
+}
+
+// End waits for the running commands for at most hookGrace and then kills them. When aborted ends, it kills them at once and returns
+// jobs.ErrShutdown.
+func (h *Hooks) End(aborted <-chan struct{}) (err error) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		h.running.Wait()
+	}()
+	timer := time.NewTimer(hookGrace)
+	defer timer.Stop()
+	select {
+	case <-over:
+		return nil
+	case <-timer.C:
+	case <-aborted:
+		err = jobs.ErrShutdown
+	}
+	close(h.stop)
+	<-over
+	return err
+}
+
+// run runs the command for one task and returns the start of its output.
+func (h *Hooks) run(task jobs.Task) (said []byte, err error) {
+	path, err := exec.LookPath(h.argv[0])
+	if err != nil {
+		return nil, err
+	}
+	chunks, err := h.worker.Store.LastOutput(context.Background(), db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, hookLines+4)
+	if err != nil {
+		return nil, err
+	}
+	stdin, feed, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	go func() {
+		defer feed.Close()
+		_, _ = feed.Write(lastLines(chunks, hookLines)) // fails if the command ends without reading all of it
+	}()
+	out, print, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	defer print.Close()
+	// The key names no task. So doctor does not take the command for a process of the failed task, and no heartbeat renews it. The
+	// deadline holds if this worker is stopped.
+	child, err := h.worker.Guardians.start(context.Background(), supervisor.Command{Path: path, Argv: h.argv, Env: h.environ(task),
+		Stdin: stdin, Stdout: print, Stderr: print}, supervisor.Key{Generation: h.started.Add(1)}, time.Now().Add(hookTimeout+hookGrace))
+	if err != nil {
+		return nil, err
+	}
+	stdin.Close() // the command has its own copies
+	print.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_ = supervisor.ReadPipe(out, make([]byte, maxHookSaid), func(data []byte) {
+			said = append(said, data[:min(len(data), maxHookSaid-len(said))]...)
+		})
+	}()
+	exit, err := h.wait(child)
+	h.worker.Guardians.release(task.ID, child, exit.Denied)
+	_ = out.SetReadDeadline(time.Now().Add(lingerAfter)) // a process that escaped may hold the pipe forever
+	<-read
+	if err == nil && (exit.Code != 0 || exit.Signal != 0) {
+		err = exitError(exit)
+	}
+	return said, err
+}
+
+// wait waits for the end of a command. It kills the command after hookTimeout, or when h.stop is closed.
+func (h *Hooks) wait(child *supervisor.Child) (supervisor.Exit, error) {
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		timer := time.NewTimer(hookTimeout)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			_ = child.Kill()
+		case <-h.stop:
+			_ = child.Kill()
+		case <-over:
+		}
+	}()
+	return child.Wait()
+}
+
+// environ returns the environment of the task's command, and variables that tell how the task ended.
+func (h *Hooks) environ(task jobs.Task) []string {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-h.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	c := Command{Worker: h.worker, Task: task}
+	environ, err := c.environ(ctx)
+	if err != nil { // the environment file cannot be read, which may be why the task has failed
+		c.Task.EnvFile = ""
+		environ, _ = c.environ(ctx)
+	}
+	kept := environ[:0]
+	for _, variable := range environ {
+		if !strings.HasPrefix(variable, "RUNNER_RESULT=") {
+			kept = append(kept, variable)
+		}
+	}
+	text := strings.ReplaceAll(task.Error, "\x00", "")
+	return append(kept, "RUNNER_TASK_STATE="+string(task.State), "RUNNER_TASK_REASON="+string(task.Reason), "RUNNER_TASK_ERROR="+text)
+}
+
+// lastLines joins pieces of output and returns the last n lines.
+func lastLines(chunks []jobs.Chunk, n int) []byte {
+	var text []byte
+	for _, c := range chunks {
+		text = append(text, c.Data...)
+	}
+	end := len(text)
+	if end > 0 && text[end-1] == '\n' {
+		end-- // no line begins behind the last newline
+	}
+	for ; n > 0; n-- {
+		if end = bytes.LastIndexByte(text[:end], '\n'); end < 0 {
+			return text
+		}
+	}
+	return text[end+1:]
+}
