@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -28,7 +29,7 @@ func waiting(ctx context.Context, timeout time.Duration) (context.Context, func(
 
 // stopped is the end of a waiting that did not see its end: by a signal, by --timeout, or by an error. So many of the tasks go on.
 func stopped(p *printer, err error, ids []int64, left int) error {
-	goesOn := fmt.Sprintf("; %s tasks go on", count(int64(left)))
+	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {
 		goesOn = "; 1 task goes on"
 	}

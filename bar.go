@@ -1,6 +1,7 @@
 package main
 
 import (
+	"example.com/runner/internal/humanize"
 	"fmt"
 	"io"
 	"strings"
@@ -51,10 +52,11 @@ func (b *bar) step(n int) {
 // line is what is drawn after n steps, which took so long. It fits the terminal.
 func (b *bar) line(n int, took time.Duration) string {
 	width := b.p.talk.width - 1 // the last column would make some terminals scroll
-	head := "  " + b.verb + " " + safe(b.name)
-	tail := "  " + count(int64(n)) + "  " + rate(float64(n)/took.Seconds())
+	head := "  " + b.verb + " " + humanize.Safe(b.name)
+	tail := "  " + humanize.Count(int64(n)) + "  " + rate(float64(n)/took.Seconds())
 	if b.total > 0 {
-		tail = fmt.Sprintf(" %3d%%  %s/%s  %s", n*100/b.total, count(int64(n)), count(int64(b.total)), rate(float64(n)/took.Seconds()))
+		tail = fmt.Sprintf(" %3d%%  %s/%s  %s", n*100/b.total, humanize.Count(int64(n)), humanize.Count(int64(b.total)),
+			rate(float64(n)/took.Seconds()))
 		if long := min(barCells, width-cells(head)-cells(tail)-2); long >= 5 {
 			full := min((n*long+b.total/2)/b.total, long)
 			return head + "  " + strings.Repeat("█", full) + strings.Repeat("░", long-full) + tail
@@ -81,7 +83,7 @@ func (b *bar) clear() {
 func (b *bar) finish(result string) {
 	b.clear()
 	if whole := b.p.now().Sub(b.began); b.p.talk.tty && !b.p.json && whole >= barAfter {
-		b.p.say("  %s in %s", result, took(whole))
+		b.p.say("  %s in %s", result, humanize.Took(whole))
 	}
 }
 

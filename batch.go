@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -47,7 +48,7 @@ func runBatch(ctx context.Context, r *runner.Runner, p *printer, o enqueueOption
 		}
 		return err
 	}
-	b.bar.finish(fmt.Sprintf("%s tasks enqueued", count(int64(len(added)))))
+	b.bar.finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(len(added)))))
 	if err := b.print(ctx, r, added); err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		if err != nil {
 			b.bar.clear()
 			f := explain(err)
-			f.why = append(f.why, fmt.Sprintf("%s tasks of earlier lines are enqueued", count(int64(good))))
+			f.why = append(f.why, fmt.Sprintf("%s tasks of earlier lines are enqueued", humanize.Count(int64(good))))
 			return f
 		}
 		good, part = good+len(added), part[:0]
@@ -216,7 +217,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		if wrong != nil {
 			bad++
 			b.bar.clear()
-			b.p.fail(wrong.failure())
+			report(b.p, wrong.failure())
 			continue
 		}
 		part = append(part, spec)
@@ -229,12 +230,12 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	if err := commit(); err != nil {
 		return err
 	}
-	b.bar.finish(fmt.Sprintf("%s tasks enqueued", count(int64(good))))
+	b.bar.finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(good))))
 	if bad == 0 {
 		return nil
 	}
 	if !b.p.json {
-		b.p.say("%s of %s lines were not enqueued", count(int64(bad)), count(int64(good+bad)))
+		b.p.say("%s of %s lines were not enqueued", humanize.Count(int64(bad)), humanize.Count(int64(good+bad)))
 	}
 	return exitStatus(1)
 }

@@ -144,15 +144,18 @@ func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
 		return s
 	}
 	s := spec(`{"args":["true"],"env":{"A":"line"},"backoff_delay":0.0001,"run_at":"2030-01-31T14:00:00+01:00","kill_after":0}`)
-	if s.Queue != "base" || s.Priority != 1 || s.Cwd != "/base" || s.EnvFile != "/base.env" || string(s.Input) != "base" || s.MaxAttempts != 1 ||
+	if s.Queue != "base" || s.Priority != 1 || s.Cwd != "/base" || s.EnvFile != "/base.env" || string(s.Input) != "base" ||
+		s.MaxAttempts != 1 ||
 		!maps.Equal(s.Env, map[string]string{"A": "line", "B": "base"}) || s.Backoff.Delay != time.Millisecond || s.In != 0 ||
 		s.RunAt.UTC().Hour() != 13 || s.KillAfter != 0 || s.Path != l.caller.dir+"/true" {
 		t.Errorf("%+v", s)
 	}
-	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.dir+"/sub" || s.Backoff.Max != 2*time.Hour || s.In != 0 || !s.RunAt.IsZero() {
+	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.dir+"/sub" || s.Backoff.Max != 2*time.Hour ||
+		s.In != 0 || !s.RunAt.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	if s = spec(`{"job":"a.b","args":[ 1 , 2 ]}`); s.Cwd != "" || s.Env != nil || s.EnvFile != "" || s.Input != nil || s.Path != "" || s.MaxAttempts != 1 || string(s.Args) != "[ 1 , 2 ]" {
+	if s = spec(`{"job":"a.b","args":[ 1 , 2 ]}`); s.Cwd != "" || s.Env != nil || s.EnvFile != "" || s.Input != nil || s.Path != "" ||
+		s.MaxAttempts != 1 || string(s.Args) != "[ 1 , 2 ]" {
 		t.Errorf("%+v", s)
 	}
 	if base.Env["A"] != "base" {
@@ -161,7 +164,8 @@ func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
 }
 
 func FuzzBatchLine(f *testing.F) {
-	for _, seed := range []string{`["true"]`, `{"args":["true"],"env":{"A":"\u0041"},"timeout":1.5}`, `{"job":"a.b","args":{"a":[{},"]}"]} , "in" : 1 }`,
+	for _, seed := range []string{`["true"]`, `{"args":["true"],"env":{"A":"\u0041"},"timeout":1.5}`,
+		`{"job":"a.b","args":{"a":[{},"]}"]} , "in" : 1 }`,
 		`{"\u0061rgs":["true"]}`, `{"args":[ "\\\"" ]}`} {
 		f.Add(seed)
 	}
@@ -177,13 +181,15 @@ func FuzzBatchLine(f *testing.F) {
 		if err := json.Unmarshal([]byte(line), &values); err != nil {
 			t.Fatalf("%q was read, and is not JSON: %v", line, err)
 		}
-		want := map[string]string{"job": jobs.CommandJob, "queue": "default", "label": "", "unique_key": "", "retry_on": "", "backoff": "exponential"}
+		want := map[string]string{"job": jobs.CommandJob, "queue": "default", "label": "", "unique_key": "", "retry_on": "",
+			"backoff": "exponential"}
 		for key := range want {
 			if text, ok := values[key].(string); ok && (key != "job" || text != "") {
 				want[key] = text
 			}
 		}
-		got := map[string]string{"job": s.Job, "queue": s.Queue, "label": s.Label, "unique_key": s.UniqueKey, "retry_on": string(s.RetryOn), "backoff": string(s.Backoff.Strategy)}
+		got := map[string]string{"job": s.Job, "queue": s.Queue, "label": s.Label, "unique_key": s.UniqueKey, "retry_on": string(s.RetryOn),
+			"backoff": string(s.Backoff.Strategy)}
 		if !maps.Equal(got, want) {
 			t.Errorf("%q:\n got %v\nwant %v", line, got, want)
 		}

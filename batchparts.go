@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"example.com/runner/internal/humanize"
 	"fmt"
 	"io"
 	"iter"
@@ -53,7 +54,7 @@ func parts(in io.Reader) iter.Seq[part] {
 				yield(part{line: line, err: reasonOf(err)})
 				return
 			case len(buf) > lineLongest:
-				yield(part{line: line, err: fmt.Errorf("is longer than %s", exactSize(lineLongest))})
+				yield(part{line: line, err: fmt.Errorf("is longer than %s", humanize.ExactSize(lineLongest))})
 				return
 			}
 		}

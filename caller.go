@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -196,7 +197,7 @@ func (s source) read(stdin io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, usage("--%s %q: %v", s.option, s.file, reasonOf(err))
 	case len(text) > s.most:
-		return nil, usage("--%s %q: is too large: at most %s", s.option, s.file, exactSize(int64(s.most)))
+		return nil, usage("--%s %q: is too large: at most %s", s.option, s.file, humanize.ExactSize(int64(s.most)))
 	}
 	return text, nil
 }

@@ -13,7 +13,8 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 		t.Skip("modes of files")
 	}
 	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"a/tool": 0o755, "b/tool": 0o755, "b/plain": 0o644, "c/plain": 0o755, "sub/local": 0o755, "sub/plain": 0o644} {
+	for name, mode := range map[string]os.FileMode{"a/tool": 0o755, "b/tool": 0o755, "b/plain": 0o644, "c/plain": 0o755, "sub/local": 0o755,
+		"sub/plain": 0o644} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,8 @@ func (e *examination) all(ctx context.Context, tell func(jsonCheck) error) error
 		})
 		if err != nil { // what cannot be asked is not well
 			f := explain(err)
-			told = tell(jsonCheck{Check: check.name, Status: checkFail, Message: strings.Join(append([]string{f.what}, f.why...), "; "), Try: known(f.try)})
+			told = tell(jsonCheck{Check: check.name, Status: checkFail, Message: strings.Join(append([]string{f.what}, f.why...), "; "),
+				Try: known(f.try)})
 		}
 		if told != nil {
 			return told
@@ -81,7 +82,7 @@ func (e *examination) database(_ context.Context, tell func(status, message, try
 	if server := e.r.Server(); server != nil {
 		return e.server(server, file, tell)
 	}
-	tell(checkOK, fmt.Sprintf("%s, schema %d, %s, WAL %s", e.r.Path(), runner.SchemaVersion(), size(file), size(wal)), "")
+	tell(checkOK, fmt.Sprintf("%s, schema %d, %s, WAL %s", e.r.Path(), runner.SchemaVersion(), humanize.Size(file), humanize.Size(wal)), "")
 	return nil
 }
 
@@ -96,7 +97,7 @@ func (e *examination) filesystem(_ context.Context, tell func(status, message, t
 		words = append(words, disk.Kind)
 	}
 	if disk.Total > 0 {
-		words = append(words, size(disk.Free)+" free")
+		words = append(words, humanize.Size(disk.Free)+" free")
 	}
 	message := strings.Join(words, ", ")
 	switch {
@@ -105,7 +106,7 @@ func (e *examination) filesystem(_ context.Context, tell func(status, message, t
 	case disk.Network:
 		tell(checkFail, message+": a network filesystem, whose locks cannot be trusted", "--db on a local disk")
 	case disk.Total > 0 && disk.Free < disk.Reserve:
-		tell(checkFail, message, "free some space: below "+size(disk.Reserve)+" nothing is enqueued or started")
+		tell(checkFail, message, "free some space: below "+humanize.Size(disk.Reserve)+" nothing is enqueued or started")
 	case disk.Total > 0 && disk.Free < min(diskWarn, disk.Total/50):
 		tell(checkWarn, message, "")
 	case message == "":
@@ -153,7 +154,7 @@ func (e *examination) integrity(ctx context.Context, tell func(status, message, 
 		tell(checkOK, "no foreign triggers; pages are the server's affair: pg_amcheck", "")
 		return nil
 	}
-	tell(checkOK, fmt.Sprintf("%s in %s", name, took(time.Since(began))), "")
+	tell(checkOK, fmt.Sprintf("%s in %s", name, humanize.Took(time.Since(began))), "")
 	return nil
 }
 
@@ -164,16 +165,16 @@ func (e *examination) wal(_ context.Context, tell func(status, message, try stri
 		return nil
 	}
 	if wal < walMost {
-		tell(checkOK, size(wal), "")
+		tell(checkOK, humanize.Size(wal), "")
 		return nil
 	}
 	var names []string
 	for _, p := range e.r.Readers() {
 		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
 	}
-	message, try := size(wal)+"; somebody reads, or was reading, for long", ""
+	message, try := humanize.Size(wal)+"; somebody reads, or was reading, for long", ""
 	if len(names) > 0 {
-		message = size(wal) + "; kept by " + strings.Join(names, ", ")
+		message = humanize.Size(wal) + "; kept by " + strings.Join(names, ", ")
 		try = "end that process, or its transaction"
 	}
 	tell(checkWarn, message, try)
@@ -186,7 +187,8 @@ func (e *examination) clock(ctx context.Context, tell func(status, message, try 
 		return err
 	}
 	if ahead := time.Until(latest); ahead > clockSlack { // not e.now: workers have written since
-		tell(checkWarn, fmt.Sprintf("%s behind the latest time in the database, %s", age(ahead), clock(latest, e.now)), "timedatectl status")
+		tell(checkWarn, fmt.Sprintf("%s behind the latest time in the database, %s", humanize.Age(ahead), humanize.Clock(latest, e.now)),
+			"timedatectl status")
 		return nil
 	}
 	pauses, err := e.r.Pauses(ctx)
@@ -217,15 +219,16 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 	}
 	last := "none has ever run"
 	if !seen.IsZero() {
-		last = "none seen for " + age(e.now.Sub(seen))
+		last = "none seen for " + humanize.Age(e.now.Sub(seen))
 	}
 	switch {
 	case s.alive > 0:
-		tell(checkOK, fmt.Sprintf("%s, %d of %d slots busy", plural(s.alive, "worker"), s.busy, s.slots), "")
+		tell(checkOK, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.alive, "worker"), s.busy, s.slots), "")
 	case now > 0:
 		tell(checkFail, fmt.Sprintf("%s; %s", last, wait(now)), "systemctl status runner     or: runner work")
 	case runner.Ticking(s.schedules) > 0:
-		tell(checkFail, last+"; "+humanize.Does(runner.Ticking(s.schedules), "schedule", "ticks", "tick"), "systemctl status runner     or: runner work")
+		tell(checkFail, last+"; "+humanize.Does(runner.Ticking(s.schedules), "schedule", "ticks", "tick"),
+			"systemctl status runner     or: runner work")
 	case later > 0:
 		tell(checkWarn, fmt.Sprintf("%s; %s later", last, wait(later)), "systemctl status runner     or: runner work")
 	default:
@@ -251,7 +254,8 @@ func (e *examination) stragglers(ctx context.Context, tell func(status, message,
 		case p.Alone:
 			tell(checkWarn, name+" has outlived its worker", "runner work kills it before it runs the task again")
 		default: // somebody has tried to
-			tell(checkFail, name+" does not die, and holds its task back", fmt.Sprintf("cat /proc/%d/stack, as root, tells what it waits for", p.PID))
+			tell(checkFail, name+" does not die, and holds its task back", fmt.Sprintf("cat /proc/%d/stack, as root, tells what it waits for",
+				p.PID))
 		}
 	}
 	return err
@@ -274,7 +278,7 @@ func (e *examination) queues(ctx context.Context, tell func(status, message, try
 		for _, q := range s.queues {
 			pending += q.Counts[jobs.Pending]
 		}
-		tell(checkOK, plural(len(s.queues), "queue")+", "+wait(pending), "")
+		tell(checkOK, humanize.Plural(len(s.queues), "queue")+", "+wait(pending), "")
 	}
 	return nil
 }
@@ -294,11 +298,12 @@ func (e *examination) schedules(ctx context.Context, tell func(status, message, 
 	for _, schedule := range s.schedules {
 		if late := e.now.Sub(schedule.NextAt); s.alive > 0 && !schedule.NextAt.IsZero() && late > lateMost {
 			well = false
-			tell(checkWarn, fmt.Sprintf("%s was due %s ago and has not fired", schedule.Name, age(late)), "runner schedule show "+schedule.Name)
+			tell(checkWarn, fmt.Sprintf("%s was due %s ago and has not fired", schedule.Name, humanize.Age(late)),
+				"runner schedule show "+schedule.Name)
 		}
 	}
 	if well {
-		tell(checkOK, plural(len(s.schedules), "schedule"), "")
+		tell(checkOK, humanize.Plural(len(s.schedules), "schedule"), "")
 	}
 	return nil
 }
@@ -310,7 +315,7 @@ func (e *examination) otherDB(ctx context.Context, tell func(status, message, tr
 		tasks, workers, err := population(ctx, path)
 		if err == nil && tasks > 0 && workers == 0 {
 			well = false
-			tell(checkWarn, fmt.Sprintf("%s: %s, no worker", path, plural(tasks, "task")), "runner --db "+path+" list -s unfinished")
+			tell(checkWarn, fmt.Sprintf("%s: %s, no worker", path, humanize.Plural(tasks, "task")), "runner --db "+path+" list -s unfinished")
 		}
 	}
 	if well {

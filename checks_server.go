@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/runner"
 )
 
@@ -17,16 +18,18 @@ func (e *examination) messages(ctx context.Context, tell func(status, message, t
 	if err := e.r.Told(ctx, messageWait); err != nil {
 		return err
 	}
-	tell(checkOK, "LISTEN and NOTIFY arrive in "+took(time.Since(began)), "")
+	tell(checkOK, "LISTEN and NOTIFY arrive in "+humanize.Took(time.Since(began)), "")
 	return nil
 }
 
 // server is the check "database" of one on a server.
 func (e *examination) server(s *runner.ServerInfo, bytes int64, tell func(status, message, try string)) error {
 	if s.Skew.Abs() > clockSlack {
-		tell(checkWarn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host is %v off", e.r.Path(), s.Version/10000, s.Skew.Abs()), "timedatectl status")
+		tell(checkWarn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host is %v off", e.r.Path(), s.Version/10000, s.Skew.Abs()),
+			"timedatectl status")
 		return nil
 	}
-	tell(checkOK, fmt.Sprintf("%s, PostgreSQL %d, schema %s, version %d, %s", e.r.Path(), s.Version/10000, s.Schema, s.Tables, size(bytes)), "")
+	tell(checkOK, fmt.Sprintf("%s, PostgreSQL %d, schema %s, version %d, %s", e.r.Path(), s.Version/10000, s.Schema, s.Tables,
+		humanize.Size(bytes)), "")
 	return nil
 }

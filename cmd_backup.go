@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/runner"
 )
 
@@ -77,7 +78,7 @@ func runBackup(ctx context.Context, r *runner.Runner, p *printer, o backupOption
 	case p.json:
 		return p.record(jsonBackup{o.file, n})
 	case p.out.tty:
-		p.print("copied " + size(n) + " in " + took(p.now().Sub(began)) + "\n")
+		p.print("copied " + humanize.Size(n) + " in " + humanize.Took(p.now().Sub(began)) + "\n")
 	default:
 		p.fields(o.file, strconv.FormatInt(n, 10))
 	}

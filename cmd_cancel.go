@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -101,7 +102,8 @@ func runCancel(ctx context.Context, r *runner.Runner, p *printer, o cancelOption
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
 // await tells what stops, and each task when it has.
-func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *printer, out *outcomes, stopping []jobs.Task, began time.Time) error {
+func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *printer, out *outcomes, stopping []jobs.Task,
+	began time.Time) error {
 	workers, err := r.Workers(ctx)
 	if err != nil {
 		return err
@@ -114,7 +116,7 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *printer,
 		case i < outcomeLines:
 			p.say("%d stopping: %s", t.ID, o.means(t, workers))
 		case i == outcomeLines:
-			p.say("%s more stopping", count(int64(len(stopping)-i)))
+			p.say("%s more stopping", humanize.Count(int64(len(stopping)-i)))
 		}
 	}
 	return r.Changes(ctx, func() (bool, error) {
@@ -130,7 +132,7 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *printer,
 			case isStopping(t):
 				return false
 			default:
-				out.line(id, string(t.State), "after "+took(p.now().Sub(began)), o.record(p, t))
+				out.line(id, string(t.State), "after "+humanize.Took(p.now().Sub(began)), o.record(p, t))
 			}
 			return true
 		})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
+	"example.com/runner/internal/humanize"
 	"github.com/urfave/cli/v2"
 )
 
@@ -51,7 +52,7 @@ func completeCommand(a *app) *cli.Command {
 			}
 			for _, s := range a.complete(c.Context, words) {
 				if s.word == shellescape.Quote(s.word) { // the scripts insert it as it is
-					a.printer.print(s.word + "\t" + safe(s.about) + "\n")
+					a.printer.print(s.word + "\t" + humanize.Safe(s.about) + "\n")
 				}
 			}
 			return nil

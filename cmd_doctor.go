@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/runner"
 )
 
@@ -106,13 +107,13 @@ func printCheck(p *printer, c jsonCheck) error {
 	}
 	lead := p.out.paint(paint, word) + fmt.Sprintf("%*s%-13s", 6-len(word), "", c.Check)
 	const left = 19
-	for _, line := range wrap(safe(c.Message), max(p.out.width-left, 20)) {
+	for _, line := range wrap(humanize.Safe(c.Message), max(p.out.width-left, 20)) {
 		p.print(lead + cut(line, max(p.out.width-left, 20)) + "\n")
 		lead = fmt.Sprintf("%*s", left, "")
 	}
 	if try != "" {
 		lead = "        try: "
-		for _, line := range wrap(safe(try), max(p.out.width-len(lead), 20)) {
+		for _, line := range wrap(humanize.Safe(try), max(p.out.width-len(lead), 20)) {
 			p.print(lead + line + "\n")
 			lead = "             "
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -267,7 +268,7 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *printer
 		if pauses.All() {
 			what = "all queues are"
 		}
-		p.note("%s paused (%s, by %s)", what, age(p.now().Sub(pause.At)), pause.By)
+		p.note("%s paused (%s, by %s)", what, humanize.Age(p.now().Sub(pause.At)), pause.By)
 	}
 	if err != nil {
 		return err

@@ -58,7 +58,8 @@ func readFenceOptions(c *cli.Context, a *app) (fenceOptions, error) {
 		case *number.to != 0:
 			continue
 		case text == "":
-			return o, usage("fence is for commands that run as a task: %s is not set", number.variable).hint("runner fence --task 1042 --generation 5")
+			return o, usage("fence is for commands that run as a task: %s is not set",
+				number.variable).hint("runner fence --task 1042 --generation 5")
 		}
 		var err error
 		if *number.to, err = number.parse(text); err != nil {

@@ -176,7 +176,8 @@ func runLimitList(ctx context.Context, r *runner.Runner, p *printer, targets []j
 	if err != nil {
 		return err
 	}
-	t := table{columns: []column{{name: "TARGET"}, {name: "RUNNING", right: true, leaves: 2}, {name: "RATE"}, {name: "BURST", right: true, leaves: 1},
+	t := table{columns: []column{{name: "TARGET"}, {name: "RUNNING", right: true, leaves: 2}, {name: "RATE"},
+		{name: "BURST", right: true, leaves: 1},
 		{name: "NEXT START", leaves: 3}}}
 	for _, l := range limits {
 		if targets != nil && !slices.Contains(targets, l.Target) {
@@ -228,9 +229,9 @@ func limitRow(l runner.LimitStat, now time.Time) []string {
 	case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse > 0:
 		next = "when one ends"
 	case l.NextAt.After(now):
-		next = "in " + age(humanize.Soon(l.NextAt.Sub(now)))
+		next = "in " + humanize.Age(humanize.Soon(l.NextAt.Sub(now)))
 	}
-	return []string{safe(l.Target.String()), running, often, burst, next}
+	return []string{humanize.Safe(l.Target.String()), running, often, burst, next}
 }
 
 func runLimitRemove(ctx context.Context, r *runner.Runner, p *printer, targets []jobs.Target) error {
@@ -247,7 +248,7 @@ func runLimitRemove(ctx context.Context, r *runner.Runner, p *printer, targets [
 				return err
 			}
 		case p.out.tty:
-			p.print(safe(target.String()) + "  removed\n")
+			p.print(humanize.Safe(target.String()) + "  removed\n")
 		default:
 			p.fields(target.String(), "removed")
 		}

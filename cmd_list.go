@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -70,7 +71,7 @@ func readListOptions(c *cli.Context, a *app) (listOptions, error) {
 	if len(o.filter.IDs) > 0 && !c.IsSet("rows") {
 		o.rows = 0
 	}
-	o.format, err = a.formatter(c)
+	o.format, err = formatterOf(c, a.printer)
 	return o, err
 }
 
@@ -120,7 +121,7 @@ func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) e
 			return err
 		}
 		if all > n {
-			p.note("%s of %s tasks; -n 0 for all", count(int64(n)), count(int64(all)))
+			p.note("%s of %s tasks; -n 0 for all", humanize.Count(int64(n)), humanize.Count(int64(all)))
 		}
 	}
 	return nil
@@ -201,11 +202,11 @@ func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 // listLine writes a task for other programs.
 func listLine(p *printer, t jobs.Task, held runner.Gates, now time.Time) {
 	lasted := ""
-	if d, ok := duration(t, now); ok {
+	if d, ok := runner.Lasted(t, now); ok {
 		lasted = seconds(d).String()
 	}
-	p.fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, note(t, held, now),
-		t.Worker, jobText(t))
+	p.fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, runner.Note(t, held, now),
+		t.Worker, runner.JobText(t))
 }
 
 // listTable is the table for people.
@@ -222,11 +223,11 @@ func listTable(tasks []jobs.Task, held runner.Gates, now time.Time, wide bool) t
 		if wide {
 			lane, worker = task.Lane, task.Worker
 		}
-		if d, ok := duration(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
-			lasted = took(d)
+		if d, ok := runner.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
+			lasted = humanize.Took(d)
 		}
 		t.rows = append(t.rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
-			age(now.Sub(task.CreatedAt)), lasted, note(task, held, now), worker, jobText(task)})
+			humanize.Age(now.Sub(task.CreatedAt)), lasted, runner.Note(task, held, now), worker, runner.JobText(task)})
 	}
 	return t
 }

@@ -23,7 +23,8 @@ func sampleTasks() []jobs.Task {
 	argv := func(words ...string) json.RawMessage { args, _ := jobs.MarshalArgs(words); return args }
 	before := func(d time.Duration) time.Time { return noon.Add(-d) }
 	task := func(id int64, state jobs.State, queue string, attempt, most int, made time.Duration, more func(*jobs.Task)) jobs.Task {
-		t := jobs.Task{ID: id, Job: "command", State: state, Queue: queue, Attempt: attempt, MaxAttempts: most, CreatedAt: before(made), Priority: 5}
+		t := jobs.Task{ID: id, Job: "command", State: state, Queue: queue, Attempt: attempt, MaxAttempts: most, CreatedAt: before(made),
+			Priority: 5}
 		more(&t)
 		return t
 	}
@@ -49,7 +50,8 @@ func sampleTasks() []jobs.Task {
 			t.Args, t.StartedAt, t.Duration, t.Reason = argv("rsync", "-a", "/srv/", "nas:/srv/"), before(time.Hour), time.Hour, jobs.ReasonTimeout
 		}),
 		task(1034, jobs.Completed, "mail", 1, 8, 2*time.Hour, func(t *jobs.Task) {
-			t.Job, t.Args, t.StartedAt, t.Duration = "email.send", json.RawMessage(`{"to":"ann@example.com"}`), before(time.Hour), 142*time.Millisecond
+			t.Job, t.Args, t.StartedAt, t.Duration = "email.send", json.RawMessage(`{"to":"ann@example.com"}`), before(time.Hour),
+				142*time.Millisecond
 		}),
 	}
 }
@@ -90,7 +92,8 @@ func TestListShowsPriorityWhereItIsSpecial(t *testing.T) {
 	if text := drawn(120, tasks, false); strings.Contains(text, "PRI") || strings.Contains(text, "WORKER") {
 		t.Error(text)
 	}
-	if text := drawn(40, tasks, true); !strings.Contains(text, "PRI") || !strings.Contains(text, "web1:811") || !strings.Contains(text, "b.mp4") {
+	if text := drawn(40, tasks, true); !strings.Contains(text, "PRI") || !strings.Contains(text, "web1:811") ||
+		!strings.Contains(text, "b.mp4") {
 		t.Error(text)
 	}
 	tasks[1].Priority = 7
@@ -172,7 +175,7 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "no such customer"}, ""},
 		{jobs.Task{State: jobs.Completed}, ""},
 	} {
-		if got := note(test.task, runner.Gates{}, noon); got != test.want {
+		if got := runner.Note(test.task, runner.Gates{}, noon); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.task, got, test.want)
 		}
 	}
@@ -193,7 +196,8 @@ func TestListPages(t *testing.T) {
 		oldest bool
 		first  int64
 		n      int
-	}{{0, false, 2500, 2500}, {0, true, 1, 2500}, {1000, false, 2500, 1000}, {2001, true, 1, 2001}, {3000, false, 2500, 2500}, {7, true, 1, 7}} {
+	}{{0, false, 2500, 2500}, {0, true, 1, 2500}, {1000, false, 2500, 1000}, {2001, true, 1, 2001}, {3000, false, 2500, 2500},
+		{7, true, 1, 7}} {
 		n, next, step := 0, test.first, int64(-1)
 		if test.oldest {
 			step = 1

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 )
@@ -84,7 +85,8 @@ func (a *app) readMoveOptions(c *cli.Context) (moveOptions, error) {
 		}
 		*to = d.path
 	}
-	o.options = runner.Options{MustExist: true, BusyTimeout: get[time.Duration](c, "busy-timeout"), UnsafeFS: get[bool](c, "unsafe-fs"), Engine: postgres.Engine()}
+	o.options = runner.Options{MustExist: true, BusyTimeout: get[time.Duration](c, "busy-timeout"), UnsafeFS: get[bool](c, "unsafe-fs"),
+		Engine: postgres.Engine()}
 	return o, nil
 }
 
@@ -120,7 +122,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *printer, o moveOptions) e
 				return err
 			}
 		case p.out.tty:
-			p.print(fmt.Sprintf("%-16s %s\n", c.Table, count(c.Rows)))
+			p.print(fmt.Sprintf("%-16s %s\n", c.Table, humanize.Count(c.Rows)))
 		default:
 			p.fields(c.Table, strconv.FormatInt(c.Rows, 10))
 		}

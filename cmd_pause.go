@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -61,7 +62,7 @@ func readPauseOptions(c *cli.Context, verb string) (pauseOptions, error) {
 	slices.Sort(o.queues)
 	o.queues = slices.Compact(o.queues)
 	if len(o.reason) > jobs.MaxError {
-		return o, usage("--reason is longer than %s", size(jobs.MaxError))
+		return o, usage("--reason is longer than %s", humanize.Size(jobs.MaxError))
 	}
 	return o, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -67,7 +68,7 @@ func readScheduleListOptions(c *cli.Context, a *app) (o scheduleListOptions, err
 		return o, usage("schedule list takes no words: %q", words[0]).hint("runner schedule show %s", words[0])
 	}
 	o.reveal = get[bool](c, "reveal")
-	o.format, err = a.formatter(c)
+	o.format, err = formatterOf(c, a.printer)
 	return o, err
 }
 
@@ -110,7 +111,7 @@ func scheduleLine(p *printer, s jobs.Schedule) {
 }
 
 // specText is what a task of a schedule runs.
-func specText(s jobs.Spec) string { return jobText(s.Task(time.Time{})) }
+func specText(s jobs.Spec) string { return runner.JobText(s.Task(time.Time{})) }
 
 // scheduleTable is the table for people.
 func scheduleTable(list []jobs.Schedule, now time.Time, width int) table {
@@ -119,9 +120,10 @@ func scheduleTable(list []jobs.Schedule, now time.Time, width int) table {
 	for _, s := range list {
 		lasted := ""
 		if s.LastState.Finished() {
-			lasted = took(s.LastDuration)
+			lasted = humanize.Took(s.LastDuration)
 		}
-		t.rows = append(t.rows, []string{cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted, specText(s.Spec)})
+		t.rows = append(t.rows, []string{cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted,
+			specText(s.Spec)})
 	}
 	return t
 }
@@ -136,7 +138,7 @@ func nextText(s jobs.Schedule, now time.Time) string {
 	case !s.NextAt.After(now):
 		return "now"
 	}
-	return "in " + age(s.NextAt.Sub(now))
+	return "in " + humanize.Age(s.NextAt.Sub(now))
 }
 
 // lastText is how the last task of a schedule stands, and when it was due: "completed 15h ago".
@@ -144,7 +146,7 @@ func lastText(s jobs.Schedule, now time.Time) string {
 	if s.LastState == "" {
 		return ""
 	}
-	return string(s.LastState) + " " + age(now.Sub(s.LastAt)) + " ago"
+	return string(s.LastState) + " " + humanize.Age(now.Sub(s.LastAt)) + " ago"
 }
 
 func lastColour(cell string) colour {
@@ -154,8 +156,9 @@ func lastColour(cell string) colour {
 
 func scheduleShowCommand(a *app) *cli.Command {
 	return &cli.Command{
-		Name: "show", Usage: "one schedule: its next ticks, its last tasks", UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
-		Flags: []cli.Flag{intOption("rows n", "N", "so many ticks and tasks (5)", 5, 0), revealOption(), formatOption()},
+		Name: "show", Usage: "one schedule: its next ticks, its last tasks",
+		UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
+		Flags:     []cli.Flag{intOption("rows n", "N", "so many ticks and tasks (5)", 5, 0), revealOption(), formatOption()},
 		Description: `The values of env are shown as ••• (in JSON: null) unless --reveal is given.
 In a pipe: a line "key, tab, value" for each key of the JSON record, then a
 line "run, tab, id, tab, state, tab, time" for each of its last tasks.
@@ -182,7 +185,7 @@ func readScheduleShowOptions(c *cli.Context, a *app) (o scheduleShowOptions, err
 	if o.name, err = readScheduleName(c, "show"); err != nil {
 		return o, err
 	}
-	o.format, err = a.formatter(c)
+	o.format, err = formatterOf(c, a.printer)
 	return o, err
 }
 
@@ -276,12 +279,12 @@ func drawSchedule(p *printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 	if s.PausedAt.IsZero() && !s.NextAt.IsZero() {
 		headline = "next " + headline
 	} else if !s.PausedAt.IsZero() {
-		headline = "paused " + age(now.Sub(s.PausedAt)) + " ago"
+		headline = "paused " + humanize.Age(now.Sub(s.PausedAt)) + " ago"
 		if s.PausedBy != "" {
 			headline += " by " + s.PausedBy
 		}
 	}
-	p.print(fmt.Sprintf("schedule %s   %s\n", s.Name, safe(headline)))
+	p.print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))
 	t := sheet{task: s.Spec.Task(s.CreatedAt), input: s.Spec.Input, reveal: reveal, now: now}
 	if !reveal {
 		t.input = nil
@@ -297,19 +300,21 @@ func drawSchedule(p *printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 			zone = time.UTC
 		}
 		for _, tick := range next {
-			list.rows = append(list.rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), "in " + age(tick.Sub(now))})
+			list.rows = append(list.rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), "in " + humanize.Age(tick.Sub(now))})
 		}
 		p.table(list)
 	}
 	if len(runs) > 0 {
 		p.print("\n")
-		list := table{columns: []column{{name: "  TASK", right: true}, {name: "STATE", paint: stateColour}, {name: "DUE"}, {name: "TIME", right: true}, {name: "NOTE"}}}
+		list := table{columns: []column{{name: "  TASK", right: true}, {name: "STATE", paint: stateColour}, {name: "DUE"},
+			{name: "TIME", right: true}, {name: "NOTE"}}}
 		for _, run := range runs {
 			lasted := ""
-			if d, ok := duration(run, now); ok {
-				lasted = took(d)
+			if d, ok := runner.Lasted(run, now); ok {
+				lasted = humanize.Took(d)
 			}
-			list.rows = append(list.rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), clock(dueOf(run), now), lasted, note(run, runner.Gates{}, now)})
+			list.rows = append(list.rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(dueOf(run), now), lasted,
+				runner.Note(run, runner.Gates{}, now)})
 		}
 		p.table(list)
 		if p.interactive() {
@@ -329,5 +334,5 @@ func scheduleRules(s jobs.Schedule) []fact {
 	if s.Jitter > 0 {
 		jitter = exact(s.Jitter)
 	}
-	return []fact{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, count(s.Skipped))}, {"catch-up", catchUp}, {"jitter", jitter}}
+	return []fact{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))}, {"catch-up", catchUp}, {"jitter", jitter}}
 }

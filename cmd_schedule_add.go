@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -128,7 +129,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *printer, o schedul
 		return err
 	}
 	for i, tick := range next {
-		p.say("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), age(tick.Sub(p.now())))
+		p.say("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), humanize.Age(tick.Sub(p.now())))
 	}
 	workers, err := r.Workers(ctx)
 	if err == nil && len(workers) == 0 {

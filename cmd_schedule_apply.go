@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -135,7 +136,7 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 	case err != nil:
 		return o, usage("%q: %v", o.name, reasonOf(err))
 	case len(o.text) > applyMost:
-		return o, usage("%q is too large: at most %s", o.name, exactSize(applyMost))
+		return o, usage("%q is too large: at most %s", o.name, humanize.ExactSize(applyMost))
 	}
 	return o, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/selftest"
 )
 
@@ -138,7 +139,7 @@ func selftestLine(o selftest.Options, now selftest.Progress) string {
 	case "faults":
 		return fmt.Sprintf("  %s of %s  %d kills and stops  seed %d", now.Done.Truncate(time.Second), o.For, now.Faults, o.Seed)
 	case "drain":
-		return fmt.Sprintf("  waiting for the last tasks  %s left", count(int64(now.Left)))
+		return fmt.Sprintf("  waiting for the last tasks  %s left", humanize.Count(int64(now.Left)))
 	}
 	return "  replaying what happened"
 }
@@ -167,18 +168,18 @@ func printSelftest(p *printer, r *selftest.Report) {
 	}
 	p.print(p.out.paint(red, fmt.Sprintf("BROKEN: %s", strings.Join(r.Broken(), ", "))) + "\n")
 	for _, v := range r.Violations[:min(len(r.Violations), 20)] {
-		for i, line := range wrap(safe(v.String()), max(p.out.width-4, 20)) {
+		for i, line := range wrap(humanize.Safe(v.String()), max(p.out.width-4, 20)) {
 			p.print(strings.Repeat(" ", 2+2*min(i, 1)) + line + "\n")
 		}
 	}
-	p.print("kept for a report: " + safe(r.Dir) + "\n")
+	p.print("kept for a report: " + humanize.Safe(r.Dir) + "\n")
 }
 
 // selftestRow is a figure for people and pipes.
 type selftestRow struct{ name, value string }
 
 func selftestRows(r *selftest.Report) []selftestRow {
-	n := func(n int) string { return count(int64(n)) }
+	n := func(n int) string { return humanize.Count(int64(n)) }
 	s := func(seconds float64) string { return strconv.FormatFloat(seconds, 'f', -1, 64) + "s" }
 	f := r.Figures
 	rows := []selftestRow{

@@ -51,7 +51,7 @@ func readShowOptions(c *cli.Context, a *app) (showOptions, error) {
 		return showOptions{}, usage("show needs a task id").hint("runner show 1042      runner list, to find it")
 	}
 	o := showOptions{ids: ids, reveal: get[bool](c, "reveal")}
-	o.format, err = a.formatter(c)
+	o.format, err = formatterOf(c, a.printer)
 	return o, err
 }
 

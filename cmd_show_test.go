@@ -18,7 +18,8 @@ func sampleSheet() sheet {
 	code := 22
 	t := sampleTasks()[1]
 	t.Path, t.Cwd, t.CreatedBy, t.Error = "/usr/bin/curl", "/srv/app", "ann", "exit status 22"
-	t.CreatedAt, t.UpdatedAt, t.Env = noon.Add(-9*time.Minute-4*time.Second), noon.Add(220*time.Millisecond), map[string]string{"TOKEN": "s3cret"}
+	t.CreatedAt, t.UpdatedAt, t.Env = noon.Add(-9*time.Minute-4*time.Second), noon.Add(220*time.Millisecond),
+		map[string]string{"TOKEN": "s3cret"}
 	t.RunAt, t.Timeout, t.KillAfter = noon.Add(48*time.Second), 30*time.Second, jobs.DefaultKillAfter
 	t.Backoff = jobs.Backoff{Strategy: jobs.Exponential, Delay: 24 * time.Second, Max: time.Hour}
 	t.MaxLosses, t.OutputLimit = jobs.DefaultMaxLosses, jobs.DefaultOutputLimit
@@ -26,7 +27,8 @@ func sampleSheet() sheet {
 		return jobs.Attempt{TaskID: t.ID, Attempt: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
 			Counted: true, StartedAt: noon.Add(-started), Duration: lasted, OutputBytes: 118}
 	}
-	return sheet{task: t, now: noon, why: "waits for its next attempt at 14:12:03 (backoff 48s)", tail: []string{"curl: (22) The requested URL returned error: 503"},
+	return sheet{task: t, now: noon, why: "waits for its next attempt at 14:12:03 (backoff 48s)",
+		tail:     []string{"curl: (22) The requested URL returned error: 503"},
 		attempts: []jobs.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
 }
 
@@ -58,7 +60,8 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 	s.reveal = true
 	p, out, _ = testPrinter(40)
 	s.draw(p)
-	if p.flush(); !strings.Contains(out.String(), "TOKEN=s3cret") || !strings.Contains(out.String(), "\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n") {
+	if p.flush(); !strings.Contains(out.String(), "TOKEN=s3cret") || !strings.Contains(out.String(),
+		"\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n") {
 		t.Errorf("40 columns:\n%s", out)
 	}
 }
@@ -81,7 +84,8 @@ func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if record := jsonLine(t, s.record()); !strings.Contains(record, `{"name":"night","generation_id":0,"at":"2026-01-31T13:08:15.000Z","wake_at":"2026-01-31T13:10:15.000Z","value":null}`) {
+	if record := jsonLine(t, s.record()); !strings.Contains(record,
+		`{"name":"night","generation_id":0,"at":"2026-01-31T13:08:15.000Z","wake_at":"2026-01-31T13:10:15.000Z","value":null}`) {
 		t.Error(record)
 	}
 }
@@ -117,11 +121,15 @@ func TestHeadlines(t *testing.T) {
 		{jobs.Task{State: jobs.Pending, RunAt: ago(time.Minute)}, "due 1m ago"},
 		{jobs.Task{State: jobs.Pending, RunAt: ago(time.Minute), Reason: jobs.ReasonLost}, "lost, due 1m ago"},
 		{jobs.Task{State: jobs.Running, Attempt: 1, MaxAttempts: 2, StartedAt: ago(11 * time.Second)}, "attempt 1 of 2, for 11s"},
-		{jobs.Task{State: jobs.Running, Attempt: 1, MaxAttempts: 1, StartedAt: ago(0), CancelRequestedAt: noon}, "attempt 1 of 1, for 0ms, stopping"},
-		{jobs.Task{State: jobs.Completed, StartedAt: ago(time.Hour), Duration: 142 * time.Millisecond, FinishedAt: ago(time.Hour)}, "took 142ms, 1h ago"},
-		{jobs.Task{State: jobs.Failed, Attempt: 3, MaxAttempts: 3, Reason: jobs.ReasonExit, ExitCode: &code, FinishedAt: ago(time.Hour)}, "exit 1 in attempt 3 of 3, 1h ago"},
+		{jobs.Task{State: jobs.Running, Attempt: 1, MaxAttempts: 1, StartedAt: ago(0), CancelRequestedAt: noon},
+			"attempt 1 of 1, for 0ms, stopping"},
+		{jobs.Task{State: jobs.Completed, StartedAt: ago(time.Hour), Duration: 142 * time.Millisecond, FinishedAt: ago(time.Hour)},
+			"took 142ms, 1h ago"},
+		{jobs.Task{State: jobs.Failed, Attempt: 3, MaxAttempts: 3, Reason: jobs.ReasonExit, ExitCode: &code, FinishedAt: ago(time.Hour)},
+			"exit 1 in attempt 3 of 3, 1h ago"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonLost, Losses: 4, FinishedAt: ago(time.Hour)}, "lost 4, 1h ago"},
-		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "cancelled by ann: late", FinishedAt: ago(time.Hour)}, "by ann, 1h ago"},
+		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "cancelled by ann: late", FinishedAt: ago(time.Hour)},
+			"by ann, 1h ago"},
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "gone", FinishedAt: ago(time.Hour)}, "1h ago"},
 	} {
 		if got := runner.Headline(test.task, noon); got != test.want {

@@ -56,7 +56,7 @@ func readStatusOptions(c *cli.Context, a *app) (o statusOptions, err error) {
 		return o, usage("status takes no words: %q", words[0]).hint("runner status -q %s", words[0])
 	}
 	o = statusOptions{queues: get[[]string](c, "queue"), follow: get[bool](c, "follow")}
-	o.format, err = a.formatter(c)
+	o.format, err = formatterOf(c, a.printer)
 	if err == nil && o.follow && (!a.printer.out.tty || a.printer.json || o.format != nil) {
 		err = usage("--follow draws on a terminal").hint("runner status --json, every so often")
 	}

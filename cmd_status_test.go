@@ -86,8 +86,10 @@ SCHEDULES  next feed in 2m · report
 func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	s := sampleStatus()
 	s.path = "/srv/映画/" + strings.Repeat("👩‍👩‍👧 家族/", 20) + "runner.db"
-	s.queues[0].Queue, s.queues[1].Counts[jobs.Scheduled], s.queues[2].Counts[jobs.Pending] = strings.Repeat("q", jobs.MaxName), math.MaxInt32, math.MaxInt32
-	s.workers[0].Name, s.workers[0].Queues = strings.Repeat("働く\x1b", 30), []runner.QueueMax{{Queue: "media", Max: 2}, {Queue: strings.Repeat("q", 80)}}
+	s.queues[0].Queue, s.queues[1].Counts[jobs.Scheduled], s.queues[2].Counts[jobs.Pending] = strings.Repeat("q", jobs.MaxName), math.MaxInt32,
+		math.MaxInt32
+	s.workers[0].Name, s.workers[0].Queues = strings.Repeat("働く\x1b", 30),
+		[]runner.QueueMax{{Queue: "media", Max: 2}, {Queue: strings.Repeat("q", 80)}}
 	gone := s.workers[0]
 	gone.BeatAt = noon.Add(-90 * time.Second)
 	s.workers = append(s.workers, gone)
@@ -136,14 +138,16 @@ func TestProblems(t *testing.T) {
 	}{
 		{nil, nil, nil},
 		{[]runner.Queue{waits}, nil, []runner.Problem{problem("no_worker", "no worker runs, and 4 tasks wait", "runner work", "")}},
-		{[]runner.Queue{waits}, []runner.WorkerInfo{draining}, []runner.Problem{problem("no_worker", "no worker runs, and 4 tasks wait", "runner work", "")}},
+		{[]runner.Queue{waits}, []runner.WorkerInfo{draining}, []runner.Problem{problem("no_worker", "no worker runs, and 4 tasks wait",
+			"runner work", "")}},
 		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.WorkerInfo{lost}, []runner.Problem{
 			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'", "my web"),
 			problem("no_worker", "no worker runs, and 1 task waits", "runner work", "")}},
 		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.WorkerInfo{mail},
 			[]runner.Problem{problem("no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media", "media")}},
 		{[]runner.Queue{waits}, []runner.WorkerInfo{command}, []runner.Problem{
-			problem("no_job", "no worker of queue mail has job email.send, and 2 tasks wait", "runner list -q mail -j email.send -s pending", "mail")}},
+			problem("no_job", "no worker of queue mail has job email.send, and 2 tasks wait", "runner list -q mail -j email.send -s pending",
+				"mail")}},
 		{[]runner.Queue{waits}, []runner.WorkerInfo{sender}, []runner.Problem{
 			problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},
 		{[]runner.Queue{waits}, []runner.WorkerInfo{sender, mail}, nil},
@@ -174,7 +178,8 @@ func TestStatusFollows(t *testing.T) {
 	if err := runStatus(ctx, r, p, statusOptions{follow: true}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "\x1b[H✗ no worker"; !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), want) != 1 || !strings.HasSuffix(out.String(), "\x1b[K\n\x1b[J") {
+	if want := "\x1b[H✗ no worker"; !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), want) != 1 ||
+		!strings.HasSuffix(out.String(), "\x1b[K\n\x1b[J") {
 		t.Errorf("%q", out)
 	}
 }
@@ -189,7 +194,8 @@ func TestStatusPlotsTheLastHour(t *testing.T) {
 	s.trend[0].Ended = map[jobs.State]int{jobs.Completed: 1}
 	s.trend[59].Ended = map[jobs.State]int{jobs.Completed: 80, jobs.Failed: 2}
 	wide := drawnStatus(120, s)
-	if !strings.Contains(wide, "completed ▁"+strings.Repeat(" ", 58)+"█ 81 in 1h\n") || !strings.Contains(wide, "failed    "+strings.Repeat(" ", 59)+"█ 2 in 1h\n") {
+	if !strings.Contains(wide, "completed ▁"+strings.Repeat(" ", 58)+"█ 81 in 1h\n") ||
+		!strings.Contains(wide, "failed    "+strings.Repeat(" ", 59)+"█ 2 in 1h\n") {
 		t.Error(wide)
 	}
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -201,7 +202,7 @@ func announce(ctx context.Context, r *runner.Runner, p *printer, ids []int64) er
 			return err
 		}
 		if total += n; n > 0 {
-			parts = append(parts, count(int64(n))+" "+string(state))
+			parts = append(parts, humanize.Count(int64(n))+" "+string(state))
 		}
 	}
 	switch {
@@ -210,7 +211,7 @@ func announce(ctx context.Context, r *runner.Runner, p *printer, ids []int64) er
 	case total == 1:
 		p.note("waiting for 1 task: %s", parts[0])
 	case total > 1:
-		p.note("waiting for %s tasks: %s", count(int64(total)), strings.Join(parts, ", "))
+		p.note("waiting for %s tasks: %s", humanize.Count(int64(total)), strings.Join(parts, ", "))
 	}
 	return nil
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -100,7 +97,8 @@ type workOptions struct {
 
 func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	p := a.printer
-	o := workOptions{untilEmpty: get[bool](c, "until-empty"), tee: get[bool](c, "tee"), terminal: p.out.tty || p.talk.tty || isTerminal(a.stdin)}
+	o := workOptions{untilEmpty: get[bool](c, "until-empty"), tee: get[bool](c, "tee"), terminal: p.out.tty || p.talk.tty ||
+		isTerminal(a.stdin)}
 	if c.Args().Present() {
 		return o, usage("work takes no arguments: %q", c.Args().First()).hint("runner enqueue -- %s", c.Args().First())
 	}
@@ -180,11 +178,6 @@ func parseWorkerName(text string) (string, error) {
 		return "", errors.New("is no name: at most 200 bytes without control characters")
 	}
 	return text, nil
-}
-
-func isTerminal(stdin io.Reader) bool {
-	file, ok := stdin.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // firstSet returns the first of the options that was given; empty: none was.

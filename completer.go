@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -146,7 +147,7 @@ func (a *app) arguments(ctx context.Context, line commandLine) (words []suggesti
 	words = a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
 		tasks, err := r.List(ctx, jobs.Filter{States: states}, runner.Page{Limit: recallIDs})
 		for _, t := range tasks {
-			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + cut(safe(jobText(t)), 60)})
+			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + cut(humanize.Safe(runner.JobText(t)), 60)})
 		}
 		return ids, err
 	})
@@ -206,7 +207,8 @@ func (a *app) limitTargets(ctx context.Context, line commandLine) (words []sugge
 	if line.command.Name != "set" {
 		return nil
 	}
-	for kind, recall := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){jobs.QueueTarget: recallQueues, jobs.JobTarget: recallJobs} {
+	for kind, recall := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){jobs.QueueTarget: recallQueues,
+		jobs.JobTarget: recallJobs} {
 		for _, s := range a.recall(ctx, line, recall) {
 			words = append(words, suggestion{jobs.Target{Kind: kind, Name: s.word}.String(), s.about})
 		}
@@ -217,7 +219,7 @@ func (a *app) limitTargets(ctx context.Context, line commandLine) (words []sugge
 func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	queues, err := r.Queues(ctx)
 	for _, q := range queues {
-		about := count(int64(q.Counts[jobs.Pending])) + " pending, " + count(int64(q.Counts[jobs.Running])) + " running"
+		about := humanize.Count(int64(q.Counts[jobs.Pending])) + " pending, " + humanize.Count(int64(q.Counts[jobs.Running])) + " running"
 		names = append(names, suggestion{q.Queue, about})
 	}
 	return names, err
@@ -226,7 +228,7 @@ func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, er
 func recallSchedules(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	list, err := r.Schedules(ctx)
 	for _, s := range list {
-		names = append(names, suggestion{s.Name, s.Cron + "  " + cut(safe(specText(s.Spec)), 60)})
+		names = append(names, suggestion{s.Name, s.Cron + "  " + cut(humanize.Safe(specText(s.Spec)), 60)})
 	}
 	return names, err
 }

@@ -34,7 +34,8 @@ func TestUnitsAreValid(t *testing.T) {
 	verify := needs(t, "systemd-analyze")
 	start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/runner (.*)$`)
 	for _, unit := range []struct{ file, as, scope string }{
-		{"runner.service", "runner.service", "--system"}, {"runner@.service", "runner@media.service", "--system"}, {"user/runner.service", "runner.service", "--user"},
+		{"runner.service", "runner.service", "--system"}, {"runner@.service", "runner@media.service", "--system"},
+		{"user/runner.service", "runner.service", "--user"},
 	} {
 		text, err := os.ReadFile(filepath.Join("contrib/systemd", unit.file))
 		if err != nil {
@@ -114,7 +115,8 @@ func TestManualPageIsWellFormed(t *testing.T) {
 	if err != nil || said.Len() > 0 {
 		t.Fatalf("%v\n%s", err, said.String())
 	}
-	for _, want := range []string{"runner enqueue -- backup.sh --full", `Prints a line per queue: its name and "paused".`, `'{"to":"ann@example.com"}'`} {
+	for _, want := range []string{"runner enqueue -- backup.sh --full", `Prints a line per queue: its name and "paused".`,
+		`'{"to":"ann@example.com"}'`} {
 		if !strings.Contains(string(shown), want) {
 			t.Errorf("the page does not show %q", want)
 		}

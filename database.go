@@ -58,7 +58,8 @@ func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Ru
 }
 
 // action is the Action of a command: it reads the options, opens the database, which it creates if it may, and runs the command.
-func action[O any](a *app, create bool, read func(*cli.Context, *app) (O, error), run func(context.Context, *runner.Runner, *printer, O) error) cli.ActionFunc {
+func action[O any](a *app, create bool, read func(*cli.Context, *app) (O, error),
+	run func(context.Context, *runner.Runner, *printer, O) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		o, err := read(c, a)
 		if err != nil {

@@ -58,7 +58,8 @@ func TestNobodyIsShownAPassword(t *testing.T) {
 	none := func(string) string { return "" }
 	owner := func(string) (int, bool) { return -1, false }
 	for address, want := range map[string]string{
-		"postgres://h/d": "", "postgres://u@h:5432/d?sslmode=disable": "", "postgresql://h/d?search_path=jobs": "", "postgres://u@/d?host=/tmp/a:b@c": "",
+		"postgres://h/d": "", "postgres://u@h:5432/d?sslmode=disable": "", "postgresql://h/d?search_path=jobs": "",
+		"postgres://u@/d?host=/tmp/a:b@c":         "",
 		"postgres://u:s3cret@h/d":                 "postgres://u@h/d",
 		"postgres://u:s3:c@ret@h:1,i:2/d":         "postgres://u@h:1,i:2/d",
 		"postgresql://h/d?password=s3cret&user=u": "postgresql://h/d?password=xxxxx&user=u",
@@ -68,7 +69,8 @@ func TestNobodyIsShownAPassword(t *testing.T) {
 		if got := d.shown(); got != cmp.Or(want, address) || strings.Contains(got, "s3") {
 			t.Errorf("%s is shown as %s, want %s", address, got, cmp.Or(want, address))
 		}
-		if _, err := locateDatabase(address, none, 8, "linux", owner); (err != nil) != (want != "") || err != nil && (exitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
+		if _, err := locateDatabase(address, none, 8, "linux", owner); (err != nil) != (want != "") || err != nil &&
+			(exitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
 			t.Errorf("--db %s: %v", address, err)
 		}
 		if _, err := locateDatabase("", func(string) string { return address }, 8, "linux", owner); err != nil {
@@ -93,7 +95,7 @@ func TestOpenCreatesWhatItMay(t *testing.T) {
 		}}}
 		globals := globalFlags()
 		line, err := permute(list, globals, append([]string{"open"}, args...), a.getenv)
-		a.printer = newPrinter(a, line)
+		a.printer = a.printerFor(line)
 		if err == nil {
 			err = newCLI(list, globals).RunContext(context.Background(), line.argv())
 		}

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 )
@@ -105,6 +107,20 @@ func whileWaiting(err error) error {
 	return &f
 }
 
+// report writes an error to stderr: as text, or with --json as an object. It writes nothing for an exitStatus.
+func report(p *printer, err error) {
+	if _, ok := err.(exitStatus); ok || err == nil {
+		return
+	}
+	p.flush()
+	f := explain(err)
+	if p.json {
+		_ = writeJSON(p.talk, f.record()) // an error of stderr cannot be reported anywhere
+		return
+	}
+	io.WriteString(p.talk, f.text(p.verbose))
+}
+
 // errorRecord is what --json prints on stderr instead of a failure's text.
 type errorRecord struct {
 	Error errorBody `json:"error"`
@@ -132,17 +148,17 @@ func (f *failure) record() errorRecord {
 // text is the failure as lines for stderr; with verbose, the chain of causes too.
 func (f *failure) text(verbose bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "runner: %s\n", safe(f.what))
+	fmt.Fprintf(&b, "runner: %s\n", humanize.Safe(f.what))
 	for _, line := range f.why {
-		fmt.Fprintf(&b, "  %s\n", safe(line))
+		fmt.Fprintf(&b, "  %s\n", humanize.Safe(line))
 	}
 	if f.try != "" {
-		fmt.Fprintf(&b, "  try: %s\n", safe(f.try))
+		fmt.Fprintf(&b, "  try: %s\n", humanize.Safe(f.try))
 	}
 	if verbose {
 		for _, cause := range chain(f.err) {
 			if cause != f.what {
-				fmt.Fprintf(&b, "  cause: %s\n", safe(cause))
+				fmt.Fprintf(&b, "  cause: %s\n", humanize.Safe(cause))
 			}
 		}
 	}

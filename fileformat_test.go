@@ -16,7 +16,8 @@ import (
 	"example.com/runner/test/codeblock"
 )
 
-// TestTheFileFormatPageNamesEverything compares docs/file-format.md with the schema of a new file: the diagram and the list name every table, and
+// TestTheFileFormatPageNamesEverything compares docs/file-format.md with the schema of a new file: the diagram and the list name every
+// table, and
 // no table that does not exist.
 func TestTheFileFormatPageNamesEverything(t *testing.T) {
 	t.Parallel()
@@ -131,7 +132,8 @@ func newFile(t *testing.T) *sql.DB {
 
 // schemaNames returns the tables and the views of a new file.
 func schemaNames(t *testing.T) (tables, views map[string]bool) {
-	rows, err := newFile(t).QueryContext(t.Context(), `SELECT type, name FROM sqlite_schema WHERE (type = 'table' OR type = 'view') AND name NOT LIKE 'sqlite_%'`)
+	rows, err := newFile(t).QueryContext(t.Context(),
+		`SELECT type, name FROM sqlite_schema WHERE (type = 'table' OR type = 'view') AND name NOT LIKE 'sqlite_%'`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) 
 			repeated("env e", "NAME=VALUE", "", one(func(s string) (string, error) { return s, nil })),
 			durationOption("in", "", 0), codesOption("retry-on", ""), idsOption("after", ""),
 		}},
-		{Name: "show", Aliases: []string{"sh"}, Action: action, Flags: append(a.selectors(), boolOption("follow f", ""), intOption("rows n", "N", "", 30, 0))},
+		{Name: "show", Aliases: []string{"sh"}, Action: action, Flags: append(a.selectors(), boolOption("follow f", ""),
+			intOption("rows n", "N", "", 30, 0))},
 		{Name: "work", Action: action, Flags: fromEnvironment([]cli.Flag{
 			intOption("concurrency c", "N", "", 1, 1), queueOption(), durationOption("max-wait", "", 0), boolOption("tee", ""),
 		})},
@@ -51,7 +52,8 @@ func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) 
 }
 
 func TestOptionsStandAnywhere(t *testing.T) {
-	for _, line := range []string{"show 42 --json", "--json show 42", "show --json 42", "sh --json=true 42", "show --json --db x 42 -n 3 --db y"} {
+	for _, line := range []string{"show 42 --json", "--json show 42", "show --json 42", "sh --json=true 42",
+		"show --json --db x 42 -n 3 --db y"} {
 		got, err := parse(t, nil, strings.Fields(line)...)
 		if err != nil || got.command != "show" || !slices.Equal(got.words, []string{"42"}) || !got.c.Bool("json") {
 			t.Errorf("%s: %v %q json=%v", line, err, got.words, got.c.Bool("json"))

@@ -108,7 +108,8 @@ func TestFollowerCountsWhatIsMissing(t *testing.T) {
 }
 
 func TestBinarySize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 12_897_484: "12.3 MiB", 1<<30 - 1: "1.0 GiB", 5 << 40: "5.0 TiB"} {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 12_897_484: "12.3 MiB", 1<<30 - 1: "1.0 GiB",
+		5 << 40: "5.0 TiB"} {
 		if got := binarySize(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
@@ -129,7 +130,8 @@ func TestBarFits(t *testing.T) {
 	p, _, talk := testPrinter(80)
 	b := bar{p: p, name: "tasks.jsonl", began: p.now().Add(-4700 * time.Millisecond)}
 	b.start("enqueueing", 1_000_000)
-	if got, want := b.line(681_204, 3213*time.Millisecond), "  enqueueing tasks.jsonl  ██████████████░░░░░░  68%  681,204/1,000,000  212k/s"; got != want {
+	if got, want := b.line(681_204, 3213*time.Millisecond),
+		"  enqueueing tasks.jsonl  ██████████████░░░░░░  68%  681,204/1,000,000  212k/s"; got != want {
 		t.Errorf("\n%s\n%s", got, want)
 	}
 	b.draw("  a longer line")

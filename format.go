@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/template"
 
+	"example.com/runner/internal/humanize"
 	"github.com/urfave/cli/v2"
 )
 
@@ -19,16 +20,16 @@ type formatter struct {
 	template *template.Template
 }
 
-// formatter is the one that the option --format asks for; nil: it is not given.
-func (a *app) formatter(c *cli.Context) (*formatter, error) {
+// formatterOf returns the formatter of the option --format, or nil if it was not given.
+func formatterOf(c *cli.Context, p *printer) (*formatter, error) {
 	if !c.IsSet("format") {
 		return nil, nil
 	}
-	return a.printer.formatter(get[string](c, "format"))
+	return newFormatter(p, get[string](c, "format"))
 }
 
-// formatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.
-func (p *printer) formatter(text string) (*formatter, error) {
+// newFormatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.
+func newFormatter(p *printer, text string) (*formatter, error) {
 	if p.json {
 		return nil, usage("--format and --json exclude each other")
 	}
@@ -65,10 +66,10 @@ func (f *formatter) record(v any) error {
 		return usage("--format: %s", templateError(err)).hint("--json, to see the keys")
 	}
 	if f.printer.out.tty {
-		f.printer.print(safeLines(text.String()) + "\n")
+		f.printer.print(humanize.SafeLines(text.String()) + "\n")
 		return nil
 	}
-	_, err = io.WriteString(f.printer.answer, text.String()+"\n")
+	_, err = io.WriteString(f.printer, text.String()+"\n")
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/runner/internal/humanize"
 	"github.com/urfave/cli/v2"
 )
 
@@ -40,9 +41,9 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 	case err != nil:
 		p.print("database: none   (" + explain(err).what + ")\n")
 	case d.from == "":
-		p.print(fitted("database: "+safe(d.shown()), "(--db, $RUNNER_DB)"))
+		p.print(fitted("database: "+humanize.Safe(d.shown()), "(--db, $RUNNER_DB)"))
 	default:
-		p.print(fitted("database: "+safe(d.shown()), "(from "+d.from+")"))
+		p.print(fitted("database: "+humanize.Safe(d.shown()), "(from "+d.from+")"))
 	}
 	p.print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") + "\n")
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"example.com/runner/internal/humanize"
 	"fmt"
 	"io"
 	"log/slog"
@@ -102,7 +103,7 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // Handle implements slog.Handler.
 func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
-	message := safe(r.Message)
+	message := humanize.Safe(r.Message)
 	if r.NumAttrs() > 0 || h.attrs != "" {
 		if h.style != journalLog {
 			message = fmt.Sprintf("%-14s ", message)

@@ -40,7 +40,8 @@ func TestLogStyles(t *testing.T) {
 			t.Errorf("style %d\n%q\n%q", style, got, want)
 		}
 	}
-	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>", slog.LevelError: "<3>"} {
+	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>",
+		slog.LevelError: "<3>"} {
 		if got := logged(t, stream{}, journalLog, level, "x"); got != want+"x\n" {
 			t.Errorf("%v: %q", level, got)
 		}

@@ -25,7 +25,8 @@ func main() {
 	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// growStack makes the stack of its goroutine as large as SQLite needs it to read a schema, while the stack is still nearly empty. If the stack
+// growStack makes the stack of its goroutine as large as SQLite needs it to read a schema, while the stack is still nearly empty. If the
+// stack
 // grew below SQLite's calls, Go would look up the frame of each of them: 1.6 MB of tables that nothing else of a short process reads. It is
 // called with 0; the frame alone has the size.
 //
@@ -93,10 +94,10 @@ func (a *app) run(ctx context.Context, args []string) (status int) {
 	list := commands(a)
 	globals := globalFlags()
 	line, err := permute(list, globals, args, a.getenv)
-	a.printer = newPrinter(a, line)
+	a.printer = a.printerFor(line)
 	defer func() {
 		if v := recover(); v != nil { // Go would exit with 2, which means that nothing was touched
-			a.printer.fail(&failure{code: "internal", exit: 1, what: fmt.Sprintf("internal error: %v", v),
+			report(a.printer, &failure{code: "internal", exit: 1, what: fmt.Sprintf("internal error: %v", v),
 				why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
 			status = 1
@@ -109,9 +110,15 @@ func (a *app) run(ctx context.Context, args []string) (status int) {
 		err = &failure{code: "internal", exit: 1, what: "cannot write the answer to stdout", err: flushErr}
 	}
 	if err != nil {
-		a.printer.fail(err)
+		report(a.printer, err)
 	}
 	return exitCode(err)
+}
+
+// printerFor returns the printer that the command line and the environment ask for.
+func (a *app) printerFor(line commandLine) *printer {
+	return newPrinter(printerSettings{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, getenv: a.getenv, now: a.now,
+		json: line.on("json"), verbose: line.on("verbose"), color: line.last("color")})
 }
 
 // dispatch answers --help and --version itself and leaves the rest to urfave/cli.

@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 // one); of the environment outside it sees PATH only. To rewrite the goldens: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {
 	t.Parallel()
-	if signal.Ignored(syscall.SIGHUP) { // by nohup; not in TestMain, since a runner of the scripts begins there, too, and may be told to ignore it
+	// by nohup; not in TestMain, since a runner of the scripts begins there, too, and may be told to ignore it
+	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	testscript.Run(t, testscript.Params{
@@ -56,7 +57,8 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
 			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed,
-			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "onserver": useServer, "remount": remount, "block": writeBlock},
+			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "onserver": useServer, "remount": remount,
+			"block": writeBlock},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "mount":

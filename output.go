@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"golang.org/x/term"
 )
 
@@ -46,16 +47,31 @@ type stream struct {
 	colour bool
 }
 
-// newPrinter makes the printer that the command line and the environment ask for.
-func newPrinter(a *app, line commandLine) *printer {
-	forced, _ := strconv.Atoi(a.getenv("RUNNER_FORCE_TTY"))
-	p := &printer{json: line.on("json"), verbose: line.on("verbose"), now: a.now}
-	p.out = newStream(a.stdout, forced, line.last("color"), a.getenv)
-	p.talk = newStream(a.stderr, forced, line.last("color"), a.getenv)
-	p.answer, p.in = bufio.NewWriter(p.out), bufio.NewReader(a.stdin)
-	stdin, ok := a.stdin.(*os.File)
-	p.asks = ok && p.talk.tty && term.IsTerminal(int(stdin.Fd()))
+// Settings are what a printer is made of: the streams of the process, and what the command line and the environment ask for.
+type printerSettings struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	now            func() time.Time
+	json, verbose  bool
+	color          string // value of --color; empty means auto
+}
+
+// New returns a printer. The variables RUNNER_FORCE_TTY, NO_COLOR and CLICOLOR_FORCE are respected.
+func newPrinter(o printerSettings) *printer {
+	forced, _ := strconv.Atoi(o.getenv("RUNNER_FORCE_TTY"))
+	p := &printer{json: o.json, verbose: o.verbose, now: o.now}
+	p.out = newStream(o.stdout, forced, o.color, o.getenv)
+	p.talk = newStream(o.stderr, forced, o.color, o.getenv)
+	p.answer, p.in = bufio.NewWriter(p.out), bufio.NewReader(o.stdin)
+	p.asks = isTerminal(o.stdin) && p.talk.tty
 	return p
+}
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // newStream looks at one stream. forced makes it a terminal of that width, for tests and documents.
@@ -97,6 +113,19 @@ func (p *printer) interactive() bool { return p.out.tty && p.talk.tty && !p.json
 // print writes text to stdout as it is.
 func (p *printer) print(text string) { p.answer.WriteString(text) }
 
+// Write writes bytes to stdout as they are. It implements io.Writer.
+func (p *printer) Write(data []byte) (int, error) { return p.answer.Write(data) }
+
+// captured returns what draw prints on stdout, which is not printed.
+func (p *printer) captured(draw func(*printer)) string {
+	var text strings.Builder
+	other := *p
+	other.answer = bufio.NewWriter(&text)
+	draw(&other)
+	other.flush()
+	return text.String()
+}
+
 // fields writes a line for other programs: values with tabs between them, whole. A tab, newline or backslash inside one
 // is \t, \n or \\.
 func (p *printer) fields(values ...string) {
@@ -104,7 +133,7 @@ func (p *printer) fields(values ...string) {
 		if i > 0 {
 			p.answer.WriteByte('\t')
 		}
-		p.answer.WriteString(safe(strings.ReplaceAll(v, `\`, `\\`)))
+		p.answer.WriteString(humanize.Safe(strings.ReplaceAll(v, `\`, `\\`)))
 	}
 	p.answer.WriteByte('\n')
 }
@@ -130,7 +159,7 @@ func (p *printer) flush() error { return p.answer.Flush() }
 // say writes a line to stderr, for whoever reads it.
 func (p *printer) say(format string, args ...any) {
 	p.flush() // the two streams are often one terminal
-	fmt.Fprintln(p.talk, safe(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(p.talk, humanize.Safe(fmt.Sprintf(format, args...)))
 }
 
 // note writes a line to stderr that only a person at a terminal wants.
@@ -147,24 +176,10 @@ func (p *printer) detail(format string, args ...any) {
 	}
 }
 
-// fail writes an error to stderr: as text, or with --json as an object. An exitStatus is not worth a word.
-func (p *printer) fail(err error) {
-	if _, ok := err.(exitStatus); ok || err == nil {
-		return
-	}
-	p.flush()
-	f := explain(err)
-	if p.json {
-		_ = writeJSON(p.talk, f.record()) // on stderr nobody is left to tell
-		return
-	}
-	io.WriteString(p.talk, f.text(p.verbose))
-}
-
 // confirm asks a yes/no question; no is the default. Ask only if p.asks.
 func (p *printer) confirm(format string, args ...any) bool {
 	p.flush()
-	fmt.Fprint(p.talk, safe(fmt.Sprintf(format, args...)), " [y/N] ")
+	fmt.Fprint(p.talk, humanize.Safe(fmt.Sprintf(format, args...)), " [y/N] ")
 	answer, _ := p.in.ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

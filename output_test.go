@@ -15,16 +15,16 @@ import (
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // testPrinter returns a printer that writes to buffers: a pipe, or with columns > 0 a terminal of that width. Flush it
 // before looking at out.
 func testPrinter(columns int) (p *printer, out, talk *bytes.Buffer) {
 	out, talk = new(bytes.Buffer), new(bytes.Buffer)
-	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: talk, now: time.Now, getenv: func(name string) string {
+	return newPrinter(printerSettings{stdin: strings.NewReader(""), stdout: out, stderr: talk, now: time.Now, getenv: func(name string) string {
 		return map[string]string{"RUNNER_FORCE_TTY": fmt.Sprint(columns), "NO_COLOR": "1"}[name]
-	}}
-	return newPrinter(a, commandLine{}), out, talk
+	}}), out, talk
 }
 
 func TestColourIsJudgedPerStream(t *testing.T) {
@@ -32,7 +32,8 @@ func TestColourIsJudgedPerStream(t *testing.T) {
 		flag, env string
 		want      bool
 	}{
-		{"", "", false}, {"", "RUNNER_FORCE_TTY=80", true}, {"", "RUNNER_FORCE_TTY=80 NO_COLOR=1", false}, {"", "RUNNER_FORCE_TTY=80 TERM=dumb", false},
+		{"", "", false}, {"", "RUNNER_FORCE_TTY=80", true}, {"", "RUNNER_FORCE_TTY=80 NO_COLOR=1", false},
+		{"", "RUNNER_FORCE_TTY=80 TERM=dumb", false},
 		{"always", "NO_COLOR=1", true}, {"never", "CLICOLOR_FORCE=1", false}, {"", "CLICOLOR_FORCE=1", true}, {"", "CLICOLOR_FORCE=0", false},
 		{"", "CLICOLOR_FORCE=1 NO_COLOR=1", false}, {"auto", "RUNNER_FORCE_TTY=80", true},
 	} {
@@ -53,7 +54,8 @@ func TestNotesAreForTerminals(t *testing.T) {
 	p, out, talk := testPrinter(0)
 	p.note("hint")
 	p.detail("detail")
-	if p.fields("a\tb", `c\d`, "e\nf", "\x1b]0;x\a"); p.flush() != nil || out.String() != `a\tb`+"\t"+`c\\d`+"\t"+`e\nf`+"\t"+`\x1b]0;x\x07`+"\n" {
+	if p.fields("a\tb", `c\d`, "e\nf", "\x1b]0;x\a"); p.flush() != nil ||
+		out.String() != `a\tb`+"\t"+`c\\d`+"\t"+`e\nf`+"\t"+`\x1b]0;x\x07`+"\n" {
 		t.Errorf("%q", out)
 	}
 	if talk.Len() != 0 {
@@ -89,19 +91,19 @@ func TestFailuresAreExplained(t *testing.T) {
 		{nil, 0, ""},
 	} {
 		p, _, talk := testPrinter(0)
-		if p.fail(test.err); talk.String() != test.text || exitCode(test.err) != test.exit {
+		if report(p, test.err); talk.String() != test.text || exitCode(test.err) != test.exit {
 			t.Errorf("%v: exit %d\n%s", test.err, exitCode(test.err), talk)
 		}
 	}
 	p, _, talk := testPrinter(0)
 	p.verbose = true
-	p.fail(busy)
+	report(p, busy)
 	if text := talk.String(); !strings.Contains(text, "cause: insert task: database is busy") || strings.Contains(text, "locked") {
 		t.Error(text)
 	}
 	p, _, talk = testPrinter(0)
 	p.json = true
-	p.fail(&jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, What: "no task 9999"})
+	report(p, &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, What: "no task 9999"})
 	want := `{"error":{"code":"not_found","message":"no task 9999","why":null,"try":"runner list","exit":3}}` + "\n"
 	if talk.String() != want {
 		t.Error(talk)
@@ -167,7 +169,7 @@ func TestFormat(t *testing.T) {
 		{`{{json .args}}{{printf "%s\n" .state}}`, "[\"a b\",\"<\"]failed\n\n"},
 	} {
 		p, out, _ := testPrinter(0)
-		f, err := p.formatter(test.template)
+		f, err := newFormatter(p, test.template)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,10 +178,10 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	p, _, _ := testPrinter(0)
-	if _, err := p.formatter("{{.id"); exitCode(err) != 2 {
+	if _, err := newFormatter(p, "{{.id"); exitCode(err) != 2 {
 		t.Error(err)
 	}
-	f, _ := p.formatter("{{.nosuch}}")
+	f, _ := newFormatter(p, "{{.nosuch}}")
 	if err := f.record(record); exitCode(err) != 2 {
 		t.Error(err)
 	}
@@ -187,27 +189,30 @@ func TestFormat(t *testing.T) {
 
 func TestWordsForPeople(t *testing.T) {
 	var got []string
-	for _, d := range []time.Duration{0, 142 * time.Millisecond, 2199 * time.Millisecond, 11 * time.Second, 242 * time.Second, time.Hour, 8040 * time.Second, 148 * time.Hour} {
-		got = append(got, took(d)+"/"+age(d)+"/"+exact(d))
+	for _, d := range []time.Duration{0, 142 * time.Millisecond, 2199 * time.Millisecond, 11 * time.Second, 242 * time.Second, time.Hour,
+		8040 * time.Second, 148 * time.Hour} {
+		got = append(got, humanize.Took(d)+"/"+humanize.Age(d)+"/"+exact(d))
 	}
-	if want := "0ms/0s/0 142ms/0s/142ms 2.1s/2s/2s199ms 11s/11s/11s 4m02s/4m/4m2s 1h0m/1h/1h 2h14m/2h/2h14m 6d4h/6d/6d4h"; strings.Join(got, " ") != want {
+	if want := "0ms/0s/0 142ms/0s/142ms 2.1s/2s/2s199ms 11s/11s/11s 4m02s/4m/4m2s 1h0m/1h/1h 2h14m/2h/2h14m 6d4h/6d/6d4h"; strings.Join(got,
+		" ") != want {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	got = nil
 	for _, n := range []int64{0, 118, 999, 1000, 1234567, 9_960_000, 84_000_000, 999_999, 31_000_000_000} {
-		got = append(got, size(n))
+		got = append(got, humanize.Size(n))
 	}
 	if want := []string{"0 B", "118 B", "999 B", "1.0 kB", "1.2 MB", "10 MB", "84 MB", "1.0 MB", "31 GB"}; !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	if got := strings.Join([]string{count(0), count(392), count(-1284), count(1_000_000), exactSize(1 << 20), exactSize(1000)}, " "); got != "0 392 -1,284 1,000,000 1MiB 1000" {
+	if got := strings.Join([]string{humanize.Count(0), humanize.Count(392), humanize.Count(-1284), humanize.Count(1_000_000),
+		humanize.ExactSize(1 << 20), humanize.ExactSize(1000)}, " "); got != "0 392 -1,284 1,000,000 1MiB 1000" {
 		t.Error(got)
 	}
 	task := jobs.Task{Job: "command", Label: "nightly", Args: json.RawMessage(`["report.sh","--days","7 8",""]`)}
-	if got := jobText(task); got != "nightly: report.sh --days '7 8' ''" {
+	if got := runner.JobText(task); got != "nightly: report.sh --days '7 8' ''" {
 		t.Error(got)
 	}
-	if got := jobText(jobs.Task{Job: "email.send", Args: json.RawMessage(`{"to":"ann"}`)}); got != `email.send {"to":"ann"}` {
+	if got := runner.JobText(jobs.Task{Job: "email.send", Args: json.RawMessage(`{"to":"ann"}`)}); got != `email.send {"to":"ann"}` {
 		t.Error(got)
 	}
 }
@@ -215,13 +220,13 @@ func TestWordsForPeople(t *testing.T) {
 func FuzzSafe(f *testing.F) {
 	f.Add("\x1b]0;x\a\u009b31m\u202e\xff plain 映画")
 	f.Fuzz(func(t *testing.T, text string) {
-		shown := safe(text)
+		shown := humanize.Safe(text)
 		for _, r := range shown {
 			if humanize.Drives(r) && r != utf8.RuneError {
 				t.Fatalf("%q shows %q", text, shown)
 			}
 		}
-		if !utf8.ValidString(shown) || safe(shown) != shown {
+		if !utf8.ValidString(shown) || humanize.Safe(shown) != shown {
 			t.Fatalf("%q shows %q", text, shown)
 		}
 		var line bytes.Buffer
@@ -232,7 +237,8 @@ func FuzzSafe(f *testing.F) {
 		if err := json.Unmarshal(line.Bytes(), &back); err != nil || back != strings.ToValidUTF8(text, "\ufffd") && utf8.ValidString(text) {
 			t.Fatalf("%q is JSON %s", text, &line)
 		}
-		if body := strings.TrimSuffix(line.String(), "\n"); strings.ContainsFunc(body, func(r rune) bool { return humanize.Drives(r) && r != utf8.RuneError }) {
+		if body := strings.TrimSuffix(line.String(), "\n"); strings.ContainsFunc(body,
+			func(r rune) bool { return humanize.Drives(r) && r != utf8.RuneError }) {
 			t.Fatalf("%q is JSON %q", text, body)
 		}
 		for width := range 30 {

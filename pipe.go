@@ -46,15 +46,15 @@ func pairs(record any) ([]pair, error) {
 // lines writes the values of each record of a list.
 func lines[T any](p *printer, word string, list []T) error {
 	for _, record := range list {
-		if err := p.values(word, record); err != nil {
+		if err := writeValues(p, word, record); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// values writes a word and the values of a record as a line for other programs.
-func (p *printer) values(word string, record any) error {
+// writeValues writes a word and the values of a record as a line for other programs.
+func writeValues(p *printer, word string, record any) error {
 	list, err := pairs(record)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -28,7 +29,7 @@ func (s *standing) plots(to stream) string {
 			values[i] = minute.Ended[row.state]
 			sum += values[i]
 		}
-		total := " " + count(int64(sum)) + " in 1h"
+		total := " " + humanize.Count(int64(sum)) + " in 1h"
 		room := to.width - label - len(total)
 		if sum == 0 || room < 10 {
 			continue

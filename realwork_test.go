@@ -71,7 +71,8 @@ func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	seen := map[string]bool{}
 	for _, t := range shown {
-		if t.State != "completed" || t.Attempt != 1 || t.Losses != 0 || len(t.History) != 1 || t.History[0].Attempt != 1 || t.History[0].State != "completed" {
+		if t.State != "completed" || t.Attempt != 1 || t.Losses != 0 || len(t.History) != 1 || t.History[0].Attempt != 1 ||
+			t.History[0].State != "completed" {
 			ts.Fatalf("not completed exactly once: %+v", t)
 		}
 		path := t.Args[1]

@@ -101,7 +101,8 @@ type canary struct {
 var rowTables = []struct {
 	name string
 	n    int
-}{{"enqueue", 60}, {"tasks", 20}, {"inputs", 3}, {"dependencies", 4}, {"limits", 4}, {"pauses", 3}, {"schedules", 6}, {"schedule_inputs", 2},
+}{{"enqueue", 60}, {"tasks", 20}, {"inputs", 3}, {"dependencies", 4}, {"limits", 4}, {"pauses", 3}, {"schedules", 6},
+	{"schedule_inputs", 2},
 	{"steps", 2}, {"output", 2}, {"attempts", 4}, {"cancel_requests", 4}, {"progress_reports", 4}, {"last_ids", 1}}
 
 func (f *rowFuzz) run() {
@@ -262,7 +263,8 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 	}
 	if table == "tasks" { // what a row of it must have
 		now := time.Now().UnixMilli()
-		for _, required := range append(f.stateValues(), []columnValue{{"generation_id", int64(1)}, {"state", "pending"}, {"queue", "default"}, {"job", "command"}, {"priority", int64(5)}, {"run_at", now},
+		for _, required := range append(f.stateValues(), []columnValue{{"generation_id", int64(1)}, {"state", "pending"}, {"queue", "default"},
+			{"job", "command"}, {"priority", int64(5)}, {"run_at", now},
 			{"max_losses", int64(3)}, {"created_at", now}, {"updated_at", now}}...) {
 			if !slices.Contains(names, required.column) {
 				names, row = append(names, required.column), append(row, required.value)
@@ -282,7 +284,8 @@ type columnValue struct {
 
 // stateValues returns columns that make a row of tasks pending, or sometimes one of another state.
 func (f *rowFuzz) stateValues() []columnValue {
-	finished := []columnValue{{"attempt", int64(1)}, {"max_attempts", int64(1)}, {"worker", int64(1)}, {"started_at", f.value("tasks", "started_at")},
+	finished := []columnValue{{"attempt", int64(1)}, {"max_attempts", int64(1)}, {"worker", int64(1)},
+		{"started_at", f.value("tasks", "started_at")},
 		{"finished_at", f.values.from(extremeNumbers)}, {"outcome", f.value("tasks", "outcome")}}
 	switch state := f.values.IntN(16); state {
 	case 0:
@@ -334,7 +337,8 @@ func (f *rowFuzz) update(table string) {
 		row = append(row, f.value(table, column))
 		sets = append(sets, column+" = "+f.mark(len(row)))
 	}
-	key := map[string]string{"tasks": "id", "limits": "name", "pauses": "queue", "schedules": "name", "schedule_inputs": "name", "last_ids": "id"}[table]
+	key := map[string]string{"tasks": "id", "limits": "name", "pauses": "queue", "schedules": "name", "schedule_inputs": "name",
+		"last_ids": "id"}[table]
 	if key == "" {
 		key = "task_id"
 	}
@@ -342,8 +346,9 @@ func (f *rowFuzz) update(table string) {
 	if table == "tasks" {
 		where = ` WHERE queue <> 'canary'`
 	}
-	f.exec(fmt.Sprintf(`UPDATE %[1]s SET %[2]s WHERE %[3]s IN (SELECT %[3]s FROM %[1]s%[4]s ORDER BY %[3]s DESC LIMIT 1)`, table, strings.Join(sets,
-		", "), key, where), row...)
+	f.exec(fmt.Sprintf(`UPDATE %[1]s SET %[2]s WHERE %[3]s IN (SELECT %[3]s FROM %[1]s%[4]s ORDER BY %[3]s DESC LIMIT 1)`, table,
+		strings.Join(sets,
+			", "), key, where), row...)
 }
 
 func (f *rowFuzz) mark(n int) string {

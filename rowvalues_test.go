@@ -48,12 +48,18 @@ var extremeJSON = []any{`["true"]`, `["false"]`, `["sh","-c","exit 3"]`, `["sh",
 	`{"job":"command","args":["true"],"queue":"q1","max_losses":3,"options":[1],"expires_in":-9223372036854775808}`}
 
 // extremeObjects are what the columns options and outcome could hold.
-var extremeObjects = []any{`{}`, `{"timeout":1}`, `{"timeout":0}`, `{"timeout":-1}`, `{"timeout":9223372036854775807}`, `{"timeout":1e999}`, `{"timeout":"x"}`,
-	`{"kill_after":null}`, `{"kill_after":1.5}`, `{"backoff":1}`, `{"backoff":"never","backoff_delay":-5}`, `{"backoff_max":9223372036854775807}`,
-	`{"retry_on":"9-1"}`, `{"retry_on":7}`, `{"output_limit":-1}`, `{"output_limit":1e400}`, `{"env":{"A":1}}`, `{"env":{"A=B":"\u0000"}}`, `{"env":[]}`,
-	`{"path":{"base64":"!"}}`, `{"path":{"base64":"/w=="}}`, `{"path":{}}`, `{"cwd":"relative"}`, `{"env_file":"/dev/zero"}`, `{"unheard":{"of":1}}`, `{"":1}`,
-	`{"timeout":1,"timeout":2}`, `{"reason":1}`, `{"reason":"no such reason"}`, `{"reason":"exit","error":"a\u0000\u001b[2J","exit_code":1e99}`,
-	`{"error":[1]}`, `{"exit_code":-1}`, `{"exit_code":9223372036854775808}`, `{"signal":999999}`, `{"duration":-1}`, `{"duration":9223372036854775807}`,
+var extremeObjects = []any{`{}`, `{"timeout":1}`, `{"timeout":0}`, `{"timeout":-1}`, `{"timeout":9223372036854775807}`, `{"timeout":1e999}`,
+	`{"timeout":"x"}`,
+	`{"kill_after":null}`, `{"kill_after":1.5}`, `{"backoff":1}`, `{"backoff":"never","backoff_delay":-5}`,
+	`{"backoff_max":9223372036854775807}`,
+	`{"retry_on":"9-1"}`, `{"retry_on":7}`, `{"output_limit":-1}`, `{"output_limit":1e400}`, `{"env":{"A":1}}`, `{"env":{"A=B":"\u0000"}}`,
+	`{"env":[]}`,
+	`{"path":{"base64":"!"}}`, `{"path":{"base64":"/w=="}}`, `{"path":{}}`, `{"cwd":"relative"}`, `{"env_file":"/dev/zero"}`,
+	`{"unheard":{"of":1}}`, `{"":1}`,
+	`{"timeout":1,"timeout":2}`, `{"reason":1}`, `{"reason":"no such reason"}`,
+	`{"reason":"exit","error":"a\u0000\u001b[2J","exit_code":1e99}`,
+	`{"error":[1]}`, `{"exit_code":-1}`, `{"exit_code":9223372036854775808}`, `{"signal":999999}`, `{"duration":-1}`,
+	`{"duration":9223372036854775807}`,
 	`{"duration":1.5}`, `{"duration":"x"}`, `{"output_bytes":[]}`, `{"output_truncated":1}`}
 
 var extremeBytes = []any{[]byte{}, []byte{0}, []byte{0xff, 0xfe}, []byte("text"), bytes.Repeat([]byte{0}, 100_000)}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -51,7 +52,8 @@ func readSelection(c *cli.Context, now time.Time, except ...string) (selection, 
 	if c.IsSet("older-than") {
 		f.FinishedBefore = now.Add(-get[time.Duration](c, "older-than"))
 	}
-	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "worker", "match", "since", "until", "older-than"},
+	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "worker", "match", "since", "until",
+		"older-than"},
 		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
 	if slices.Contains(except, "since") {
 		f.Since = time.Time{}
@@ -103,7 +105,7 @@ func (s selection) sure(p *printer, yes bool, n int, question string) error {
 	case yes || n <= 1 || len(s.filter.IDs) > 0:
 		return nil
 	case !p.asks:
-		return usage("the filter matches %s tasks, and nobody can be asked", count(int64(n))).
+		return usage("the filter matches %s tasks, and nobody can be asked", humanize.Count(int64(n))).
 			because("nothing was changed").hint("--yes, or --dry-run to see them")
 	case p.confirm("%s", question):
 		return nil

@@ -16,6 +16,7 @@ func onOwnServer(ctx context.Context, o *selftest.Options) (stop func(), err err
 	if err != nil {
 		return nil, err
 	}
-	o.Server = &selftest.Server{Address: s.Address("postgres"), Socket: filepath.Join(s.Dir, ".s.PGSQL.5432"), Kill: s.Kill, Crash: s.Crash, Run: s.Run}
+	o.Server = &selftest.Server{Address: s.Address("postgres"), Socket: filepath.Join(s.Dir, ".s.PGSQL.5432"), Kill: s.Kill, Crash: s.Crash,
+		Run: s.Run}
 	return func() { _ = s.Close() }, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -19,7 +20,8 @@ import (
 // draw shows a task to people.
 func (s *sheet) draw(p *printer) {
 	t := s.task
-	p.print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.out.paint(stateColour(string(t.State)), string(t.State)), safe(runner.Headline(t, s.now))))
+	p.print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.out.paint(stateColour(string(t.State)), string(t.State)),
+		humanize.Safe(runner.Headline(t, s.now))))
 	for _, line := range s.facts() {
 		p.print(fitFacts(line, p.out.width))
 	}
@@ -37,7 +39,7 @@ func (s *sheet) draw(p *printer) {
 			p.print("  the attempt before ended with\n")
 		}
 		for _, line := range s.tail {
-			p.print("  " + cut(safe(line), p.out.width-2) + "\n")
+			p.print("  " + cut(humanize.Safe(line), p.out.width-2) + "\n")
 		}
 	} else if p.interactive() {
 		p.print("\n")
@@ -56,7 +58,7 @@ func (s *sheet) facts() [][]fact {
 	t := s.task
 	lines := s.runs()
 	add := func(line ...fact) { lines = append(lines, line) }
-	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), age(s.now.Sub(t.CreatedAt)))
+	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), humanize.Age(s.now.Sub(t.CreatedAt)))
 	if t.CreatedBy != "" {
 		created += " by " + t.CreatedBy
 	}
@@ -78,7 +80,7 @@ func (s *sheet) facts() [][]fact {
 		add(fact{"before", text})
 	}
 	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
-		add(fact{"expires", clock(t.ExpiresAt, s.now)})
+		add(fact{"expires", humanize.Clock(t.ExpiresAt, s.now)})
 	}
 	lines = append(lines, s.chosen()...)
 	if t.Result != nil {
@@ -115,7 +117,7 @@ func (s *sheet) runs() (lines [][]fact) {
 	if t.Job == jobs.CommandJob {
 		unlabelled := t
 		unlabelled.Label = ""
-		add(fact{"command", jobText(unlabelled)})
+		add(fact{"command", runner.JobText(unlabelled)})
 		add(fact{"path", or(t.Path)}, fact{"cwd", or(t.Cwd)})
 	} else {
 		add(fact{"job", t.Job})
@@ -147,7 +149,7 @@ func dependencyText(list []runner.Dependency) string {
 	var parts []string
 	for i, d := range list {
 		if i == dependenciesMost {
-			parts = append(parts, "and "+count(int64(len(list)-i))+" more")
+			parts = append(parts, "and "+humanize.Count(int64(len(list)-i))+" more")
 			break
 		}
 		part := fmt.Sprintf("%d %s", d.ID, cmp.Or(string(d.State), "deleted"))
@@ -177,7 +179,7 @@ func (s *sheet) options() (list []string) {
 		add(b.Max != jobs.DefaultBackoff.Max, "at most %s", exact(b.Max))
 	}
 	add(t.RetryOn != "", "retry on %s", t.RetryOn)
-	add(t.OutputLimit != jobs.DefaultOutputLimit, "output limit %s", exactSize(t.OutputLimit))
+	add(t.OutputLimit != jobs.DefaultOutputLimit, "output limit %s", humanize.ExactSize(t.OutputLimit))
 	env := "env"
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		value := "•••"
@@ -188,7 +190,7 @@ func (s *sheet) options() (list []string) {
 	}
 	add(len(t.Env) > 0, "%s", env)
 	add(t.EnvFile != "", "env file %s", t.EnvFile)
-	add(t.InputBytes > 0, "input %s", size(t.InputBytes))
+	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 	return list
 }
 
@@ -198,9 +200,9 @@ func fitFacts(line []fact, width int) string {
 	const key, value = 10, 21
 	text, at := "", 0
 	for i, f := range line {
-		part := fmt.Sprintf("  %-*s%s", key, f.key, strings.ReplaceAll(safeLines(f.value), "\n", "\n"+strings.Repeat(" ", 2+key)))
+		part := fmt.Sprintf("  %-*s%s", key, f.key, strings.ReplaceAll(humanize.SafeLines(f.value), "\n", "\n"+strings.Repeat(" ", 2+key)))
 		if i > 0 {
-			part = f.key + "  " + safe(f.value)
+			part = f.key + "  " + humanize.Safe(f.value)
 			at = max(2+key+value*i, cells(text)+2)
 			text += strings.Repeat(" ", at-cells(text))
 		}
@@ -222,7 +224,7 @@ const lastAttempts = 20
 func (s *sheet) drawAttempts(p *printer) {
 	shown := s.attempts[max(len(s.attempts)-lastAttempts, 0):]
 	if hidden := len(s.attempts) - len(shown); hidden > 0 {
-		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", plural(hidden, "attempt"), s.task.ID))
+		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "attempt"), s.task.ID))
 	}
 	t := table{columns: []column{{name: "  TRY", right: true}, {name: "STARTED", leaves: 2}, {name: "TIME", right: true},
 		{name: "RESULT"}, {name: "WORKER", leaves: 1}, {name: "OUTPUT", right: true}}}
@@ -231,11 +233,12 @@ func (s *sheet) drawAttempts(p *printer) {
 		if a.State == jobs.Failed {
 			result = runner.Ending(a.Reason, a.ExitCode, a.Signal)
 		}
-		output := size(a.OutputBytes)
+		output := humanize.Size(a.OutputBytes)
 		if a.State == jobs.Running {
 			output = "" // counted at the end
 		}
-		t.rows = append(t.rows, []string{fmt.Sprint(a.Attempt), clock(a.StartedAt, s.now), took(a.Duration), result, a.Worker, output})
+		t.rows = append(t.rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.now), humanize.Took(a.Duration), result, a.Worker,
+			output})
 	}
 	p.table(t)
 }
@@ -244,18 +247,18 @@ func (s *sheet) drawAttempts(p *printer) {
 func (s *sheet) drawSteps(p *printer) {
 	shown := s.steps[max(len(s.steps)-lastAttempts, 0):]
 	if hidden := len(s.steps) - len(shown); hidden > 0 {
-		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", plural(hidden, "step"), s.task.ID))
+		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "step"), s.task.ID))
 	}
 	t := table{columns: []column{{name: "  STEP"}, {name: "AT", leaves: 1}, {name: "VALUE"}}}
 	for _, step := range shown {
 		value := compact(step.Value)
 		switch {
 		case step.WakeAt.After(s.now):
-			value = "sleeps until " + clock(step.WakeAt, s.now)
+			value = "sleeps until " + humanize.Clock(step.WakeAt, s.now)
 		case step.Slept():
-			value = "slept until " + clock(step.WakeAt, s.now)
+			value = "slept until " + humanize.Clock(step.WakeAt, s.now)
 		}
-		t.rows = append(t.rows, []string{"  " + step.Name, clock(step.At, s.now), value})
+		t.rows = append(t.rows, []string{"  " + step.Name, humanize.Clock(step.At, s.now), value})
 	}
 	p.table(t)
 }

@@ -51,7 +51,10 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if s.schedules, err = r.Schedules(ctx); err != nil {
 		return s, err
 	}
-	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool { return runner.WorkerState(w, now) == runner.WorkerLost })
+	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool {
+		return runner.WorkerState(w,
+			now) == runner.WorkerLost
+	})
 	s.alive = len(alive)
 	s.busy, s.slots = runner.BusySlots(alive)
 	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, now)

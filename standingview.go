@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -69,13 +69,13 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 
 // firstLine says whether it is alive, and which database this is: on a second line where one is too short.
 func (s *standing) firstLine(to stream) string {
-	mark, paint, words := "●", green, fmt.Sprintf("%s, %d of %d slots busy", plural(s.alive, "worker"), s.busy, s.slots)
+	mark, paint, words := "●", green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.alive, "worker"), s.busy, s.slots)
 	if s.alive == 0 {
 		mark, paint, words = "✗", red, "no worker"
 	}
 	left := cut(mark+" "+words, to.width)
 	left, _ = strings.CutPrefix(left, mark)
-	file := safe(s.path) + "  " + size(s.dbSize+s.wal)
+	file := humanize.Safe(s.path) + "  " + humanize.Size(s.dbSize+s.wal)
 	const column = 40
 	used := cells(mark + left)
 	blanks := max(min(column-used, to.width-used-cells(file)), 2)
@@ -100,14 +100,15 @@ func cutLeft(text string, width int) string {
 func (s *standing) queueTable(width int) table {
 	t := table{columns: []column{{name: "QUEUE"}, {name: "PENDING", right: true}, {name: "SCHED", right: true, leaves: 2},
 		{name: "BLOCK", right: true, leaves: 1}, {name: "RETRY", right: true, leaves: 3}, {name: "RUN", right: true, leaves: 8},
-		{name: "FAILED 24H", right: true, leaves: 7}, {name: "DONE 24H", right: true, leaves: 4}, {name: "OLDEST", right: true, leaves: 5}, {name: "", leaves: 6}}}
-	number := func(n int) string { return count(int64(n)) }
+		{name: "FAILED 24H", right: true, leaves: 7}, {name: "DONE 24H", right: true, leaves: 4}, {name: "OLDEST", right: true, leaves: 5},
+		{name: "", leaves: 6}}}
+	number := func(n int) string { return humanize.Count(int64(n)) }
 	for _, q := range s.queues {
 		oldest := "–"
 		if !q.Oldest.IsZero() {
-			oldest = age(s.now.Sub(q.Oldest))
+			oldest = humanize.Age(s.now.Sub(q.Oldest))
 			if d := s.now.Sub(q.Oldest); d >= time.Hour && d < 24*time.Hour {
-				oldest = took(d)
+				oldest = humanize.Took(d)
 			}
 		}
 		t.rows = append(t.rows, []string{cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]), number(q.Counts[jobs.Scheduled]),
@@ -120,12 +121,13 @@ func (s *standing) queueTable(width int) table {
 // figuresTable is what the last hour of each queue tells.
 func (s *standing) figuresTable(width int) table {
 	t := table{columns: []column{{name: "LAST HOUR"}, {name: "STARTS", right: true}, {name: "WAIT P50", right: true, leaves: 1},
-		{name: "WAIT P95", right: true, leaves: 3}, {name: "RUN P50", right: true, leaves: 2}, {name: "RUN P95", right: true, leaves: 4}, {name: "LIMIT", leaves: 5}}}
+		{name: "WAIT P95", right: true, leaves: 3}, {name: "RUN P50", right: true, leaves: 2}, {name: "RUN P95", right: true, leaves: 4},
+		{name: "LIMIT", leaves: 5}}}
 	for _, q := range s.queues {
 		f := s.figures[q.Queue]
-		row := []string{cut(q.Queue, nameWidth(width)), count(int64(f.Starts)), "–", "–", "–", "–", ""}
+		row := []string{cut(q.Queue, nameWidth(width)), humanize.Count(int64(f.Starts)), "–", "–", "–", "–", ""}
 		if f.Tasks > 0 {
-			row = append(row[:2], took(f.WaitP50), took(f.WaitP95), took(f.RunP50), took(f.RunP95), "")
+			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
 		if l, ok := s.held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
 			row[6] = strings.TrimSpace(runner.LimitRunning(l) + " " + runner.LimitRate(l)) // 2/2 100/1m
@@ -153,8 +155,8 @@ func (s *standing) workerTable(width int) table {
 		if state == runner.WorkerReady {
 			state = ""
 		}
-		t.rows = append(t.rows, []string{cut(safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),
-			cut(queues, nameWidth(width)), age(s.now.Sub(w.StartedAt)), age(s.now.Sub(w.BeatAt)) + " ago", state})
+		t.rows = append(t.rows, []string{cut(humanize.Safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),
+			cut(queues, nameWidth(width)), humanize.Age(s.now.Sub(w.StartedAt)), humanize.Age(s.now.Sub(w.BeatAt)) + " ago", state})
 	}
 	return t
 }
@@ -165,7 +167,7 @@ func nameWidth(width int) int { return max(width/3, 8) }
 // problemLines shows a problem and the command to type: on one line if they fit, else below each other.
 func problemLines(problem runner.Problem, to stream) string {
 	mark := to.paint(yellow, "!")
-	message, try := safe(problem.Message), safe(problem.Try)
+	message, try := humanize.Safe(problem.Message), humanize.Safe(problem.Try)
 	if blanks := to.width - cells("! "+message+try); blanks >= 3 {
 		return mark + " " + message + "   " + try + "\n"
 	}
@@ -184,10 +186,5 @@ func problemLines(problem runner.Problem, to stream) string {
 
 // redraw draws the standing over the one before, line by line: nothing flickers, and what was longer is cleared.
 func (s *standing) redraw(p *printer) {
-	drawn := *p
-	var text strings.Builder
-	drawn.answer = bufio.NewWriter(&text)
-	s.draw(&drawn)
-	drawn.flush()
-	p.print("\x1b[H" + strings.ReplaceAll(text.String(), "\n", "\x1b[K\n") + "\x1b[J")
+	p.print("\x1b[H" + strings.ReplaceAll(p.captured(s.draw), "\n", "\x1b[K\n") + "\x1b[J")
 }

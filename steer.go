@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -95,7 +96,7 @@ func (s *steering) preview(ctx context.Context, r *runner.Runner, p *printer, id
 			case why != "":
 				out.refuse(t.ID, string(t.State), why, s.record(p, t))
 			default:
-				out.line(t.ID, string(t.State), jobText(t), s.record(p, t))
+				out.line(t.ID, string(t.State), runner.JobText(t), s.record(p, t))
 			}
 		}
 	}
@@ -128,7 +129,7 @@ func tasksText(n int) string {
 	if n == 1 {
 		return "1 task"
 	}
-	return count(int64(n)) + " tasks"
+	return humanize.Count(int64(n)) + " tasks"
 }
 
 // outcomes prints a line for each task, and keeps what could not be done for the end.
@@ -170,7 +171,7 @@ func (o *outcomes) line(id int64, state, remark string, record any) {
 		text := fmt.Sprintf("%*s  ", o.width, number)
 		left := o.p.out.width - cells(text) - 9 - len(gap)
 		text += o.p.out.paint(stateColour(state), state)
-		if remark = cut(safe(remark), left); remark != "" {
+		if remark = cut(humanize.Safe(remark), left); remark != "" {
 			text += strings.Repeat(" ", max(9-len(state), 0)) + gap + remark
 		}
 		o.p.print(text + "\n")
@@ -186,7 +187,7 @@ func (o *outcomes) refuse(id int64, state, why string, record any) {
 // end tells how many lines were not shown, and returns the failure that stands for tasks which do not exist or were refused.
 func (o *outcomes) end() error {
 	if o.lines > outcomeLines && o.p.out.tty && !o.p.json {
-		o.p.print("and " + count(int64(o.lines-outcomeLines)) + " more\n")
+		o.p.print("and " + humanize.Count(int64(o.lines-outcomeLines)) + " more\n")
 	}
 	missing := ""
 	for i, id := range o.missing {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"example.com/runner/internal/humanize"
 	"slices"
 	"strings"
 )
@@ -47,7 +48,7 @@ func (t table) layout(width int) (shown []int, widths []int) {
 	widths = make([]int, len(t.columns))
 	for i, c := range t.columns {
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], cells(safe(row[i])))
+			widths[i] = max(widths[i], cells(humanize.Safe(row[i])))
 		}
 		if widths[i] == 0 && len(t.rows) > 0 {
 			continue
@@ -85,7 +86,7 @@ func (t table) line(row []string, shown, widths []int, to stream) string {
 	left := to.width
 	pending := 0 // blanks that are written only if something follows
 	for at, i := range shown {
-		text := safe(row[i])
+		text := humanize.Safe(row[i])
 		if !t.long {
 			text = cut(text, left)
 		}

@@ -19,7 +19,8 @@ func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
 		stream string
 		data   string
 	}{
-		{one, "stdout", "fra"}, {two, "stdout", "a\nb\nc"}, {one, "stderr", "oops\n"}, {one, "stdout", "me 1\n\nlast"}, {two, "stdout", ""}, {one, "stdout", ""},
+		{one, "stdout", "fra"}, {two, "stdout", "a\nb\nc"}, {one, "stderr", "oops\n"}, {one, "stdout", "me 1\n\nlast"}, {two, "stdout", ""},
+		{one, "stdout", ""},
 		{one, "stderr", ""}, {two, "stderr", ""},
 	} {
 		data := []byte(piece.data)

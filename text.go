@@ -9,16 +9,6 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
-)
-
-// What pages and terminals say alike.
-var (
-	safe, safeLines, clock         = humanize.Safe, humanize.SafeLines, humanize.Clock
-	age, took, size, count, plural = humanize.Age, humanize.Took, humanize.Size, humanize.Count, humanize.Plural
-
-	exactSize               = humanize.ExactSize
-	jobText, note, duration = runner.JobText, runner.Note, runner.Lasted
 )
 
 // escapeJSON writes the characters of safe as JSON escapes, where encoding/json leaves them as they are.

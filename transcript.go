@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -121,7 +122,8 @@ func (s *transcript) gap(t jobs.Task, missing int64) error {
 	if missing != unknown {
 		what = binarySize(missing)
 	}
-	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (--output-limit %s) ---\n", what, exactSize(t.OutputLimit))
+	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (--output-limit %s) ---\n", what,
+		humanize.ExactSize(t.OutputLimit))
 	return s.write("stderr", []byte(text))
 }
 
@@ -162,7 +164,7 @@ func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 	if s.follow && more && a.State == jobs.Failed {
 		next := ""
 		if t.State == jobs.Retrying && a.Attempt == t.Attempt {
-			next = "; next in " + took(t.RunAt.Sub(s.p.now()))
+			next = "; next in " + humanize.Took(t.RunAt.Sub(s.p.now()))
 		}
 		s.p.note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, firstLine(a.Error), next)
 	}
@@ -172,7 +174,7 @@ func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 // write passes bytes of a task on.
 func (s *transcript) write(stream string, data []byte) error {
 	if stream == "stdout" {
-		_, err := s.p.answer.Write(data)
+		_, err := s.p.Write(data)
 		return err
 	}
 	if err := s.p.flush(); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"example.com/runner/internal/humanize"
 	"testing"
 	"time"
 )
@@ -25,8 +26,8 @@ func FuzzParseSize(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := parseSize(exactSize(n)); n < 0 || err != nil || again != n {
-			t.Fatalf("%q is %d, written %q", text, n, exactSize(n))
+		if again, err := parseSize(humanize.ExactSize(n)); n < 0 || err != nil || again != n {
+			t.Fatalf("%q is %d, written %q", text, n, humanize.ExactSize(n))
 		}
 	})
 }
