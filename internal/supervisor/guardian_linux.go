@@ -37,7 +37,7 @@ func Guard(version string) bool {
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
 	// Commands get Pdeathsig when the thread that forked them ends. This thread lives as long as the process.
 	runtime.LockOSThread()
-	// Commands must not inherit descriptors of the environment that started the worker, either.
+	// The worker may have inherited descriptors from its parent. Commands must not inherit them.
 	setCloseOnExec()
 	// The signals are caught and not ignored, because commands would inherit an ignored signal. They are meant for the
 	// worker, which decides when the work ends.
