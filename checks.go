@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -49,7 +50,7 @@ func (e *examination) all(ctx context.Context, tell func(jsonCheck) error) error
 		{"integrity", e.integrity, true}, {"wal", e.wal, true}, {"clock", e.clock, true}, {"workers", e.workers, true},
 		{"queues", e.queues, true}, {"schedules", e.schedules, true}, {"other db", e.otherDB, false},
 	}
-	if runner.OnServer(e.o.path) {
+	if admin.OnServer(e.o.path) {
 		checks = slices.Insert(checks, 1, check{"messages", e.messages, true})
 	}
 	for _, check := range checks {
@@ -78,20 +79,20 @@ func (e *examination) database(_ context.Context, tell func(status, message, try
 	if e.o.broken != nil {
 		return e.o.broken
 	}
-	file, wal := e.r.Size()
-	if server := e.r.Server(); server != nil {
+	file, wal := admin.Size(e.r)
+	if server := admin.Server(e.r); server != nil {
 		return e.server(server, file, tell)
 	}
-	tell(checkOK, fmt.Sprintf("%s, schema %d, %s, WAL %s", e.r.Path(), runner.SchemaVersion(), humanize.Size(file), humanize.Size(wal)), "")
+	tell(checkOK, fmt.Sprintf("%s, schema %d, %s, WAL %s", e.r.Path(), admin.SchemaVersion(), humanize.Size(file), humanize.Size(wal)), "")
 	return nil
 }
 
 func (e *examination) filesystem(_ context.Context, tell func(status, message, try string)) error {
-	if runner.OnServer(e.o.path) {
+	if admin.OnServer(e.o.path) {
 		tell(checkOK, "the server's own", "")
 		return nil
 	}
-	disk := runner.DiskOf(e.o.path)
+	disk := admin.DiskOf(e.o.path)
 	var words []string
 	if disk.Kind != "" {
 		words = append(words, disk.Kind)
@@ -118,11 +119,11 @@ func (e *examination) filesystem(_ context.Context, tell func(status, message, t
 }
 
 func (e *examination) permissions(_ context.Context, tell func(status, message, try string)) error {
-	if runner.OnServer(e.o.path) {
+	if admin.OnServer(e.o.path) {
 		tell(checkOK, "whoever may write the tables may run commands as the workers' users: GRANT with care", "")
 		return nil
 	}
-	if err := runner.Insecure(e.o.path); err != nil {
+	if err := admin.Insecure(e.o.path); err != nil {
 		return err
 	}
 	if info, err := os.Stat(e.o.path); err == nil {
@@ -139,7 +140,7 @@ func (e *examination) integrity(ctx context.Context, tell func(status, message, 
 		name = "integrity_check"
 	}
 	began := time.Now()
-	damage, err := e.r.Integrity(ctx, e.o.full)
+	damage, err := admin.Integrity(ctx, e.r, e.o.full)
 	if err != nil {
 		return err
 	}
@@ -147,10 +148,10 @@ func (e *examination) integrity(ctx context.Context, tell func(status, message, 
 		tell(checkFail, name+": "+strings.Join(damage, "; "), "stop the workers, keep the file, restore a backup")
 		return nil
 	}
-	if err := e.r.Foreign(ctx); err != nil {
+	if err := admin.Foreign(ctx, e.r); err != nil {
 		return err
 	}
-	if e.r.Server() != nil {
+	if admin.Server(e.r) != nil {
 		tell(checkOK, "no foreign triggers; pages are the server's affair: pg_amcheck", "")
 		return nil
 	}
@@ -159,8 +160,8 @@ func (e *examination) integrity(ctx context.Context, tell func(status, message, 
 }
 
 func (e *examination) wal(_ context.Context, tell func(status, message, try string)) error {
-	_, wal := e.r.Size()
-	if e.r.Server() != nil {
+	_, wal := admin.Size(e.r)
+	if admin.Server(e.r) != nil {
 		tell(checkOK, "the server's own", "")
 		return nil
 	}
@@ -169,7 +170,7 @@ func (e *examination) wal(_ context.Context, tell func(status, message, try stri
 		return nil
 	}
 	var names []string
-	for _, p := range e.r.Readers() {
+	for _, p := range admin.Readers(e.r) {
 		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
 	}
 	message, try := humanize.Size(wal)+"; somebody reads, or was reading, for long", ""
@@ -182,7 +183,7 @@ func (e *examination) wal(_ context.Context, tell func(status, message, try stri
 }
 
 func (e *examination) clock(ctx context.Context, tell func(status, message, try string)) error {
-	latest, err := e.r.Latest(ctx)
+	latest, err := admin.MaxTimestamp(ctx, e.r)
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 	if err != nil {
 		return err
 	}
-	seen, err := e.r.Seen(ctx)
+	seen, err := admin.LastHeartbeat(ctx, e.r)
 	if err != nil {
 		return err
 	}
@@ -244,7 +245,7 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 
 // stragglers names the processes that hold their tasks back because they do not die.
 func (e *examination) stragglers(ctx context.Context, tell func(status, message, try string)) error {
-	list, err := e.r.Stragglers(ctx)
+	list, err := admin.OrphanProcesses(ctx, e.r)
 	for _, p := range list {
 		name := fmt.Sprintf("process %d (%s, state %s) of task %d", p.PID, p.Name, p.State, p.TaskID)
 		switch {

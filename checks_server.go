@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/runner"
 )
 
 // messageWait is how long a message of a server may be under way.
@@ -15,7 +15,7 @@ const messageWait = 5 * time.Second
 // messages is made for databases on servers only.
 func (e *examination) messages(ctx context.Context, tell func(status, message, try string)) error {
 	began := time.Now()
-	if err := e.r.Told(ctx, messageWait); err != nil {
+	if err := admin.ListenCheck(ctx, e.r, messageWait); err != nil {
 		return err
 	}
 	tell(checkOK, "LISTEN and NOTIFY arrive in "+humanize.Took(time.Since(began)), "")
@@ -23,7 +23,7 @@ func (e *examination) messages(ctx context.Context, tell func(status, message, t
 }
 
 // server is the check "database" of one on a server.
-func (e *examination) server(s *runner.ServerInfo, bytes int64, tell func(status, message, try string)) error {
+func (e *examination) server(s *admin.ServerInfo, bytes int64, tell func(status, message, try string)) error {
 	if s.Skew.Abs() > clockSlack {
 		tell(checkWarn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host is %v off", e.r.Path(), s.Version/10000, s.Skew.Abs()),
 			"timedatectl status")

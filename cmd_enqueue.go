@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -147,7 +148,7 @@ func noResolve(c *cli.Context, a *app) bool {
 		return get[bool](c, "no-resolve")
 	}
 	d, err := a.findDatabase(get[string](c, "db"))
-	return err == nil && runner.OnServer(d.path)
+	return err == nil && admin.OnServer(d.path)
 }
 
 // readEnqueueOptions reads them for enqueue and for schedule add, whose words of a command come after a name.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -92,7 +93,7 @@ func (a *app) readMoveOptions(c *cli.Context) (moveOptions, error) {
 
 func runMove(ctx context.Context, r *runner.Runner, p *printer, o moveOptions) error {
 	if o.undo {
-		if err := r.UndoMove(ctx); err != nil {
+		if err := admin.UndoMove(ctx, r); err != nil {
 			return err
 		}
 		p.note("%s is used again; throw away what it was moved to", r.Path())
@@ -102,7 +103,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *printer, o moveOptions) e
 	defer stop()
 	progress := &bar{p: p, name: r.Path(), began: p.now()}
 	progress.start("moving", 0)
-	moved, err := r.Move(ctx, o.to, func(done, of int) { progress.total = of; progress.step(done) })
+	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.total = of; progress.step(done) })
 	progress.clear()
 	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
 		return exitStatus(s.status())

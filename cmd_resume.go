@@ -47,7 +47,7 @@ EXIT STATUS
 			}
 			defer r.Close()
 			if deletion {
-				return r.ResumeDeletion(c.Context)
+				return r.Resume(c.Context, runner.DeletionPause)
 			}
 			return runResume(c.Context, r, a.printer, o)
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -90,9 +91,9 @@ type sheet struct {
 	on, by   []runner.Dependency // what it waits or has waited for, and what for it
 	steps    []jobs.Step
 	why      string
-	outlived []runner.Straggler // processes that should be dead
-	tail     []string           // the last lines of the last attempt that ended, if that failed
-	input    []byte             // with reveal only
+	outlived []admin.OrphanProcess // processes that should be dead
+	tail     []string              // the last lines of the last attempt that ended, if that failed
+	input    []byte                // with reveal only
 	reveal   bool
 	now      time.Time
 }
@@ -116,7 +117,7 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		if s.steps, err = r.Steps(ctx, id); err != nil {
 			return s, err
 		}
-	} else if s.outlived, err = r.Outlived(ctx, t); err != nil {
+	} else if s.outlived, err = admin.OrphansOf(ctx, r, t); err != nil {
 		return s, err
 	}
 	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
@@ -149,7 +150,7 @@ func (s *sheet) lastEnded() *jobs.Attempt {
 func (s *sheet) record() record {
 	full := append(taskRecord(s.task, s.now), record{{"why", orNull(s.why)}, {"dependencies", recordsOf(s.on, dependencyRecord)},
 		{"dependents", recordsOf(s.by, dependencyRecord)}, {"steps", recordsOf(s.steps, stepRecord)}, {"history", recordsOf(s.attempts, attemptRecord)},
-		{"outlived", recordsOf(s.outlived, func(p runner.Straggler) jsonProcess {
+		{"outlived", recordsOf(s.outlived, func(p admin.OrphanProcess) jsonProcess {
 			return jsonProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
 		})}}...)
 	if s.reveal {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
@@ -160,7 +161,7 @@ func TestLastLines(t *testing.T) {
 func TestShowNamesTheProcessesThatOutliveTheirAttempt(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()
-	s.outlived = []runner.Straggler{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
+	s.outlived = []admin.OrphanProcess{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
 	p, out, _ := testPrinter(80)
 	s.draw(p)
 	p.flush()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/web"
@@ -147,10 +148,10 @@ func forEver(keep time.Duration) time.Duration {
 // secure refuses a database that others may write before it is opened, or made.
 func (a *app) secure(c *cli.Context, o workOptions) error {
 	d, err := a.findDatabase(get[string](c, "db"))
-	if err != nil || o.engine.InsecurePerms || runner.OnServer(d.path) {
+	if err != nil || o.engine.InsecurePerms || admin.OnServer(d.path) {
 		return err
 	}
-	return runner.Insecure(d.path)
+	return admin.Insecure(d.path)
 }
 
 // parseQueueMax reads NAME[=MAX].

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -51,7 +52,7 @@ func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Ru
 		}
 	}
 	r, err := runner.Open(c.Context, d.path, more)
-	if err == nil && r.Created() {
+	if err == nil && admin.Created(r) {
 		a.printer.note("created %s", r.Path())
 	}
 	return r, err
@@ -85,7 +86,7 @@ func (d database) describe() string {
 // findDatabase is locateDatabase on this machine.
 func (a *app) findDatabase(flag string) (database, error) {
 	d, err := locateDatabase(flag, a.getenv, os.Getuid(), runtime.GOOS, directoryOwner)
-	if err != nil || filepath.IsAbs(d.path) || runner.OnServer(d.path) {
+	if err != nil || filepath.IsAbs(d.path) || admin.OnServer(d.path) {
 		return d, err
 	}
 	path, err := filepath.Abs(d.path)
@@ -132,7 +133,7 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	default:
 		return d, homeless("HOME")
 	}
-	if flag != "" && runner.OnServer(flag) && hasPassword(flag) {
+	if flag != "" && admin.OnServer(flag) && hasPassword(flag) {
 		return d, usage("the address of the server holds a password").because("everyone on this machine can read the command lines of others").
 			hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
 	}
@@ -146,7 +147,7 @@ func hasPassword(address string) bool { return password.MatchString(address) }
 
 // shown is the database for people: nobody is shown a password.
 func (d database) shown() string {
-	if !runner.OnServer(d.path) {
+	if !admin.OnServer(d.path) {
 		return d.path
 	}
 	return password.ReplaceAllStringFunc(d.path, func(part string) string {

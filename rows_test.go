@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -157,7 +158,7 @@ func (f *rowFuzz) open() {
 	}
 	f.Cleanup(func() { f.r.Close() })
 	f.pages = web.Handler(f.r, web.Options{Authorize: func(*http.Request) error { return nil }})
-	if runner.OnServer(f.address) {
+	if admin.OnServer(f.address) {
 		server, err := postgres.Engine().Connect(f.address, 10*time.Second)
 		if err != nil {
 			f.Fatal(err)
@@ -172,7 +173,7 @@ func (f *rowFuzz) open() {
 	f.Cleanup(func() { f.raw.Close() })
 	f.columns = map[string][]string{}
 	for _, table := range rowTables {
-		if table.name == "last_ids" && runner.OnServer(f.address) {
+		if table.name == "last_ids" && admin.OnServer(f.address) {
 			continue // a server has a sequence
 		}
 		rows, err := f.raw.QueryContext(ctx, `SELECT * FROM `+table.name+` LIMIT 0`)
@@ -352,7 +353,7 @@ func (f *rowFuzz) update(table string) {
 }
 
 func (f *rowFuzz) mark(n int) string {
-	if runner.OnServer(f.address) {
+	if admin.OnServer(f.address) {
 		return "$" + strconv.Itoa(n)
 	}
 	return "?"

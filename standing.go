@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -28,7 +29,7 @@ type standing struct {
 
 func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (standing, error) {
 	s := standing{path: r.Path(), now: now}
-	s.dbSize, s.wal = r.Size()
+	s.dbSize, s.wal = admin.Size(r)
 	var err error
 	if s.queues, err = r.Queues(ctx); err != nil {
 		return s, err
@@ -63,7 +64,7 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
-	return jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: runner.SchemaVersion(), Version: runner.Version,
+	return jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
 		Paused:    s.held.Pauses.All(),
 		Workers:   recordsOf(s.workers, func(w runner.WorkerInfo) jsonWorker { return workerRecord(w, s.now) }),
 		Schedules: recordsOf(s.schedules, func(schedule jobs.Schedule) jsonSchedule { return scheduleRecord(schedule, false) }),

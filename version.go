@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/runner"
 )
 
@@ -24,7 +25,7 @@ type versionRecord struct {
 
 func thisVersion() versionRecord {
 	release := strings.Split(runtime.Version(), ".") // go1.26.8: the first two say which language
-	return versionRecord{Version: runner.Version, JSONVersion: jsonVersion, Schema: runner.SchemaVersion(), SQLite: runner.EngineVersion(),
+	return versionRecord{Version: runner.Version, JSONVersion: jsonVersion, Schema: admin.SchemaVersion(), SQLite: admin.EngineVersion(),
 		Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 

@@ -47,33 +47,6 @@ func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)
 	}
 }
 
-// Revisions looks at a steady pace whether any process has committed anything, and if so calls changed, until ctx ends or the file is no
-// longer the one that was opened (jobs.ErrReplaced). Changes is quicker to notice; this costs the same however much is written.
-func (r *Runner) Revisions(ctx context.Context, every time.Duration, changed func()) error {
-	look, err := r.store.Revisions(ctx)
-	if err != nil {
-		return err
-	}
-	defer look.Close()
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for last := int64(-1); ; {
-		n, err := look.Now(context.WithoutCancel(ctx))
-		if gone := r.store.Replaced(); gone != nil || err != nil {
-			return cmp.Or(gone, err)
-		}
-		if n != last && last >= 0 {
-			changed()
-		}
-		last = n
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // pause waits for a notice, for at most d.
 func pause(ctx context.Context, notices <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)

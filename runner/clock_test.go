@@ -66,7 +66,7 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 		"set further back": {jump: century, later: time.Minute, back: century + time.Hour, deletes: true},
 		"beside a new one": {jump: century, later: time.Minute, after: func(b *bubble, e *engine) { *e = *b.jumping() }},
 		"confirmed": {jump: century, later: time.Minute, deletes: true, after: func(b *bubble, _ *engine) {
-			if err := b.ResumeDeletion(b.Context()); err != nil {
+			if err := b.Resume(b.Context(), DeletionPause); err != nil {
 				b.Error(err)
 			}
 		}},

@@ -35,8 +35,8 @@ func TestAFinishWhoseAnswerWasLostCountsOnce(t *testing.T) {
 		b.work(5 * time.Second)
 		got := b.want(id, jobs.Completed, "")
 		attempts, err := b.Attempts(b.Context(), got)
-		if err != nil || len(attempts) != 1 || string(got.Result) != `"x"` || got.Losses != 0 || b.Fenced() != 0 {
-			b.Errorf("%+v %+v %v, %d refused", got, attempts, err, b.Fenced())
+		if err != nil || len(attempts) != 1 || string(got.Result) != `"x"` || got.Losses != 0 || b.Runner.fenced.Load() != 0 {
+			b.Errorf("%+v %+v %v, %d refused", got, attempts, err, b.Runner.fenced.Load())
 		}
 		queues, err := b.Queues(b.Context())
 		if err != nil || len(queues) != 1 || queues[0].Ended[jobs.Completed] != 1 {

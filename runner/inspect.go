@@ -93,16 +93,6 @@ func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
 	return r.store.Count(ctx, filter)
 }
 
-// CountUpTo counts the tasks that a filter selects, but no more than most of them.
-func (r *Runner) CountUpTo(ctx context.Context, filter jobs.Filter, most int) (int, error) {
-	return r.store.CountUpTo(ctx, filter, most)
-}
-
-// Ahead counts the pending tasks of a task's queue that start before it does.
-func (r *Runner) Ahead(ctx context.Context, task jobs.Task) (int, error) {
-	return r.store.Ahead(ctx, task)
-}
-
 // Attempts returns the attempts of a task, oldest first; the last of a running task is the one in progress, in state running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
@@ -112,16 +102,6 @@ func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, 
 			Duration: now().Sub(task.StartedAt)})
 	}
 	return attempts, err
-}
-
-// Earlier returns up to n tasks before a task that have started and ran the same, the last first: of its schedule; else of the same
-// function, with the same label, or with the same command line, among the last few thousand tasks.
-func (r *Runner) Earlier(ctx context.Context, task jobs.Task, n int) ([]jobs.Task, error) {
-	ids, err := r.store.Earlier(ctx, task, n)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	return r.store.List(ctx, jobs.Filter{IDs: ids}, Page{})
 }
 
 // Input returns what the command of a task reads on stdin; nil: nothing.
@@ -135,12 +115,6 @@ func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, li
 // LastOutput returns up to limit of the last pieces of what an attempt has printed so far, in order.
 func (r *Runner) LastOutput(ctx context.Context, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
 	return r.store.LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
-}
-
-// Closing returns the last piece of what the last ended attempt of a task has printed, of stderr if that is among the
-// last, at most 32 KiB; nil: nothing, or nothing is kept.
-func (r *Runner) Closing(ctx context.Context, id int64) ([]byte, error) {
-	return r.store.Closing(ctx, id)
 }
 
 // Queue is what is in one queue. Ended counts what ended in the last 24 hours, Failed the tasks of it that still stand failed; of a
@@ -196,6 +170,3 @@ func WorkerState(w WorkerInfo, now time.Time) string {
 	}
 	return WorkerReady
 }
-
-// Size returns the bytes of the database file and of its write-ahead log.
-func (r *Runner) Size() (file, wal int64) { return r.store.Size() }

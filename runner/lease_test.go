@@ -97,7 +97,7 @@ func TestHeartbeatsRenewTheLeasesOfWhatRuns(t *testing.T) {
 			})
 		}
 		b.work(time.Hour)
-		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 || b.Fenced() != 0 {
+		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 || b.Runner.fenced.Load() != 0 {
 			b.Errorf("%+v", got)
 		}
 	})
@@ -136,7 +136,7 @@ func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
 			b.Errorf("%+v", got)
 		}
 		b.ran(0, 30*time.Second) // the beat after the loss tells
-		if n := b.Fenced(); n != 1 {
+		if n := b.Runner.fenced.Load(); n != 1 {
 			b.Errorf("%d results were refused", n)
 		}
 	})

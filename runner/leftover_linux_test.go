@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -190,11 +191,11 @@ func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Completed })
 	left := familyOf(program + ".pids")
 	defer func() { _ = syscall.Kill(left[0], syscall.SIGKILL) }()
-	want := runner.Straggler{PID: left[0], Name: "program", State: "S", UID: otherUID, TaskID: task.ID, Unawaited: true}
-	if found, err := r.Outlived(t.Context(), get(t, r, task.ID)); err != nil || len(found) != 1 || found[0] != want {
+	want := admin.OrphanProcess{PID: left[0], Name: "program", State: "S", UID: otherUID, TaskID: task.ID, Unawaited: true}
+	if found, err := admin.OrphansOf(t.Context(), r, get(t, r, task.ID)); err != nil || len(found) != 1 || found[0] != want {
 		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
-	if found, err := r.Stragglers(t.Context()); err != nil || !slices.Contains(found, want) {
+	if found, err := admin.OrphanProcesses(t.Context(), r); err != nil || !slices.Contains(found, want) {
 		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
 }

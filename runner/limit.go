@@ -44,8 +44,3 @@ type Dependency = db.Dependency
 func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	return r.store.Dependencies(ctx, id, most)
 }
-
-// LaneHolder returns the id of the task that has a lane; 0: none has it.
-func (r *Runner) LaneHolder(ctx context.Context, lane string) (int64, error) {
-	return r.store.LaneHolder(ctx, lane)
-}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -17,17 +16,11 @@ import (
 // there is no lock, and other workers go by leases alone.
 
 const (
-	lockSuffix = ".lock"
-	lockAge    = time.Minute // before a lock file that belongs to nobody is removed: its worker may not have said hello yet
+	lockAge = time.Minute // before a lock file that belongs to nobody is removed: its worker may not have said hello yet
 )
 
-// lockPath returns where the lock of a worker is; empty for what is no worker's id, since it comes from a file that others write.
-func (r *Runner) lockPath(worker string) string {
-	if worker == "" || strings.Trim(worker, "0123456789abcdef-") != "" {
-		return ""
-	}
-	return filepath.Join(r.store.Dir(), worker+lockSuffix)
-}
+// lockPath returns where the lock of a worker is. It is empty for a text that is not the id of a worker.
+func (r *Runner) lockPath(worker string) string { return supervisor.LockPath(r.store.Dir(), worker) }
 
 // newLock makes and takes the lock of a new worker; nil where there are no locks.
 func (r *Runner) newLock(worker string) (*supervisor.Lock, error) {
@@ -86,7 +79,7 @@ func (r *Runner) removeStrayLocks(live map[string]bool) {
 		return
 	}
 	for _, entry := range entries {
-		worker, isLock := strings.CutSuffix(entry.Name(), lockSuffix)
+		worker, isLock := strings.CutSuffix(entry.Name(), supervisor.LockSuffix)
 		info, err := entry.Info()
 		if !isLock || live[worker] || err != nil || now().Sub(info.ModTime()) < lockAge || r.lockPath(worker) == "" {
 			continue // init.lock is no worker's

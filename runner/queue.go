@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"example.com/runner/db"
@@ -44,9 +45,16 @@ func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) err
 	return r.store.Pause(ctx, queues, db.Pause{At: now(), By: r.user(), Reason: jobs.CutError(reason)})
 }
 
-// Resume ends pauses; with AllQueues every pause there is. A queue that is not paused stays so; one that has a pause of its own no
-// more may still be held by that of the database.
+// Resume ends the pauses of queues. AllQueues ends every pause of queues. A queue that is not paused stays so. A queue without a pause of its own
+// can still be held by the pause of all queues. DeletionPause confirms that the clock is right after it seems to have jumped: workers delete old
+// tasks again.
 func (r *Runner) Resume(ctx context.Context, queues ...string) error {
+	if slices.Contains(queues, DeletionPause) {
+		if err := r.store.ResumeDeletion(ctx, time.Time{}); err != nil || len(queues) == 1 {
+			return err
+		}
+		queues = slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return queue == DeletionPause })
+	}
 	if err := validQueues(queues); err != nil {
 		return err
 	}
@@ -65,10 +73,4 @@ func validQueues(queues []string) error {
 		}
 	}
 	return nil
-}
-
-// ResumeDeletion confirms that the clock is right after it seems to have jumped: workers delete old tasks again. It changes nothing when
-// they do.
-func (r *Runner) ResumeDeletion(ctx context.Context) error {
-	return r.store.ResumeDeletion(ctx, time.Time{})
 }

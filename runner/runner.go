@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 )
 
@@ -218,20 +219,10 @@ func (r *Runner) Close() error {
 // Path returns the absolute path of the database file, symlinks resolved; of one on a server its address without the password.
 func (r *Runner) Path() string { return r.store.Path() }
 
-// Created says whether Open made the file.
-func (r *Runner) Created() bool { return r.store.Created() }
-
-// Fenced returns how many results and heartbeats of this process were refused because their task belonged to a newer generation.
-func (r *Runner) Fenced() int64 { return r.fenced.Load() }
-
-// BusyRetries returns how often writes of this process found the database locked by another one, and tried again.
-func (r *Runner) BusyRetries() int64 { return r.store.BusyRetries() }
-
-// EngineVersion returns the version of SQLite that is linked in.
-func EngineVersion() string { return db.EngineVersion() }
-
-// SchemaVersion returns the version of the schema that this program writes.
-func SchemaVersion() int { return db.SchemaVersion() }
+func init() {
+	access.Store = func(r any) *db.DB { return r.(*Runner).store }
+	access.Fenced = func(r any) int64 { return r.(*Runner).fenced.Load() }
+}
 
 // now is the only place where this package reads the clock.
 func now() time.Time { return time.Now() }

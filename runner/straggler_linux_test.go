@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -38,7 +39,7 @@ func TestWhatOutlivesItsAttemptIsNamed(t *testing.T) {
 	until(t, r, func() bool {
 		return get(t, r, over.ID).State == jobs.Completed && get(t, r, runs.ID).State == jobs.Running
 	})
-	if found, err := r.Stragglers(t.Context()); len(found) != 0 || err != nil {
+	if found, err := admin.OrphanProcesses(t.Context(), r); len(found) != 0 || err != nil {
 		t.Fatal(found, err)
 	}
 	over, runs = get(t, r, over.ID), get(t, r, runs.ID)
@@ -49,7 +50,7 @@ func TestWhatOutlivesItsAttemptIsNamed(t *testing.T) {
 	stranger.WorkerID = "00000000-0000-0000-0000-000000000000"
 	outlive(t, stranger, 1)
 	began := time.Now()
-	found, err := r.Stragglers(t.Context())
+	found, err := admin.OrphanProcesses(t.Context(), r)
 	if err != nil || len(found) != 2 || time.Since(began) < time.Second {
 		t.Fatal(found, err)
 	}

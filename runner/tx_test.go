@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -205,8 +206,8 @@ func TestEffectAndFinishCommitTogether(t *testing.T) {
 			if n := count(t, handle, `SELECT sum(n) FROM counters WHERE state = 'completed'`); n != 1 {
 				t.Errorf("counted %d times", n)
 			}
-			if r.Fenced() != 0 {
-				t.Errorf("%d results were refused", r.Fenced())
+			if admin.Fenced(r) != 0 {
+				t.Errorf("%d results were refused", admin.Fenced(r))
 			}
 		})
 	}

@@ -30,7 +30,7 @@ type surroundings struct {
 }
 
 func (r *Runner) surroundings(ctx context.Context, t jobs.Task) (s surroundings, err error) {
-	if s.ahead, err = r.Ahead(ctx, t); err != nil {
+	if s.ahead, err = r.store.Ahead(ctx, t); err != nil {
 		return s, err
 	}
 	if s.workers, err = r.Workers(ctx); err != nil {
@@ -40,7 +40,7 @@ func (r *Runner) surroundings(ctx context.Context, t jobs.Task) (s surroundings,
 		return s, err
 	}
 	if t.State == jobs.Blocked && t.Lane != "" {
-		if s.holder, err = r.LaneHolder(ctx, t.Lane); err != nil {
+		if s.holder, err = r.store.LaneHolder(ctx, t.Lane); err != nil {
 			return s, err
 		}
 	}

@@ -38,7 +38,8 @@ var layers = []layer{
 	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // tests only
 	{path: "runner/internal/exec", ours: []string{"db", "jobs", "internal/supervisor"}},
-	{path: "runner", ours: []string{"runner/internal/cron", "runner/internal/exec", "db", "jobs", "internal/errcode", "internal/supervisor",
+	{path: "internal/access", ours: []string{"db"}},
+	{path: "runner", ours: []string{"internal/access", "runner/internal/cron", "runner/internal/exec", "db", "jobs", "internal/errcode", "internal/supervisor",
 		"internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "internal/testkit"}, // tests only
@@ -46,11 +47,12 @@ var layers = []layer{
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges
+	{path: "internal/admin", ours: []string{"runner", "db", "jobs", "internal/access", "internal/supervisor"}},
 	{path: "internal/present", ours: []string{"runner", "jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "web", ours: []string{"runner", "internal/taskoption", "internal/errcode", "internal/humanize", "internal/present", "jobs"}, // not db
+	{path: "web", ours: []string{"runner", "internal/admin", "internal/taskoption", "internal/errcode", "internal/humanize", "internal/present", "jobs"}, // not db
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
-	{path: "", ours: []string{"web", "runner", "runner/postgres", "internal/humanize", "internal/taskoption", "internal/jsonscan", "internal/present", "jobs", "internal/selftest", "internal/pgserver"}, // not db: the command line is the library's first user
+	{path: "", ours: []string{"web", "runner", "runner/postgres", "internal/admin", "internal/humanize", "internal/taskoption", "internal/jsonscan", "internal/present", "jobs", "internal/selftest", "internal/pgserver"}, // not db: the command line is the library's first user
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
 			"al.essio.dev/pkg/shellescape", "github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/web"
@@ -213,27 +214,27 @@ func TestAUnixSocketIsItsOwnersAlone(t *testing.T) {
 func TestTheTokenFileIsGuarded(t *testing.T) {
 	r := open(t)
 	file := filepath.Join(t.TempDir(), "token")
-	token, err := r.Token(file)
+	token, err := admin.Token(r, file)
 	if err != nil || len(token) != 43 {
 		t.Fatal(token, err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(info.Mode(), err)
 	}
-	if again, err := r.Token(file); again != token || err != nil {
+	if again, err := admin.Token(r, file); again != token || err != nil {
 		t.Error(again, err)
 	}
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Token(file); !errors.Is(err, jobs.ErrPermission) {
+	if _, err := admin.Token(r, file); !errors.Is(err, jobs.ErrPermission) {
 		t.Error("readable by others:", err)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Token(link); !errors.Is(err, jobs.ErrPermission) {
+	if _, err := admin.Token(r, link); !errors.Is(err, jobs.ErrPermission) {
 		t.Error("a link:", err)
 	}
 	if os.Getuid() == 0 { // a file that another user has planted
@@ -241,7 +242,7 @@ func TestTheTokenFileIsGuarded(t *testing.T) {
 		if err := errors.Join(os.WriteFile(planted, []byte(token), 0o600), os.Chown(planted, 65534, 65534)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Token(planted); !errors.Is(err, jobs.ErrPermission) {
+		if _, err := admin.Token(r, planted); !errors.Is(err, jobs.ErrPermission) {
 			t.Errorf("a file of another user: got %v, want an error of kind ErrPermission", err)
 		}
 	}
@@ -250,7 +251,7 @@ func TestTheTokenFileIsGuarded(t *testing.T) {
 		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Token(filepath.Join(dir, "token")); !errors.Is(err, want) {
+		if _, err := admin.Token(r, filepath.Join(dir, "token")); !errors.Is(err, want) {
 			t.Errorf("a directory of mode %v: got %v, want %v", mode, err, want)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "token")); (err == nil) != (want == nil) {
@@ -261,7 +262,7 @@ func TestTheTokenFileIsGuarded(t *testing.T) {
 	if err := os.WriteFile(short, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Token(short); !errors.Is(err, jobs.ErrInvalid) {
+	if _, err := admin.Token(r, short); !errors.Is(err, jobs.ErrInvalid) {
 		t.Error("a short one:", err)
 	}
 }

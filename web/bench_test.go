@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/web"
 )
@@ -45,7 +46,7 @@ func BenchmarkPages(b *testing.B) {
 			}
 		})
 	}
-	_, wal := r.Size()
+	_, wal := admin.Size(r)
 	b.Logf("the write-ahead log has %d bytes", wal)
 }
 

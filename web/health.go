@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"example.com/runner/internal/admin"
 )
 
 // healthz says that the process lives.
@@ -30,7 +32,7 @@ func (h *handler) unready(ctx context.Context) string {
 	switch {
 	case err != nil:
 		return "the database cannot be read"
-	case h.r.Writable() != nil:
+	case admin.Writable(h.r) != nil:
 		return "the database cannot be written"
 	}
 	for _, worker := range workers {

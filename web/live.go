@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/runner"
 )
 
@@ -50,7 +51,7 @@ func (l *live) join() (chan struct{}, error) {
 		l.stop, l.done = stop, done
 		go func() {
 			defer close(done)
-			_ = l.r.Revisions(ctx, lookEvery, l.tell) // an error is told by the pages that read the same database
+			_ = admin.Revisions(ctx, l.r, lookEvery, l.tell) // an error is told by the pages that read the same database
 			l.end(done)
 		}()
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -149,13 +150,13 @@ func (h *handler) collect(ctx context.Context) (list []*family, err error) {
 		}
 	}
 
-	file, wal := h.r.Size()
+	file, wal := admin.Size(h.r)
 	bytes := gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")
 	bytes.add(float64(file), "file", "db")
 	bytes.add(float64(wal), "file", "wal")
 	gauge("runner_build_info", "1; the version is a label.").add(1, "version", runner.Version)
-	counter("runner_fenced_total", "Results and heartbeats of this process that were refused, because their task belonged to a newer attempt.").add(float64(h.r.Fenced()))
-	counter("runner_busy_retries_total", "How often writes of this process waited for another process.").add(float64(h.r.BusyRetries()))
+	counter("runner_fenced_total", "Results and heartbeats of this process that were refused, because their task belonged to a newer attempt.").add(float64(admin.Fenced(h.r)))
+	counter("runner_busy_retries_total", "How often writes of this process waited for another process.").add(float64(admin.BusyRetries(h.r)))
 	return append(list, h.observed.families(h.r)...), nil
 }
 

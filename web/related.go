@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -46,7 +47,7 @@ func (h *handler) related(ctx context.Context, v *taskView) error {
 		return err
 	}
 	v.After, v.Before = v.others(on), v.others(by)
-	runs, err := h.r.Earlier(ctx, v.Task, earlierMost)
+	runs, err := admin.PreviousRuns(ctx, h.r, v.Task, earlierMost)
 	v.Earlier = v.earlier(runs)
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -82,13 +83,13 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	}
 	if !o.NoToken {
 		var err error
-		if g.token, err = r.Token(o.TokenFile); err != nil {
+		if g.token, err = admin.Token(r, o.TokenFile); err != nil {
 			return nil, err
 		}
 	}
 	s := &Server{socket: socket, log: o.Log, token: g.token}
 	if g.token != "" {
-		s.file = cmp.Or(o.TokenFile, r.TokenFile())
+		s.file = cmp.Or(o.TokenFile, admin.TokenFile(r))
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

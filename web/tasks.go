@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -144,7 +145,7 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	ctx, cancel := context.WithTimeout(ctx, countWithin)
 	defer cancel()
 	filter.Before = 0
-	n, err := h.r.CountUpTo(ctx, filter, countedMost+1)
+	n, err := admin.CountUpTo(ctx, h.r, filter, countedMost+1)
 	if err != nil {
 		return -1
 	}
@@ -172,7 +173,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 		case string(jobs.Completed), string(jobs.Cancelled), string(jobs.Blocked): // no index
 		default:
 			if len(others) == 0 {
-				n, err := h.r.CountUpTo(ctx, jobs.Filter{States: states}, countedMost+1)
+				n, err := admin.CountUpTo(ctx, h.r, jobs.Filter{States: states}, countedMost+1)
 				if err != nil {
 					return err
 				}
@@ -246,7 +247,7 @@ func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 	}
 	said := ""
 	if t.Job == jobs.CommandJob && t.OutputBytes > 0 {
-		piece, err := h.r.Closing(ctx, t.ID)
+		piece, err := admin.OutputTail(ctx, h.r, t.ID)
 		if err != nil {
 			return "", err
 		}

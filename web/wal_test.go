@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -56,7 +57,7 @@ func TestOpenPagesDoNotHoldTheLog(t *testing.T) {
 		if _, err := r.Enqueue(t.Context(), large); err != nil {
 			t.Fatal(err)
 		}
-		_, wal := r.Size()
+		_, wal := admin.Size(r)
 		most = max(most, wal)
 		if n%10 == 0 {
 			more()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -31,7 +32,7 @@ func TestAPoolInSessionModeServes(t *testing.T) {
 	ran := make(chan struct{})
 	greet := jobs.Define[string]("greet")
 	r.Register(greet.Handler(func(context.Context, string) error { close(ran); return nil }))
-	if err := r.Told(t.Context(), patience); err != nil {
+	if err := admin.ListenCheck(t.Context(), r, patience); err != nil {
 		t.Error("no message arrives:", err)
 	}
 	stop := work(t, r)

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
@@ -201,7 +202,7 @@ func TestAnOldServerIsRefused(t *testing.T) {
 
 func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	at := address(t)
-	if err := open(t, at, runner.Options{}).Told(t.Context(), patience); err != nil {
+	if err := admin.ListenCheck(t.Context(), open(t, at, runner.Options{}), patience); err != nil {
 		t.Fatal("a message of one's own does not arrive:", err)
 	}
 	engine := postgres.Engine()
@@ -220,7 +221,7 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	err = r.Told(t.Context(), 50*time.Millisecond)
+	err = admin.ListenCheck(t.Context(), r, 50*time.Millisecond)
 	if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Hint, "session mode") {
 		t.Fatal(err)
 	}

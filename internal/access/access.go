@@ -1,0 +1,10 @@
+// Package access lets the packages of this module reach what a runner.Runner does not export. Package runner sets its variables.
+package access
+
+import "example.com/runner/db"
+
+// Store returns the database of a *runner.Runner.
+var Store func(r any) *db.DB
+
+// Fenced returns how many results and heartbeats of a *runner.Runner were refused because their task belonged to a newer generation.
+var Fenced func(r any) int64

@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/supervisor"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// OrphanProcess is a process of a command that should be dead: its attempt is over, or was to end, or its worker is dead. Its task does not
+// start again while the process lives, unless Unawaited is set.
+type OrphanProcess struct {
+	PID       int
+	Name      string
+	State     string // letter of ps; in state D no signal reaches the process until the system call that it waits for returns
+	UID       int    // its real user
+	TaskID    int64
+	Alone     bool // whether there is no worker that would have killed it
+	Unawaited bool // whether its attempt has ended without it, because its worker may not kill it
+}
+
+const (
+	orphanWait = 2 * time.Second        // a guardian, or another worker, kills within it what can be killed
+	orphanLook = 100 * time.Millisecond // between two looks
+	stopWait   = 5 * time.Second        // beyond kill_after, for a worker to end an attempt
+)
+
+// OrphanProcesses lists the processes of this user that should be dead. It returns at once if there is none. Otherwise it looks again for two
+// seconds, and returns the processes that are still there: they do not die by themselves. It finds processes on Linux only.
+func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
+	found, err := orphans(ctx, r)
+	for end := time.Now().Add(orphanWait); err == nil && len(found) > 0 && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(orphanLook):
+		}
+		var again []OrphanProcess
+		again, err = orphans(ctx, r)
+		found = slices.DeleteFunc(found, func(s OrphanProcess) bool {
+			return !slices.ContainsFunc(again, func(a OrphanProcess) bool { return a.PID == s.PID && a.TaskID == s.TaskID })
+		})
+	}
+	return found, err
+}
+
+// OrphansOf lists the processes of one task that should be dead. It does not wait: when an attempt ends, its worker has killed the processes that
+// it may kill.
+func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
+	for _, p := range supervisor.FindMarked() {
+		if p.Mark.Task() != task.ID {
+			continue
+		}
+		over, ended, err := isOver(ctx, r, p.Mark, false)
+		if err != nil {
+			return nil, err
+		}
+		if over {
+			found = append(found, orphan(p, false, ended))
+		}
+	}
+	return found, nil
+}
+
+// isOneOf reports whether a mark is that of one of some attempts.
+func isOneOf(m supervisor.Mark, attempts []jobs.Attempt) bool {
+	return slices.ContainsFunc(attempts, func(a jobs.Attempt) bool {
+		return m == supervisor.MarkOf(a.WorkerID, supervisor.Key{ID: a.TaskID, Generation: a.GenerationID})
+	})
+}
+
+func orphan(p supervisor.MarkedProcess, alone, ended bool) OrphanProcess {
+	return OrphanProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.Task(), Alone: alone, Unawaited: ended}
+}
+
+func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
+	marked := supervisor.FindMarked()
+	if len(marked) == 0 {
+		return nil, nil
+	}
+	workers, err := store(r).Workers(ctx, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	dead := map[string]bool{}
+	for _, w := range workers {
+		dead[w.ID] = isDead(r, w)
+	}
+	alone := !slices.ContainsFunc(workers, func(w db.WorkerInfo) bool { return !dead[w.ID] })
+	var found []OrphanProcess
+	for _, p := range marked {
+		i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.OwnedBy(w.ID) })
+		over, ended, err := isOver(ctx, r, p.Mark, i >= 0)
+		if err != nil {
+			return nil, err
+		}
+		if over || i >= 0 && dead[workers[i].ID] {
+			found = append(found, orphan(p, alone, ended))
+		}
+	}
+	return found, nil
+}
+
+// isDead reports whether a worker that has not said goodbye is dead, or hangs.
+func isDead(r *runner.Runner, w db.WorkerInfo) bool {
+	lock, err := supervisor.TakeLock(supervisor.LockPath(store(r).Dir(), w.ID))
+	if err == nil {
+		_ = lock.Close() // closing is letting go: for a reaper that has just met it there is a next time
+	}
+	return err == nil || time.Since(w.BeatAt) > w.Lease
+}
+
+// isOver reports whether the attempt with a mark has ended, or should have, and which of both. The mark of an unknown worker may be one of
+// another database.
+func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool) (over, ended bool, err error) {
+	if m.Task() == 0 { // of an on-failure command
+		return false, false, nil
+	}
+	task, err := r.Get(ctx, m.Task())
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		return known, known, nil
+	case err != nil:
+		return false, false, err
+	case task.State != jobs.Running || m != supervisor.MarkOf(task.WorkerID, supervisor.Key{ID: task.ID, Generation: task.GenerationID}):
+		if !known {
+			attempts, err := store(r).Attempts(ctx, task.ID)
+			over = isOneOf(m, attempts)
+			return over, over, err
+		}
+		return true, true, nil
+	}
+	at, kill := time.Now(), task.KillAfter+stopWait
+	if asked := task.CancelRequestedAt; !asked.IsZero() && at.Sub(asked) > kill {
+		return true, false, nil
+	}
+	return task.Timeout > 0 && at.Sub(task.StartedAt) > task.Timeout+kill, false, nil
+}
