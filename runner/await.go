@@ -12,7 +12,7 @@ import (
 // ctx ends the waiting, not the task. A task that does not exist, or is deleted meanwhile, is jobs.ErrNotFound; a file that is
 // no longer the one that was opened is jobs.ErrReplaced.
 func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
-	notices, stop := r.wake.await(ctx, id)
+	notices, stop := r.notifier.SubscribeTask(ctx, id)
 	defer stop()
 	for {
 		task, err := r.Get(ctx, id)
@@ -31,7 +31,7 @@ func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
 // Changes calls look at once, and again whenever some process has committed and at least every second, until look says that it
 // is done, an error ends it, or ctx does. A file that is no longer the one that was opened shows nothing more: jobs.ErrReplaced.
 func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)) error {
-	notices, stop := r.wake.subscribe(ctx)
+	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()
 	for {
 		done, err := look()

@@ -24,7 +24,7 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 		text += ": " + options.Reason
 	}
 	moved, err := r.store.Cancel(ctx, ids, text, options.Now, now())
-	r.wake.tell()
+	r.notifier.Notify()
 	return moved, err
 }
 
@@ -33,7 +33,7 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Moved, error) {
 	at := now()
 	moved, err := r.store.Retry(ctx, ids, at.Add(in), at)
-	r.wake.tell()
+	r.notifier.Notify()
 	return moved, err
 }
 
@@ -42,7 +42,7 @@ func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Mo
 func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]Moved, error) {
 	at := now()
 	moved, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
-	r.wake.tell()
+	r.notifier.Notify()
 	return moved, err
 }
 

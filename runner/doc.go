@@ -15,7 +15,7 @@
 // A Work is one loop (work.go) that takes turns (turn.go): write what has ended, claim for the slots that are free, start. Each
 // attempt has a goroutine (execute.go). Beside the loop, heartbeats renew the leases (heartbeat.go) and the reaper takes over tasks of workers
 // that are gone (reap.go). Nothing polls the table: the loop looks when this process has enqueued something, when
-// another has committed (wake.go), and when the next scheduled task is due.
+// another has committed (internal/notify), and when the next scheduled task is due.
 //
 // Each worker holds a liveness lock (lock.go), by which others know at once that it is dead. Its commands are children of its
 // guardian (guardian.go), a second process of the same program, which kills all of them when the worker goes or loses its leases.

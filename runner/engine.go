@@ -148,7 +148,7 @@ func (e *engine) unlock(clean bool) {
 // run is the life of a Work: until ctx ends, then a drain, which the end of aborted cuts off.
 func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	write := context.WithoutCancel(ctx) // writes are never cut off by the end of the work
-	notices, unsubscribe := e.r.wake.news(ctx)
+	notices, unsubscribe := e.r.notifier.SubscribeWorker(ctx)
 	defer unsubscribe()
 	if e.r.options.OwnProcess {
 		if err := supervisor.Dedicate(); err != nil {
@@ -166,7 +166,7 @@ func (e *engine) run(ctx context.Context, aborted <-chan struct{}) error {
 	next := e.tick(write, true) // first: WorkUntilEmpty runs what it enqueues
 	e.beside.Go(func() { e.schedules(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
-	e.r.wake.setFull(false)
+	e.r.notifier.SetBusy(false)
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()

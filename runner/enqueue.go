@@ -77,7 +77,7 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 
 // added tells Work of new tasks, or with Options.Inline does what it would do.
 func (r *Runner) added(ctx context.Context) error {
-	r.wake.tell()
+	r.notifier.Notify()
 	if !r.options.Inline {
 		return nil
 	}

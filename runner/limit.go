@@ -19,7 +19,7 @@ func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
 		return err
 	}
 	err := r.store.SetLimit(ctx, limit, now())
-	r.wake.tell()
+	r.notifier.Notify()
 	return err
 }
 
@@ -29,7 +29,7 @@ func (r *Runner) RemoveLimit(ctx context.Context, target jobs.Target) error {
 	if err == nil && !found {
 		err = &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoLimit, Subject: target.String(), What: "no limit " + target.String()}
 	}
-	r.wake.tell()
+	r.notifier.Notify()
 	return err
 }
 

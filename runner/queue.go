@@ -59,7 +59,7 @@ func (r *Runner) Resume(ctx context.Context, queues ...string) error {
 		return err
 	}
 	err := r.store.Resume(ctx, queues)
-	r.wake.tell()
+	r.notifier.Notify()
 	return err
 }
 

@@ -42,7 +42,7 @@ func newReaper(e *engine) *reaper { return &reaper{e: e, free: map[string]time.T
 
 // run looks again and again until the loop is over. While no other worker runs anything, it waits until somebody has written.
 func (p *reaper) run() {
-	notices, unsubscribe := p.e.r.wake.news(context.Background())
+	notices, unsubscribe := p.e.r.notifier.SubscribeWorker(context.Background())
 	defer unsubscribe()
 	for first := true; ; first = false {
 		if len(p.seen) == 0 && !p.again && !first {
@@ -144,7 +144,7 @@ func (p *reaper) bury(o db.Owner) bool {
 	}
 	if p.tell(reaped); len(reaped) > 0 {
 		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", len(reaped), "worker", o.ID)
-		p.e.r.wake.tell()
+		p.e.r.notifier.Notify()
 	}
 	return true
 }
@@ -215,7 +215,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 		}
 		if p.tell(reaped); len(reaped) > 0 {
 			p.e.log.Warn("took over tasks of a worker that hangs", "tasks", len(reaped), "worker", id)
-			p.e.r.wake.tell()
+			p.e.r.notifier.Notify()
 		}
 	}
 }

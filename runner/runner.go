@@ -12,6 +12,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/notify"
 )
 
 // Version is the version of this library and of the program built from it.
@@ -148,7 +149,7 @@ type Runner struct {
 	log        *slog.Logger
 	handlers   map[string]jobs.Handler
 	middleware []Middleware
-	wake       hub
+	notifier   *notify.Notifier
 	events     events
 	user       func() string
 
@@ -199,20 +200,19 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		return nil, err
 	}
 	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, user: sync.OnceValue(userName)}
-	r.wake.watch = func(ctx context.Context, told func(news bool)) error {
+	r.notifier = notify.New(func(ctx context.Context, brief bool, changed func(forWorkers bool)) error {
 		if options.Alone {
 			return nil
 		}
-		return store.Watch(ctx, r.wake.brief.Load(), told)
-	}
-	r.wake.slow = store.WatchSlowly
+		return store.Watch(ctx, brief, changed)
+	}, store.WatchSlowly)
 	return r, nil
 }
 
 // Close closes the database. Work must have returned. It is safe to call twice.
 func (r *Runner) Close() error {
 	r.events.close()
-	r.wake.close()
+	r.notifier.Close()
 	return r.store.Close()
 }
 

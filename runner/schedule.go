@@ -96,7 +96,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 		return put, remove, nil
 	})
 	if err == nil {
-		r.wake.tell()
+		r.notifier.Notify()
 	}
 	return done, err
 }
@@ -195,7 +195,7 @@ func (r *Runner) named(name string, found bool, err error) error {
 		err = noSchedule(name)
 	}
 	if err == nil {
-		r.wake.tell()
+		r.notifier.Notify()
 	}
 	return err
 }

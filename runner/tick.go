@@ -23,7 +23,7 @@ const (
 // ticks due, and a schedule's catch-up decides. One that is set back has the next ticks computed anew, or they would lie far ahead;
 // those that had their task are not repeated. Retries and rates would lie far ahead, too.
 func (e *engine) schedules(ctx, write context.Context, next time.Time) {
-	notices, unsubscribe := e.r.wake.news(ctx)
+	notices, unsubscribe := e.r.notifier.SubscribeWorker(ctx)
 	defer unsubscribe()
 	looked := now()
 	renewed := looked
@@ -98,7 +98,7 @@ func (e *engine) tick(ctx context.Context, all bool) time.Time {
 		}
 		if changed {
 			e.ticked = true
-			e.r.wake.tell()
+			e.r.notifier.Notify()
 		}
 	}
 	if err == nil {
@@ -134,5 +134,5 @@ func (e *engine) setBack(ctx context.Context, at time.Time) {
 		return
 	}
 	e.log.Warn("the clock was set back", "latest", latest, "retries moved", n)
-	e.r.wake.tell()
+	e.r.notifier.Notify()
 }

@@ -179,7 +179,7 @@ func (e *engine) forget(a *attempt, done *db.Finished) {
 		e.logEnd(a, done.Change)
 		e.tellEnd(a, done.Change)
 		if done.Change.State.Finished() {
-			e.r.wake.ended(a.task.ID)
+			e.r.notifier.TaskEnded(a.task.ID)
 		}
 		if done.Change.State == jobs.Failed {
 			e.hooks.Failed(a.task, done.Change)

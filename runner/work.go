@@ -57,7 +57,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	if e == nil {
 		return err
 	}
-	r.wake.brief.Store(untilEmpty)
+	r.notifier.SetBrief(untilEmpty)
 	r.mu.Lock()
 	r.abort = func() {
 		abort()
@@ -134,7 +134,7 @@ func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, abort
 			e.look, e.more = true, true // nothing is known to be due: look once more before believing it
 			continue
 		}
-		e.r.wake.setFull(e.free() <= 0)
+		e.r.notifier.SetBusy(e.free() <= 0)
 		timer := time.NewTimer(e.untilPulse(e.untilAsked(e.sleep(stopping))))
 		select {
 		case a := <-e.ended:

@@ -37,9 +37,11 @@ var layers = []layer{
 	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // tests only
+	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "runner/internal/exec", ours: []string{"db", "jobs", "internal/supervisor"}},
 	{path: "internal/access", ours: []string{"db"}},
-	{path: "runner", ours: []string{"internal/access", "runner/internal/cron", "runner/internal/exec", "db", "jobs", "internal/errcode", "internal/supervisor",
+	{path: "runner", ours: []string{"internal/access", "runner/internal/cron", "runner/internal/exec", "runner/internal/notify",
+		"db", "jobs", "internal/errcode", "internal/supervisor",
 		"internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "internal/testkit"}, // tests only

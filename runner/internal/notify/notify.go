@@ -1,0 +1,184 @@
+// Package notify tells the goroutines of a process that the database may have changed.
+//
+// All waiting of package runner goes through one Notifier per open database: the loop of the worker, its scheduler and its reaper,
+// Await and Changes. A change has one of two sources. A commit of any process comes from the watch of the database (db.DB.Watch), which
+// starts with the first subscriber. A change that this process has made itself comes through memory, from Notify.
+//
+// A notice is one token in a channel of capacity 1. So many changes at once are one notice, and the source never waits for a
+// subscriber. A notice does not say what has changed: the subscriber reads the database.
+//
+// The web server does not subscribe. It looks at a fixed pace (db.Revisions), because its cost must not grow with the number of commits.
+// A subscription at that pace was considered: the watch would still read an event for each write to the log.
+package notify
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Notifier passes notices of changes to subscribers. Its methods are safe for use by many goroutines.
+type Notifier struct {
+	watch   func(ctx context.Context, changed func(forWorkers bool)) error
+	setSlow func(slow bool) // sets the pace of the watch; nil if the watch has one pace only
+
+	brief        atomic.Bool  // the watch lasts for a short time only
+	taskWaiters  atomic.Int64 // entries of tasks; usually 0, so that TaskEnded returns at once
+	watchStopped sync.WaitGroup
+
+	mu          sync.Mutex
+	busy        bool                      // the worker of this process has no free slot
+	all         int                       // subscribers to all changes
+	subscribers map[chan struct{}]bool    // true for all changes, false for changes that matter to workers
+	tasks       map[int64][]chan struct{} // subscribers to the end of a task
+	stop        context.CancelFunc        // ends the watch; nil while it does not run
+}
+
+// New returns a Notifier. watch starts the watch of the database and returns; the watch then calls changed, and ends with ctx. brief
+// asks for a watch that starts and ends quickly. setSlow makes the watch look less often; it may be nil.
+func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
+	n := &Notifier{setSlow: setSlow, subscribers: map[chan struct{}]bool{}, tasks: map[int64][]chan struct{}{}}
+	n.watch = func(ctx context.Context, changed func(bool)) error { return watch(ctx, n.brief.Load(), changed) }
+	return n
+}
+
+// SetBrief sets whether the watch lasts for a short time only. It holds for the next start of the watch.
+func (n *Notifier) SetBrief(brief bool) { n.brief.Store(brief) }
+
+// Subscribe returns a channel that receives a notice after every change. stop ends the subscription.
+func (n *Notifier) Subscribe(ctx context.Context) (notices <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	return c, n.add(ctx, c, true)
+}
+
+// SubscribeWorker is Subscribe without the changes that do not matter to workers: heartbeats, and claims and ends of tasks by other
+// workers, as far as the watch can tell them apart.
+func (n *Notifier) SubscribeWorker(ctx context.Context) (notices <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	return c, n.add(ctx, c, false)
+}
+
+// SubscribeTask is Subscribe for the end of a task. If this process ends the task, the notice comes at once, without the watch.
+func (n *Notifier) SubscribeTask(ctx context.Context, id int64) (notices <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	end := n.add(ctx, c, true)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tasks[id] = append(n.tasks[id], c)
+	n.taskWaiters.Add(1)
+	return c, func() {
+		end()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.taskWaiters.Add(-1)
+		if n.tasks[id] = slices.DeleteFunc(n.tasks[id], func(other chan struct{}) bool { return other == c }); len(n.tasks[id]) == 0 {
+			delete(n.tasks, id)
+		}
+	}
+}
+
+func (n *Notifier) add(ctx context.Context, c chan struct{}, all bool) (stop func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.subscribers[c] = all
+	if all {
+		n.all++
+		n.setPace()
+	}
+	if n.stop == nil {
+		n.start(context.WithoutCancel(ctx))
+	}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.subscribers, c)
+		if all {
+			n.all--
+			n.setPace()
+		}
+	}
+}
+
+// SetBusy sets whether the worker of this process has no free slot. A busy worker needs no notice at once, because it looks at the
+// database when a slot becomes free.
+func (n *Notifier) SetBusy(busy bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.busy != busy {
+		n.busy = busy
+		n.setPace()
+	}
+}
+
+// setPace makes the watch slow while no subscriber needs a notice at once. The caller holds the mutex.
+func (n *Notifier) setPace() {
+	if n.setSlow != nil {
+		n.setSlow(n.busy && n.all == 0)
+	}
+}
+
+// TaskEnded notifies the subscribers to the end of a task. Call it when this process has ended the task.
+func (n *Notifier) TaskEnded(id int64) {
+	if n.taskWaiters.Load() == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.tasks[id] {
+		send(c)
+	}
+}
+
+// Notify notifies all subscribers. Call it when this process has changed something.
+func (n *Notifier) Notify() { n.changed(true) }
+
+func (n *Notifier) changed(forWorkers bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c, all := range n.subscribers {
+		if forWorkers || all {
+			send(c)
+		}
+	}
+}
+
+// send puts a notice into a channel, unless it has one already.
+func send(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// start starts the watch. If the watch fails, subscribers get a notice every second instead. The caller holds the mutex.
+func (n *Notifier) start(ctx context.Context) {
+	ctx, n.stop = context.WithCancel(ctx)
+	if err := n.watch(ctx, n.changed); err == nil {
+		return
+	}
+	ticker := time.NewTicker(time.Second)
+	n.watchStopped.Go(func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				n.Notify()
+			}
+		}
+	})
+}
+
+// Close ends the watch.
+func (n *Notifier) Close() {
+	n.mu.Lock()
+	stop := n.stop
+	n.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	n.watchStopped.Wait()
+}

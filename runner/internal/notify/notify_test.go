@@ -1,0 +1,33 @@
+package notify
+
+import (
+	"context"
+	"slices"
+	"testing"
+)
+
+func TestTheWatchIsSlowWhileNoSubscriberNeedsItAtOnce(t *testing.T) {
+	var pace []bool
+	n := New(func(context.Context, bool, func(bool)) error { return nil }, func(slow bool) { pace = append(pace, slow) })
+	defer n.Close()
+	expect := func(when string, want ...bool) {
+		t.Helper()
+		if !slices.Equal(slices.Compact(pace), want) {
+			t.Errorf("after %s got the paces %v, want %v (true for slow)", when, pace, want)
+		}
+		pace = nil
+	}
+	_, workerEnds := n.SubscribeWorker(t.Context())
+	expect("the start of a worker")
+	n.SetBusy(true)
+	n.SetBusy(true)
+	expect("the last slot was taken", true)
+	_, stop := n.SubscribeTask(t.Context(), 1)
+	expect("someone subscribed to the end of a task", false)
+	stop()
+	expect("that subscription ended", true)
+	n.SetBusy(false)
+	expect("a slot became free", false)
+	workerEnds()
+	expect("the end of the worker")
+}
