@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// player runs the tasks of the workload. Each execution of a task, as long as any process of it lives, holds the task's lock: so
-// whoever starts beside another one knows it, and no clock is asked.
+// executor runs the tasks of the workload. Each execution of a task holds the lock of the task as long as any of
+// its processes lives. So a second execution detects an overlap without comparing clocks.
 type executor struct {
 	workspace
 	notes *notesFile
@@ -24,7 +24,8 @@ func newExecutor(w workspace) (*executor, error) {
 	return &executor{w, notes}, err
 }
 
-// resultOf is what an execution leaves: so it can be told whose end was accepted.
+// resultOf returns the result of an execution. It names the generation, so that the judge sees whose end was
+// accepted.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
 func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
@@ -62,7 +63,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 			marker.Close()
 			if worker, guardians := e.workerAndGuardians(); worker != 0 {
 				e.notes.add(opGuardians, task, generation, fmt.Sprint(worker))
-				if task%2 == 0 { // the guardian of this command alone
+				if task%2 == 0 { // only the guardian of this command
 					guardians = guardians[:1]
 				}
 				for _, pid := range guardians {
@@ -88,7 +89,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	if k == otherUser { // its result is there, and this user may not write it
+	if k == otherUser { // it wrote its result before it changed user, and may not write now
 		return 0
 	}
 	if err := writeResult(generation); err != nil {
@@ -98,7 +99,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	return 0
 }
 
-// prepare does what a kind does before its time passes.
+// prepare does what a kind of task does before it waits.
 func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
 	switch {
 	case k == otherUser:
@@ -106,7 +107,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 			return err
 		}
 		return dropPrivileges()
-	case lock == nil: // an earlier execution still has it, and the judge knows
+	case lock == nil: // an earlier execution holds the lock; the judge has a note of it
 		return nil
 	case k == leavesHidden:
 		return e.leaveProcesses(lock, d, task, generation)
@@ -120,7 +121,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 	return nil
 }
 
-// writeResult writes the result of a command, when the disk has room for it.
+// writeResult writes the result of a command. It tries again while the disk is full.
 func writeResult(generation int64) error {
 	err := os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
 	for end := time.Now().Add(2 * fullMost); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -129,8 +130,9 @@ func writeResult(generation int64) error {
 	return err
 }
 
-// worker returns the worker of this command and the worker's guardians, that of this command first. The worker is 0 when it or its guardian
-// is dead: then somebody else has their children.
+// workerAndGuardians returns the worker of this command and the guardians of that worker, the guardian of this
+// command first. The worker is 0 if the worker or this guardian is dead, because then the command has another
+// parent.
 func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	own, _ := parentOf(os.Getpid())
 	worker = own
@@ -148,7 +150,7 @@ func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	return worker, append([]int{own}, others...)
 }
 
-// holders names the processes that hold the lock of a task: those of earlier attempts that live.
+// holders names the living processes of earlier attempts, which hold the lock of the task.
 func (e *executor) holders(task, generation int64) (names string) {
 	notes, _ := readNotes(e.workspace)
 	for _, n := range notes {
@@ -159,7 +161,7 @@ func (e *executor) holders(task, generation int64) (names string) {
 	return names
 }
 
-// pass lets time pass; long tasks give signs of life meanwhile.
+// work waits for the duration of a task. Long tasks note every 50 ms that they are alive.
 func (e *executor) work(ctx context.Context, k kind, d time.Duration, task, generation int64) {
 	ticker := time.NewTicker(aliveEvery)
 	defer ticker.Stop()

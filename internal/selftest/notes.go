@@ -9,38 +9,39 @@ import (
 	"strings"
 )
 
-// Notes are history 2: what each process and command of the play saw and did, in a file of lines that each appends to by one write. A
-// process that is killed has said what it had to say.
+// The notes are the second history: what each process of the run saw and did. Each process appends whole lines with
+// single writes to one file, so a killed process loses no line that it wrote.
 
-// The words of notes. task and generation are 0 where there are none.
+// The operations of notes. The comments name the fields that each one sets; the task and the generation of the
+// others are 0.
 const (
-	opTry    = "try"    // text: a token. Its task is about to be enqueued
-	opAck    = "ack"    // task; text: the token it was enqueued for. The answer has come
-	opCancel = "cancel" // task: somebody is about to cancel it
-	opRetry  = "retry"  // task: somebody is about to run it again
-	opBusy   = "busy"   // text: somebody was told that the database is busy
-	opOpen   = "open"   // text: the µs that opening the database took
+	opTry    = "try"    // text: label; a client is about to enqueue the task
+	opAck    = "ack"    // task, text: label; a client received the id of the task
+	opCancel = "cancel" // task; a client is about to cancel it
+	opRetry  = "retry"  // task; a client is about to retry it
+	opBusy   = "busy"   // text: source; the product reported that the database is busy
+	opOpen   = "open"   // text: µs that opening the database took
 
-	opStart   = "start"   // task, generation; text: the kind. Its code runs
-	opAlive   = "alive"   // task, generation: it still does
-	opEnd     = "end"     // task, generation: it ended by itself
-	opOverlap = "overlap" // task, generation; text: command or function, and the processes it found alive of another execution of its task
-	opProcess = "process" // task, generation; text: when the process that writes this started, and how. It belongs to an attempt
+	opStart   = "start"   // task, generation, text: kind; the code of the task starts
+	opAlive   = "alive"   // task, generation; the code is still running
+	opEnd     = "end"     // task, generation; the code has finished by itself
+	opOverlap = "overlap" // task, generation, text: command or function, then the living processes of an earlier execution
+	opProcess = "process" // task, generation, text: start time and traits; the writing process belongs to that attempt
 
-	opKill      = "kill"      // text: a pid that is about to be killed, of a worker
-	opStop      = "stop"      // text: the pid of a worker that is about to be stopped, or one of whose guardians is
-	opResume    = "resume"    // text: the pid of a worker; what was stopped goes on
-	opGuardians = "guardians" // text: the pid of a worker of whose guardians some are about to be killed or stopped
-	opLocked    = "locked"    // the nemesis holds the write lock, or has stopped somebody who may
-	opDown      = "down"      // the nemesis has killed the server
-	opUp        = "up"        // the server answers again
-	opUnlocked  = "unlocked"  // it no longer does
+	opKill      = "kill"      // text: pid of a worker that the writer is about to kill
+	opStop      = "stop"      // text: pid of a worker; the nemesis is about to stop the worker or guardians of it
+	opResume    = "resume"    // text: pid of a worker; the nemesis has resumed what it had stopped
+	opGuardians = "guardians" // text: pid of a worker some of whose guardians are about to be killed or stopped
+	opLocked    = "locked"    // the nemesis holds the write lock, or has stopped a process that may hold it
+	opDown      = "down"      // the nemesis is about to kill the server
+	opUp        = "up"        // the server accepts connections again
+	opUnlocked  = "unlocked"  // ends opLocked
 )
 
-// note is a line.
+// note is a line of the notes.
 type note struct {
 	at               int64 // CLOCK_MONOTONIC, µs
-	pid              int   // who wrote it
+	pid              int   // pid of the writer
 	op               string
 	task, generation int64
 	text             string
@@ -50,7 +51,8 @@ type notesFile struct {
 	file *os.File
 }
 
-// notesRoom is how many bytes are kept for the notes, so that they can be taken while a small disk is full.
+// notesReserve is the disk space reserved for the notes, so that processes can write them while a small disk is
+// full.
 const notesReserve = 16 << 20
 
 func openNotes(w workspace) (*notesFile, error) {
@@ -62,7 +64,7 @@ func openNotes(w workspace) (*notesFile, error) {
 	return &notesFile{file: file}, nil
 }
 
-// add writes a line. Without notes nothing can be judged: it panics if that fails.
+// add appends a note. It panics if the write fails, because the run cannot be judged then.
 func (n *notesFile) add(op string, task, generation int64, text string) {
 	line := fmt.Appendf(nil, "%d %d %s %d %d %s\n", monotonic(), os.Getpid(), op, task, generation, text)
 	if _, err := n.file.Write(line); err != nil {
@@ -78,7 +80,7 @@ func (n *notesFile) size() int64 {
 	return info.Size()
 }
 
-// count returns how many notes of op were written from an offset on.
+// count returns the number of notes with an operation, from an offset on.
 func (n *notesFile) count(from int64, op string) int {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
@@ -115,16 +117,16 @@ func parseNotes(text string) (list []note, err error) {
 	return list, nil
 }
 
-// since returns the whole notes from an offset on, and the offset behind them.
+// since returns the complete notes from an offset on, and the offset after them.
 func (n *notesFile) since(from int64) (list []note, next int64) {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
 	text = text[:bytes.LastIndexByte(text[:k], '\n')+1]
-	list, _ = parseNotes(string(text)) // what cannot be read is told of at the end
+	list, _ = parseNotes(string(text)) // readNotes reports malformed lines at the end of the run
 	return list, from + int64(len(text))
 }
 
-// born returns when the process of a note started, and the words for how.
+// process returns the start time and the traits of the process that wrote an opProcess note.
 func (n note) process() (at int64, traits string, ok bool) {
 	if n.op != opProcess {
 		return 0, "", false

@@ -10,33 +10,33 @@ import (
 	"strings"
 )
 
-// life is what is known of a process that has ended.
+// lifetime records a process that has ended.
 type lifetime struct {
 	pid            int
-	started, ended int64  // monotonic µs; buried: its end was noticed
-	failure        string // why that was a fault; empty: it was none
-	noGuardians    bool   // it ended because its guardians did, which is a fault unless somebody killed them
+	started, ended int64  // monotonic clock, µs; ended is the time at which its parent noticed the end
+	failure        string // why the end is a fault of the product; empty if it is none
+	noGuardians    bool   // the process ended because its guardians died; this is a fault unless somebody killed them
 }
 
-// actor is a process.
+// proc is a process that the harness started.
 type proc struct {
 	processes *processes
 	cmd       *exec.Cmd
 	pid       int
-	born      int64
+	started   int64
 	done      chan struct{}
 	err       error
 	log       *os.File
-	terms     int   // to end, so often
-	logFrom   int64 // where its talk begins in the log
+	terms     int   // number of SIGTERMs sent to it
+	logFrom   int64 // offset of its first line in the log
 }
 
-// start starts a role.
+// start starts a process with a role.
 func (ps *processes) start(name, role string, args ...string) (*proc, error) {
 	return ps.startIn(ps.dir, name, role, args...)
 }
 
-// startIn starts a role whose database is in another directory.
+// startIn starts a process with a role and a database in another directory.
 func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, error) {
 	cmd, log, err := ps.command(name, append([]string{RoleCommand, role, dir, name}, args...)...)
 	if err != nil {
@@ -49,9 +49,9 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 	defer ps.mu.Unlock()
 	if ps.stopped {
 		log.Close()
-		return nil, errors.New("the play is over")
+		return nil, errors.New("the run is over")
 	}
-	p := &proc{processes: ps, cmd: cmd, log: log, done: make(chan struct{}), born: monotonic()}
+	p := &proc{processes: ps, cmd: cmd, log: log, done: make(chan struct{}), started: monotonic()}
 	if info, err := log.Stat(); err == nil {
 		p.logFrom = info.Size()
 	}
@@ -66,33 +66,34 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 		log.Close()
 		ps.mu.Lock()
 		delete(ps.alive, p)
-		end, guardians := p.failure()
-		ps.lifetimes = append(ps.lifetimes, lifetime{p.pid, p.born, monotonic(), end, guardians})
+		failure, noGuardians := p.failure()
+		ps.lifetimes = append(ps.lifetimes, lifetime{p.pid, p.started, monotonic(), failure, noGuardians})
 		ps.mu.Unlock()
 		close(p.done)
 	})
 	return p, nil
 }
 
-// verdict says so when nobody wished for an end, and whether it was for want of guardians; else it is empty.
-func (p *proc) failure() (end string, guardians bool) {
+// failure returns why the end of the process is a fault of the product, or an empty text. It also reports whether
+// the process ended for lack of guardians.
+func (p *proc) failure() (text string, noGuardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](p.err)
 	switch {
-	case failed && exit.ExitCode() < 0: // by a signal: somebody sent it
+	case failed && exit.ExitCode() < 0: // a signal ended it, and only the harness sends signals
 		return "", false
-	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1: // the second time means at once
+	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1: // the second SIGTERM means: exit at once
 		return "", false
 	}
-	text, _ := os.ReadFile(p.log.Name())
-	text = text[min(int(p.logFrom), len(text)):]
-	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(text, []byte("msg=ready"))) &&
-		(bytes.Contains(text, []byte("no connection to")) || bytes.Contains(text, []byte("the connection was lost during a commit"))) {
-		return "", false // who starts or ends while the server is away says so
+	log, _ := os.ReadFile(p.log.Name())
+	log = log[min(int(p.logFrom), len(log)):]
+	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(log, []byte("msg="+readyText))) &&
+		(bytes.Contains(log, []byte(noServerText)) || bytes.Contains(log, []byte(lostCommitText))) {
+		return "", false // a process that starts or stops while the server is down reports that and exits
 	}
-	last := p.processes.logTail(strings.TrimSuffix(filepath.Base(p.log.Name()), ".log"))
-	guardians = bytes.Contains(text, []byte("start the guardian: it sent no hello")) ||
-		bytes.Contains(text, []byte("guardians in a row died before they had started a command"))
-	return fmt.Sprintf("%s (pid %d) ended by itself: %v: %s", strings.TrimSuffix(filepath.Base(p.log.Name()), ".log"), p.pid, p.err, last), guardians
+	name := strings.TrimSuffix(filepath.Base(p.log.Name()), ".log")
+	noGuardians = bytes.Contains(log, []byte(noGuardianText)) ||
+		bytes.Contains(log, []byte(guardiansText))
+	return fmt.Sprintf("%s (process %d) exited by itself: %v: %s", name, p.pid, p.err, p.processes.logTail(name)), noGuardians
 }
 
 func (p *proc) kill() { _ = kill(p.pid) }
@@ -108,7 +109,7 @@ func (p *proc) ended() bool {
 	}
 }
 
-// tail is the end of what somebody has said.
+// logTail returns the end of a log.
 func (ps *processes) logTail(name string) []byte {
 	text, _ := os.ReadFile(ps.log(name))
 	return bytes.TrimSpace(text[max(0, len(text)-300):])

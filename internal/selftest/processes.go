@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// cast are the processes of a run. Who dies is replaced, until told otherwise.
+// processes starts and supervises the processes of a run. It restarts a process that dies until its role is
+// stopped.
 type processes struct {
 	workspace
 	path, name string
@@ -22,8 +23,8 @@ type processes struct {
 
 	mu         sync.Mutex
 	slots      []*slot
-	alive      map[*proc]bool // alive
-	readerPID  int            // the pid of the command line that looks; 0: none does now
+	alive      map[*proc]bool // processes that are running now
+	readerPID  int            // pid of the command line that the reader runs now; 0 if there is none
 	lifetimes  []lifetime
 	goroutines sync.WaitGroup
 	stopped    bool
@@ -38,7 +39,7 @@ const (
 	browserRole
 )
 
-// part is a place in the cast, and who plays it.
+// slot is a position that always holds one running process.
 type slot struct {
 	role    role
 	name    string
@@ -51,7 +52,7 @@ func newProcesses(w workspace, path, name string, notes *notesFile) *processes {
 	return &processes{workspace: w, path: path, name: name, notes: notes, spawner: newSpawner(), alive: map[*proc]bool{}}
 }
 
-// command is the program with arguments, its talk going to a log of that name.
+// command prepares the program with args. Its standard error is appended to the log of that name.
 func (ps *processes) command(log string, args ...string) (*exec.Cmd, *os.File, error) {
 	file, err := os.OpenFile(ps.log(log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -68,7 +69,7 @@ func (ps *processes) command(log string, args ...string) (*exec.Cmd, *os.File, e
 	return cmd, file, nil
 }
 
-// hostOf is the host on which somebody of that name plays: those with a number are on all of them in turn.
+// hostOf returns the simulated host of a process, from 1. Names that end in a digit are spread over all hosts.
 func hostOf(name string) int {
 	if last := name[len(name)-1]; '0' <= last && last <= '9' {
 		return int(last-'0')%hosts + 1
@@ -76,7 +77,7 @@ func hostOf(name string) int {
 	return 1
 }
 
-// call runs a command line of the program, which must succeed.
+// runCommand runs a command line of the program and returns an error if it fails.
 func (ps *processes) runCommand(ctx context.Context, args ...string) error {
 	cmd, log, err := ps.command("call", args...)
 	if err != nil {
@@ -94,7 +95,7 @@ func (ps *processes) runCommand(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// raise fills all parts.
+// startAll fills all slots.
 func (ps *processes) startAll(seed uint64) {
 	for i := range workers {
 		name, kind := fmt.Sprintf("worker%d", i+1), "commands"
@@ -109,12 +110,14 @@ func (ps *processes) startAll(seed uint64) {
 			return ps.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "8")
 		}})
 	}
-	ps.keepRunning(&slot{role: enqueuerRole, name: "sql", start: func() (*proc, error) { return ps.start("sql", "sql", strconv.FormatUint(seed, 10), "20") }})
+	ps.keepRunning(&slot{role: enqueuerRole, name: "sql", start: func() (*proc, error) {
+		return ps.start("sql", "sql", strconv.FormatUint(seed, 10), "20")
+	}})
 	ps.keepRunning(&slot{role: browserRole, name: "browser", start: func() (*proc, error) { return ps.start("browser", "browse") }})
 	ps.keepRunning(&slot{role: readerRole, name: "reader"})
 }
 
-// play keeps a part filled.
+// keepRunning starts the process of a slot, and starts it again whenever it ends.
 func (ps *processes) keepRunning(s *slot) {
 	ps.mu.Lock()
 	ps.slots = append(ps.slots, s)
@@ -138,7 +141,7 @@ func (ps *processes) keepRunning(s *slot) {
 			}
 			ps.mu.Lock()
 			s.proc = p
-			if s.stopped { // dismissed meanwhile
+			if s.stopped { // the role was stopped while the process started
 				p.terms++
 				_ = terminate(p.pid)
 			}
@@ -149,7 +152,7 @@ func (ps *processes) keepRunning(s *slot) {
 	})
 }
 
-// everybody lists the processes of the run that live, but for guardians and commands.
+// allPIDs lists the running processes that the harness started itself. Guardians and commands are not among them.
 func (ps *processes) allPIDs() (pids []int) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -162,7 +165,7 @@ func (ps *processes) allPIDs() (pids []int) {
 	return pids
 }
 
-// actors returns who plays a role now.
+// running lists the running processes of a role.
 func (ps *processes) running(of role) []*proc {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -175,7 +178,7 @@ func (ps *processes) running(of role) []*proc {
 	return list
 }
 
-// pids are the workers that live.
+// workerPIDs lists the pids of the running workers.
 func (ps *processes) workerPIDs() []int {
 	var list []int
 	for _, p := range ps.running(workerRole) {
@@ -184,15 +187,15 @@ func (ps *processes) workerPIDs() []int {
 	return list
 }
 
-// tell tells a worker to end.
+// terminate sends SIGTERM to a process and counts the signal.
 func (ps *processes) terminate(p *proc) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p.terms++
-	_ = terminate(p.pid) // it may be dead
+	_ = terminate(p.pid) // the process may be dead already
 }
 
-// dismiss ends a role: workers drain, enqueuers end.
+// stopRole stops all processes of a role with SIGTERM and does not start them again.
 func (ps *processes) stopRole(of role) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -207,19 +210,20 @@ func (ps *processes) stopRole(of role) {
 	}
 }
 
-// end dismisses everybody and waits. Who does not end in time is killed, and remembered.
+// stopAll stops all roles and waits. It kills a process that does not exit in time and records that as a failure.
 func (ps *processes) stopAll(within time.Duration) {
 	for _, r := range []role{workerRole, enqueuerRole, browserRole, readerRole} {
 		ps.stopRole(r)
 	}
-	over := make(chan struct{})
-	go func() { ps.goroutines.Wait(); close(over) }()
+	done := make(chan struct{})
+	go func() { ps.goroutines.Wait(); close(done) }()
 	select {
-	case <-over:
+	case <-done:
 	case <-time.After(within):
 		ps.mu.Lock()
 		for p := range ps.alive {
-			ps.lifetimes = append(ps.lifetimes, lifetime{pid: p.pid, failure: fmt.Sprintf("pid %d did not end within %v of TERM", p.pid, within)})
+			failure := fmt.Sprintf("process %d did not exit within %v of SIGTERM", p.pid, within)
+			ps.lifetimes = append(ps.lifetimes, lifetime{pid: p.pid, failure: failure})
 		}
 		ps.mu.Unlock()
 		ps.killAll()

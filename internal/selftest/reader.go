@@ -10,17 +10,19 @@ import (
 
 const (
 	copyEvery = 10 * time.Second
-	forgetAge = "10s" // of finished tasks that are deleted
+	forgetAge = "10s" // age at which the reader deletes finished tasks
 )
 
-// look is what people and monitoring do meanwhile, by the command line: whatever it is, the database must not be busy for it.
+// runReader runs the commands that people and monitoring run: list, status, doctor, logs, delete and backup. None
+// of them may fail because the database is busy.
 func (ps *processes) runReader(s *slot) {
-	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"}, {"logs", "--json", "-q", "a", "--since", "2s"},
+	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"},
+		{"logs", "--json", "-q", "a", "--since", "2s"},
 		{"list", "-s", "failed", "-n", "20"}, {"delete", "--older-than", forgetAge, "--yes"}}
 	copied := time.Now()
 	for i := 0; ; i++ {
 		line := lines[i%len(lines)]
-		if time.Since(copied) > copyEvery && len(ps.addresses()) == 1 { // a server's backups are its own
+		if time.Since(copied) > copyEvery && len(ps.addresses()) == 1 { // a database on a server has no backup command
 			copied, line = time.Now(), []string{"backup", "--force", ps.dir + "/backup.db"}
 		}
 		ps.mu.Lock()
@@ -42,11 +44,11 @@ func (ps *processes) runReader(s *slot) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			said := ps.logTail(s.name)
 			switch code := exit.ExitCode(); {
-			case code == 75 && bytes.Contains(said, []byte("database is busy")): // a full disk ends with 75, too
+			case code == 75 && bytes.Contains(said, []byte(busyText)): // exit status 75 can also mean a full disk
 				ps.notes.add(opBusy, 0, 0, cmd.Args[1])
-			case code == 2: // a look that looks at nothing
+			case code == 2: // a usage error: the command line of this test is wrong
 				ps.mu.Lock()
-				ps.lifetimes = append(ps.lifetimes, lifetime{failure: fmt.Sprintf("%q is refused: %s", line, said)})
+				ps.lifetimes = append(ps.lifetimes, lifetime{failure: fmt.Sprintf("usage error of %q: %s", line, said)})
 				ps.mu.Unlock()
 			}
 		}

@@ -81,12 +81,6 @@ type workerHistory struct {
 	leftItself  bool  // it said so itself
 }
 
-// abandonedText is the error of an attempt that goes on while its worker stops: of a function, which nobody can kill.
-const abandonedText = "its worker stopped, and it did not"
-
-// lostText is the error of a task that was taken from its worker. When a worker itself reports a loss it has other words.
-const lostText = "its worker was lost"
-
 func newReplay(found func(string, int64, string, ...any)) *replay {
 	return &replay{tasks: map[int64]*taskHistory{}, workers: map[string]*workerHistory{}, keys: map[string]int64{}, pending: map[int64]*taskHistory{},
 		blocked: map[int64]*taskHistory{}, lanes: map[string]*taskHistory{}, violation: found}

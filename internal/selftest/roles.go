@@ -14,34 +14,35 @@ import (
 	"example.com/runner/jobs"
 )
 
-// RoleCommand is the hidden command by which the program under test plays a part: RoleCommand, a role, the directory of the run, and
-// what the role wants. Main opens the database for the roles that need the product itself, and hands the others to Task, Child and EnqueueSQL.
+// RoleCommand is the hidden command that the harness starts: RoleCommand ROLE DIR ARGS, where DIR is the directory
+// of the run. The main package opens the database for roles that need the product and calls this package for the
+// others.
 //
-//	worker DIR NAME KIND       KIND is commands or functions; the latter has no guardian
-//	enqueue DIR NAME SEED MS   through the library, until killed; a task about each MS
-//	sql DIR NAME SEED MS       by plain SQL, until killed
-//	browse DIR                 looks at the pages, until killed
-//	task DIR KIND MS           a command of the workload
-//	child DIR TASK GENERATION [WORD...]  what a command leaves behind
-//	bound DIR NAME SEED MS     enqueue, through a bind mount of the file that DIR names; it enqueues there once
+//	worker DIR NAME KIND                   run tasks; KIND is commands or functions (functions need no guardian)
+//	enqueue DIR NAME SEED MS               enqueue with the library until killed, one task about every MS milliseconds
+//	sql DIR NAME SEED MS                   enqueue with plain SQL until killed
+//	browse DIR                             request the web pages until killed
+//	task DIR KIND MS                       run a command of the workload
+//	child DIR TASK GENERATION [TRAIT...]   run as a process that a command left behind
+//	bound DIR NAME SEED MS                 like enqueue, after bind-mounting the database file of the parent of DIR into DIR
 const RoleCommand = "__selftest"
 
-// Client is how an enqueuer reaches the product.
+// Client holds the operations of the product that an enqueuer uses.
 type Client struct {
 	Enqueue func(context.Context, jobs.Spec) (int64, error)
 	Cancel  func(context.Context, int64) error
 	Retry   func(context.Context, int64) error
 }
 
-// Database returns the path of the database of a run.
+// Database returns the path or the address of the database of a run.
 func Database(dir string) string {
 	if address := os.Getenv("RUNNER_DB"); onServer(address) {
-		return address // of the host that it plays on
+		return address // the address is that of the simulated host of this process
 	}
 	return workspace{dir}.databaseAddress()
 }
 
-// Opened notes how long opening the database took.
+// NoteOpening notes how long opening the database took.
 func NoteOpening(dir string, took time.Duration) error {
 	notes, err := openNotes(workspace{dir})
 	if err != nil {
@@ -51,7 +52,8 @@ func NoteOpening(dir string, took time.Duration) error {
 	return nil
 }
 
-// Enqueue enqueues until ctx ends, and cancels and retries some of what it has enqueued. path is the program of commands.
+// Enqueue enqueues tasks until ctx ends. It also cancels and retries some of them. path is the program that command
+// tasks run.
 func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, every time.Duration) error {
 	e, err := newEnqueuer(dir, path, me, seed, every)
 	if err != nil {
@@ -68,7 +70,7 @@ func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, e
 	})
 }
 
-// EnqueueSQL enqueues by plain INSERTs until ctx ends.
+// EnqueueSQL enqueues tasks with plain INSERTs until ctx ends.
 func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every time.Duration) error {
 	e, err := newEnqueuer(dir, path, me, seed, every)
 	if err != nil {
@@ -79,20 +81,23 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 		s := d.spec
 		const text = `INSERT INTO enqueue (job, args, label, queue, priority, max_attempts, max_losses, kill_after, backoff,
 			backoff_delay, unique_key, lane, after, after_any, timeout, run_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-		return insertPlain(ctx, e.db, onServer(e.databaseAddress()), text, []any{s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses,
-			s.KillAfter.Milliseconds(), string(s.Backoff.Strategy), s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, timeout, runAt}, s.Label)
+		args := []any{s.Job, string(s.Args), s.Label, s.Queue, s.Priority, s.MaxAttempts, s.MaxLosses, s.KillAfter.Milliseconds(),
+			string(s.Backoff.Strategy), s.Backoff.Delay.Milliseconds(), key, lane, after, afterAny, timeout, runAt}
+		return insertPlain(ctx, e.db, onServer(e.databaseAddress()), text, args, s.Label)
 	})
 }
 
-// insertPlain enqueues a task with that label by plain SQL, and returns its id, or 0 if its unique key is taken: then the newest task is another one.
-// On a server it takes a lock that makes what it adds visible before, or after, all that a claim looks at: else the order of the histories
-// would not be that of the commits.
+// insertPlain enqueues a task with plain SQL and returns its id. It returns 0 if the unique key is taken, because
+// then the newest task has another label.
+//
+// On a server it first takes a table lock, so that a claim sees either all of the insert or none of it. Otherwise
+// the order of the history would differ from the order of the commits.
 func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args []any, label string) (id int64, err error) {
-	tx, err := db.BeginTx(ctx, nil) // BEGIN IMMEDIATE: see connect
+	tx, err := db.BeginTx(ctx, nil) // BEGIN IMMEDIATE; see connect
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	defer func() { _ = tx.Rollback() }() // has no effect after a commit
 	newest := `SELECT id FROM tasks WHERE id = (SELECT max(id) FROM tasks) AND label = ?`
 	if server {
 		if _, err := tx.ExecContext(ctx, "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err != nil {
@@ -134,7 +139,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // then it enqueues far more than the workers could run as commands
+		light := e.every == 0 // without pauses it enqueues more tasks than the workers could run as commands
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int
@@ -143,12 +148,12 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 				if isUnreachable(err) {
 					continue
 				}
-				return fmt.Errorf("look at the backlog: %w", err)
+				return fmt.Errorf("count pending tasks: %w", err)
 			}
 			if functions >= backlog {
 				continue
 			}
-			light = commands >= backlog // starting them is what takes the processor
+			light = commands >= backlog // starting commands is what costs processor time
 		}
 		d := e.draw(light)
 		e.notes.add(opTry, 0, 0, d.label)
@@ -156,10 +161,12 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case onServer(e.databaseAddress()) && errors.Is(err, jobs.ErrBusy): // it is away, or the lock is held
+		case onServer(e.databaseAddress()) && errors.Is(err, jobs.ErrBusy): // the server is down, or the nemesis holds the lock
 		case errors.Is(err, jobs.ErrBusy), isBusy(err):
 			e.notes.add(opBusy, 0, 0, err.Error())
-		case errors.Is(err, jobs.ErrFull), isFull(err), errors.Is(err, jobs.ErrNotFound), isConstraint(err), errors.Is(err, jobs.ErrUnknown), isUnreachable(err): // no room now, or no answer; or whom it was to wait for is deleted
+		case errors.Is(err, jobs.ErrFull), isFull(err), // the disk is full
+			errors.Is(err, jobs.ErrNotFound), isConstraint(err), // the dependency was deleted
+			errors.Is(err, jobs.ErrUnknown), isUnreachable(err): // the answer was lost
 		case err != nil:
 			return fmt.Errorf("enqueue: %w", err)
 		case id != 0:
@@ -170,7 +177,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 	return nil
 }
 
-// regret cancels a task a moment later, and then wants it after all.
+// cancelAndRetry cancels a task a moment after its enqueue, and then retries it.
 func (e *enqueuer) cancelAndRetry(ctx context.Context, c Client, id int64) {
 	time.Sleep(150 * time.Millisecond)
 	e.notes.add(opCancel, id, 0, "")
@@ -186,7 +193,7 @@ func (e *enqueuer) cancelAndRetry(ctx context.Context, c Client, id int64) {
 	}
 }
 
-// Functions are the functions that a worker of a run registers.
+// Functions returns the functions that each worker of a run registers.
 func Functions(dir string) ([]jobs.Handler, error) {
 	e, err := newExecutor(workspace{dir})
 	if err != nil {
@@ -204,7 +211,7 @@ func Functions(dir string) ([]jobs.Handler, error) {
 	}}}, nil
 }
 
-// Task is a command of the workload. It returns its exit status.
+// Task runs a command of the workload and returns its exit status.
 func Task(dir, k, ms string) int {
 	e, err := newExecutor(workspace{dir})
 	if err != nil {

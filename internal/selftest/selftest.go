@@ -1,9 +1,11 @@
-// Package selftest proves the promise of docs/reliability.md, or finds where it does not hold: real worker processes run a workload
-// that was made to hurt, while a nemesis kills, stops and starves them. Afterwards two histories are replayed against the
-// invariants: what triggers in the database saw, and what clients and commands wrote down by themselves.
+// Package selftest checks the guarantees of docs/reliability.md on the machine it runs on. It starts real worker
+// processes with a demanding workload. Meanwhile the nemesis kills, stops and starves these processes.
+// After the run the judge checks two independent histories against the invariants. Triggers in the database write
+// the first history. Clients and commands write the second one, the notes.
 //
-// The judge does not use what it judges. This package opens the database with SQLite alone, knows the words and rules of package jobs,
-// and gets at the product by its program: command lines, and processes whose part in the play main fills in (see Roles).
+// The judge does not use the code that it checks. This package opens the database with the SQL driver alone and
+// imports only package jobs. It reaches the product through its program: command lines, and hidden roles that the
+// main package implements (see RoleCommand).
 package selftest
 
 import (
@@ -20,46 +22,46 @@ import (
 	"time"
 )
 
-// The cast of a run. The lease is far shorter than any user's, so that a run of a minute sees many of them end; the stops last for
-// 0.5 to 2.5 leases.
+// Constants of a run. The lease is much shorter than in production, so that many leases expire in a run of one
+// minute. The nemesis stops processes for 0.5 to 2.5 leases.
 const (
 	Lease = time.Second
-	Slots = 4                      // of a worker
-	Grace = 300 * time.Millisecond // of a worker that is told to stop
+	Slots = 4                      // concurrency of each worker
+	Grace = 300 * time.Millisecond // grace period of a worker that received SIGTERM
 
-	workers   = 6 // the last of them runs functions only, as a library would
+	workers   = 6 // number of workers; the last one runs functions only, as a program that embeds the library does
 	enqueuers = 2
-	backlog   = 40 // pending tasks at which enqueuers pause
+	backlog   = 40 // number of pending tasks at which enqueuers pause
 
-	killServerEvery = 8 * time.Second // by the clock: by chance it would be never, in a short run
+	killServerEvery = 8 * time.Second // interval between kills of the server; by chance alone a short run might have none
 
-	drainWithin = 90 * time.Second // for every task to end when the nemesis is gone
-	endWithin   = 15 * time.Second // for workers to end when they are told to
+	drainWithin = 90 * time.Second // time limit for all tasks to finish after the last fault
+	endWithin   = 15 * time.Second // time limit for workers to exit after SIGTERM
 )
 
-// ErrUnsupported says that this system has no torture yet.
-var ErrUnsupported = errors.New("the selftest looks into /proc: it runs on Linux only")
+// ErrUnsupported is the error of Run on systems other than Linux.
+var ErrUnsupported = errors.New("the selftest needs /proc and runs on Linux only")
 
-// Options of Run.
+// Options are the options of Run.
 type Options struct {
-	Dir      string        // a directory for this run is made in it
-	For      time.Duration // how long the nemesis acts
-	Seed     uint64        // of every choice that is made; the machine's timing is not repeatable
-	Path     string        // the program to torture
-	Name     string        // its argv[0]
-	Server   *Server       // the database is there; nil: it is a file
+	Dir      string        // directory in which Run creates its own directory
+	For      time.Duration // how long the nemesis injects faults
+	Seed     uint64        // seed of all random choices; it does not make the timing repeatable
+	Path     string        // path of the program under test
+	Name     string        // argv[0] of the program under test
+	Server   *Server       // server that holds the database; nil for a SQLite file
 	Progress func(Progress)
 }
 
-// Progress is how far a run is.
+// Progress describes how far a run is.
 type Progress struct {
-	Phase        string // commits, torture, drain, check
+	Phase        string // commits, faults, drain or check
 	Done, Of     time.Duration
-	Faults, Left int // kills and stops so far; tasks that have not ended, when that is looked at
+	Faults, Left int // kills and stops so far; unfinished tasks, in the drain only
 }
 
-// Run tortures a new database and judges what happened. An error says that the run itself could not be done: violations are no errors, but
-// stand in the report. The directory of a run without any is removed.
+// Run runs the workload on a new database, injects faults and judges the histories. It returns an error only if the
+// run itself failed; the report lists violations. Run removes its directory if there is no violation.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if !supported {
 		return nil, ErrUnsupported
@@ -69,7 +71,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	if dir, err = filepath.Abs(dir); err == nil {
-		dir, err = filepath.EvalSymlinks(dir) // as commands are told of it
+		dir, err = filepath.EvalSymlinks(dir) // resolve symbolic links, because commands see the resolved path
 	}
 	if err != nil {
 		return nil, err
@@ -86,13 +88,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		r.report.Dir = ""
 		return r.report, os.RemoveAll(dir)
 	}
-	if text, err := json.MarshalIndent(r.report, "", "  "); err == nil { // beside what it tells of; that it cannot be written must not hide it
+	// The report file is a convenience. A failed write must not hide the report.
+	if text, err := json.MarshalIndent(r.report, "", "  "); err == nil {
 		_ = os.WriteFile(filepath.Join(dir, "report.json"), text, 0o600)
 	}
 	return r.report, nil
 }
 
-// run is one run.
+// run is the state of one call of Run.
 type run struct {
 	Options
 	workspace
@@ -103,7 +106,7 @@ type run struct {
 	watcher   *watcher
 	nemesis   *nemesis
 	proxies   []*proxy
-	offset    int64 // of the wall clock, when the run began
+	offset    int64 // wall clock minus monotonic clock at the start of the run, in ms
 }
 
 func (r *run) allPhases(ctx context.Context) (err error) {
@@ -131,7 +134,7 @@ func (r *run) allPhases(ctx context.Context) (err error) {
 	return r.check(ctx)
 }
 
-// open makes the database, by the program itself, and puts the triggers of history 1 into it.
+// setUp creates the database with the program under test and installs the history triggers.
 func (r *run) setUp(ctx context.Context) (err error) {
 	r.offset = wallOffset()
 	if r.notes, err = openNotes(r.workspace); err != nil {
@@ -141,15 +144,16 @@ func (r *run) setUp(ctx context.Context) (err error) {
 		return err
 	}
 	r.processes = newProcesses(r.workspace, r.Path, r.Name, r.notes)
-	if err := r.processes.runCommand(ctx, "schedule", "add", "ticks", "--cron", "@every 1s", "--overlap", "allow", "--queue", "b", "--label", tickLabel,
-		"--max-losses", "1000", "--job", functionJob, "--args", `{"Kind":"quick","MS":5}`); err != nil {
+	if err := r.processes.runCommand(ctx, "schedule", "add", "ticks", "--cron", "@every 1s", "--overlap", "allow", "--queue", "b",
+		"--label", tickLabel, "--max-losses", "1000", "--job", functionJob, "--args", `{"Kind":"quick","MS":5}`); err != nil {
 		return err
 	}
 	r.db, err = install(ctx, r.workspace)
 	return err
 }
 
-// commits kills processes while they commit, one after the other, and takes the time that the next one needs to open what they left.
+// killDuringCommits kills one enqueuer after the other while it commits. Each new enqueuer notes how long it takes
+// to open the database that the killed one left.
 func (r *run) killDuringCommits(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1))
 	for i := range max(5, min(60, int(r.For.Seconds()))) {
@@ -162,19 +166,19 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 			if time.Since(began) > 30*time.Second || ctx.Err() != nil {
 				p.kill()
 				_ = p.wait()
-				talk, _ := os.ReadFile(p.log.Name())
-				return fmt.Errorf("no enqueue was acknowledged: %w", cmp.Or(ctx.Err(), errors.New(string(bytes.TrimSpace(talk)))))
+				text, _ := os.ReadFile(p.log.Name())
+				return fmt.Errorf("no enqueue was acknowledged: %w", cmp.Or(ctx.Err(), errors.New(string(bytes.TrimSpace(text)))))
 			}
 		}
 		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
 		p.kill()
-		_ = p.wait() // it was killed
+		_ = p.wait() // the error is the SIGKILL
 		r.report.CommitKills++
 	}
 	return nil
 }
 
-// torture lets the nemesis act.
+// injectFaults lets the nemesis inject faults for the duration of the run.
 func (r *run) injectFaults(ctx context.Context) {
 	r.nemesis = newNemesis(r.workspace, r.processes, r.db, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
 	r.nemesis.server, r.nemesis.proxies = r.Server, r.proxies
@@ -195,7 +199,7 @@ func (r *run) injectFaults(ctx context.Context) {
 	r.report.Faults = r.nemesis.counts
 }
 
-// drain waits until every task has ended, and every dead worker has been buried.
+// drain waits until all tasks have finished and all dead workers are marked as ended.
 func (r *run) drain(ctx context.Context) error {
 	if err := r.processes.runCommand(ctx, "schedule", "pause", "ticks"); err != nil {
 		return err
@@ -207,7 +211,7 @@ func (r *run) drain(ctx context.Context) error {
 			return err
 		}
 		r.reportProgress(Progress{Phase: "drain", Done: time.Since(began), Faults: r.nemesis.killsAndStops(), Left: left})
-		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // then the check says what is left
+		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // after the time limit, check reports the unfinished tasks
 			r.report.Figures.Drain = seconds(time.Since(began))
 			return ctx.Err()
 		}
@@ -215,7 +219,7 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// end leaves no process behind, however the run ended.
+// cleanUp ends all processes of the run and closes all its connections, also after an error.
 func (r *run) cleanUp() {
 	if r.nemesis != nil {
 		r.nemesis.stop()
@@ -241,7 +245,7 @@ func (r *run) reportProgress(p Progress) {
 	}
 }
 
-// stage is the directory of a run.
+// workspace is the directory of a run.
 type workspace struct{ dir string }
 
 func (w workspace) databaseAddress() string { return w.addresses()[0] }

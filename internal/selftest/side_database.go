@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// Some acts can cost a database its content if the product does not notice them. They get databases of their own beside that of the run,
-// so that a loss there does not spoil its histories. The demand is the same: every acknowledged task is there. The product may refuse,
-// and every process that has the database open may end.
+// Some faults can destroy the content of a database if the product does not detect them. Each of them gets a
+// database of its own, so that a loss does not spoil the histories of the run. The rule is the same: every
+// acknowledged task must exist. The product may reject calls, and every process that has the database open may
+// exit.
 
-// boundRole enqueues through a bind mount of the database file.
+// boundName is the role of an enqueuer that opens the database through a bind mount, and its process name.
 const boundName = "bound"
 
 const (
-	sideAcks = 3                // enqueues before somebody touches the files
-	sideOpen = 10 * time.Second // for them
+	sideAcks = 3                // number of acknowledged enqueues before the fault
+	sideOpen = 10 * time.Second // time limit for them
 )
 
-// bindMount opens a database by a bind mount of its file, as a container does that is given the single file, beside processes that have
-// it open by its own path.
+// bindMount lets a process open a database through a bind mount of the file, as in a container that mounts only
+// that file. Other processes have the database open by its own path.
 func (n *nemesis) bindMount() bool {
 	if os.Geteuid() != 0 {
 		return false
@@ -39,7 +40,8 @@ func (n *nemesis) bindMount() bool {
 	})
 }
 
-// removeShm removes the shared-memory file of a database that is open. Whoever comes later makes a new one.
+// removeShm removes the shared-memory file of an open database. Processes that open the database later create a new
+// one.
 func (n *nemesis) removeShm() bool {
 	return n.withSideDatabase(func(c *processes) {
 		_ = os.Remove(c.databaseAddress() + "-shm")
@@ -52,8 +54,8 @@ func (n *nemesis) removeShm() bool {
 	})
 }
 
-// onDatabaseBeside makes a database that an enqueuer and a worker have open, lets do happen to it, kills all that is left and looks for
-// what they were told.
+// withSideDatabase creates a database that an enqueuer and a worker have open, and calls do in the background. Then
+// it kills all processes and looks for lost tasks.
 func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	if !n.sideBusy.CompareAndSwap(false, true) {
 		return false
@@ -67,7 +69,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 			found = append(found, Violation{"I11", 0, err.Error()})
 		}
 		if len(found) == 0 {
-			_ = os.RemoveAll(s.dir) // else it is kept with the rest
+			_ = os.RemoveAll(s.dir) // otherwise it stays for the report
 			return
 		}
 		n.mu.Lock()
@@ -108,7 +110,7 @@ func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violati
 	return w.lostTasks()
 }
 
-// kept looks with SQLite alone for every task that somebody was told of.
+// lostTasks looks for every acknowledged task, with the SQL driver alone.
 func (w workspace) lostTasks() (found []Violation, err error) {
 	db, err := connect(w)
 	if err != nil {
@@ -140,14 +142,14 @@ func (w workspace) lostTasks() (found []Violation, err error) {
 				return nil, err
 			}
 			if n == 0 {
-				found = append(found, Violation{"I1", note.task, fmt.Sprintf("was acknowledged for %s, and there is no such task", note.text)})
+				found = append(found, Violation{"I1", note.task, fmt.Sprintf("acknowledged for label %s, but missing", note.text)})
 			}
 		}
 	}
 	return found, nil
 }
 
-// Bind mounts the file of the database of a run in its subdirectory, for this process alone.
+// Bind bind-mounts the database file of the parent directory into dir, in the mount namespace of this process.
 func Bind(dir string) error {
 	file := workspace{dir}.databaseAddress()
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -12,46 +12,46 @@ import (
 	"example.com/runner/jobs"
 )
 
-// kind is what a task of the workload does. It says how the task must end.
+// kind is what a task of the workload does. It determines how the task may end.
 type kind string
 
 const (
-	quick           kind = "quick"            // a few ms
-	long            kind = "long"             // more than two leases
-	failing         kind = "failing"          // each attempt fails
-	poison          kind = "poison"           // kills its worker, each time
-	killsGuardian   kind = "kills-guardian"   // kills its guardian, the first time
-	ignoresTerm     kind = "ignores-term"     // does not listen to TERM, or to its context
-	leavesProcesses kind = "leaves-processes" // leaves processes behind in each of the plain ways
-	leavesHidden    kind = "leaves-hidden"    // leaves 1 to 20 processes behind while it runs, most of which cannot be recognised by their environment
-	otherUser       kind = "other-user"       // becomes a process of another user, where it may
-	timesOut        kind = "times-out"        // runs for longer than its timeout
-	atMostOnce      kind = "at-most-once"     // at most once
-	cancelRetry     kind = "cancel-retry"     // cancelled while it runs, to which it does not listen, and run again
+	quick           kind = "quick"            // runs for a few ms
+	long            kind = "long"             // runs for more than two leases
+	failing         kind = "failing"          // fails in every attempt
+	poison          kind = "poison"           // kills its worker in every attempt
+	killsGuardian   kind = "kills-guardian"   // kills its guardian in the first attempt
+	ignoresTerm     kind = "ignores-term"     // ignores SIGTERM and the end of its context
+	leavesProcesses kind = "leaves-processes" // leaves processes that their environment identifies
+	leavesHidden    kind = "leaves-hidden"    // leaves 1 to 20 processes, most of which their environment does not identify
+	otherUser       kind = "other-user"       // changes to another user, if it has the right
+	timesOut        kind = "times-out"        // runs longer than its timeout
+	atMostOnce      kind = "at-most-once"     // runs at most once
+	cancelRetry     kind = "cancel-retry"     // is cancelled while it runs and ignores that; it is retried at once
 )
 
-// weights are how often, in a thousand. What is left is quick.
+// kindWeights is how many of 1000 tasks have each kind. The rest are quick.
 var kindWeights = []struct {
 	kind kind
 	of   int
-}{{long, 50}, {failing, 50}, {poison, 12}, {killsGuardian, 10}, {ignoresTerm, 20}, {leavesProcesses, 40}, {leavesHidden, 60}, {otherUser, 30}, {timesOut, 15},
-	{atMostOnce, 30}, {cancelRetry, 30}}
+}{{long, 50}, {failing, 50}, {poison, 12}, {killsGuardian, 10}, {ignoresTerm, 20}, {leavesProcesses, 40}, {leavesHidden, 60},
+	{otherUser, 30}, {timesOut, 15}, {atMostOnce, 30}, {cancelRetry, 30}}
 
 const (
 	failingAttempts = 3
 	poisonLosses    = 2
-	manyLosses      = 100_000 // of all others: whom the nemesis hits how often says nothing about a task
-	urgent          = 50      // a priority above all others
+	manyLosses      = 100_000 // limit of all other kinds; the nemesis may hit a task any number of times
+	urgent          = 50      // priority above all others
 	tickLabel       = "ticks:quick"
 	functionJob     = "selftest.function"
 )
 
-// commandsOnly are the kinds that no function can be.
+// commandsOnly lists the kinds that cannot be functions.
 var commandsOnly = []kind{leavesProcesses, leavesHidden, otherUser, killsGuardian, cancelRetry}
 
 var priorities = []int{2, 5, 7, 9}
 
-// deed is what a function is told to do.
+// operation is the argument of a function of the workload.
 type operation struct {
 	Kind kind
 	MS   int
@@ -59,12 +59,12 @@ type operation struct {
 
 var function = jobs.Define[operation](functionJob)
 
-// author draws tasks.
+// generator draws random tasks.
 type generator struct {
 	workspace
-	path   string  // of the program
-	name   string  // no other author has this name
-	recent []int64 // of its tasks
+	path   string  // path of the program
+	name   string  // unique name of this generator
+	recent []int64 // ids of its latest tasks
 	random *rand.Rand
 	drawn  int
 }
@@ -73,14 +73,14 @@ func newGenerator(w workspace, path, me string, seed uint64) *generator {
 	return &generator{workspace: w, path: path, name: me, random: rand.New(rand.NewPCG(seed, 3))}
 }
 
-// draft is a task to be enqueued.
+// draft is a task that is about to be enqueued.
 type draft struct {
 	spec  jobs.Spec
-	label string // its label, which no other has, and its kind
+	label string // unique label that ends in the kind
 	kind  kind
 }
 
-// draw makes up a task; a light one is a function that takes little time.
+// draw draws a task. A light task is a function that takes little time.
 func (g *generator) draw(light bool) draft {
 	k := quick
 	at := g.random.IntN(1000)
@@ -105,9 +105,9 @@ func (g *generator) draw(light bool) draft {
 		ms = int(time.Minute.Milliseconds())
 	}
 	g.drawn++
-	token := fmt.Sprintf("%s-%d:%s", g.name, g.drawn, k)
-	options := []jobs.Option{jobs.Label(token), jobs.Queue([]string{"a", "b"}[g.random.IntN(2)]), jobs.Priority(priorities[g.random.IntN(len(priorities))]),
-		jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses), jobs.KillAfter(100 * time.Millisecond),
+	label := fmt.Sprintf("%s-%d:%s", g.name, g.drawn, k)
+	options := []jobs.Option{jobs.Label(label), jobs.Queue([]string{"a", "b"}[g.random.IntN(2)]),
+		jobs.Priority(priorities[g.random.IntN(len(priorities))]), jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses), jobs.KillAfter(100 * time.Millisecond),
 		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Duration(20+g.random.IntN(200)) * time.Millisecond})}
 	switch k {
 	case failing:
@@ -118,7 +118,7 @@ func (g *generator) draw(light bool) draft {
 		options = append(options, jobs.AtMostOnce())
 	case timesOut:
 		options = append(options, jobs.Timeout(time.Duration(200+g.random.IntN(400))*time.Millisecond))
-	case cancelRetry: // it must run when it is cancelled, and again at once
+	case cancelRetry: // runs at once, so that the cancel meets a running task
 		options = append(options, jobs.Priority(urgent))
 	}
 	if k == quick && g.random.IntN(25) == 0 {
@@ -135,45 +135,47 @@ func (g *generator) draw(light bool) draft {
 		options = append(options, jobs.In(time.Duration(10+g.random.IntN(500))*time.Millisecond))
 	}
 	if light || g.random.IntN(3) == 0 && !slices.Contains(commandsOnly, k) {
-		return draft{function.With(operation{k, ms}, options...), token, k}
+		return draft{function.With(operation{k, ms}, options...), label, k}
 	}
 	c := jobs.Command{Argv: []string{g.path, RoleCommand, "task", g.dir, string(k), strconv.Itoa(ms)}, Path: g.path, Dir: g.dir}
-	return draft{c.With(options...), token, k}
+	return draft{c.With(options...), label, k}
 }
 
-// remember takes note of a task that others may wait for.
+// remember records a task on which later tasks may depend.
 func (g *generator) remember(id int64) {
 	if g.recent = append(g.recent, id); len(g.recent) > 10 {
 		g.recent = g.recent[1:]
 	}
 }
 
-// kindOf reads the kind from a token.
-func kindOf(token string) kind {
-	_, k, _ := strings.Cut(token, ":")
+// kindOf returns the kind that a label names.
+func kindOf(label string) kind {
+	_, k, _ := strings.Cut(label, ":")
 	return kind(k)
 }
 
-// mayEnd says whether a task of a kind may end like this. cancelled: somebody was about to cancel it; broken: a task that it waited for
-// did not complete.
+// validEnd reports whether a task of a kind may end the way t did. cancelled: a client was about to cancel the
+// task. broken: a dependency of the task did not complete.
 func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 	if t.state == jobs.Cancelled {
 		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)
 	}
 	switch k {
 	case failing:
-		return t.state == jobs.Failed && t.attempt == failingAttempts && (t.reason == string(jobs.ReasonExit) || t.reason == string(jobs.ReasonError))
+		return t.state == jobs.Failed && t.attempt == failingAttempts &&
+			(t.reason == string(jobs.ReasonExit) || t.reason == string(jobs.ReasonError))
 	case poison:
 		return t.state == jobs.Failed && t.reason == string(jobs.ReasonLost) && t.losses == poisonLosses+1
 	case timesOut:
 		return t.state == jobs.Failed && t.reason == string(jobs.ReasonTimeout)
 	case atMostOnce:
-		return t.state == jobs.Completed || t.state == jobs.Failed && (t.reason == string(jobs.ReasonLost) || t.reason == string(jobs.ReasonShutdown))
+		return t.state == jobs.Completed ||
+			t.state == jobs.Failed && (t.reason == string(jobs.ReasonLost) || t.reason == string(jobs.ReasonShutdown))
 	}
 	return t.state == jobs.Completed
 }
 
-// columns are what a plain INSERT of a draft takes besides what is never null.
+// columns returns the nullable columns of a plain INSERT.
 func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeout any) {
 	text := func(value string) any {
 		if value == "" {
@@ -185,7 +187,7 @@ func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeou
 		if ids == nil {
 			return nil
 		}
-		text, _ := json.Marshal(ids) // numbers
+		text, _ := json.Marshal(ids) // a list of numbers has no error
 		return string(text)
 	}
 	if d.spec.In > 0 {

@@ -1,0 +1,13 @@
+package selftest
+
+// Texts of the product that the harness recognises in logs and records. A test checks that the product still has them.
+const (
+	readyText      = "ready"                                                     // log: the worker has opened the database
+	busyText       = "database is busy"                                          // error of a command, exit status 75
+	noServerText   = "no connection to"                                          // error: the server is down
+	lostCommitText = "the connection was lost during a commit"                   // error: the outcome of the commit is unknown
+	noGuardianText = "it sent no hello"                                          // error of a worker whose guardian did not start
+	guardiansText  = "guardians in a row died before they had started a command" // error of a worker that gives up
+	abandonedText  = "its worker stopped, and it did not"                        // attempt: a function outlived its worker's stop
+	lostText       = "its worker was lost"                                       // attempt: another worker recorded the loss
+)
