@@ -1,3 +1,3 @@
-// Package pgserver starts throw-away PostgreSQL servers from the binaries that are installed, for tests: initdb into a temporary directory,
-// a Unix socket there and no other address.
+// Package pgserver starts temporary PostgreSQL servers from installed binaries, for tests and for runner selftest
+// --postgres. Each server has its data in a temporary directory and listens on a Unix socket in it only.
 package pgserver

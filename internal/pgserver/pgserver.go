@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// ErrNone says that no server is installed.
-var ErrNone = errors.New("PostgreSQL is not installed: no initdb in PATH or /usr/lib/postgresql/*/bin")
+// ErrNone is the error of Start if PostgreSQL is not installed.
+var ErrNone = errors.New("PostgreSQL is not installed: initdb not found in PATH or /usr/lib/postgresql/*/bin")
 
-// Server is a running server. Its user is postgres, without a password.
+// Server is a PostgreSQL server. Its user is postgres, without a password.
 type Server struct {
-	Dir string // holds data, and the socket
+	Dir string // directory of the data and of the socket
 
 	bin      string
 	settings []string
@@ -33,14 +33,14 @@ const (
 	stopFor  = 30 * time.Second
 )
 
-// Start makes a server of its own and starts it. settings are added to its configuration, as in "fsync=on"; without any it takes no care to
-// survive a power cut.
+// Start creates a server and starts it. settings are lines of its configuration such as "fsync=on". Without
+// settings the server may lose data in a power failure.
 func Start(ctx context.Context, settings ...string) (*Server, error) {
 	bin, err := find()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("/tmp", "pg") // short: the path of a socket is limited to 107 bytes
+	dir, err := os.MkdirTemp("/tmp", "pg") // a short name, because the path of a socket may have 107 bytes at most
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,8 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 
 func find() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err == nil { // its fellows are where it is, whatever is linked from elsewhere
+		// The other programs are beside the real initdb, not beside a symbolic link to it.
+		if path, err = filepath.EvalSymlinks(path); err == nil {
 			return filepath.Dir(path), nil
 		}
 	}
@@ -69,11 +70,11 @@ func find() (string, error) {
 }
 
 func version(path string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // another name is older than all
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // a directory without a version sorts first
 	return n
 }
 
-// command prepares a program of the server.
+// command prepares a program of the PostgreSQL installation.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.Dir
@@ -99,7 +100,8 @@ func (s *Server) make(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Run starts the server, again after Kill or Crash, and returns when it answers. After a Crash it waits for what is left of the one before.
+// Run starts the server, also after Kill or Crash, and returns when it accepts connections. After Crash it waits
+// until the remaining processes have ended.
 func (s *Server) Run(ctx context.Context) error {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		err := s.run(ctx)
@@ -132,8 +134,10 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	process, ended := s.process, make(chan struct{})
 	s.ended = ended
-	// When this process dies, however it does, the pipe is closed: the server ends and is removed. A signal to all of a group does not reach it.
-	guard := s.command("sh", "-c", `trap "" HUP INT QUIT TERM; cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`, strconv.Itoa(process.Process.Pid), s.Dir)
+	// The guard reads from a pipe that closes when this process dies, however it dies. Then it ends the server and
+	// removes its directory. The guard ignores signals that a terminal sends to the whole process group.
+	guard := s.command("sh", "-c", `trap "" HUP INT QUIT TERM; cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`,
+		strconv.Itoa(process.Process.Pid), s.Dir)
 	guard.Path = "/bin/sh"
 	pipe, err := guard.StdinPipe()
 	if err == nil {
@@ -144,7 +148,7 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	go func() {
 		_ = process.Wait()
-		_ = guard.Process.Kill() // before the number is another's
+		_ = guard.Process.Kill() // kill the guard before another process can get the pid of the server
 		_ = guard.Wait()
 		pipe.Close()
 		close(ended)
@@ -157,21 +161,23 @@ func (s *Server) run(ctx context.Context) error {
 			return errors.Join(ctx.Err(), s.Kill())
 		default:
 		}
-		if text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid")); err == nil && strings.HasSuffix(strings.TrimSpace(string(text)), "ready") &&
+		text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+		if err == nil && strings.HasSuffix(strings.TrimSpace(string(text)), "ready") &&
 			strings.HasPrefix(string(text), strconv.Itoa(process.Process.Pid)+"\n") {
 			return nil
 		}
 	}
-	return errors.Join(fmt.Errorf("the server does not answer: %s", s.Log()), s.Kill())
+	return errors.Join(fmt.Errorf("the server does not accept connections: %s", s.Log()), s.Kill())
 }
 
-// Log returns the end of what the server has said.
+// Log returns the end of the log of the server.
 func (s *Server) Log() string {
-	text, _ := os.ReadFile(filepath.Join(s.Dir, "log")) // there may be none yet
+	text, _ := os.ReadFile(filepath.Join(s.Dir, "log")) // there may be no log yet
 	return string(text[max(len(text)-2000, 0):])
 }
 
-// Address returns the address of a database of the server; options are parameters of the address.
+// Address returns the address of a database of the server. options are added as parameters such as
+// "pool_max_conns=4".
 func (s *Server) Address(database string, options ...string) string {
 	query := url.Values{"host": {s.Dir}}
 	for _, option := range options {
@@ -181,13 +187,13 @@ func (s *Server) Address(database string, options ...string) string {
 	return "postgres://postgres@/" + database + "?" + query.Encode()
 }
 
-// Kill ends the server at once, as a power cut of the process does: what was committed has been handed to the system.
+// Kill ends the server at once with SIGQUIT. Committed data has reached the operating system.
 func (s *Server) Kill() error { return s.end(syscall.SIGQUIT) }
 
-// Crash ends the server's first process by KILL; its others follow it.
+// Crash kills the first process of the server with SIGKILL. The other processes end after it.
 func (s *Server) Crash() error { return s.end(syscall.SIGKILL) }
 
-// Close ends the server and removes it.
+// Close ends the server and removes its directory.
 func (s *Server) Close() error { return errors.Join(s.end(syscall.SIGINT), os.RemoveAll(s.Dir)) }
 
 func (s *Server) end(signal syscall.Signal) error {

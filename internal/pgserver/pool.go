@@ -12,20 +12,22 @@ import (
 	"time"
 )
 
-// ErrNoPooler says that PgBouncer is not installed.
-var ErrNoPooler = errors.New("no pgbouncer in PATH")
+// ErrNoPooler is the error of Pool if PgBouncer is not installed.
+var ErrNoPooler = errors.New("pgbouncer not found in PATH")
 
-const poolPort = "6432" // the name of a socket in the server's directory
+const poolPort = "6432" // part of the socket's file name
 
-// Pool puts PgBouncer before the server, in a pool mode (session, transaction or statement), and returns the address of a database there. One
-// at a time; stop ends it, as the end of this process does.
+// Pool starts PgBouncer in front of the server and returns the address of a database through it. mode is session,
+// transaction or statement. stop ends PgBouncer, and so does the end of this process. A server has one pool at a
+// time.
 func (s *Server) Pool(ctx context.Context, mode, database string) (address string, stop func(), err error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		return "", nil, ErrNoPooler
 	}
 	path := filepath.Join(s.Dir, "pgbouncer.ini")
-	text := fmt.Sprintf("[databases]\n* = host=%s user=postgres\n[pgbouncer]\nlisten_addr =\nunix_socket_dir = %s\nlisten_port = %s\nauth_type = any\npool_mode = %s\n",
+	text := fmt.Sprintf("[databases]\n* = host=%s user=postgres\n"+
+		"[pgbouncer]\nlisten_addr =\nunix_socket_dir = %s\nlisten_port = %s\nauth_type = any\npool_mode = %s\n",
 		s.Dir, s.Dir, poolPort, mode)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return "", nil, err

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Standby makes a copy of the server that follows it, and starts it. It can be read; Promote makes it one that can be written.
+// Standby creates a streaming replica of the server and starts it. The replica is read-only until Promote.
 func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(s.Dir), "pg")
 	if err != nil {
@@ -20,14 +20,15 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 			return nil, err
 		}
 	}
-	cmd := copied.command("pg_basebackup", "--pgdata="+copied.data(), "--host="+s.Dir, "--username=postgres", "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	cmd := copied.command("pg_basebackup", "--pgdata="+copied.data(), "--host="+s.Dir, "--username=postgres",
+		"--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("pg_basebackup: %w: %s", err, text)
 	}
 	return copied, copied.Run(ctx)
 }
 
-// Promote makes a standby a server of its own, and returns when it is.
+// Promote turns a standby into a primary server and waits until it is one.
 func (s *Server) Promote() error {
 	cmd := s.command("pg_ctl", "promote", "--wait", "--pgdata="+s.data())
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -4,5 +4,5 @@ package pgserver
 
 import "os/exec"
 
-// asNobody leaves the command as it is: there is no root.
+// asNobody does nothing on this system.
 func asNobody(*exec.Cmd) {}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// asNobody makes a command run as nobody where this process is root: a server refuses to be that.
+// asNobody runs a command as the user nobody if this process is root, because PostgreSQL refuses to run as root.
 func asNobody(cmd *exec.Cmd) {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

@@ -12,8 +12,8 @@ import (
 
 const browseEvery = 50 * time.Millisecond
 
-// Browse serves pages on this machine and looks at one after the other until ctx ends. An error means that there was no answer, or one
-// that says it is the server's fault; that the database is busy is noted.
+// Browse serves the web pages on this machine and requests one after the other until ctx ends. It returns an error
+// if a request fails or its status is a server error. It notes replies that report a busy database.
 func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	w := workspace{dir}
 	notes, err := openNotes(w)
@@ -30,7 +30,7 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 		return err
 	}
 	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute} // longer than any freeze
-	go func() { _ = server.Serve(listen) }()                               // until it is closed
+	go func() { _ = server.Serve(listen) }()                               // ends when the server is closed
 	defer func() { _ = server.Close() }()
 	for i := 0; ctx.Err() == nil; i++ {
 		var last int64
@@ -39,7 +39,8 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 		} else if err != nil && ctx.Err() == nil {
 			return err
 		}
-		paths := []string{"/", "/tasks", "/tasks?q=state%3Afailed", "/schedules", "/metrics", "/healthz", fmt.Sprintf("/tasks/%d", max(1, last-rand.Int64N(50)))}
+		paths := []string{"/", "/tasks", "/tasks?q=state%3Afailed", "/schedules", "/metrics", "/healthz",
+			fmt.Sprintf("/tasks/%d", max(1, last-rand.Int64N(50)))}
 		path := paths[i%len(paths)]
 		status, err := visit(ctx, "http://"+listen.Addr().String()+path)
 		switch {

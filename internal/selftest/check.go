@@ -14,28 +14,28 @@ import (
 	"example.com/runner/jobs"
 )
 
-// evidence is everything that a run leaves to be judged by.
+// evidence is everything that a run leaves to the judge.
 type evidence struct {
 	events    iter.Seq[event]
 	notes     []note
 	lifetimes []lifetime
-	lastSeen  map[attemptProcess]int64 // processes of attempts, and when they were last seen alive; monotonic µs
-	offset    int64                    // ms of the wall clock at monotonic 0
-	drift     int64                    // ms by which that changed
-	locked    []span                   // when nobody could write because of the nemesis, ms of the wall clock
+	lastSeen  map[attemptProcess]int64 // when the processes of attempts were last seen alive; monotonic µs
+	offset    int64                    // wall clock minus monotonic clock, ms
+	drift     int64                    // change of offset during the run, ms
+	locked    []span                   // when the nemesis kept all others from writing; ms of the wall clock
 
 	lifetimesOf  map[int][]lifetime // by pid
-	kills        map[int][]int64    // by pid of a worker: when somebody set about to kill it
-	guardiansHit map[int]bool       // pids of workers of whose guardians somebody killed or stopped some
-	stoppedSpans map[int][]span     // by pid of a worker: when it, or a guardian of it, was stopped
+	kills        map[int][]int64    // times at which somebody was about to kill a worker, by its pid
+	guardiansHit map[int]bool       // pids of workers whose guardians were killed or stopped
+	stoppedSpans map[int][]span     // when a worker or a guardian of it was stopped, by pid of the worker
 }
 
-// span is a stretch of time.
+// span is a period of time.
 type span struct{ from, to int64 }
 
-const staleLockAge = 3 * time.Minute // before a lock file counts as forgotten
+const staleLockAge = 3 * time.Minute // age at which a lock file of an ended worker is a violation
 
-const maxPerInvariant = 20 // violations that are reported of one invariant
+const maxPerInvariant = 20 // most violations of one invariant that are reported
 
 func (r *run) check(ctx context.Context) error {
 	var e evidence
@@ -67,7 +67,7 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-// find adds a violation.
+// add adds a violation.
 func (r *Report) add(invariant string, task int64, format string, args ...any) {
 	n := 0
 	for _, v := range r.Violations {
@@ -80,7 +80,7 @@ func (r *Report) add(invariant string, task int64, format string, args ...any) {
 	}
 }
 
-// leftovers looks for what must be gone when all workers have ended.
+// checkLeftovers checks that no process and no lock file has outlived the workers.
 func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	for _, pid := range processesOf(r.dir) {
 		m := e.attemptProcessOf(pid)
@@ -102,15 +102,16 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	locks, _ := filepath.Glob(r.databaseAddress() + ".d/*.lock")
 	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
 	locks = append(locks, ofHosts...)
-	for _, lock := range locks { // a reaper may have been killed before it removed one: the next to start does, after a minute
+	for _, lock := range locks { // a killed reaper leaves its lock file; the next worker removes it after a minute
 		info, err := os.Stat(lock)
-		if id := strings.TrimSuffix(filepath.Base(lock), ".lock"); workers[id] != nil && err == nil && time.Since(info.ModTime()) > staleLockAge {
-			r.report.add("I10", 0, "lock file of worker %s, which has ended", id)
+		id := strings.TrimSuffix(filepath.Base(lock), ".lock")
+		if workers[id] != nil && err == nil && time.Since(info.ModTime()) > staleLockAge {
+			r.report.add("I10", 0, "the lock file of worker %s was left, which has ended", id)
 		}
 	}
 }
 
-// judge holds both histories against the invariants. It returns the workers that there were.
+// judge checks both histories against the invariants. It returns the workers of the run.
 func (e *evidence) judge(report *Report) map[string]*workerHistory {
 	r := newReplay(report.add)
 	r.clockDrift = abs(e.drift)
@@ -133,10 +134,10 @@ func (e *evidence) judge(report *Report) map[string]*workerHistory {
 	return r.workers
 }
 
-// wall is a time of notes as history 1 has it.
+// wall converts a time of the notes to ms of the wall clock, as in the history.
 func (e *evidence) wall(at int64) int64 { return at/1000 + e.offset }
 
-// enqueues compares what clients were told with what there is (I1).
+// checkEnqueues compares the acknowledged enqueues with the tasks that exist (I1).
 func (e *evidence) checkEnqueues(r *replay, report *Report) {
 	tried := map[string]bool{tickLabel: true}
 	var opens []time.Duration
@@ -148,9 +149,9 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			report.Enqueued++
 			if t := r.tasks[n.task]; t == nil || t.label == "" {
 				report.Figures.Lost++
-				report.add("I1", n.task, "was acknowledged for %s, and there is no such task", n.text)
+				report.add("I1", n.task, "acknowledged for label %s, but missing", n.text)
 			} else if t.label != n.text && t.key == "" {
-				report.add("I1", n.task, "was acknowledged for %s and is of %s", n.text, t.label)
+				report.add("I1", n.task, "acknowledged for label %s, but has label %s", n.text, t.label)
 			}
 		case opBusy:
 			report.Figures.Busy++
@@ -161,16 +162,16 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 	}
 	for id, t := range r.tasks {
 		if !tried[t.label] {
-			report.add("I1", id, "exists, and nobody tried to enqueue %q", t.label)
+			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	if k := report.CommitKills; len(opens) >= k { // those first: the others compete with the torture
+	if k := report.CommitKills; len(opens) >= k { // only the openings after a kill in a commit; later ones compete with other load
 		opens = opens[:k]
 	}
 	report.Figures.OpenP50, report.Figures.OpenMax = seconds(percentile(opens, 0.5)), seconds(percentile(opens, 1))
 }
 
-// ends checks that each task ended as its kind must (I1, I5).
+// checkEnds checks that each task ended as its kind requires (I1, I5).
 func (e *evidence) checkEnds(r *replay, report *Report) {
 	cancelled := map[int64]bool{}
 	for _, n := range e.notes {
@@ -182,14 +183,14 @@ func (e *evidence) checkEnds(r *replay, report *Report) {
 		broken := slices.ContainsFunc(t.after, func(id int64) bool { return r.task(id).failed })
 		switch k := kindOf(t.label); {
 		case !t.state.Finished():
-			report.add("I1", id, "of kind %s is %s after the drain, with %d losses, attempt %d", k, t.state, t.losses, t.attempt)
+			report.add("I1", id, "kind %s is %s after the drain, with %d losses, attempt %d", k, t.state, t.losses, t.attempt)
 		case !validEnd(k, t, cancelled[id], broken):
-			report.add("I5", id, "of kind %s ended as %s, reason %q, with %d losses, attempt %d", k, t.state, t.reason, t.losses, t.attempt)
+			report.add("I5", id, "kind %s ended as %s, reason %q, with %d losses, attempt %d", k, t.state, t.reason, t.losses, t.attempt)
 		}
 	}
 }
 
-// executions looks at what commands and functions saw of each other (I9).
+// checkExecutions checks what commands and functions noted about each other (I9).
 func (e *evidence) checkExecutions(r *replay, report *Report) {
 	type key struct{ task, generation int64 }
 	started, times := map[key]int{}, map[int64]int{}
@@ -202,11 +203,11 @@ func (e *evidence) checkExecutions(r *replay, report *Report) {
 			times[n.task]++
 			switch {
 			case t == nil || !slices.ContainsFunc(t.claims, func(c *claim) bool { return c.generation == n.generation }):
-				report.add("I9", n.task, "was executed as generation %d, which nobody claimed", n.generation)
+				report.add("I9", n.task, "executed as generation %d, which no worker claimed", n.generation)
 			case started[k] > 1:
-				report.add("I9", n.task, "was executed twice as generation %d", n.generation)
+				report.add("I9", n.task, "executed twice as generation %d", n.generation)
 			case kindOf(t.label) == atMostOnce && times[n.task] > 1:
-				report.add("I9", n.task, "was to run at most once and was started again as generation %d", n.generation)
+				report.add("I9", n.task, "may run at most once, but was started again as generation %d", n.generation)
 			}
 		case opOverlap:
 			mayGoOn := func(c *claim) bool { return c.generation < n.generation && (c.endedBy == endedByLease || c.abandoned) }
@@ -214,7 +215,7 @@ func (e *evidence) checkExecutions(r *replay, report *Report) {
 				report.Figures.Functions++
 			} else {
 				report.Figures.Overlaps++
-				report.add("I9", n.task, "was executed as generation %d while another execution of it was alive (%s)", n.generation, n.text)
+				report.add("I9", n.task, "executed as generation %d while another execution was alive (%s)", n.generation, n.text)
 			}
 		case opAlive:
 			if t == nil || t.job != jobs.CommandJob {
@@ -222,15 +223,16 @@ func (e *evidence) checkExecutions(r *replay, report *Report) {
 			}
 			for _, c := range t.claims {
 				late := e.wall(n.at) - c.leaseEnd - e.lockedWithin(c.leaseEnd, e.wall(n.at))
-				if w := r.workers[c.worker]; c.generation == n.generation && w != nil && !e.guardiansHit[w.pid] && late > Lease.Milliseconds()/4+abs(e.drift) {
-					report.add("I9", n.task, "was alive as generation %d %d ms after its lease had ended", n.generation, late)
+				w := r.workers[c.worker]
+				if c.generation == n.generation && w != nil && !e.guardiansHit[w.pid] && late > Lease.Milliseconds()/4+abs(e.drift) {
+					report.add("I9", n.task, "generation %d was alive %d ms after its lease had ended", n.generation, late)
 				}
 			}
 		}
 	}
 }
 
-// resumes measures how soon work goes on when the server is back.
+// measureResumes measures how soon work continues after the server is back.
 func (e *evidence) measureResumes(r *replay, report *Report) {
 	f := &report.Figures
 	for _, n := range e.notes {
@@ -249,5 +251,5 @@ func (e *evidence) measureResumes(r *replay, report *Report) {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// wallOffset is the wall clock in ms when the monotonic one was 0.
+// wallOffset returns the wall clock minus the monotonic clock, in ms.
 func wallOffset() int64 { return time.Now().UnixMilli() - monotonic()/1000 }

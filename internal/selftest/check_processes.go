@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// index arranges the notes by what they are looked up by. Times in it are ms of the wall clock.
+// index builds the lookup maps from the notes. Their times are ms of the wall clock.
 func (e *evidence) index() {
 	e.lifetimesOf, e.kills, e.guardiansHit, e.stoppedSpans = map[int][]lifetime{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
 	for _, l := range e.lifetimes {
@@ -45,7 +45,7 @@ func (e *evidence) index() {
 	}
 }
 
-// depth makes spans of what begins and ends, and begins again before it has ended.
+// nesting merges nested begin and end events into spans.
 type nesting struct {
 	level int
 	from  int64
@@ -64,7 +64,7 @@ func (d *nesting) end(at int64) {
 	}
 }
 
-// overlap returns how much of a stretch of time lies in spans, which are in order and do not overlap.
+// overlap returns how much of a period lies in spans, which are sorted and disjoint.
 func overlap(spans []span, from, to int64) (sum int64) {
 	first := sort.Search(len(spans), func(i int) bool { return spans[i].to > from })
 	for _, s := range spans[first:] {
@@ -78,15 +78,16 @@ func overlap(spans []span, from, to int64) (sum int64) {
 
 func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
-// deathOf returns when somebody first set about to kill a worker, ms of the wall clock, and what is known of its process. Without a
-// killer the time is that when its end was noticed.
+// deathOf returns the time at which somebody was about to kill a worker. If nobody was, it returns the time at
+// which the parent of the worker noticed the end, and killed is false. known is false if there is no record of the
+// process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		born, buried := e.wall(l.started), e.wall(l.ended)
 		if w.joinedAt < born-abs(e.drift) || w.joinedAt > buried+abs(e.drift) {
 			continue
 		}
-		for _, at := range e.kills[w.pid] { // in order
+		for _, at := range e.kills[w.pid] { // in the order of the notes
 			if at >= born && at <= buried {
 				return at, true, true
 			}
@@ -96,10 +97,10 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	return 0, false, false
 }
 
-// deaths compares when workers were taken for dead with when they died (I3), and measures how long that took (I13), whatever happened to
-// guardians and to the other workers meanwhile.
+// checkDeaths checks that no worker was declared dead before it died (I3), and measures the delay (I13). Faults in
+// guardians and in other workers do not matter for that.
 func (e *evidence) checkDeaths(r *replay, report *Report) {
-	const noticed = 1000 // ms within which the end of a child is
+	const noticed = 1000 // ms in which a parent notices the end of a child
 	var recovered, leases []time.Duration
 	lost := map[string]bool{} // workers that lost tasks by their death
 	for _, t := range r.tasks {
@@ -119,7 +120,7 @@ func (e *evidence) checkDeaths(r *replay, report *Report) {
 		death, killed, known := e.deathOf(w)
 		switch {
 		case known && killed && w.leftAt < death-5-abs(e.drift), known && !killed && w.leftAt < death-noticed-abs(e.drift):
-			report.add("I3", 0, "worker %s (pid %d) was taken for dead %d ms before it died", w.id, w.pid, death-w.leftAt)
+			report.add("I3", 0, "worker %s (process %d) was declared dead %d ms before it died", w.id, w.pid, death-w.leftAt)
 		case known && killed && lost[w.id]:
 			recovered = append(recovered, time.Duration(w.leftAt-death-e.lockedWithin(death, w.leftAt))*time.Millisecond)
 		}
@@ -129,12 +130,12 @@ func (e *evidence) checkDeaths(r *replay, report *Report) {
 	f.Leases, f.LeaseMax = len(leases), seconds(percentile(leases, 1))
 }
 
-// processes looks for processes of attempts that lived on (I10).
+// checkSurvivors checks that no process outlived its attempt or its worker (I10).
 func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // ms
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
-		if c == nil { // executions tells of it
+		if c == nil { // checkExecutions reports this
 			continue
 		}
 		last := e.wall(seen)
@@ -149,7 +150,8 @@ func (e *evidence) checkSurvivors(r *replay, report *Report) {
 			continue
 		}
 		report.Figures.Survivors++
-		report.add("I10", m.task, "process %d (%s) was seen %d ms after its attempt, generation %d, had ended", m.pid, m.traits, last-c.endedAt, m.generation)
+		report.add("I10", m.task, "process %d (%s) was alive %d ms after its attempt had ended, generation %d",
+			m.pid, m.traits, last-c.endedAt, m.generation)
 	}
 }
 
@@ -165,7 +167,7 @@ func (r *replay) claimOf(task, generation int64) *claim {
 	return t.claims[at]
 }
 
-// memberOf returns what is known of a process that lives.
+// attemptProcessOf returns the record of a living process.
 func (e *evidence) attemptProcessOf(pid int) attemptProcess {
 	start := startTime(pid)
 	for m := range e.lastSeen {
@@ -180,8 +182,8 @@ func (m attemptProcess) has(trait string) bool {
 	return slices.Contains(strings.Split(m.traits, ","), trait)
 }
 
-// delays measures how long after a command has done its work its end is recorded, while leftovers of other tasks live. The time in which
-// its worker or one of its guardians was stopped does not count.
+// measureDelays measures the time from the end of a command to the record of its end, while leftovers of other
+// tasks live. It excludes the time in which the worker or a guardian of it was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
 	var lives []span
 	for _, n := range e.notes {
@@ -212,7 +214,7 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(lives, at, at+1) == 0 {
 			continue
 		}
-		if n.pid == r.pidOf(c.worker) { // a function
+		if n.pid == r.pidOf(c.worker) { // the note of a function has the pid of the worker
 			continue
 		}
 		aside := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)
@@ -229,7 +231,7 @@ func (r *replay) pidOf(worker string) int {
 	return 0
 }
 
-// merge puts spans in order and makes one of those that overlap.
+// merge sorts spans and joins those that overlap.
 func merge(list []span) (merged []span) {
 	slices.SortFunc(list, func(a, b span) int { return int(a.from - b.from) })
 	for _, s := range list {

@@ -10,13 +10,13 @@ import (
 	"modernc.org/sqlite"
 )
 
-// history is the harness's own way to the database: without the product.
+// database is the connection of the harness. It does not use the product.
 type database struct {
 	pool   *sql.DB
-	server bool // it is on one
+	server bool // the database is on a server
 }
 
-// connect opens the database with SQLite alone, or the driver of the server.
+// connect opens the database with the SQL driver alone.
 func connect(w workspace) (*sql.DB, error) {
 	if onServer(w.databaseAddress()) {
 		return connectServer(w.databaseAddress())
@@ -25,7 +25,7 @@ func connect(w workspace) (*sql.DB, error) {
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: w.databaseAddress(), RawQuery: query.Encode()}).String())
 }
 
-// install puts the triggers into a new database.
+// install adds the history triggers to a new database.
 func install(ctx context.Context, w workspace) (*database, error) {
 	db, err := connect(w)
 	if err != nil {
@@ -43,7 +43,8 @@ func install(ctx context.Context, w workspace) (*database, error) {
 
 func (db *database) close() { _ = db.pool.Close() }
 
-// isBusy says whether SQLite found the database locked for too long, isFull the disk full, and isConstraint the row wrong.
+// isBusy reports whether SQLite found the database locked for too long. isFull reports a full disk, and
+// isConstraint a violated constraint.
 func isBusy(err error) bool { return code(err) == 5 }
 
 func isFull(err error) bool { return code(err) == 13 }
@@ -57,7 +58,8 @@ func code(err error) int {
 	return 0
 }
 
-// left counts the tasks that have not ended, and the workers that nobody has buried although they are none of pids.
+// unfinished counts the unfinished tasks, and the workers that are not marked as ended although they are not in
+// pids.
 func (db *database) unfinished(ctx context.Context, pids []int) (tasks, strays int, err error) {
 	live := "0"
 	for _, pid := range pids {
@@ -68,7 +70,7 @@ func (db *database) unfinished(ctx context.Context, pids []int) (tasks, strays i
 	return tasks, strays, err
 }
 
-// sound asks SQLite whether the file is. A server has no such question.
+// integrityProblems runs the integrity checks of SQLite. A server has no such checks.
 func (db *database) integrityProblems(ctx context.Context) (problems []string, err error) {
 	if db.server {
 		return nil, nil

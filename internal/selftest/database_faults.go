@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// hold calls do while nobody else can write.
+// withWriteLock calls do while no other connection can write. Like all faults of this file, it ignores errors: a
+// fault may fail.
 func (db *database) withWriteLock(do func()) {
 	if db.server {
 		db.withServerLock(do)
 		return
 	}
 	db.onConnection(func(conn *sql.Conn) {
-		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // SQLite's own pauses grow too long to be in time
+		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // pauses of SQLite's own busy handler get too long
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
 				do()
@@ -25,7 +26,7 @@ func (db *database) withWriteLock(do func()) {
 	})
 }
 
-// read calls do while the write-ahead log cannot start afresh.
+// withSnapshot calls do while a read transaction prevents a reset of the write-ahead log.
 func (db *database) withSnapshot(do func()) {
 	if db.server {
 		db.withServerSnapshot(do)
@@ -53,7 +54,7 @@ func (db *database) checkpoint() {
 	})
 }
 
-// locked says whether somebody holds the write lock for that long.
+// lockHeldFor reports whether the write lock stays held for the duration d.
 func (db *database) lockHeldFor(d time.Duration) (is bool) {
 	if db.server {
 		return db.serverLockHeldFor(d)

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib" // the judge's own way to a server
+	_ "github.com/jackc/pgx/v5/stdlib" // driver of the harness
 )
 
-// connectServer opens the database with the driver alone.
+// connectServer opens a database on a server with the driver alone.
 func connectServer(address string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", address+"&search_path=runner&application_name=judge")
 	if err == nil {
-		db.SetMaxIdleConns(0) // the server does not live long
+		db.SetMaxIdleConns(0) // the nemesis kills the server again soon
 	}
 	return db, err
 }
@@ -33,14 +33,15 @@ func isState(err error, states ...string) bool {
 	return false
 }
 
-// isGone says whether the server, or the way to it, is not there.
+// isUnreachable reports whether the server, or the network to it, was down.
 func isUnreachable(err error) bool {
 	var retry interface{ SafeToRetry() bool }
-	return isState(err, "57P", "08", "53300") || err != nil && !isState(err, "") && (errors.As(err, &retry) || strings.Contains(err.Error(), "EOF") ||
-		strings.Contains(err.Error(), "connect") || strings.Contains(err.Error(), "conn closed"))
+	return isState(err, "57P", "08", "53300") || err != nil && !isState(err, "") &&
+		(errors.As(err, &retry) || strings.Contains(err.Error(), "EOF") || strings.Contains(err.Error(), "connect") ||
+			strings.Contains(err.Error(), "conn closed"))
 }
 
-// numbered writes the parameters of a statement as a server wants them.
+// dollarParameters replaces each ? by $1, $2 and so on.
 func dollarParameters(text string) string {
 	for i := 1; strings.Contains(text, "?"); i++ {
 		text = strings.Replace(text, "?", fmt.Sprintf("$%d", i), 1)
@@ -48,7 +49,7 @@ func dollarParameters(text string) string {
 	return text
 }
 
-// holdServer calls do while nobody else can write.
+// withServerLock calls do while no other connection can write.
 func (db *database) withServerLock(do func()) {
 	db.inTransaction(func(tx *sql.Tx) {
 		if _, err := tx.Exec("LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err == nil {
@@ -57,7 +58,7 @@ func (db *database) withServerLock(do func()) {
 	})
 }
 
-// readServer calls do while nothing that has gone since is cleaned away.
+// withServerSnapshot calls do while an open transaction prevents vacuum from removing rows.
 func (db *database) withServerSnapshot(do func()) {
 	db.inTransaction(func(tx *sql.Tx) {
 		var n int
@@ -71,23 +72,23 @@ func (db *database) inTransaction(do func(*sql.Tx)) {
 	tx, err := db.pool.BeginTx(context.Background(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err == nil {
 		do(tx)
-		_ = tx.Rollback() // the server may be gone
+		_ = tx.Rollback() // the server may be down
 	}
 }
 
-// lockedServer says whether one connection holds the lock of all that write for that long.
+// serverLockHeldFor reports whether one connection holds the advisory lock of all writers for the duration d.
 func (db *database) serverLockHeldFor(d time.Duration) bool {
 	holder := func() (pid int) {
-		_ = db.pool.QueryRow("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted LIMIT 1").Scan(&pid) // nobody: 0
-		return pid
+		_ = db.pool.QueryRow("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted LIMIT 1").Scan(&pid)
+		return pid // 0 if no connection holds it
 	}
 	first := holder()
 	time.Sleep(d)
 	return first != 0 && holder() == first
 }
 
-// terminate ends a connection of somebody's, on the server.
+// endConnection ends a connection of the product on the server. n selects the connection.
 func (db *database) endConnection(n int) {
-	_, _ = db.pool.Exec(`SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'runner' ORDER BY pid
-		OFFSET $1 % greatest((SELECT count(*) FROM pg_stat_activity WHERE application_name = 'runner'), 1) LIMIT 1) AS one`, n)
+	_, _ = db.pool.Exec(`SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'runner'
+		ORDER BY pid OFFSET $1 % greatest((SELECT count(*) FROM pg_stat_activity WHERE application_name = 'runner'), 1) LIMIT 1) AS one`, n)
 }

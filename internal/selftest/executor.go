@@ -124,7 +124,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 // writeResult writes the result of a command. It tries again while the disk is full.
 func writeResult(generation int64) error {
 	err := os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
-	for end := time.Now().Add(2 * fullMost); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * maxDiskFull); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		err = os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
 	}
 	return err

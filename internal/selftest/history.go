@@ -8,11 +8,9 @@ import (
 //go:embed history.sql
 var historySQL string
 
-// The nemesis's own ways to be in everybody's way. What fails here harms nobody.
-
-// event is a row of history 1.
+// event is a row of the history that the triggers write.
 type event struct {
-	seq, at                   int64 // at: ms of the wall clock
+	seq, at                   int64 // at is the wall clock in ms
 	op                        string
 	id                        int64
 	oldState, state           string
@@ -25,17 +23,18 @@ type event struct {
 	priority                  int
 	queue, job, label, key    string
 	lane                      string
-	waits                     bool // for more than its lane, if it is blocked
+	waits                     bool // a blocked task waits for more than its lane
 	reason, err, result       string
 	pid                       int
 }
 
-// events calls do for each event until that returns false.
+// events calls do for each event until do returns false.
 func (db *database) events(ctx context.Context, do func(event) bool) error {
-	rows, err := db.pool.QueryContext(ctx, `SELECT seq, at, op, coalesce(id, 0), coalesce(old_state, ''), coalesce(state, ''), coalesce(old_generation, 0),
-		coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0), coalesce(lease, 0), coalesce(old_attempt, 0),
-		coalesce(attempt, 0), coalesce(old_losses, 0), coalesce(losses, 0), coalesce(max_attempts, 0), coalesce(max_losses, 0), coalesce(priority, 0),
-		coalesce(queue, ''), coalesce(job, ''), coalesce(label, ''), coalesce(unique_key, ''), coalesce(reason, ''), coalesce(error, ''),
+	rows, err := db.pool.QueryContext(ctx, `SELECT seq, at, op, coalesce(id, 0), coalesce(old_state, ''), coalesce(state, ''),
+		coalesce(old_generation, 0), coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0),
+		coalesce(lease, 0), coalesce(old_attempt, 0), coalesce(attempt, 0), coalesce(old_losses, 0), coalesce(losses, 0),
+		coalesce(max_attempts, 0), coalesce(max_losses, 0), coalesce(priority, 0), coalesce(queue, ''),
+		coalesce(job, ''), coalesce(label, ''), coalesce(unique_key, ''), coalesce(reason, ''), coalesce(error, ''),
 		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(waits, 1) FROM selftest_history ORDER BY seq`)
 	if err != nil {
 		return err
@@ -43,9 +42,9 @@ func (db *database) events(ctx context.Context, do func(event) bool) error {
 	defer rows.Close()
 	for rows.Next() {
 		var e event
-		if err := rows.Scan(&e.seq, &e.at, &e.op, &e.id, &e.oldState, &e.state, &e.oldGeneration, &e.generation, &e.oldWorker, &e.worker, &e.oldLease,
-			&e.lease, &e.oldAttempt, &e.attempt, &e.oldLosses, &e.losses, &e.maxAttempts, &e.maxLosses, &e.priority, &e.queue, &e.job, &e.label,
-			&e.key, &e.reason, &e.err, &e.result, &e.pid, &e.lane, &e.waits); err != nil {
+		if err := rows.Scan(&e.seq, &e.at, &e.op, &e.id, &e.oldState, &e.state, &e.oldGeneration, &e.generation, &e.oldWorker, &e.worker,
+			&e.oldLease, &e.lease, &e.oldAttempt, &e.attempt, &e.oldLosses, &e.losses, &e.maxAttempts, &e.maxLosses, &e.priority,
+			&e.queue, &e.job, &e.label, &e.key, &e.reason, &e.err, &e.result, &e.pid, &e.lane, &e.waits); err != nil {
 			return err
 		}
 		if !do(e) {

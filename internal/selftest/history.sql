@@ -1,23 +1,23 @@
--- History 1: every change of a task's state, owner and lease, in the order of the commits, which is the only order there is: SQLite has one
--- writer at a time. Only the harness installs these triggers.
+-- The history: every change of a task's state, owner and lease in commit order. SQLite has one writer at a time, so seq is the
+-- order of the commits. Only the selftest installs these triggers.
 CREATE TABLE selftest_history (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   at             INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
-  op             TEXT NOT NULL,                                  -- insert, update, delete: of a task; depends, attempt; join, beat, leave: of a worker
-  id             INTEGER,                                        -- of a task
+  op             TEXT NOT NULL,                                  -- tasks: insert, update, delete, depends, attempt; workers: join, beat, leave
+  id             INTEGER,                                        -- id of the task
   old_state      TEXT,    state      TEXT,
-  old_generation INTEGER, generation INTEGER,                    -- attempt: of the claim; depends: the id of the task that it waits for
+  old_generation INTEGER, generation INTEGER,                    -- attempt: generation of the claim; depends: id of the dependency
   old_worker     TEXT,    worker     TEXT,
-  old_lease      INTEGER, lease      INTEGER,                    -- join: its length
-  old_attempt    INTEGER, attempt    INTEGER,                    -- depends: 1 if any outcome lets it start
+  old_lease      INTEGER, lease      INTEGER,                    -- join: length of the leases
+  old_attempt    INTEGER, attempt    INTEGER,                    -- depends: 1 if any outcome of the dependency is enough
   old_losses     INTEGER, losses     INTEGER,
   max_attempts   INTEGER, max_losses INTEGER,
-  priority       INTEGER, queue      TEXT, job TEXT,             -- join: the jobs, as JSON
+  priority       INTEGER, queue      TEXT, job TEXT,             -- join: jobs of the worker as JSON
   label          TEXT,    unique_key TEXT, reason TEXT, error TEXT,
-  result         TEXT,                                           -- which names the generation of the execution that left it
+  result         TEXT,                                           -- names the generation of the execution that wrote it
   lane           TEXT,
-  waits          INTEGER,                                        -- of a blocked task: 0 if it waits for its lane only
-  pid            INTEGER                                         -- of a worker; leave: 1 if it was the worker itself that said so
+  waits          INTEGER,                                        -- blocked task: 0 if it waits for its lane only
+  pid            INTEGER                                         -- pid of the worker; leave: 1 if the worker itself wrote it
 ) STRICT;
 
 CREATE TRIGGER selftest_insert AFTER INSERT ON tasks BEGIN

@@ -1,4 +1,4 @@
--- History 1 on a server, with the columns of history.sql. Everybody who writes has the one lock of all, so that seq is the order of the commits.
+-- The history on a server, with the columns of history.sql. All writers take the same lock, so seq is the order of the commits.
 CREATE TABLE selftest_history (
   seq            BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at             BIGINT NOT NULL DEFAULT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT),

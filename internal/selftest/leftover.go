@@ -27,19 +27,19 @@ const (
 	leader = "leader" // is the first process of a command, so it is no leftover
 )
 
-// plainWays are the leftovers of a task of the kind family, each harder to find than the one before.
+// findableTraits are the leftovers of tasks that leave processes. Each one is harder to find than the one before.
 var findableTraits = [][]string{{}, {ownGroup}, {ownSession}, {ownSession, doubleFork}, {doubleFork}, {ownSession, noEnvironment}}
 
 const (
-	maxLeftovers     = 20               // of a task of the kind orphans
-	leftoverLifetime = 90 * time.Second // that a leftover would live: longer than the longest wait for the end of an attempt
+	maxLeftovers     = 20               // most processes that one task leaves behind
+	leftoverLifetime = 90 * time.Second // how long a leftover would live; longer than the longest wait for the end of an attempt
 )
 
-// drawWords draws the words of a leftover. Most of them have no environment to be found by.
+// drawTraits draws the traits of a leftover. Most leftovers have no environment that identifies them.
 func drawTraits(random *rand.Rand) (traits []string) {
 	for _, w := range []struct {
 		word string
-		of   int // a hundred
+		of   int // percentage of leftovers with the trait
 	}{{ownSession, 70}, {doubleFork, 30}, {asSibling, 20}, {noEnvironment, 60}, {undumpable, 40}, {changesUser, 25}, {ignoresSIGTERM, 30}} {
 		if random.IntN(100) < w.of {
 			traits = append(traits, w.word)
@@ -48,11 +48,12 @@ func drawTraits(random *rand.Rand) (traits []string) {
 	return traits
 }
 
-// leaveSome leaves as many processes behind as chance says, over the time d. They hold the lock of the task.
+// leaveProcesses leaves a random number of processes behind, spread over the time d. They hold the lock of the
+// task.
 func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
 	random := rand.New(rand.NewPCG(uint64(task), uint64(generation)))
 	most := 1 + random.IntN(maxLeftovers)
-	n := 1 + random.IntN(most) // few as a rule, many now and then
+	n := 1 + random.IntN(most) // usually few, sometimes many
 	for range n {
 		if err := e.leaveProcess(lock, drawTraits(random), task, generation); err != nil {
 			return err
@@ -62,7 +63,7 @@ func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generati
 	return nil
 }
 
-// leave leaves a process behind. It holds the lock of the task.
+// leaveProcess leaves one process behind. It holds the lock of the task.
 func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation int64) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -78,14 +79,14 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err := c.Start(); err != nil {
 		return err
 	}
-	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) { // a sibling is not this process's child
+	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) { // a sibling is not a child of this process
 		return c.Wait()
 	}
 	return nil
 }
 
-// Child is a leftover of a command: words are the task, the generation and how it came about. With the word again it leaves the rest to a
-// child of its own and ends.
+// Child runs as a leftover of a command. The arguments are the task, the generation and the traits. A process with
+// the trait double-fork starts the leftover as its own child and ends.
 func Child(dir string, args []string) error {
 	if len(args) < 2 {
 		return errors.New("a child of which task?")
@@ -102,7 +103,7 @@ func Child(dir string, args []string) error {
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
-			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // these are done
+			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // this process has these traits already
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}
@@ -112,7 +113,8 @@ func Child(dir string, args []string) error {
 	return nil
 }
 
-// note writes down this process as one of an attempt, by which it is found whatever it does later.
+// noteProcess notes that this process belongs to an attempt. The watcher finds it by this note, whatever it does
+// later.
 func (e *executor) noteProcess(task, generation int64, traits []string) {
 	e.notes.add(opProcess, task, generation, fmt.Sprintf("%d %s", startTime(os.Getpid()), strings.Join(traits, ",")))
 }

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-const nobody = 65534 // the unprivileged user and group that commands change to
+const nobody = 65534 // unprivileged user and group to which commands change
 
-// shape makes a command start a process in one of the ways that words name.
+// setStartTraits prepares c to start a process with these traits.
 func setStartTraits(c *exec.Cmd, traits []string) {
 	attr := &syscall.SysProcAttr{Setpgid: slices.Contains(traits, ownGroup), Setsid: slices.Contains(traits, ownSession)}
 	if slices.Contains(traits, asSibling) {
@@ -18,21 +18,21 @@ func setStartTraits(c *exec.Cmd, traits []string) {
 	c.SysProcAttr = attr
 }
 
-// settle makes this process as hard to find and to end as words say.
+// setOwnTraits gives this process the traits that a process can only give itself.
 func setOwnTraits(traits []string) {
 	if slices.Contains(traits, ignoresSIGTERM) {
 		ignoreTerminate()
 	}
 	if slices.Contains(traits, changesUser) {
-		_ = dropPrivileges() // without the right to it stays what it is
+		_ = dropPrivileges() // without the right to change user it stays as it is
 	}
 	if slices.Contains(traits, undumpable) {
-		const setDumpable = 4 // PR_SET_DUMPABLE; 0: other users cannot read the environment, and neither can this one
+		const setDumpable = 4 // PR_SET_DUMPABLE; the argument 0 hides the environment from other users and from this one
 		_, _, _ = syscall.Syscall(syscall.SYS_PRCTL, setDumpable, 0, 0)
 	}
 }
 
-// dropPrivileges makes this process one of another user. It does nothing without root's rights.
+// dropPrivileges changes to another user. It does nothing unless this process runs as root.
 func dropPrivileges() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -46,7 +46,7 @@ func dropPrivileges() error {
 	return syscall.Setuid(nobody)
 }
 
-// ownMounts gives a command a mount namespace of its own, so that nothing it mounts is seen elsewhere.
+// ownMounts gives a command its own mount namespace, so that other processes do not see its mounts.
 func ownMounts(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} }
 
 // bind mounts a single file at another path.

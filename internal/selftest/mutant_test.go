@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// mutant is the product with a bug that was put into it, to see whether the harness finds it. It is built by go build -overlay, so
-// product files hold nothing of it. A file of mutants says what breaks, who must find it (a named test, and the invariants of a selftest if
-// that can meet it), and which text of which file becomes which.
+// mutant is a version of the product with a deliberate defect. It shows whether the tests find that defect. go
+// build -overlay builds it, so the source files stay as they are. A file in mutants names the defect, the test and
+// the invariants that must find it, and the replaced texts.
 type mutant struct {
-	name, breaks string
-	invariants   []string          // a selftest breaks one of these, if chance lets it
-	test         []string          // the arguments of go test with which it fails, always
-	files        map[string]string // as they are when mutated
+	name, defect string
+	invariants   []string          // a selftest finds a violation of one of these, if the timing permits it
+	test         []string          // arguments of go test for a test that always finds the defect
+	files        map[string]string // mutated source by file name
 }
 
 const root = "../.."
@@ -23,7 +23,7 @@ func mutants(t *testing.T) (list []mutant) {
 	t.Helper()
 	names, err := filepath.Glob("mutants/*.txt")
 	if err != nil || len(names) == 0 {
-		t.Fatal(names, err)
+		t.Fatalf("got mutants %v, error %v; want some files in mutants", names, err)
 	}
 	for _, name := range names {
 		list = append(list, readMutant(t, name))
@@ -40,7 +40,7 @@ func readMutant(t *testing.T, name string) mutant {
 	head, rest, _ := strings.Cut(string(text), "\n-- ")
 	m := mutant{name: strings.TrimSuffix(filepath.Base(name), ".txt"), files: map[string]string{}}
 	lines := strings.Split(head, "\nfound by: ")
-	m.breaks = lines[0]
+	m.defect = lines[0]
 	for _, by := range lines[1:] {
 		if words := strings.Fields(by); words[0] == "go" {
 			m.test = words[2:]
@@ -49,7 +49,7 @@ func readMutant(t *testing.T, name string) mutant {
 		}
 	}
 	if m.test == nil {
-		t.Fatalf("%s names no test that finds it always", name)
+		t.Fatalf("%s: got no line \"found by: go test\", want one", name)
 	}
 	for section := range strings.SplitSeq(rest, "\n-- ") {
 		file, edits, _ := strings.Cut(section, " --\n")
@@ -62,7 +62,7 @@ func readMutant(t *testing.T, name string) mutant {
 	return m
 }
 
-// mutate replaces the text between <<<< and ==== by that between ==== and >>>>.
+// mutate replaces the text between <<<< and ==== by the text between ==== and >>>>.
 func mutate(t *testing.T, name, source, edits string) string {
 	t.Helper()
 	for edit := range strings.SplitSeq(strings.TrimSpace(edits)+"\n", ">>>>\n") {
@@ -71,19 +71,20 @@ func mutate(t *testing.T, name, source, edits string) string {
 		}
 		before, after, ok := strings.Cut(strings.TrimPrefix(edit, "<<<<\n"), "====\n")
 		if !ok || strings.Count(source, before) != 1 {
-			t.Errorf("mutant %s changes a text that is there %d times: bring mutants/%s.txt up to date\n%s", name, strings.Count(source, before), name, before)
+			t.Errorf("mutants/%s.txt: got %d occurrences of the text to replace, want 1:\n%s", name, strings.Count(source, before), before)
 		}
 		source = strings.Replace(source, before, after, 1)
 	}
 	return source
 }
 
-// TestMutantsFitTheSource notices a change of the product that a mutant has to follow. make mutants builds and hunts them.
+// TestMutantsFitTheSource checks that each mutant applies to the current source. make mutants builds them and runs
+// the tests.
 func TestMutantsFitTheSource(t *testing.T) {
 	for _, m := range mutants(t) {
 		for file := range m.files {
 			if strings.HasSuffix(file, "_test.go") {
-				t.Errorf("mutant %s changes a test", m.name)
+				t.Errorf("mutants/%s.txt changes the test %s, want changes of program files only", m.name, file)
 			}
 		}
 	}

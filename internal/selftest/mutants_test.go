@@ -15,13 +15,14 @@ import (
 	"time"
 )
 
-// rounds are how often a mutant is hunted by a selftest before its test has the word. Chance decides what is hit when.
+// rounds is how many selftests look for a mutant before its test does. The timing decides which faults hit which
+// processes.
 const (
 	rounds   = 3
 	roundFor = "8s"
 )
 
-// TestMutants builds each mutant and hunts it. One that survives is a bug of the harness.
+// TestMutants builds each mutant and looks for its defect. A defect that nothing finds is an error of the tests.
 func TestMutants(t *testing.T) {
 	adopt(t)
 	for _, m := range mutants(t) {
@@ -32,13 +33,13 @@ func TestMutants(t *testing.T) {
 			overlay := m.overlay(t, dir)
 			var by string
 			if m.invariants != nil {
-				by = m.broken(t, overlay, dir)
+				by = m.violates(t, overlay, dir)
 			}
-			if by == "" { // a run of some seconds may miss it, or cannot meet it; the test makes it happen
-				by = m.fails(t, overlay)
+			if by == "" { // a short selftest may miss the defect or cannot reach it; the test always reaches it
+				by = m.failsTest(t, overlay)
 			}
 			if by == "" {
-				t.Errorf("%s: it survived", m.breaks)
+				t.Errorf("nothing found the defect: %s", m.defect)
 			} else {
 				fmt.Printf("found  %-30s by %-60s %5.1fs\n", m.name, by, time.Since(began).Seconds())
 			}
@@ -46,8 +47,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// adopt makes this process the parent of guardians whose worker is dead, and kills them at the end: some mutants are ones that do not end
-// by themselves when a test is cut off.
+// adopt makes this process the parent of guardians whose worker has died, and kills them at the end. Some mutants
+// leave guardians that never end.
 func adopt(t *testing.T) {
 	t.Helper()
 	const setChildSubreaper = 36
@@ -57,7 +58,7 @@ func adopt(t *testing.T) {
 	t.Cleanup(func() {
 		for _, pid := range allPIDs() {
 			if parent, name := parentOf(pid); parent == os.Getpid() && name == "guardian" {
-				t.Log("a guardian was left by a mutant:", pid)
+				t.Log("a mutant left guardian", pid)
 				_ = kill(pid)
 				_, _ = syscall.Wait4(pid, nil, 0, nil)
 			}
@@ -65,7 +66,7 @@ func adopt(t *testing.T) {
 	})
 }
 
-// overlay writes the mutated files and what tells go build of them.
+// overlay writes the mutated files and the overlay file for go build. It returns the name of the overlay file.
 func (m mutant) overlay(t *testing.T, dir string) string {
 	replace := map[string]string{}
 	for file, text := range m.files {
@@ -90,8 +91,9 @@ func (m mutant) overlay(t *testing.T, dir string) string {
 	return name
 }
 
-// fails runs the named test, which must fail, and not for want of compiling.
-func (m mutant) fails(t *testing.T, overlay string) string {
+// failsTest runs the named test and returns the names of failed tests, or an empty text if all passed. A compile
+// error is fatal.
+func (m mutant) failsTest(t *testing.T, overlay string) string {
 	c := exec.Command("go", append([]string{"test", "-overlay", overlay}, m.test...)...)
 	c.Dir = root
 	out, err := c.CombinedOutput()
@@ -104,8 +106,8 @@ func (m mutant) fails(t *testing.T, overlay string) string {
 			failed = append(failed, strings.Fields(name)[0])
 		}
 	}
-	if failed == nil && strings.Contains(string(out), "panic: test timed out") { // it waits for what no longer comes
-		failed = []string{"a test without end"}
+	if failed == nil && strings.Contains(string(out), "panic: test timed out") { // the test waits for an event that the mutant suppresses
+		failed = []string{"a test timed out"}
 	}
 	if failed == nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -113,8 +115,9 @@ func (m mutant) fails(t *testing.T, overlay string) string {
 	return strings.Join(failed, " ")
 }
 
-// broken lets the mutant test itself until it has broken a rule that it must break.
-func (m mutant) broken(t *testing.T, overlay, dir string) string {
+// violates runs selftests of the mutant until one violates an expected invariant. It returns the violated
+// invariants.
+func (m mutant) violates(t *testing.T, overlay, dir string) string {
 	program := filepath.Join(dir, "runner")
 	build := exec.Command("go", "build", "-overlay", overlay, "-ldflags", "-s -w", "-o", program, ".")
 	build.Dir = root
@@ -125,13 +128,13 @@ func (m mutant) broken(t *testing.T, overlay, dir string) string {
 		c := exec.Command(program, "selftest", "--json", "--for", roundFor, "--seed", fmt.Sprint(seed), "--dir", dir)
 		var stderr strings.Builder
 		c.Stderr = &stderr
-		out, _ := c.Output() // 1: broken
+		out, _ := c.Output() // exit status 1 means violations
 		var report Report
 		if err := json.Unmarshal(out, &report); err != nil {
 			t.Fatalf("%v: %s %s", err, out, stderr.String())
 		}
 		broken := report.Broken()
-		for _, i := range broken { // one of each: what a mutant breaks beside what it should is worth a look
+		for _, i := range broken { // log one violation of each invariant, also of unexpected ones
 			t.Log(report.Violations[slices.IndexFunc(report.Violations, func(v Violation) bool { return v.Invariant == i })])
 		}
 		if slices.ContainsFunc(m.invariants, func(i string) bool { return slices.Contains(broken, i) }) {

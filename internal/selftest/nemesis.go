@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// nemesis does what goes wrong on real machines, only more often.
+// nemesis injects the faults that real machines have, at a much higher rate.
 type nemesis struct {
 	workspace
 	processes  *processes
@@ -25,21 +25,22 @@ type nemesis struct {
 	once       sync.Once
 
 	mu         sync.Mutex
-	stopped    map[int]bool // pids
-	violations []Violation  // in databases beside that of the run
+	stopped    map[int]bool // pids of stopped processes
+	violations []Violation  // found in side databases
 
-	sideDatabases int         // databases so far
-	sideBusy      atomic.Bool // there is one now
+	sideDatabases int         // number of side databases so far
+	sideBusy      atomic.Bool // a side database is in use
 }
 
-// deedOf is something that it does, and how often beside the others.
+// fault is something that the nemesis does, with its relative frequency.
 type fault struct {
 	name   string
 	weight int
-	do     func(*nemesis) bool // false: there was nobody to do it to
+	do     func(*nemesis) bool // reports whether it did anything
 }
 
-// acts are what it does. Beside them everything is frozen now and then, by the clock: see freezeEvery.
+// faults are the faults for all engines. In addition, the nemesis freezes all processes at fixed intervals; see
+// freezeEvery.
 var faults = []fault{
 	{"kill_worker", 40, (*nemesis).killWorker},
 	{"stop_worker", 20, (*nemesis).stopWorker},
@@ -49,13 +50,13 @@ var faults = []fault{
 	{"end_worker", 5, (*nemesis).endWorker},
 	{"kill_enqueuer", 6, (*nemesis).killEnqueuer},
 	{"hold_lock", 2, (*nemesis).holdLock},
-	{"hold_sweep", 3, (*nemesis).holdSweep},
+	{"hold_sweep", 3, (*nemesis).lockDuringSweep},
 	{"long_reader", 3, (*nemesis).readLong},
 	{"checkpoint", 2, (*nemesis).checkpoint},
 	{"burn", 1, (*nemesis).burnCPU},
 }
 
-// fileActs come on top where the database is a file.
+// fileFaults are the faults for a database in a SQLite file.
 var fileFaults = append([]fault{
 	{"fill_disk", 1, (*nemesis).fillDisk},
 	{"bind_mount", 2, (*nemesis).bindMount},
@@ -63,10 +64,11 @@ var fileFaults = append([]fault{
 }, faults...)
 
 func newNemesis(w workspace, ps *processes, db *database, n *notesFile, random *rand.Rand) *nemesis {
-	return &nemesis{workspace: w, processes: ps, db: db, notes: n, random: random, counts: map[string]int{}, stopping: make(chan struct{}), stopped: map[int]bool{}}
+	return &nemesis{workspace: w, processes: ps, db: db, notes: n, random: random, counts: map[string]int{},
+		stopping: make(chan struct{}), stopped: map[int]bool{}}
 }
 
-// act waits a moment and does one thing.
+// injectOne waits a moment and injects one random fault.
 func (n *nemesis) injectOne() {
 	time.Sleep(80*time.Millisecond + time.Duration(n.random.Int64N(int64(100*time.Millisecond))))
 	list := fileFaults
@@ -89,14 +91,14 @@ func (n *nemesis) injectOne() {
 }
 
 func (n *nemesis) killsAndStops() (sum int) {
-	for _, name := range []string{"kill_worker", "stop_worker", "kill_guardian", "stop_guardian", "kill_both", "end_worker", "kill_enqueuer",
-		"hold_sweep", "freeze"} {
+	for _, name := range []string{"kill_worker", "stop_worker", "kill_guardian", "stop_guardian", "kill_both", "end_worker",
+		"kill_enqueuer", "hold_sweep", "freeze"} {
 		sum += n.counts[name]
 	}
 	return sum
 }
 
-// victim is somebody with a role, a stopped one seldom.
+// victim returns a random process of a role. It rarely picks a stopped one.
 func (n *nemesis) victim(of role) *proc {
 	list := n.processes.running(of)
 	if len(list) == 0 {
@@ -123,13 +125,13 @@ func (n *nemesis) killWorker() bool {
 	return true
 }
 
-// between 0.5 and 2.5 leases.
+// stopDuration draws a duration from 0.5 to 2.5 leases.
 func (n *nemesis) stopDuration() time.Duration {
 	return Lease/2 + time.Duration(n.random.Int64N(int64(2*Lease)))
 }
 
-// pause stops processes of a worker, the worker itself or guardians, and lets them go on later. It leaves out those that are stopped
-// already, and returns false if all are.
+// stopBriefly stops a worker, or guardians of it, and resumes them after d. It reports whether it stopped any; it
+// skips processes that are stopped already.
 func (n *nemesis) stopBriefly(worker int, pids []int, d time.Duration) bool {
 	resume := n.stopProcesses(worker, pids)
 	if resume == nil {
@@ -142,7 +144,8 @@ func (n *nemesis) stopBriefly(worker int, pids []int, d time.Duration) bool {
 	return true
 }
 
-// halt stops processes of a worker. It returns what lets them go on, once and in any order, and nil if there is none to stop.
+// stopProcesses stops a worker, or guardians of it. It returns a function that resumes them in random order, or nil
+// if it stopped none. Only the first call of that function has an effect.
 func (n *nemesis) stopProcesses(worker int, pids []int) (resumeAll func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -164,13 +167,13 @@ func (n *nemesis) stopProcesses(worker int, pids []int) (resumeAll func()) {
 		defer n.mu.Unlock()
 		for _, i := range rand.Perm(len(halted)) {
 			delete(n.stopped, halted[i])
-			_ = resume(halted[i]) // it may be dead
+			_ = resume(halted[i]) // the process may be dead
 		}
 		cont()
 	})
 }
 
-// sleep ends early when all is to be healed.
+// sleep waits for d, or until the nemesis stops.
 func (n *nemesis) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -187,7 +190,8 @@ func (n *nemesis) isStopping() bool {
 	}
 }
 
-// stopWorker stops a worker. One that holds the write lock stops everybody, and for a moment only that is what is wanted.
+// stopWorker stops a worker. A stopped worker that holds the write lock blocks all others, so it is resumed after a
+// quarter of a lease.
 func (n *nemesis) stopWorker() bool {
 	p := n.victim(workerRole)
 	if p == nil {
@@ -211,7 +215,7 @@ func (n *nemesis) stopWorker() bool {
 	return true
 }
 
-// guarded returns a worker and some of its guardians: one, or all; nil: it has none.
+// workerWithGuardians returns a worker and one or all of its guardians, or nil if it has none.
 func (n *nemesis) workerWithGuardians() (*proc, []int) {
 	p := n.victim(workerRole)
 	if p == nil {
@@ -224,7 +228,7 @@ func (n *nemesis) workerWithGuardians() (*proc, []int) {
 	return p, guardians
 }
 
-// someGuardians lists one guardian of a worker, or all; nil: it has none.
+// someGuardians lists one guardian of a worker, or all of them.
 func (n *nemesis) someGuardians(worker int) []int {
 	guardians := readTree().guardians(worker)
 	if len(guardians) == 0 || n.random.IntN(2) == 0 {
@@ -233,7 +237,7 @@ func (n *nemesis) someGuardians(worker int) []int {
 	return []int{guardians[n.random.IntN(len(guardians))]}
 }
 
-// burst is how many workers lose guardians at once: one as a rule.
+// workersToHit returns how many workers lose guardians at once. It is usually 1.
 func (n *nemesis) workersToHit() int {
 	if n.random.IntN(4) > 0 {
 		return 1
@@ -267,13 +271,13 @@ func (n *nemesis) stopGuardians() (done bool) {
 	return done
 }
 
-// killBoth kills a worker together with one of its guardians, or all: neither can clean up after the other.
+// killBoth kills a worker together with one or all of its guardians, so that neither can clean up after the other.
 func (n *nemesis) killBoth() bool {
 	p := n.victim(workerRole)
 	if p == nil {
 		return false
 	}
-	_ = stop(p.pid) // so that it starts no other
+	_ = stop(p.pid) // a stopped worker starts no new guardian
 	n.notes.add(opGuardians, 0, 0, strconv.Itoa(p.pid))
 	for _, pid := range n.someGuardians(p.pid) {
 		_ = kill(pid)
@@ -324,7 +328,7 @@ func (n *nemesis) checkpoint() bool {
 	return true
 }
 
-// burn leaves little of the processor to the others.
+// burnCPU uses all processors for a moment.
 func (n *nemesis) burnCPU() bool {
 	end := time.Now().Add(time.Duration(300+n.random.IntN(700)) * time.Millisecond)
 	for range runtime.NumCPU() {
@@ -340,12 +344,13 @@ func (n *nemesis) burnCPU() bool {
 }
 
 const (
-	fullMost  = time.Second // that the disk stays full
-	smallDisk = 1 << 30     // only such a one is filled: a larger one is somebody's own
-	leaveFree = 2 << 20     // bytes, for the histories: less than what the product keeps free, so that it takes nothing on
+	maxDiskFull = time.Second // longest time for which the disk stays full
+	smallDisk   = 1 << 30     // size in bytes up to which a disk is filled; larger disks may belong to somebody else
+	leaveFree   = 2 << 20     // free bytes left for the histories; the product keeps more than this free, so it accepts no new work
 )
 
-// fillDisk takes the room of a small disk for a while. What runs can still end; nothing is enqueued or claimed.
+// fillDisk fills a small disk for a moment. Running tasks can still finish then, but nothing is enqueued or
+// claimed.
 func (n *nemesis) fillDisk() bool {
 	free, total := diskSpace(n.dir)
 	if total == 0 || total > smallDisk || free <= leaveFree {
@@ -353,10 +358,10 @@ func (n *nemesis) fillDisk() bool {
 	}
 	filler := n.dir + "/filler"
 	if err := os.WriteFile(filler, make([]byte, free-leaveFree), 0o600); err != nil {
-		_ = os.Remove(filler) // others were quicker with the rest
+		_ = os.Remove(filler) // other processes took the space first
 		return false
 	}
-	d := fullMost/4 + time.Duration(n.random.Int64N(int64(fullMost*3/4)))
+	d := maxDiskFull/4 + time.Duration(n.random.Int64N(int64(maxDiskFull*3/4)))
 	n.background.Go(func() {
 		n.sleep(d)
 		_ = os.Remove(filler)
@@ -364,7 +369,7 @@ func (n *nemesis) fillDisk() bool {
 	return true
 }
 
-// heal undoes what can be undone.
+// stop ends all faults that are in progress and waits for them.
 func (n *nemesis) stop() {
 	n.once.Do(func() { close(n.stopping) })
 	n.background.Wait()

@@ -7,24 +7,25 @@ import (
 )
 
 const (
-	freezeEvery = 14 * time.Second // by the clock: chance would skip it in a short run
-	freezeFirst = 2 * time.Second  // after the beginning
+	freezeEvery = 14 * time.Second // interval between freezes; by chance alone a short run might have none
+	freezeFirst = 2 * time.Second  // time of the first freeze after the start
 )
 
-// thaws are the longest pauses between two processes that go on after a freeze: one of them is drawn each time.
+// resumePauses are upper limits of the pause between two processes that resume after a freeze. Each freeze draws
+// one of them.
 var resumePauses = []time.Duration{1, 2 * time.Millisecond, 25 * time.Millisecond}
 
-// freeze stops everything for longer than a lease and lets it go on in any order, as the suspend of a laptop does. The commands themselves
-// are stopped, too, in half of the cases.
+// freeze stops all processes for longer than a lease and resumes them in random order, like the suspend of a
+// laptop. In half of the cases it stops the commands as well.
 func (n *nemesis) freeze() {
 	commands := n.random.IntN(2) == 0
 	d := Lease*12/10 + time.Duration(n.random.Int64N(int64(Lease*13/10)))
-	n.mu.Lock() // nobody whom an act has stopped goes on meanwhile
+	n.mu.Lock() // other faults resume no process during the freeze
 	defer n.mu.Unlock()
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
 	var frozen []int
-	for again := true; again; { // what is stopped starts nobody, so this comes to an end
+	for again := true; again; { // ends, because stopped processes start no others
 		again = false
 		for _, pid := range n.victims(commands) {
 			if !n.stopped[pid] && !slices.Contains(frozen, pid) && stop(pid) == nil {
@@ -36,13 +37,13 @@ func (n *nemesis) freeze() {
 	n.random.Shuffle(len(frozen), func(i, j int) { frozen[i], frozen[j] = frozen[j], frozen[i] })
 	most := int64(resumePauses[n.random.IntN(len(resumePauses))])
 	for _, pid := range frozen {
-		_ = resume(pid) // it may be dead
+		_ = resume(pid) // the process may be dead
 		time.Sleep(time.Duration(n.random.Int64N(most)))
 	}
 	n.counts["freeze"]++
 }
 
-// everybody lists the clients, the workers and their guardians; with commands also what these run.
+// victims lists the clients, the workers and their guardians, and with commands set also the processes of commands.
 func (n *nemesis) victims(commands bool) (list []int) {
 	t := readTree()
 	for _, pid := range n.processes.allPIDs() {
@@ -55,10 +56,10 @@ func (n *nemesis) victims(commands bool) (list []int) {
 	return list
 }
 
-// holdSweep stops a worker and its guardians until another worker takes their leases for expired and kills their commands. Then it holds the
-// write lock, lets the stopped ones go on, and frees the lock: they go on between the kill and its record. In half of the cases it stops
-// the other workers for a moment, too, so that the record comes late.
-func (n *nemesis) holdSweep() bool {
+// lockDuringSweep stops a worker and its guardians until another worker considers their leases expired and kills
+// their commands. Then it holds the write lock and resumes the stopped processes, so that they run between the kill
+// and its record. In half of the cases it also stops the other workers for a moment, which delays the record.
+func (n *nemesis) lockDuringSweep() bool {
 	p, t := n.busiest()
 	if p == nil {
 		return false
@@ -70,10 +71,10 @@ func (n *nemesis) holdSweep() bool {
 		return false
 	}
 	n.background.Go(func() {
-		defer resume() // if that was not done
+		defer resume() // also on an early return
 		n.notes.add(opLocked, 0, 0, "")
 		defer n.notes.add(opUnlocked, 0, 0, "")
-		if n.db.lockHeldFor(50 * time.Millisecond) { // by the worker that stands still: nobody could take anything over
+		if n.db.lockHeldFor(50 * time.Millisecond) { // the stopped worker holds the lock, so no other worker could take over
 			n.sleep(Lease / 4)
 			return
 		}
@@ -104,7 +105,7 @@ func (n *nemesis) holdSweep() bool {
 	return true
 }
 
-// busiest returns the worker that has the most processes of commands, if any has one.
+// busiest returns the worker with the most command processes, or nil if no worker has any.
 func (n *nemesis) busiest() (best *proc, t tree) {
 	t = readTree()
 	most := 0
@@ -116,9 +117,10 @@ func (n *nemesis) busiest() (best *proc, t tree) {
 	return best, t
 }
 
-// sweepBegins waits until somebody kills commands of a stopped worker: until one dies that has outlived the lease. False: there is none.
+// sweepBegins waits until another worker kills a command of a stopped worker. It returns false if no command dies
+// in time.
 func (n *nemesis) sweepBegins(worker int) bool {
-	n.sleep(Lease * 9 / 10) // what ends before has ended by itself
+	n.sleep(Lease * 9 / 10) // commands that end before the lease does have ended by themselves
 	commands := readTree().commands(worker)
 	for end := time.Now().Add(3 * Lease); len(commands) > 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, pid := range commands {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// serverActs are what the nemesis does where the database is on a server.
+// serverFaults are the faults for a database on a server.
 var serverFaults = append([]fault{
 	{"cut_commit", 12, (*nemesis).cutCommit},
 	{"cut_host", 6, (*nemesis).cutHost},
@@ -13,22 +13,23 @@ var serverFaults = append([]fault{
 	{"end_connection", 4, (*nemesis).endConnection},
 }, faults...)
 
-// cutCommit loses an answer of the server's, which as a rule is that to a commit.
+// cutCommit cuts a connection between a request and its reply. The request is usually a commit.
 func (n *nemesis) cutCommit() bool {
 	n.proxies[n.random.IntN(len(n.proxies))].cutNextReply()
 	return true
 }
 
-// cutHost cuts all connections of a host.
+// cutHost cuts all connections of a simulated host.
 func (n *nemesis) cutHost() bool {
 	n.proxies[n.random.IntN(len(n.proxies))].cut()
 	return true
 }
 
-// partition takes a host from the server for a while, with half-open connections; whoever has the lock then keeps it for that long.
+// partition cuts a simulated host off from the server for a while. Its connections stay half open, and a host that
+// holds the lock keeps it.
 func (n *nemesis) partition() bool {
 	p, d := n.proxies[n.random.IntN(len(n.proxies))], n.stopDuration()
-	goOn, ok := p.stall()
+	resumeTraffic, ok := p.stall()
 	if !ok {
 		return false
 	}
@@ -39,7 +40,7 @@ func (n *nemesis) partition() bool {
 		if cut {
 			p.cut()
 		}
-		goOn()
+		resumeTraffic()
 		n.notes.add(opUnlocked, 0, 0, "")
 	})
 	return true
@@ -50,7 +51,7 @@ func (n *nemesis) endConnection() bool {
 	return true
 }
 
-// killServer kills the server, or its first process only, and starts it again a moment later.
+// killServer kills the server, or only its first process, and starts it again a moment later.
 func (n *nemesis) killServer() {
 	kill := n.server.Kill
 	if n.random.IntN(2) == 0 {

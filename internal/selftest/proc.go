@@ -111,6 +111,6 @@ func (p *proc) ended() bool {
 
 // logTail returns the end of a log.
 func (ps *processes) logTail(name string) []byte {
-	text, _ := os.ReadFile(ps.log(name))
+	text, _ := os.ReadFile(ps.logFile(name))
 	return bytes.TrimSpace(text[max(0, len(text)-300):])
 }

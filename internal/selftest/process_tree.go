@@ -2,10 +2,10 @@ package selftest
 
 import "slices"
 
-// guardianName is what guardians call themselves.
+// guardianName is the process name of guardians.
 const guardianName = "guardian"
 
-// tree is all processes at a moment, by their parents.
+// tree is a snapshot of all processes by their parents.
 type tree struct {
 	children map[int][]int
 	names    map[int]string
@@ -22,8 +22,8 @@ func readTree() tree {
 	return t
 }
 
-// guardians lists the guardians of a worker. They are its own children: a child of a guardian has the same name until its exec, and is a
-// command.
+// guardians lists the guardians of a worker, which are its direct children. A child of a guardian also has the name
+// guardian until its exec, but it is a command.
 func (t tree) guardians(worker int) (list []int) {
 	for _, pid := range t.children[worker] {
 		if t.names[pid] == guardianName {
@@ -33,7 +33,7 @@ func (t tree) guardians(worker int) (list []int) {
 	return list
 }
 
-// commands lists the processes of commands below a worker: all but its guardians.
+// commands lists the descendants of a worker that are not its guardians.
 func (t tree) commands(worker int) (list []int) {
 	guardians := t.guardians(worker)
 	for _, pid := range t.below(worker) {

@@ -54,7 +54,7 @@ func newProcesses(w workspace, path, name string, notes *notesFile) *processes {
 
 // command prepares the program with args. Its standard error is appended to the log of that name.
 func (ps *processes) command(log string, args ...string) (*exec.Cmd, *os.File, error) {
-	file, err := os.OpenFile(ps.log(log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(ps.logFile(log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +89,7 @@ func (ps *processes) runCommand(ctx context.Context, args ...string) error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
 	if err := cmd.Wait(); err != nil {
-		text, _ := os.ReadFile(ps.log("call"))
+		text, _ := os.ReadFile(ps.logFile("call"))
 		return fmt.Errorf("%s %s: %w: %s", ps.name, args[0], err, bytes.TrimSpace(text))
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 
 // TestTextsOfTheProduct checks that the product has every text that the harness recognises.
 func TestTextsOfTheProduct(t *testing.T) {
-	missing := map[string]bool{`Info("` + readyText + `"`: true, busyText: true, noServerText: true, lostCommitText: true, noGuardianText: true,
+	missing := map[string]bool{`Info("` + readyText + `"`: true, busyText: true, noServerText: true,
+		lostCommitText: true, noGuardianText: true,
 		guardiansText: true, abandonedText: true, lostText: true}
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
 		switch {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// proxy is the way from one host to the server: it can be cut, and it can stall.
+// proxy forwards the connections of one simulated host to the server. It can cut them and stall them.
 type proxy struct {
 	listener net.Listener
 	to       string
 
 	mu      sync.Mutex
 	conns   map[net.Conn]bool
-	cutNext bool          // what is said next reaches the server, and its answer nobody
-	stalled chan struct{} // closed when it goes on; nil: it goes
+	cutNext bool          // cut the connection of the next request after the request has reached the server
+	stalled chan struct{} // closed at the end of the stall; nil if the proxy is not stalled
 }
 
 func newProxy(to string) (*proxy, error) {
@@ -24,7 +24,7 @@ func newProxy(to string) (*proxy, error) {
 		return nil, err
 	}
 	p := &proxy{listener: listener, to: to, conns: map[net.Conn]bool{}}
-	go p.accept() // until it is closed
+	go p.accept() // ends when the listener is closed
 	return p, nil
 }
 
@@ -61,8 +61,8 @@ func (p *proxy) handle(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// carry takes what is said in one direction, until either side is closed; then both are.
-func (p *proxy) forward(to, from net.Conn, question bool) {
+// forward copies one direction of a connection until either side is closed. Then it closes both.
+func (p *proxy) forward(to, from net.Conn, request bool) {
 	defer closeConn(to)
 	defer closeConn(from)
 	buffer := make([]byte, 32<<10)
@@ -70,7 +70,7 @@ func (p *proxy) forward(to, from net.Conn, question bool) {
 		n, err := from.Read(buffer)
 		p.waitWhileStalled()
 		p.mu.Lock()
-		doomed := question && p.cutNext && n > 0
+		doomed := request && p.cutNext && n > 0
 		if doomed {
 			p.cutNext = false
 		}
@@ -81,18 +81,18 @@ func (p *proxy) forward(to, from net.Conn, question bool) {
 			}
 		}
 		if doomed {
-			time.Sleep(rand.N(3 * time.Millisecond)) // the server is at it
+			time.Sleep(rand.N(3 * time.Millisecond)) // give the server time to handle the request
 			return
 		}
-		if err != nil { // io.EOF, or cut
+		if err != nil { // io.EOF, or the proxy cut the connection
 			return
 		}
 	}
 }
 
-func closeConn(conn net.Conn) { _ = conn.Close() } // the other direction may have been quicker
+func closeConn(conn net.Conn) { _ = conn.Close() } // the other direction may have closed it already
 
-// wait waits while it stalls.
+// waitWhileStalled waits until the proxy is not stalled.
 func (p *proxy) waitWhileStalled() {
 	p.mu.Lock()
 	stalled := p.stalled
@@ -102,7 +102,7 @@ func (p *proxy) waitWhileStalled() {
 	}
 }
 
-// doom cuts the next connection by which something is said, between the question and the answer.
+// cutNextReply cuts the connection of the next request before its reply.
 func (p *proxy) cutNextReply() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,8 +118,8 @@ func (p *proxy) cut() {
 	}
 }
 
-// stall lets nothing pass until the returned function is called. False: it stalls already.
-func (p *proxy) stall() (goOn func(), ok bool) {
+// stall stops all traffic until the returned function is called. It returns false if the proxy is stalled already.
+func (p *proxy) stall() (resume func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stalled != nil {

@@ -8,26 +8,26 @@ import (
 	"example.com/runner/jobs"
 )
 
-// replay goes through history 1 in the order of its commits and holds each step against the rules. Nothing is sampled and nothing
-// depends on timing, but the lengths of leases.
+// replay goes through the history in commit order and checks each event against the invariants. It checks every
+// event, and only the lengths of leases depend on time.
 type replay struct {
 	tasks      map[int64]*taskHistory
 	workers    map[string]*workerHistory
-	keys       map[string]int64 // of unfinished tasks
+	keys       map[string]int64 // owner of each unique key among unfinished tasks
 	pending    map[int64]*taskHistory
 	blocked    map[int64]*taskHistory
-	lanes      map[string]*taskHistory // who has one
-	heartbeats []event                 // leases that moved, and the beat they belong to is still to come
-	claimRow   []*taskHistory          // claims in a row by one worker from one queue
+	lanes      map[string]*taskHistory // task that holds each lane
+	heartbeats []event                 // renewed leases whose heartbeat event has not come yet
+	claimRow   []*taskHistory          // consecutive claims by one worker from one queue
 	violation  func(string, int64, string, ...any)
-	clockDrift int64 // ms by which the wall clock was moved during the run
+	clockDrift int64 // ms by which the wall clock was changed during the run
 
 	claims, losses int
-	started        []int64 // when tasks were claimed, ms of the wall clock
+	started        []int64 // times of claims, ms of the wall clock
 	ownKills       int     // attempts that failed by a signal, which only runner sends
 }
 
-// replayed is a task at a point of its history.
+// taskHistory is the state of a task at one point of the history.
 type taskHistory struct {
 	id                     int64
 	label, queue, job, key string
@@ -42,34 +42,34 @@ type taskHistory struct {
 	maxAttempts, maxLosses int
 	claims                 []*claim
 	deleted                bool
-	completed, failed      bool // it was, once at least; failed: or cancelled
+	completed, failed      bool // the task was completed before, or failed or cancelled before
 }
 
-// claimed is one claim of a task.
+// claim is one claim of a task.
 type claim struct {
 	generation   int64
 	worker       string
-	claimedAt    int64 // ms of the wall clock, as all times here
-	leaseEnd     int64 // the last one
-	leaseWritten int64 // when that was written
-	revoked      bool  // its worker can write nothing more about it
-	endedAt      int64 // 0: not yet
+	claimedAt    int64 // ms of the wall clock, like all times here
+	leaseEnd     int64 // current end of the lease
+	leaseWritten int64 // time of the last write of leaseEnd
+	revoked      bool  // the worker can no longer write anything about the claim
+	endedAt      int64 // 0 while the task runs
 	endedBy      endedBy
-	recorded     bool // its attempt is
-	abandoned    bool // its worker stopped, and did not wait for it
+	recorded     bool // the attempt has a record
+	abandoned    bool // the worker stopped without waiting for the function
 }
 
-// path is how a claim ended.
+// endedBy is how a claim ended.
 type endedBy string
 
 const (
-	endedByOwner    endedBy = "owner" // itself, whatever the outcome
-	endedByGuardian endedBy = "guard" // its worker says itself that it was lost: its guardian died
-	endedByDeath    endedBy = "death" // taken from a worker that is dead
-	endedByLease    endedBy = "lease" // taken from one that hangs
+	endedByOwner    endedBy = "owner" // the worker recorded an outcome
+	endedByGuardian endedBy = "guard" // the worker recorded a loss itself, because its guardian died
+	endedByDeath    endedBy = "death" // a reaper took the task from a dead worker
+	endedByLease    endedBy = "lease" // a reaper took the task from a hung worker
 )
 
-// joined is a worker.
+// workerHistory is the state of a worker at one point of the history.
 type workerHistory struct {
 	id          string
 	pid         int
@@ -77,13 +77,13 @@ type workerHistory struct {
 	leaseLength int64
 	running     map[int64]*taskHistory
 	joinedAt    int64 // when it joined
-	leftAt      int64 // when; 0: not yet
-	leftItself  bool  // it said so itself
+	leftAt      int64 // when it was marked as ended; 0 before that
+	leftItself  bool  // it marked itself as ended
 }
 
 func newReplay(found func(string, int64, string, ...any)) *replay {
-	return &replay{tasks: map[int64]*taskHistory{}, workers: map[string]*workerHistory{}, keys: map[string]int64{}, pending: map[int64]*taskHistory{},
-		blocked: map[int64]*taskHistory{}, lanes: map[string]*taskHistory{}, violation: found}
+	return &replay{tasks: map[int64]*taskHistory{}, workers: map[string]*workerHistory{}, keys: map[string]int64{},
+		pending: map[int64]*taskHistory{}, blocked: map[int64]*taskHistory{}, lanes: map[string]*taskHistory{}, violation: found}
 }
 
 func (t *taskHistory) suspect() bool { return t.losses >= 1 && t.losses >= t.maxLosses-1 }
@@ -95,8 +95,8 @@ func (t *taskHistory) lastClaim() *claim {
 	return t.claims[len(t.claims)-1]
 }
 
-// lookAhead is how many events the replay knows beyond the one that it is at: more than any transaction makes. All events of a long run would
-// take too much memory.
+// lookahead is how many later events the replay keeps in memory. One transaction makes fewer events; all events of
+// a long run would take too much memory.
 const lookahead = 2000
 
 func (r *replay) all(events iter.Seq[event]) {
@@ -113,7 +113,7 @@ func (r *replay) all(events iter.Seq[event]) {
 	r.checkOrder()
 }
 
-// step replays one event; rest are some that follow it.
+// event replays one event. rest holds some of the events after it.
 func (r *replay) event(e event, rest []event) {
 	isClaim := e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
 	if len(r.claimRow) > 0 && !(isClaim && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {
@@ -165,15 +165,15 @@ func (r *replay) task(id int64) *taskHistory {
 
 func (r *replay) insert(e event) {
 	t := r.task(e.id)
-	t.label, t.queue, t.job, t.key, t.priority, t.maxLosses, t.maxAttempts = e.label, e.queue, e.job, e.key, e.priority, e.maxLosses, e.maxAttempts
-	t.lane = e.lane
-	if t.waits = e.waits; t.state == "" { // else one trigger was quicker than the other
+	t.label, t.queue, t.job, t.key, t.lane = e.label, e.queue, e.job, e.key, e.lane
+	t.priority, t.maxLosses, t.maxAttempts = e.priority, e.maxLosses, e.maxAttempts
+	if t.waits = e.waits; t.state == "" { // false if the trigger of the update ran before that of the insert
 		r.setState(t, jobs.State(e.state))
 		t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason
 	}
 }
 
-// depends notes that a task waits for another one. The rows of a task of plain SQL are written again when a worker first looks at it.
+// depends records a dependency. The first worker that sees a task of plain SQL writes its dependencies again.
 func (r *replay) depends(e event) {
 	t := r.task(e.id)
 	list := &t.after
@@ -185,13 +185,13 @@ func (r *replay) depends(e event) {
 	}
 }
 
-// move changes the state, and what is known by state.
+// setState changes the state of a task and the maps that depend on it.
 func (r *replay) setState(t *taskHistory, to jobs.State) {
 	if t.key != "" {
 		other, taken := r.keys[t.key]
 		switch {
 		case !to.Finished() && taken && other != t.id:
-			r.violation("I12", t.id, "is unfinished and has the unique key of task %d, which is, too", other)
+			r.violation("I12", t.id, "is unfinished and has the unique key of task %d, which is unfinished too", other)
 		case !to.Finished():
 			r.keys[t.key] = t.id
 		case other == t.id:
@@ -211,7 +211,7 @@ func (r *replay) setState(t *taskHistory, to jobs.State) {
 	}
 }
 
-// inLane checks that one task at a time has a lane, and that the next one is the first of those that wait for it.
+// checkLane checks that at most one task holds a lane, and that the first waiting task gets it next.
 func (r *replay) checkLane(t *taskHistory, to jobs.State) {
 	if t.lane == "" {
 		return
@@ -224,7 +224,7 @@ func (r *replay) checkLane(t *taskHistory, to jobs.State) {
 		}
 		return
 	case holder != nil && holder != t:
-		r.violation("I12", t.id, "is %s and has lane %s, which task %d has", to, t.lane, holder.id)
+		r.violation("I12", t.id, "is %s and holds lane %s, which task %d holds", to, t.lane, holder.id)
 	}
 	r.lanes[t.lane] = t
 	if t.state != jobs.Blocked {
@@ -232,7 +232,8 @@ func (r *replay) checkLane(t *taskHistory, to jobs.State) {
 	}
 	for _, other := range r.blocked {
 		if other != t && other.lane == t.lane && !other.waits && other.before(t) {
-			r.violation("I12", t.id, "of priority %d has lane %s while task %d of priority %d waits for it", t.priority, t.lane, other.id, other.priority)
+			r.violation("I12", t.id, "got lane %s with priority %d while task %d waited with priority %d",
+				t.lane, t.priority, other.id, other.priority)
 		}
 	}
 }
@@ -241,10 +242,12 @@ func (r *replay) update(e event, rest []event) {
 	t := r.task(e.id)
 	from, to := jobs.State(e.oldState), jobs.State(e.state)
 	if t.state != "" && (t.state != from || t.generation != e.oldGeneration) {
-		r.violation("I4", e.id, "was %s in generation %d, and then changed from %s in generation %d", t.state, t.generation, from, e.oldGeneration)
+		r.violation("I4", e.id, "was %s in generation %d, but the next change is from %s in generation %d",
+			t.state, t.generation, from, e.oldGeneration)
 	}
 	if e.generation < e.oldGeneration || (from != to || e.oldWorker != e.worker) && e.generation != e.oldGeneration+1 {
-		r.violation("I4", e.id, "went from %s of %q, generation %d, to %s of %q, generation %d", from, e.oldWorker, e.oldGeneration, to, e.worker, e.generation)
+		r.violation("I4", e.id, "changed from %s of worker %q, generation %d, to %s of worker %q, generation %d",
+			from, e.oldWorker, e.oldGeneration, to, e.worker, e.generation)
 	}
 	ran := t.lastClaim()
 	revoked := from == jobs.Running && to == jobs.Running && e.worker == e.oldWorker && e.generation == e.oldGeneration+1 && e.lease == 0
@@ -252,11 +255,12 @@ func (r *replay) update(e event, rest []event) {
 	case revoked:
 		r.revoke(ran, e)
 	case from == jobs.Running && to == jobs.Running && (e.worker != e.oldWorker || e.generation != e.oldGeneration):
-		r.violation("I3", e.id, "was taken from worker %s by %s while it ran", e.oldWorker, e.worker)
+		r.violation("I3", e.id, "taken from worker %s by worker %s while it was running", e.oldWorker, e.worker)
 	case from != to && !jobs.CanMove(from, to):
-		r.violation("I8", e.id, "went from %s to %s", from, to)
+		r.violation("I8", e.id, "changed from %s to %s, which is not allowed", from, to)
 	}
-	t.generation, t.attempt, t.losses, t.reason, t.maxAttempts, t.maxLosses = e.generation, e.attempt, e.losses, e.reason, e.maxAttempts, e.maxLosses
+	t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason
+	t.maxAttempts, t.maxLosses = e.maxAttempts, e.maxLosses
 	switch {
 	case to == jobs.Running && from != to:
 		r.claimed(t, e)
@@ -268,10 +272,11 @@ func (r *replay) update(e event, rest []event) {
 		r.end(t, ran, e, rest)
 	case from.Finished() && from != to:
 		if e.attempt != 0 || e.losses != 0 {
-			r.violation("I5", e.id, "was run again with attempt %d and %d losses", e.attempt, e.losses)
+			r.violation("I5", e.id, "retried with attempt %d and %d losses, want 0 and 0", e.attempt, e.losses)
 		}
 	case e.attempt != e.oldAttempt || e.losses != e.oldLosses:
-		r.violation("I5", e.id, "went from attempt %d, %d losses to %d, %d while it waited", e.oldAttempt, e.oldLosses, e.attempt, e.losses)
+		r.violation("I5", e.id, "changed from attempt %d, %d losses to attempt %d, %d losses without a claim",
+			e.oldAttempt, e.oldLosses, e.attempt, e.losses)
 	}
 	t.worker, t.waits = e.worker, e.waits
 	if t.state != to {

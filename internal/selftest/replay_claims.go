@@ -8,35 +8,37 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claims++
 	r.started = append(r.started, e.at)
 	if e.attempt != e.oldAttempt+1 || e.losses != e.oldLosses || e.attempt > e.maxAttempts {
-		r.violation("I5", e.id, "was claimed as attempt %d of %d with %d losses, after attempt %d with %d", e.attempt, e.maxAttempts, e.losses, e.oldAttempt, e.oldLosses)
+		r.violation("I5", e.id, "claimed as attempt %d of %d with %d losses, after attempt %d with %d losses",
+			e.attempt, e.maxAttempts, e.losses, e.oldAttempt, e.oldLosses)
 	}
 	c := &claim{generation: e.generation, worker: e.worker, claimedAt: e.at, leaseEnd: e.lease, leaseWritten: e.at}
 	t.claims = append(t.claims, c)
 	for _, id := range t.after {
 		if p := r.task(id); !p.completed {
-			r.violation("I12", e.id, "was claimed before task %d had completed, which is %s", id, p.state)
+			r.violation("I12", e.id, "claimed before its dependency completed: task %d is %s", id, p.state)
 		}
 	}
 	for _, id := range t.afterAny {
 		if p := r.task(id); !p.completed && !p.failed {
-			r.violation("I12", e.id, "was claimed before task %d had finished, which is %s", id, p.state)
+			r.violation("I12", e.id, "claimed before its dependency finished: task %d is %s", id, p.state)
 		}
 	}
 	w := r.workers[e.worker]
 	if w == nil {
-		r.violation("I3", e.id, "was claimed by worker %s, whom nobody knows", e.worker)
+		r.violation("I3", e.id, "claimed by unknown worker %s", e.worker)
 		return
 	}
 	r.checkLeaseLength(w, e)
 	if !slices.Contains(w.jobs, t.job) {
-		r.violation("I6", e.id, "of job %s was claimed by a worker that has %v", t.job, w.jobs)
+		r.violation("I6", e.id, "job %s was claimed by a worker with the jobs %v", t.job, w.jobs)
 	}
 	for id, other := range w.running {
 		if other.claims[len(other.claims)-1].revoked {
-			continue // lost already: a worker that goes on claims again before the loss is recorded
+			continue // the claim is lost already; a resumed worker may claim before a reaper records the loss
 		}
 		if t.suspect() || other.suspect() {
-			r.violation("I5", e.id, "with %d losses of %d runs beside task %d with %d of %d, and one of them may kill its worker", t.losses, t.maxLosses, id, other.losses, other.maxLosses)
+			r.violation("I5", e.id, "runs with %d of %d losses on the same worker as task %d with %d of %d, and one of them is suspect",
+				t.losses, t.maxLosses, id, other.losses, other.maxLosses)
 		}
 	}
 	w.running[t.id] = t
@@ -44,7 +46,7 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claimRow = append(r.claimRow, t)
 }
 
-// order checks what was claimed in a row against what waited.
+// checkOrder checks consecutive claims against the tasks that were pending.
 func (r *replay) checkOrder() {
 	if len(r.claimRow) == 0 {
 		return
@@ -58,22 +60,23 @@ func (r *replay) checkOrder() {
 	}
 	for _, p := range r.pending {
 		if w != nil && p.queue == worst.queue && slices.Contains(w.jobs, p.job) && p.suspect() == worst.suspect() && p.before(worst) {
-			r.violation("I6", worst.id, "of priority %d was claimed while task %d of priority %d waited in queue %s", worst.priority, p.id, p.priority, p.queue)
+			r.violation("I6", worst.id, "claimed with priority %d while task %d was pending in queue %s with priority %d",
+				worst.priority, p.id, p.queue, p.priority)
 			break
 		}
 	}
 	r.claimRow = nil
 }
 
-// before says whether a task must be claimed before another of its queue.
+// before reports whether a task must be claimed before another task of its queue.
 func (t *taskHistory) before(other *taskHistory) bool {
 	return t.priority > other.priority || t.priority == other.priority && t.id < other.id
 }
 
-// bound checks that a lease is not longer than leases of its worker are.
+// checkLeaseLength checks that a lease is not longer than the leases of its worker.
 func (r *replay) checkLeaseLength(w *workerHistory, e event) {
 	if e.lease-e.at > w.leaseLength+50+r.clockDrift {
-		r.violation("I7", e.id, "has a lease for %d ms, its worker's are %d ms long", e.lease-e.at, w.leaseLength)
+		r.violation("I7", e.id, "has a lease of %d ms; leases of its worker have %d ms", e.lease-e.at, w.leaseLength)
 	}
 }
 
@@ -85,14 +88,15 @@ func (r *replay) renew(t *taskHistory, c *claim, e event) {
 	r.heartbeats = append(r.heartbeats, e)
 }
 
-// revoke is the first step of taking a claim away from a worker that hangs.
+// revoke checks a revocation, the first step of taking a claim from a hung worker.
 func (r *replay) revoke(c *claim, e event) {
 	w := r.workers[e.worker]
 	if c == nil || w == nil {
-		r.violation("I3", e.id, "was revoked without having been claimed")
+		r.violation("I3", e.id, "revoked without a claim")
 		return
 	}
 	if c.revoked = true; e.at-c.leaseWritten < w.leaseLength-5-r.clockDrift {
-		r.violation("I3", e.id, "was revoked %d ms after the last heartbeat of worker %s; its leases are %d ms long", e.at-c.leaseWritten, w.id, w.leaseLength)
+		r.violation("I3", e.id, "revoked %d ms after the last heartbeat of worker %s; its leases have %d ms",
+			e.at-c.leaseWritten, w.id, w.leaseLength)
 	}
 }

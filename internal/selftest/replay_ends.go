@@ -11,33 +11,33 @@ func (r *replay) end(t *taskHistory, c *claim, e event, rest []event) {
 		delete(w.running, t.id)
 	}
 	if c == nil {
-		r.violation("I2", e.id, "ended without having been claimed")
+		r.violation("I2", e.id, "ended without a claim")
 		return
 	}
 	c.endedAt, c.endedBy = e.at, endedByOwner
 	if generation := c.generation; generation != e.oldGeneration && !(c.revoked && generation+1 == e.oldGeneration) {
-		r.violation("I2", e.id, "was claimed as generation %d and ended as %d", c.generation, e.oldGeneration)
+		r.violation("I2", e.id, "claimed as generation %d, but ended as %d", c.generation, e.oldGeneration)
 	}
 	if want := resultOf(c.generation); jobs.State(e.state) == jobs.Completed && e.result != want {
-		r.violation("I2", e.id, "was completed as generation %d with the result %s", c.generation, e.result)
+		r.violation("I2", e.id, "completed as generation %d with the result %s", c.generation, e.result)
 	}
 	lost := e.losses != e.oldLosses || e.reason == string(jobs.ReasonLost)
 	back := jobs.State(e.state) == jobs.Pending || jobs.State(e.state) == jobs.Scheduled || e.reason == string(jobs.ReasonShutdown)
 	switch {
 	case c.revoked && !lost:
-		r.violation("I2", e.id, "was revoked as generation %d, and then ended as %s", c.generation, e.state)
+		r.violation("I2", e.id, "revoked as generation %d, but then ended as %s", c.generation, e.state)
 	case lost:
 		r.losses++
 		r.endLost(t, c, e, rest)
 	case back && e.attempt != e.oldAttempt-1:
-		r.violation("I5", e.id, "was given back as %s with attempt %d after %d", e.state, e.attempt, e.oldAttempt)
+		r.violation("I5", e.id, "released as %s with attempt %d after %d", e.state, e.attempt, e.oldAttempt)
 	case !back && e.attempt != e.oldAttempt && jobs.State(e.state) != jobs.Cancelled:
 		r.violation("I5", e.id, "ended as %s with attempt %d after %d", e.state, e.attempt, e.oldAttempt)
 	}
 }
 
-// ownWord says whether a worker has reported a loss itself: its guardian died. The record of the attempt tells, since a task that somebody
-// cancels meanwhile ends with that for a reason.
+// reportedByWorker reports whether the worker itself recorded a loss, because its guardian died. It reads the
+// record of the attempt: if a client cancels the task meanwhile, the task has the reason cancelled.
 func reportedByWorker(e event, rest []event) bool {
 	for _, next := range rest {
 		if next.op == "attempt" && next.id == e.id && next.generation == e.oldGeneration {
@@ -49,7 +49,7 @@ func reportedByWorker(e event, rest []event) bool {
 
 func (r *replay) endLost(t *taskHistory, c *claim, e event, rest []event) {
 	if e.losses != e.oldLosses+1 || e.attempt != e.oldAttempt-1 {
-		r.violation("I5", e.id, "was lost: attempt %d, %d losses became %d, %d", e.oldAttempt, e.oldLosses, e.attempt, e.losses)
+		r.violation("I5", e.id, "lost: attempt %d, %d losses became attempt %d, %d losses", e.oldAttempt, e.oldLosses, e.attempt, e.losses)
 	}
 	if state := jobs.State(e.state); state != jobs.Cancelled && (state == jobs.Failed) != (e.losses > e.maxLosses) {
 		r.violation("I5", e.id, "is %s after %d losses of %d", state, e.losses, e.maxLosses)
@@ -66,7 +66,7 @@ func (r *replay) endLost(t *taskHistory, c *claim, e event, rest []event) {
 	if w.leftAt != 0 && w.leftAt <= e.at {
 		c.endedBy = endedByDeath
 	}
-	for _, next := range rest { // one transaction takes all that a dead worker had, lets go who waited for that, and buries it
+	for _, next := range rest { // one transaction takes all tasks of a dead worker, releases their dependents and marks the worker as ended
 		if next.op == "leave" && next.worker == w.id && next.pid == 0 {
 			c.endedBy = endedByDeath
 		}
@@ -76,21 +76,22 @@ func (r *replay) endLost(t *taskHistory, c *claim, e event, rest []event) {
 		}
 	}
 	if c.endedBy == endedByLease && e.at-c.leaseWritten < w.leaseLength-5-r.clockDrift {
-		r.violation("I3", e.id, "was taken from worker %s %d ms after its last heartbeat; its leases are %d ms long", w.id, e.at-c.leaseWritten, w.leaseLength)
+		r.violation("I3", e.id, "taken from worker %s %d ms after its last heartbeat; its leases have %d ms",
+			w.id, e.at-c.leaseWritten, w.leaseLength)
 	}
 }
 
-// attempt is the record of an accepted end.
+// attempt checks the record of an accepted end.
 func (r *replay) attempt(e event) {
 	t := r.task(e.id)
 	c := t.lastClaim()
 	switch {
 	case c == nil || c.generation != e.generation || c.worker != e.worker || c.endedAt == 0:
-		current := "nobody"
+		current := "no worker"
 		if c != nil {
 			current = fmt.Sprintf("worker %s, generation %d", c.worker, c.generation)
 		}
-		r.violation("I2", e.id, "accepted an end by worker %s, generation %d; it belonged to %s", e.worker, e.generation, current)
+		r.violation("I2", e.id, "accepted an end by worker %s, generation %d, but belonged to %s", e.worker, e.generation, current)
 	case c.recorded:
 		r.violation("I2", e.id, "accepted a second end of generation %d", e.generation)
 	default:
@@ -98,6 +99,7 @@ func (r *replay) attempt(e event) {
 	}
 	if e.reason == string(jobs.ReasonSignal) {
 		r.ownKills++
-		r.violation("I14", e.id, "generation %d ended as %s: %s, and nobody but runner sends signals to commands", e.generation, e.state, e.err)
+		r.violation("I14", e.id, "generation %d ended as %s: %s; only runner sends signals to commands",
+			e.generation, e.state, e.err)
 	}
 }

@@ -248,10 +248,10 @@ func (r *run) reportProgress(p Progress) {
 // workspace is the directory of a run.
 type workspace struct{ dir string }
 
-func (w workspace) databaseAddress() string { return w.addresses()[0] }
-func (w workspace) notes() string           { return filepath.Join(w.dir, "notes") }
-func (w workspace) locks() string           { return filepath.Join(w.dir, "locks") }
-func (w workspace) log(name string) string  { return filepath.Join(w.dir, name+".log") }
+func (w workspace) databaseAddress() string    { return w.addresses()[0] }
+func (w workspace) notes() string              { return filepath.Join(w.dir, "notes") }
+func (w workspace) locks() string              { return filepath.Join(w.dir, "locks") }
+func (w workspace) logFile(name string) string { return filepath.Join(w.dir, name+".log") }
 
 func percentile(list []time.Duration, p float64) time.Duration {
 	if len(list) == 0 {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Server is a PostgreSQL server that belongs to the run: it is killed, too.
+// Server is a PostgreSQL server that belongs to the run. The nemesis kills it.
 type Server struct {
-	Address string                      // of an empty database
-	Socket  string                      // where it listens
-	Kill    func() error                // all of it, at once
-	Crash   func() error                // its first process, by KILL
-	Run     func(context.Context) error // again
+	Address string                      // address of an empty database
+	Socket  string                      // path of the Unix socket
+	Kill    func() error                // kills all processes of the server at once
+	Crash   func() error                // sends SIGKILL to the first process only
+	Run     func(context.Context) error // starts the server again
 }
 
-// hosts is how many there seem to be: processes that share neither locks nor their way to the server. The commands of all of them are
-// looked after, since it is one machine after all.
+// hosts is the number of simulated hosts. Processes of different hosts share no lock files and use different
+// proxies. The watcher sees the commands of all hosts, because there is only one machine.
 const hosts = 2
 
-// onServer says whether the database of a run is on a server.
+// onServer reports whether an address names a database on a server.
 func onServer(database string) bool { return strings.HasPrefix(database, "postgres://") }
 
-// addresses are those by which the processes of a run name its database.
+// addresses lists the addresses of the database of the run: the direct one, then one for each simulated host.
 func (w workspace) addresses() []string {
 	text, err := os.ReadFile(filepath.Join(w.dir, "addresses"))
 	if err != nil {
@@ -33,7 +33,8 @@ func (w workspace) addresses() []string {
 	return strings.Fields(string(text))
 }
 
-// serve tells all processes of the run where the database is: the first address is the server's own, the others lead through proxies.
+// setUpServer starts the proxies and writes all addresses into a file of the workspace, where the processes of the
+// run find them.
 func (r *run) setUpServer(ctx context.Context) error {
 	if r.Server == nil {
 		return nil
@@ -50,7 +51,7 @@ func (r *run) setUpServer(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(r.dir, "addresses"), []byte(strings.Join(list, "\n")), 0o600)
 }
 
-// host is what makes a process one of host n, counted from 1.
+// host returns the environment of a process on simulated host n, from 1.
 func (w workspace) host(n int) []string {
 	list := w.addresses()
 	return []string{"RUNNER_DB=" + list[n], "XDG_STATE_HOME=" + filepath.Join(w.dir, "host"+strconv.Itoa(n))}

@@ -15,7 +15,7 @@ import (
 
 const supported = true
 
-// monotonic reads CLOCK_MONOTONIC in µs: the clock that all processes share and nobody can set.
+// monotonic reads CLOCK_MONOTONIC in µs. All processes share this clock and nobody can set it.
 func monotonic() int64 {
 	var at syscall.Timespec
 	const clock = 1                                                                              // CLOCK_MONOTONIC
@@ -23,12 +23,13 @@ func monotonic() int64 {
 	return at.Nano() / 1000
 }
 
-// seize takes the lock of a task: one byte of a file, locked for as long as any process holds the open file. held: somebody else does.
+// lockTask takes the lock of a task: one byte of a file, locked until no process has the open file any more. It
+// returns held if another execution holds the lock.
 func lockTask(path string, task int64) (file *os.File, held bool, err error) {
 	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, false, err
 	}
-	const setOFDLock = 37 // F_OFD_SETLK: of the open file, not of the process
+	const setOFDLock = 37 // F_OFD_SETLK locks for the open file, not for the process
 	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: task, Len: 1}
 	switch err = syscall.FcntlFlock(file.Fd(), setOFDLock, &lock); {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES):
@@ -55,7 +56,7 @@ func terminate(pid int) error { return send(pid, syscall.SIGTERM) }
 
 func ignoreTerminate() { signal.Ignore(syscall.SIGTERM) }
 
-// diskSpace returns the bytes of a disk that are free, and all.
+// diskSpace returns the free bytes of a disk and its size.
 func diskSpace(dir string) (free, total int64) {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil {
@@ -64,13 +65,14 @@ func diskSpace(dir string) (free, total int64) {
 	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) //nolint:unconvert // it has other types elsewhere
 }
 
-// reserve takes room on the disk for what a file will hold, if the disk has it. Its size stays.
+// reserve allocates disk space for a file without changing its size, if the disk has the space.
 func reserve(file *os.File, bytes int64) {
 	const keepSize = 1 // FALLOC_FL_KEEP_SIZE
 	_ = syscall.Fallocate(int(file.Fd()), keepSize, 0, bytes)
 }
 
-// spawner starts processes that die with this one: on one thread, since the kernel counts by the thread that forked.
+// spawner starts processes that the kernel kills when this process dies. It uses one thread for all, because the
+// kernel watches the thread that forked.
 type spawner struct{ jobs chan func() }
 
 func newSpawner() *spawner {
@@ -98,10 +100,10 @@ func (s *spawner) start(c *exec.Cmd) (err error) {
 	return err
 }
 
-// end ends the thread of a spawner, and with it whatever it has started.
+// end ends the thread of the spawner, and thereby all processes that it started.
 func (s *spawner) end() { close(s.jobs) }
 
-// parentOf returns the parent of a process and its name; 0 if it is gone.
+// parentOf returns the parent and the name of a process, or 0 if the process is dead.
 func parentOf(pid int) (parent int, name string) {
 	name, field := stat(pid)
 	if len(field) == 0 {
@@ -111,7 +113,8 @@ func parentOf(pid int) (parent int, name string) {
 	return parent, name
 }
 
-// startOf returns when a process started, in ticks since the boot. With the pid it names one process for good. 0: it is gone.
+// startTime returns the start of a process in ticks since boot, or 0 if the process is dead. The pid and the start
+// time identify a process.
 func startTime(pid int) int64 {
 	_, field := stat(pid)
 	if len(field) == 0 {
@@ -121,7 +124,7 @@ func startTime(pid int) int64 {
 	return at
 }
 
-// stat returns the name of a living process and the fields of /proc/PID/stat that follow it: state, parent, ...
+// stat returns the name of a living process and the fields after it in /proc/PID/stat: state, parent and so on.
 func stat(pid int) (name string, field []string) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -135,7 +138,7 @@ func stat(pid int) (name string, field []string) {
 	return string(text[open+1 : shut]), field
 }
 
-// processes lists the pids of all processes.
+// allPIDs lists the pids of all processes of the machine.
 func allPIDs() []int {
 	entries, _ := os.ReadDir("/proc")
 	pids := make([]int, 0, len(entries))
@@ -147,7 +150,7 @@ func allPIDs() []int {
 	return pids
 }
 
-// within lists the living processes whose command line names a directory.
+// processesOf lists the living processes whose command line contains dir.
 func processesOf(dir string) []int {
 	var list []int
 	for _, pid := range allPIDs() {

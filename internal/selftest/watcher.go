@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// watch looks how long the processes of attempts live. Each of them has written down its pid and when it started.
+// watcher records how long the processes of attempts live. Each of these processes has noted its pid and its start
+// time.
 type watcher struct {
 	workspace
 	notes    *notesFile
@@ -13,13 +14,13 @@ type watcher struct {
 	once     sync.Once
 	done     sync.WaitGroup
 	living   map[attemptProcess]bool
-	lastSeen map[attemptProcess]int64 // alive, and when last; monotonic µs
+	lastSeen map[attemptProcess]int64 // when each process was last seen alive; monotonic µs
 }
 
-// member is a process of an attempt.
+// attemptProcess is a process of an attempt.
 type attemptProcess struct {
 	pid              int
-	start            int64 // in ticks since the boot
+	start            int64 // ticks since boot
 	task, generation int64
 	traits           string
 }
@@ -27,7 +28,8 @@ type attemptProcess struct {
 const watchEvery = 200 * time.Millisecond
 
 func newWatcher(dir workspace, notes *notesFile) *watcher {
-	w := &watcher{workspace: dir, notes: notes, stopping: make(chan struct{}), living: map[attemptProcess]bool{}, lastSeen: map[attemptProcess]int64{}}
+	w := &watcher{workspace: dir, notes: notes, stopping: make(chan struct{}), living: map[attemptProcess]bool{},
+		lastSeen: map[attemptProcess]int64{}}
 	w.done.Go(func() {
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
@@ -43,7 +45,8 @@ func newWatcher(dir workspace, notes *notesFile) *watcher {
 	return w
 }
 
-// look reads the notes from an offset on, and looks at the processes that they name and at all that lived the last time.
+// look reads the notes from an offset on. It checks which of the noted processes and of those seen before are
+// alive.
 func (w *watcher) look(from int64) (next int64) {
 	notes, next := w.notes.since(from)
 	for _, n := range notes {
@@ -66,7 +69,7 @@ func (w *watcher) end() {
 	w.done.Wait()
 }
 
-// killLeft kills what is left of a run that found a bug.
+// killRemaining kills the processes that a run has left because of a bug.
 func (w *watcher) killRemaining() {
 	for range 3 {
 		list := processesOf(w.dir)

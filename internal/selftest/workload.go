@@ -107,7 +107,8 @@ func (g *generator) draw(light bool) draft {
 	g.drawn++
 	label := fmt.Sprintf("%s-%d:%s", g.name, g.drawn, k)
 	options := []jobs.Option{jobs.Label(label), jobs.Queue([]string{"a", "b"}[g.random.IntN(2)]),
-		jobs.Priority(priorities[g.random.IntN(len(priorities))]), jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses), jobs.KillAfter(100 * time.Millisecond),
+		jobs.Priority(priorities[g.random.IntN(len(priorities))]), jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses),
+		jobs.KillAfter(100 * time.Millisecond),
 		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Duration(20+g.random.IntN(200)) * time.Millisecond})}
 	switch k {
 	case failing:
