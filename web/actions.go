@@ -63,9 +63,9 @@ const asking = "X-Runner-Ask"
 // action answers a form: with a question, or with the page that the form came from and a line that says what became of it.
 func (h *handler) action(do func(*act, context.Context) (done, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		ctx, cancel := context.WithTimeout(req.Context(), actWithin)
+		ctx, cancel := context.WithTimeout(req.Context(), actionTimeout)
 		defer cancel()
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actWithin + sentWithin))
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionTimeout + writeTimeout))
 		if err := req.ParseForm(); err != nil {
 			h.fail(w, req, http.StatusBadRequest, "This form is too large, or cannot be read.")
 			return
@@ -329,12 +329,12 @@ func (a *act) scheduleAction(ctx context.Context) (done, error) {
 // made up by whoever makes a link.
 const (
 	flashCookie = "runner-did"
-	flashMost   = 3000
+	maxFlash    = 3000
 )
 
 func (h *handler) setFlash(w http.ResponseWriter, text string) {
-	if len(text) > flashMost {
-		text = strings.ToValidUTF8(text[:flashMost], "") + "…"
+	if len(text) > maxFlash {
+		text = strings.ToValidUTF8(text[:maxFlash], "") + "…"
 	}
 	http.SetCookie(w, &http.Cookie{Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(text)), Path: h.base + "/", MaxAge: 30,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode})

@@ -81,8 +81,8 @@ func (g *gate) secure(req *http.Request) bool {
 	return req.TLS != nil || g.public != nil && g.public.Scheme == "https"
 }
 
-// keptFor is how long a browser stays signed in.
-const keptFor = 30 * 24 * time.Hour
+// sessionLength is how long a browser stays signed in.
+const sessionLength = 30 * 24 * time.Hour
 
 // login exchanges the token for a cookie.
 func (h *handler) login(w http.ResponseWriter, req *http.Request) {
@@ -91,7 +91,7 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	g := h.o.gate
-	http.SetCookie(w, &http.Cookie{Name: g.cookieName(), Value: g.cookieValue(), Path: h.base + "/", MaxAge: int(keptFor / time.Second),
+	http.SetCookie(w, &http.Cookie{Name: g.cookieName(), Value: g.cookieValue(), Path: h.base + "/", MaxAge: int(sessionLength / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure(req)})
 	http.Redirect(w, req, h.within(req.PostFormValue("next")), http.StatusSeeOther)
 }

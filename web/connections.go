@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// connectionsMost is how many connections a server holds at once: each costs about 20 KiB. The streams of open pages need half of them.
-const connectionsMost = 2 * tabsMost
+// maxConnections is how many connections a server holds at once: each costs about 20 KiB. The streams of open pages need half of them.
+const maxConnections = 2 * maxStreams
 
-// manyConnections are worth a collection of garbage when they have ended.
-const manyConnections = 200
+// releaseThreshold are worth a collection of garbage when they have ended.
+const releaseThreshold = 200
 
 // connections are the open connections of a server. A new one that is too many replaces another one: that which has waited for a request
 // for the longest, else that which has been busy with one for the longest. So a person still gets pages while others hold all connections.
@@ -45,7 +45,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateNew:
-		if len(c.places) >= connectionsMost {
+		if len(c.places) >= maxConnections {
 			c.closeOne()
 		}
 		c.add(conn, &c.waiting)
@@ -66,7 +66,7 @@ func (c *connections) add(conn net.Conn, to *list.List) {
 
 // giveBack returns memory to the system when most of very many connections have ended: an idle process would keep it for minutes.
 func (c *connections) giveBack() {
-	if c.peak >= manyConnections && len(c.places) <= c.peak/4 {
+	if c.peak >= releaseThreshold && len(c.places) <= c.peak/4 {
 		c.peak = 0
 		go debug.FreeOSMemory()
 	}

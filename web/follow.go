@@ -18,8 +18,8 @@ import (
 // separator ends each batch of lines that a page is sent.
 const separator = "\x1e"
 
-// followEvery is how often a running attempt is asked for more, at most.
-const followEvery = 100 * time.Millisecond
+// followInterval is how often a running attempt is asked for more, at most.
+const followInterval = 100 * time.Millisecond
 
 // log answers with what an attempt has printed: byte for byte, or for a page as lines of HTML; with follow until the attempt has ended.
 func (h *handler) log(w http.ResponseWriter, req *http.Request) {
@@ -60,7 +60,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 
 // attempt finds an attempt of a task by its place, from 1; none named: the last.
 func (h *handler) attempt(ctx context.Context, id int64, place string) (a jobs.Attempt, n int, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readWithin, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, errSlow)
 	defer cancel()
 	t, err := h.r.Get(ctx, id)
 	if err != nil {
@@ -146,7 +146,7 @@ type following struct {
 // all sends what is there. It reads by page: no long read transaction.
 func (f *following) all(ctx context.Context) error {
 	for {
-		chunks, err := f.h.r.Output(ctx, f.attempt, f.seq, piecesMost)
+		chunks, err := f.h.r.Output(ctx, f.attempt, f.seq, maxChunks)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (f *following) all(ctx context.Context) error {
 			f.seq = c.Seq
 			b.Write(f.to.add(c))
 		}
-		if len(chunks) < piecesMost {
+		if len(chunks) < maxChunks {
 			b.Write(f.to.flush())
 		}
 		if b.Len() > 0 {
@@ -163,7 +163,7 @@ func (f *following) all(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(chunks) < piecesMost {
+		if len(chunks) < maxChunks {
 			return nil
 		}
 	}
@@ -172,7 +172,7 @@ func (f *following) all(ctx context.Context) error {
 // follow sends what is there, and what comes until the attempt has ended. A page gets the last lines first.
 func (f *following) follow(ctx context.Context) error {
 	if _, page := f.to.(*pageSink); page {
-		chunks, err := f.h.r.LastOutput(ctx, f.attempt, piecesMost)
+		chunks, err := f.h.r.LastOutput(ctx, f.attempt, maxChunks)
 		if err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (f *following) follow(ctx context.Context) error {
 		}
 		if !over && f.seq > before {
 			select { // what prints without pause is read in larger pieces
-			case <-time.After(followEvery):
+			case <-time.After(followInterval):
 			case <-ctx.Done():
 			}
 		}

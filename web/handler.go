@@ -40,10 +40,10 @@ type Options struct {
 
 // limits of one request.
 const (
-	readWithin = 2 * time.Second  // a page's readings
-	actWithin  = time.Minute      // an action on many tasks
-	sentWithin = 30 * time.Second // an answer that is no stream
-	bodyMost   = 1 << 20
+	readTimeout   = 2 * time.Second  // a page's readings
+	actionTimeout = time.Minute      // an action on many tasks
+	writeTimeout  = 30 * time.Second // an answer that is no stream
+	maxBody       = 1 << 20
 )
 
 type handler struct {
@@ -116,7 +116,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sentWithin)) // not every writer can
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can
 	if h.o.gate != nil && !h.o.gate.knows(req) {
 		http.Error(w, "403: this server does not go by the name "+quoted(req.Host)+" (runner serve --public-url)", http.StatusForbidden)
 		return
@@ -132,7 +132,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	inner := req.Clone(req.Context())
 	inner.URL.Path, inner.URL.RawPath = rest, ""
-	inner.Body = http.MaxBytesReader(w, req.Body, bodyMost)
+	inner.Body = http.MaxBytesReader(w, req.Body, maxBody)
 	if !h.allowed(w, inner) {
 		return
 	}
@@ -174,9 +174,9 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 // open says whether a path needs no token: it tells nothing of tasks.
 func open(path string) bool { return path == "/healthz" || path == "/readyz" }
 
-// reading is the context of a page's readings.
-func reading(req *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(req.Context(), readWithin, errSlow)
+// readContext is the context of a page's readings.
+func readContext(req *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(req.Context(), readTimeout, errSlow)
 }
 
 var errSlow = errors.New("it took too long")

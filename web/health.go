@@ -12,12 +12,12 @@ import (
 // healthz says that the process lives.
 func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-// seenWithin is how lately a worker must have been seen for tasks to run: or twice the pause between its heartbeats.
-const seenWithin = 30 * time.Second
+// heartbeatTimeout is how lately a worker must have been seen for tasks to run: or twice the pause between its heartbeats.
+const heartbeatTimeout = 30 * time.Second
 
 // readyz says whether tasks can be enqueued and are run: the database takes writes, and a worker was seen. It writes nothing itself.
 func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
-	ctx, cancel := reading(req)
+	ctx, cancel := readContext(req)
 	defer cancel()
 	if why := h.unready(ctx); why != "" {
 		http.Error(w, why, http.StatusServiceUnavailable)
@@ -36,9 +36,9 @@ func (h *handler) unready(ctx context.Context) string {
 		return "the database cannot be written"
 	}
 	for _, worker := range workers {
-		if time.Since(worker.BeatAt) <= max(seenWithin, worker.Lease/3) {
+		if time.Since(worker.BeatAt) <= max(heartbeatTimeout, worker.Lease/3) {
 			return ""
 		}
 	}
-	return "no worker was seen within " + seenWithin.String()
+	return "no worker was seen within " + heartbeatTimeout.String()
 }

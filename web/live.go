@@ -16,9 +16,9 @@ import (
 // them, and none while no page is open.
 
 const (
-	lookEvery  = time.Second
-	tabsMost   = 500 // streams at once
-	aliveEvery = 20 * time.Second
+	pollInterval      = time.Second
+	maxStreams        = 500 // streams at once
+	keepAliveInterval = 20 * time.Second
 )
 
 // live is everybody who wants to be told.
@@ -37,7 +37,7 @@ var errTooMany = errors.New("too many pages are open")
 func (l *live) join() (chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.tabs) >= tabsMost {
+	if len(l.tabs) >= maxStreams {
 		return nil, errTooMany
 	}
 	if l.tabs == nil {
@@ -51,7 +51,7 @@ func (l *live) join() (chan struct{}, error) {
 		l.stop, l.done = stop, done
 		go func() {
 			defer close(done)
-			_ = admin.Revisions(ctx, l.r, lookEvery, l.tell) // an error is told by the pages that read the same database
+			_ = admin.Revisions(ctx, l.r, pollInterval, l.tell) // an error is told by the pages that read the same database
 			l.end(done)
 		}()
 	}
@@ -115,7 +115,7 @@ func newStream(w http.ResponseWriter, kind string) *stream {
 
 // write sends a piece at once.
 func (s *stream) write(text []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(sentWithin))
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.w.Write(text); err != nil {
 		return err
 	}
@@ -134,9 +134,9 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	if s.write([]byte("retry: 3000\n\n")) != nil {
 		return
 	}
-	alive := time.NewTicker(aliveEvery)
+	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
-	first := time.After(freshWithin) // for what has changed since the page was read, and before this
+	first := time.After(freshFor) // for what has changed since the page was read, and before this
 	for n := 1; ; n++ {
 		text := fmt.Appendf(nil, "event: rev\ndata: %d\n\n", n)
 		select {

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	linesMost  = 1000
-	piecesMost = 64 // read at a time, each of at most 32 KiB
-	lineMost   = 16 << 10
+	maxLines  = 1000
+	maxChunks = 64 // read at a time, each of at most 32 KiB
+	maxLine   = 16 << 10
 )
 
 // logView is what an attempt has printed.
@@ -37,7 +37,7 @@ type logLine struct {
 // lastLines reads the last lines of an attempt.
 func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int) (*logView, error) {
 	l := &logView{Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
-	chunks, err := h.r.LastOutput(ctx, a, piecesMost)
+	chunks, err := h.r.LastOutput(ctx, a, maxChunks)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +52,8 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 		l.Lines = append(l.Lines, lines.add(c)...)
 	}
 	l.Lines = append(l.Lines, lines.end()...)
-	if len(l.Lines) > linesMost {
-		l.Lines, l.Cut = l.Lines[len(l.Lines)-linesMost:], true
+	if len(l.Lines) > maxLines {
+		l.Lines, l.Cut = l.Lines[len(l.Lines)-maxLines:], true
 	}
 	if a.State == jobs.Running {
 		l.Follow = l.Link + "&follow=1"
@@ -93,7 +93,7 @@ func (s *lines) add(c jobs.Chunk) (list []logLine) {
 			b.at = c.At
 		}
 		b.text.WriteString(strings.TrimSuffix(part, "\n"))
-		if strings.HasSuffix(part, "\n") || b.text.Len() >= lineMost {
+		if strings.HasSuffix(part, "\n") || b.text.Len() >= maxLine {
 			list = append(list, b.line(c.Stream))
 		}
 	}

@@ -53,7 +53,7 @@ func (f *family) sample(suffix string, value float64, pairs ...string) {
 var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
 func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
-	ctx, cancel := reading(req)
+	ctx, cancel := readContext(req)
 	defer cancel()
 	list, err := h.collect(ctx)
 	if err != nil {
@@ -199,13 +199,13 @@ type observed struct {
 	waits map[string]*histogram    // by queue
 }
 
-// eventsHeld is how many events may wait to be counted. More, within the time of a scrape of this mutex, are not in the histograms.
-const eventsHeld = 4096
+// eventBuffer is how many events may wait to be counted. More, within the time of a scrape of this mutex, are not in the histograms.
+const eventBuffer = 4096
 
 func (o *observed) families(r *runner.Runner) []*family {
 	o.once.Do(func() {
 		o.runs, o.waits = map[[2]string]*histogram{}, map[string]*histogram{}
-		events := r.Events(context.Background(), eventsHeld) // until the runner is closed
+		events := r.Events(context.Background(), eventBuffer) // until the runner is closed
 		go func() {
 			for e := range events {
 				o.event(e)

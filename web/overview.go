@@ -36,8 +36,8 @@ type overviewView struct {
 	Workers     []workerView
 }
 
-// problemsMost is how many problems are shown unasked.
-const problemsMost = 6
+// maxProblems is how many problems are shown unasked.
+const maxProblems = 6
 
 // problemView is a problem with the one thing to do about it.
 type problemView struct {
@@ -67,8 +67,8 @@ type workerView struct {
 	More          int
 }
 
-// tasksShown is how many of its running tasks a worker's line names.
-const tasksShown = 3
+// maxTasksShown is how many of its running tasks a worker's line names.
+const maxTasksShown = 3
 
 func (h *handler) overview(ctx context.Context, req *http.Request) (string, view, error) {
 	v := &overviewView{page: h.newPage(req, "", "")}
@@ -114,8 +114,8 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	for _, p := range runner.Problems(queues, gates.Pauses, workers, schedules, v.Now) {
 		v.Problems = append(v.Problems, v.problem(p))
 	}
-	if len(v.Problems) > problemsMost {
-		v.Problems, v.Rest = v.Problems[:problemsMost-1], v.Problems[problemsMost-1:]
+	if len(v.Problems) > maxProblems {
+		v.Problems, v.Rest = v.Problems[:maxProblems-1], v.Problems[maxProblems-1:]
 	}
 	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
 		return "", nil, err
@@ -246,7 +246,7 @@ func (v *overviewView) problem(p runner.Problem) problemView {
 func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now time.Time) ([]workerView, error) {
 	var ids []int64
 	for _, w := range list {
-		ids = append(ids, w.Running[:min(len(w.Running), tasksShown)]...)
+		ids = append(ids, w.Running[:min(len(w.Running), maxTasksShown)]...)
 	}
 	tasks := map[int64]jobs.Task{}
 	if len(ids) > 0 {
@@ -272,7 +272,7 @@ func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now tim
 			views[i].Queues = strings.Join(names, ", ")
 		}
 		for n, id := range w.Running {
-			if t, ok := tasks[id]; ok && n < tasksShown {
+			if t, ok := tasks[id]; ok && n < maxTasksShown {
 				views[i].Tasks = append(views[i].Tasks, t)
 			}
 		}

@@ -54,8 +54,8 @@ func (p page) Safe(text string) string     { return humanize.Safe(text) }
 
 // UpTo is a count that was stopped at counted: 10,000+.
 func (p page) UpTo(n int) string {
-	if n > countedMost {
-		return humanize.Count(countedMost) + "+"
+	if n > maxCount {
+		return humanize.Count(maxCount) + "+"
 	}
 	return humanize.Count(int64(n))
 }
@@ -99,15 +99,15 @@ func (p page) State(s jobs.State) template.HTML {
 	return template.HTML(`<span class="state ` + template.HTMLEscapeString(string(s)) + `"><span aria-hidden="true">` + p.Symbol(s) + `</span> ` + template.HTMLEscapeString(string(s)) + `</span>`)
 }
 
-// jobMost is how much of what a task runs stands in a line of a list. It may have 1 MiB.
-const jobMost = 500
+// maxJobText is how much of what a task runs stands in a line of a list. It may have 1 MiB.
+const maxJobText = 500
 
 // Job is what a task runs, in a line.
 func (p page) Job(t jobs.Task) string {
 	if p.HideArgs {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
-	return humanize.Safe(start(runner.JobText(t), jobMost))
+	return humanize.Safe(start(runner.JobText(t), maxJobText))
 }
 
 // start is a text, or as much of its start as may be.
@@ -139,8 +139,8 @@ type remembered struct {
 }
 
 const (
-	pagesMost   = 64
-	freshWithin = 900 * time.Millisecond // the pages of tabs that were told of a change at the same time
+	maxPages = 64
+	freshFor = 900 * time.Millisecond // the pages of tabs that were told of a change at the same time
 )
 
 // of returns the memory of an address. The one that was not asked for longest makes room.
@@ -153,7 +153,7 @@ func (p *pages) of(url string) *remembered {
 	m := p.last[url]
 	if m == nil {
 		m = &remembered{}
-		if len(p.last) >= pagesMost {
+		if len(p.last) >= maxPages {
 			oldest := ""
 			for key, other := range p.last {
 				if oldest == "" || other.used.Before(p.last[oldest].used) {
@@ -187,7 +187,7 @@ func (h *handler) page(find look) http.HandlerFunc {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		stale := ""
-		if !partly || time.Since(m.page.at) > freshWithin {
+		if !partly || time.Since(m.page.at) > freshFor {
 			switch made, err := h.render(req, find); {
 			case err == nil:
 				m.page = made
@@ -223,7 +223,7 @@ func (h *handler) page(find look) http.HandlerFunc {
 }
 
 func (h *handler) render(req *http.Request, find look) (rendered, error) {
-	ctx, cancel := reading(req)
+	ctx, cancel := readContext(req)
 	defer cancel()
 	at := time.Now()
 	name, v, err := find(ctx, req)

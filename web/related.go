@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	othersMost  = 20 // of a task's dependencies are shown, to each side
-	earlierMost = 10 // of a task's earlier runs are shown
+	maxDependencies = 20 // of a task's dependencies are shown, to each side
+	maxEarlierRuns  = 10 // of a task's earlier runs are shown
 )
 
 // others are tasks that have to do with a task.
@@ -42,12 +42,12 @@ type earlierRun struct {
 
 // related adds the tasks that a task waits for, those that wait for it, and its earlier runs.
 func (h *handler) related(ctx context.Context, v *taskView) error {
-	on, by, err := h.r.Dependencies(ctx, v.Task.ID, othersMost+1)
+	on, by, err := h.r.Dependencies(ctx, v.Task.ID, maxDependencies+1)
 	if err != nil {
 		return err
 	}
 	v.After, v.Before = v.others(on), v.others(by)
-	runs, err := admin.PreviousRuns(ctx, h.r, v.Task, earlierMost)
+	runs, err := admin.PreviousRuns(ctx, h.r, v.Task, maxEarlierRuns)
 	v.Earlier = v.earlier(runs)
 	return err
 }
@@ -56,7 +56,7 @@ func (v *taskView) others(list []runner.Dependency) *others {
 	if len(list) == 0 {
 		return nil
 	}
-	return &others{page: v.page, List: list[:min(len(list), othersMost)], More: len(list) > othersMost}
+	return &others{page: v.page, List: list[:min(len(list), maxDependencies)], More: len(list) > maxDependencies}
 }
 
 // earlier shows runs, the last first, as a strip, the oldest first.
@@ -94,7 +94,7 @@ func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 			h.fail(w, req, http.StatusForbidden, "Arguments are hidden here.")
 			return
 		}
-		ctx, cancel := reading(req)
+		ctx, cancel := readContext(req)
 		defer cancel()
 		id, _ := strconv.ParseInt(req.PathValue("id"), 10, 64)
 		t, err := h.r.Get(ctx, id)

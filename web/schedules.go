@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	runsShown     = 20
-	schedulesMost = 200 // whose runs are shown
+	maxRunsShown = 20
+	maxSchedules = 200 // whose runs are shown
 )
 
 type schedulesView struct {
@@ -51,8 +51,8 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 		if s.LastState.Finished() {
 			view.Took, view.Ran = s.LastDuration, true
 		}
-		if i < schedulesMost {
-			runs, err := h.r.ScheduleRuns(ctx, s.Name, runsShown)
+		if i < maxSchedules {
+			runs, err := h.r.ScheduleRuns(ctx, s.Name, maxRunsShown)
 			if err != nil {
 				return "", nil, err
 			}

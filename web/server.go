@@ -52,11 +52,11 @@ type Server struct {
 
 // Limits against those who send slowly, or much.
 const (
-	headerMost   = 16 << 10
-	headerWithin = 5 * time.Second
-	bodyWithin   = 30 * time.Second
-	idleWithin   = time.Minute
-	stopWithin   = 3 * time.Second
+	maxHeader       = 16 << 10
+	headerTimeout   = 5 * time.Second
+	bodyTimeout     = 30 * time.Second
+	idleTimeout     = time.Minute
+	shutdownTimeout = 3 * time.Second
 )
 
 // Listen opens the address and makes the token, if there is none. Errors are of kind jobs.ErrInvalid or ErrPermission.
@@ -222,7 +222,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // ends the streams
 	defer stop()
 	var open connections
-	server := &http.Server{ConnState: open.changed, Handler: s.handler, ReadHeaderTimeout: headerWithin, ReadTimeout: bodyWithin, IdleTimeout: idleWithin, MaxHeaderBytes: headerMost,
+	server := &http.Server{ConnState: open.changed, Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return stopped }}
 	var closing sync.WaitGroup
 	defer closing.Wait()
@@ -235,9 +235,9 @@ func (s *Server) Serve(ctx context.Context) error {
 			return
 		}
 		stop()
-		patience, cancel := context.WithTimeout(context.Background(), stopWithin)
+		shutdown, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
-		if server.Shutdown(patience) != nil {
+		if server.Shutdown(shutdown) != nil {
 			_ = server.Close() // they had their time
 		}
 	})

@@ -63,7 +63,7 @@ type attemptView struct {
 	On     bool
 }
 
-const documentMost = 64 << 10
+const maxDocument = 64 << 10
 
 // what is what a task runs: of a command all of it, within reason; a function's arguments stand apart.
 func (v *taskView) what(t jobs.Task) string {
@@ -73,7 +73,7 @@ func (v *taskView) what(t jobs.Task) string {
 	case t.Job != jobs.CommandJob:
 		return humanize.Safe(t.Label + ": " + t.Job)
 	}
-	return humanize.Safe(start(runner.JobText(t), documentMost))
+	return humanize.Safe(start(runner.JobText(t), maxDocument))
 }
 
 func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
@@ -99,7 +99,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v.facts(t)
 	if !h.o.HideArgs {
-		if again := commandLine(t); len(again) <= documentMost { // a longer one nobody pastes
+		if again := commandLine(t); len(again) <= maxDocument { // a longer one nobody pastes
 			v.Again = humanize.Safe(again)
 		}
 		v.Result = shown("Result", t.Result, v.Link+"/result")
@@ -202,9 +202,9 @@ func shown(name string, text json.RawMessage, link string) *document {
 		return nil
 	}
 	d := &document{Name: name, Link: link}
-	if len(text) > documentMost {
+	if len(text) > maxDocument {
 		d.More = humanize.Size(int64(len(text)))
-		d.Text = humanize.SafeLines(strings.ToValidUTF8(string(text[:documentMost]), "")) + "…"
+		d.Text = humanize.SafeLines(strings.ToValidUTF8(string(text[:maxDocument]), "")) + "…"
 		return d
 	}
 	var b bytes.Buffer

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	perPage     = 50
-	countedMost = 10_000                 // beyond it counts are not exact
-	countWithin = 250 * time.Millisecond // or nobody knows how many there are
+	perPage      = 50
+	maxCount     = 10_000                 // beyond it counts are not exact
+	countTimeout = 250 * time.Millisecond // or nobody knows how many there are
 )
 
 type tasksView struct {
@@ -142,10 +142,10 @@ func number(text string) (int64, error) {
 
 // count counts the tasks of a filter on all its pages, as far as that does not take long; -1: it does.
 func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
-	ctx, cancel := context.WithTimeout(ctx, countWithin)
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	filter.Before = 0
-	n, err := admin.CountUpTo(ctx, h.r, filter, countedMost+1)
+	n, err := admin.CountUpTo(ctx, h.r, filter, maxCount+1)
 	if err != nil {
 		return -1
 	}
@@ -173,7 +173,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 		case string(jobs.Completed), string(jobs.Cancelled), string(jobs.Blocked): // no index
 		default:
 			if len(others) == 0 {
-				n, err := admin.CountUpTo(ctx, h.r, jobs.Filter{States: states}, countedMost+1)
+				n, err := admin.CountUpTo(ctx, h.r, jobs.Filter{States: states}, maxCount+1)
 				if err != nil {
 					return err
 				}
@@ -207,7 +207,7 @@ func queryActions(filter jobs.Filter, terms []jobs.Term, total int) (list []quer
 		only, ok := filter.For(a.verb)
 		if ok && (len(filter.States) > 0 || a.verb != jobs.VerbDelete) {
 			text := a.label + " all"
-			if slices.Equal(only.States, filter.States) && 0 <= total && total <= countedMost {
+			if slices.Equal(only.States, filter.States) && 0 <= total && total <= maxCount {
 				text += " " + humanize.Count(int64(total))
 			}
 			list = append(list, queryAction{string(a.verb), text + " matching…"})
@@ -236,8 +236,8 @@ func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner
 	return row, nil
 }
 
-// errorMost is how much of an error stands in a list.
-const errorMost = 300
+// maxErrorText is how much of an error stands in a list.
+const maxErrorText = 300
 
 // errorLine says why a task failed: how its last attempt ended, and the last line that it printed, or its error.
 func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
@@ -260,7 +260,7 @@ func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 	if said != "" && said != ending {
 		text += " · " + said
 	}
-	return humanize.Safe(start(strings.TrimPrefix(text, " · "), errorMost)), nil
+	return humanize.Safe(start(strings.TrimPrefix(text, " · "), maxErrorText)), nil
 }
 
 func firstLine(text string) string {
