@@ -10,14 +10,14 @@ import (
 
 // What tasks print is for a terminal. Here its colours are shown, every other escape sequence is dropped, and the rest is text.
 
-// ink is the state of a terminal's pen.
-type ink struct {
+// textStyle is the state of a terminal's pen.
+type textStyle struct {
 	fg, bg                   int // 0: none, 1–8 and 9–16 the colours and the bright ones
 	bold, dim, italic, under bool
 }
 
-// class is what a span of this ink is called in the style sheet; empty: plain.
-func (k ink) class() string {
+// class is what a span of this textStyle is called in the style sheet; empty: plain.
+func (k textStyle) class() string {
 	var list []string
 	if k.fg > 0 {
 		list = append(list, "f"+strconv.Itoa(k.fg-1))
@@ -37,17 +37,17 @@ func (k ink) class() string {
 }
 
 // set follows a sequence "select graphic rendition". Of the colours beyond the sixteen none is shown.
-func (k *ink) set(parameters string) {
+func (k *textStyle) set(parameters string) {
 	list := strings.FieldsFunc(parameters, func(r rune) bool { return r == ';' || r == ':' })
 	if len(list) == 0 {
-		*k = ink{}
+		*k = textStyle{}
 		return
 	}
 	for i := 0; i < len(list); i++ {
 		n, _ := strconv.Atoi(list[i])
 		switch {
 		case n == 0:
-			*k = ink{}
+			*k = textStyle{}
 		case n == 1:
 			k.bold = true
 		case n == 2:
@@ -92,9 +92,9 @@ func (k *ink) set(parameters string) {
 	}
 }
 
-// escape takes an escape sequence off the front of a line that begins with ESC. sgr are the parameters of one that sets colours. A
+// cutEscape takes an escape sequence off the front of a line that begins with ESC. sgr are the parameters of one that sets colours. A
 // sequence without an end takes its introducer with it only.
-func escape(line string) (sgr string, colours bool, rest string) {
+func cutEscape(line string) (sgr string, colours bool, rest string) {
 	if len(line) < 2 {
 		return "", false, line[1:]
 	}
@@ -126,8 +126,8 @@ func escape(line string) (sgr string, colours bool, rest string) {
 	return "", false, line[1:]
 }
 
-// inked makes HTML of a line without its newline. The ink goes on with the next line.
-func (k *ink) inked(line string) template.HTML {
+// html makes HTML of a line without its newline. The textStyle goes on with the next line.
+func (k *textStyle) html(line string) template.HTML {
 	line = strings.TrimRight(line, "\r")
 	line = line[strings.LastIndexByte(line, '\r')+1:] // what was overwritten is not seen
 	var b strings.Builder
@@ -149,7 +149,7 @@ func (k *ink) inked(line string) template.HTML {
 			return template.HTML(b.String())
 		}
 		write(line[:at])
-		sgr, colours, rest := escape(line[at:])
+		sgr, colours, rest := cutEscape(line[at:])
 		if colours {
 			k.set(sgr)
 		}
@@ -157,8 +157,8 @@ func (k *ink) inked(line string) template.HTML {
 	}
 }
 
-// plain is a line without its escape sequences.
-func plain(line []byte) string {
+// stripEscapes is a line without its escape sequences.
+func stripEscapes(line []byte) string {
 	text := string(line)
 	var b strings.Builder
 	for {
@@ -168,6 +168,6 @@ func plain(line []byte) string {
 			return b.String()
 		}
 		b.WriteString(text[:at])
-		_, _, text = escape(text[at:])
+		_, _, text = cutEscape(text[at:])
 	}
 }

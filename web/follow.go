@@ -42,7 +42,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	var to sink = &rawSink{}
 	kind := "text/plain; charset=utf-8"
 	if strings.Contains(req.Header.Get("Accept"), fragment) {
-		to, kind = &pageSink{lines: newLines()}, "text/html; charset=utf-8"
+		to, kind = &pageSink{lines: newLineSplitter()}, "text/html; charset=utf-8"
 	} else if !follow {
 		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-run-%d.log"`, id, n))
 	}
@@ -101,7 +101,7 @@ func (s *rawSink) flush() []byte { return nil }
 
 // pageSink makes lines of HTML.
 type pageSink struct {
-	lines *lines
+	lines *lineSplitter
 	any   bool
 }
 

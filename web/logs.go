@@ -41,7 +41,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	if err != nil {
 		return nil, err
 	}
-	lines := newLines()
+	lines := newLineSplitter()
 	for i, c := range chunks {
 		if c.DroppedBytes > 0 {
 			l.Gap = humanize.Size(c.DroppedBytes)
@@ -70,23 +70,23 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	return l, nil
 }
 
-// lines cuts pieces of output into lines, each stream for itself.
-type lines struct{ begun map[string]*begunLine }
+// lineSplitter cuts pieces of output into lines, each stream for itself.
+type lineSplitter struct{ partial map[string]*partialLine }
 
-type begunLine struct {
-	at   time.Time
-	text strings.Builder
-	ink  ink
+type partialLine struct {
+	at        time.Time
+	text      strings.Builder
+	textStyle textStyle
 }
 
-func newLines() *lines { return &lines{map[string]*begunLine{}} }
+func newLineSplitter() *lineSplitter { return &lineSplitter{map[string]*partialLine{}} }
 
 // add returns the lines that a piece ends.
-func (s *lines) add(c jobs.Chunk) (list []logLine) {
-	b := s.begun[c.Stream]
+func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
+	b := s.partial[c.Stream]
 	if b == nil {
-		b = &begunLine{}
-		s.begun[c.Stream] = b
+		b = &partialLine{}
+		s.partial[c.Stream] = b
 	}
 	for part := range strings.Lines(string(c.Data)) {
 		if b.text.Len() == 0 {
@@ -101,9 +101,9 @@ func (s *lines) add(c jobs.Chunk) (list []logLine) {
 }
 
 // end returns the lines that were begun and have no end.
-func (s *lines) end() (list []logLine) {
+func (s *lineSplitter) end() (list []logLine) {
 	for _, stream := range []string{"stdout", "stderr"} {
-		if b := s.begun[stream]; b != nil && b.text.Len() > 0 {
+		if b := s.partial[stream]; b != nil && b.text.Len() > 0 {
 			list = append(list, b.line(stream))
 		}
 	}
@@ -111,18 +111,18 @@ func (s *lines) end() (list []logLine) {
 }
 
 // unfinished returns the lines that were begun, and goes on with them.
-func (s *lines) unfinished() (list []logLine) {
+func (s *lineSplitter) unfinished() (list []logLine) {
 	for _, stream := range []string{"stdout", "stderr"} {
-		if b := s.begun[stream]; b != nil && b.text.Len() > 0 {
-			ink := b.ink
-			list = append(list, logLine{At: b.at, Stderr: stream == "stderr", Text: ink.inked(b.text.String())})
+		if b := s.partial[stream]; b != nil && b.text.Len() > 0 {
+			textStyle := b.textStyle
+			list = append(list, logLine{At: b.at, Stderr: stream == "stderr", Text: textStyle.html(b.text.String())})
 		}
 	}
 	return list
 }
 
-func (b *begunLine) line(stream string) logLine {
-	l := logLine{At: b.at, Stderr: stream == "stderr", Text: b.ink.inked(b.text.String())}
+func (b *partialLine) line(stream string) logLine {
+	l := logLine{At: b.at, Stderr: stream == "stderr", Text: b.textStyle.html(b.text.String())}
 	b.text.Reset()
 	return l
 }

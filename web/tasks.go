@@ -272,5 +272,5 @@ func firstLine(text string) string {
 func closingLine(piece []byte) string {
 	piece = bytes.TrimRight(piece, " \t\r\n")
 	piece = piece[bytes.LastIndexByte(piece, '\n')+1:]
-	return strings.TrimSpace(plain(piece[bytes.LastIndexByte(piece, '\r')+1:]))
+	return strings.TrimSpace(stripEscapes(piece[bytes.LastIndexByte(piece, '\r')+1:]))
 }
