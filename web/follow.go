@@ -47,9 +47,9 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-run-%d.log"`, id, n))
 	}
 	s := newStream(w, kind)
-	f := &following{h: h, attempt: a, to: to, stream: s}
+	f := &follower{h: h, attempt: a, to: to, stream: s}
 	if !follow {
-		err = f.all(req.Context())
+		err = f.sendAll(req.Context())
 	} else {
 		err = f.follow(req.Context())
 	}
@@ -87,13 +87,13 @@ type sink interface {
 }
 
 // rawSink passes bytes on as they are.
-type rawSink struct{ any bool }
+type rawSink struct{ started bool }
 
 func (s *rawSink) add(c jobs.Chunk) []byte {
-	if c.DroppedBytes > 0 && s.any {
+	if c.DroppedBytes > 0 && s.started {
 		return append(fmt.Appendf(nil, "\n--- %s not kept ---\n", humanize.Size(c.DroppedBytes)), c.Data...)
 	}
-	s.any = true
+	s.started = true
 	return c.Data
 }
 
@@ -101,16 +101,16 @@ func (s *rawSink) flush() []byte { return nil }
 
 // pageSink makes lines of HTML.
 type pageSink struct {
-	lines *lineSplitter
-	any   bool
+	lines   *lineSplitter
+	started bool
 }
 
 func (s *pageSink) add(c jobs.Chunk) []byte {
 	var b bytes.Buffer
-	if c.DroppedBytes > 0 && s.any {
+	if c.DroppedBytes > 0 && s.started {
 		fmt.Fprintf(&b, "<span class=\"l dim\">--- %s not kept ---\n</span>", humanize.Size(c.DroppedBytes))
 	}
-	s.any = true
+	s.started = true
 	for _, l := range s.lines.add(c) {
 		b.WriteString(l.html(""))
 	}
@@ -134,8 +134,8 @@ func (l logLine) html(more string) string {
 	return `<span class="l` + more + `"><i>` + template.HTMLEscapeString(l.At.Local().Format(time.TimeOnly)) + ` </i>` + string(l.Text) + "\n</span>"
 }
 
-// following is an attempt on its way to a reader, and how far it has come.
-type following struct {
+// follower is an attempt on its way to a reader, and how far it has come.
+type follower struct {
 	h       *handler
 	attempt jobs.Attempt
 	to      sink
@@ -143,8 +143,8 @@ type following struct {
 	seq     int64
 }
 
-// all sends what is there. It reads by page: no long read transaction.
-func (f *following) all(ctx context.Context) error {
+// sendAll sends what is there. It reads by page: no long read transaction.
+func (f *follower) sendAll(ctx context.Context) error {
 	for {
 		chunks, err := f.h.r.Output(ctx, f.attempt, f.seq, maxChunks)
 		if err != nil {
@@ -170,7 +170,7 @@ func (f *following) all(ctx context.Context) error {
 }
 
 // follow sends what is there, and what comes until the attempt has ended. A page gets the last lines first.
-func (f *following) follow(ctx context.Context) error {
+func (f *follower) follow(ctx context.Context) error {
 	if _, page := f.to.(*pageSink); page {
 		chunks, err := f.h.r.LastOutput(ctx, f.attempt, maxChunks)
 		if err != nil {
@@ -195,7 +195,7 @@ func (f *following) follow(ctx context.Context) error {
 			return false, err
 		}
 		if len(last) > 0 && last[0].Seq != seen || !sent {
-			if err := f.all(ctx); err != nil {
+			if err := f.sendAll(ctx); err != nil {
 				return false, err
 			}
 			seen, sent = f.seq, true

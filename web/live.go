@@ -25,69 +25,69 @@ const (
 type live struct {
 	r *runner.Runner
 
-	mu   sync.Mutex
-	tabs map[chan struct{}]struct{}
-	stop context.CancelFunc // of the looking; nil: nobody looks
-	done chan struct{}      // closed when that has ended
+	mu          sync.Mutex
+	subscribers map[chan struct{}]struct{}
+	stop        context.CancelFunc // of the looking; nil: nobody looks
+	done        chan struct{}      // closed when that has ended
 }
 
 var errTooMany = errors.New("too many pages are open")
 
-// join returns a channel that holds a notice when something has changed, and is closed when nobody looks any more. leave it afterwards.
-func (l *live) join() (chan struct{}, error) {
+// subscribe returns a channel that holds a notice when something has changed, and is closed when nobody looks any more. leave it afterwards.
+func (l *live) subscribe() (chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.tabs) >= maxStreams {
+	if len(l.subscribers) >= maxStreams {
 		return nil, errTooMany
 	}
-	if l.tabs == nil {
-		l.tabs = map[chan struct{}]struct{}{}
+	if l.subscribers == nil {
+		l.subscribers = map[chan struct{}]struct{}{}
 	}
-	tab := make(chan struct{}, 1)
-	l.tabs[tab] = struct{}{}
+	subscriber := make(chan struct{}, 1)
+	l.subscribers[subscriber] = struct{}{}
 	if l.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		l.stop, l.done = stop, done
 		go func() {
 			defer close(done)
-			_ = admin.Revisions(ctx, l.r, pollInterval, l.tell) // an error is told by the pages that read the same database
-			l.end(done)
+			_ = admin.Revisions(ctx, l.r, pollInterval, l.notify) // an error is told by the pages that read the same database
+			l.closeAll(done)
 		}()
 	}
-	return tab, nil
+	return subscriber, nil
 }
 
-func (l *live) tell() {
+func (l *live) notify() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for tab := range l.tabs {
+	for subscriber := range l.subscribers {
 		select {
-		case tab <- struct{}{}:
+		case subscriber <- struct{}{}:
 		default: // it has not dealt with the last one yet
 		}
 	}
 }
 
-// end closes the channels of those who were left when the looking ended by itself.
-func (l *live) end(done chan struct{}) {
+// closeAll closes the channels of those who were left when the looking ended by itself.
+func (l *live) closeAll(done chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.done != done {
 		return
 	}
-	for tab := range l.tabs {
-		close(tab)
+	for subscriber := range l.subscribers {
+		close(subscriber)
 	}
-	l.tabs, l.stop, l.done = nil, nil, nil
+	l.subscribers, l.stop, l.done = nil, nil, nil
 }
 
-// leave ends the looking with the last one. It returns when that holds no connection any more: the database may be closed next.
-func (l *live) leave(tab chan struct{}) {
+// unsubscribe ends the looking with the last one. It returns when that holds no connection any more: the database may be closed next.
+func (l *live) unsubscribe(subscriber chan struct{}) {
 	l.mu.Lock()
 	var done chan struct{}
-	if _, there := l.tabs[tab]; there {
-		if delete(l.tabs, tab); len(l.tabs) == 0 {
+	if _, there := l.subscribers[subscriber]; there {
+		if delete(l.subscribers, subscriber); len(l.subscribers) == 0 {
 			l.stop()
 			done = l.done
 			l.stop, l.done = nil, nil
@@ -122,14 +122,14 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// events is the stream of notices of a tab: an event rev for each change, and one to begin with.
+// events is the stream of notices of a subscriber: an event rev for each change, and one to begin with.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
-	tab, err := h.live.join()
+	subscriber, err := h.live.subscribe()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	defer h.live.leave(tab)
+	defer h.live.unsubscribe(subscriber)
 	s := newStream(w, "text/event-stream")
 	if s.write([]byte("retry: 3000\n\n")) != nil {
 		return
@@ -142,7 +142,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 		select {
 		case <-req.Context().Done():
 			return
-		case _, ok := <-tab:
+		case _, ok := <-subscriber:
 			if !ok {
 				return
 			}
