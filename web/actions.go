@@ -72,7 +72,7 @@ func (h *handler) action(do func(*act, context.Context) (done, error)) http.Hand
 		}
 		a := &act{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(), sure: req.PostForm.Get("sure") == "1"}
 		d, err := do(a, ctx)
-		back := h.within(req.PostForm.Get("back"))
+		back := h.localPath(req.PostForm.Get("back"))
 		switch {
 		case errors.Is(err, errChanged):
 			w.Header().Set(asking, "1")

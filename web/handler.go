@@ -35,7 +35,7 @@ type Options struct {
 	// Log receives failed readings and what people did. Defaults to none.
 	Log *slog.Logger
 
-	gate *gate // of Listen, instead of Authorize
+	auth *authenticator // of Listen, instead of Authorize
 }
 
 // limits of one request.
@@ -97,7 +97,7 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /metrics", h.metrics)
 	h.mux.HandleFunc("GET /healthz", h.healthz)
 	h.mux.HandleFunc("GET /readyz", h.readyz)
-	if h.o.gate != nil {
+	if h.o.auth != nil {
 		h.mux.HandleFunc("GET /login", func(w http.ResponseWriter, req *http.Request) { h.loginPage(w, req, http.StatusOK, "") })
 		h.mux.HandleFunc("POST /login", h.login)
 	}
@@ -117,7 +117,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can
-	if h.o.gate != nil && !h.o.gate.knows(req) {
+	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
 		http.Error(w, "403: this server does not go by the name "+quoted(req.Host)+" (runner serve --public-url)", http.StatusForbidden)
 		return
 	}
@@ -149,11 +149,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // allowed says whether a request may go on; if not, it has been answered.
 func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
-	if open(req.URL.Path) {
+	if needsNoToken(req.URL.Path) {
 		return true
 	}
-	if g := h.o.gate; g != nil {
-		if g.passes(req) || req.URL.Path == "/login" || strings.HasPrefix(req.URL.Path, "/static/") {
+	if g := h.o.auth; g != nil {
+		if g.hasToken(req) || req.URL.Path == "/login" || strings.HasPrefix(req.URL.Path, "/static/") {
 			return true
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="runner"`)
@@ -171,8 +171,8 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-// open says whether a path needs no token: it tells nothing of tasks.
-func open(path string) bool { return path == "/healthz" || path == "/readyz" }
+// needsNoToken says whether a path needs no token: it tells nothing of tasks.
+func needsNoToken(path string) bool { return path == "/healthz" || path == "/readyz" }
 
 // readContext is the context of a page's readings.
 func readContext(req *http.Request) (context.Context, context.CancelFunc) {

@@ -64,7 +64,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:8484"
 	}
-	g := &gate{}
+	g := &authenticator{}
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -78,7 +78,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.TokenMissing, Subject: o.Listen, What: "without a token everybody on " + o.Listen + " could see and do everything",
 			Hint: "unix:/run/runner/ui.sock, whose mode says who may"}
 	}
-	if err := reachable(o.Listen, unix, o.Insecure); err != nil {
+	if err := checkAddress(o.Listen, unix, o.Insecure); err != nil {
 		return nil, err
 	}
 	if !o.NoToken {
@@ -113,15 +113,15 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 		g.local = address.IP.IsLoopback()
 	}
 	o.Authorize = nil
-	o.gate = g
+	o.auth = g
 	s.handler = Handler(r, o.Options)
-	s.address = home(g, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
+	s.address = publicAddress(g, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
 	return s, nil
 }
 
-// reachable refuses an address that others than this machine's users reach.
-func reachable(address string, unix, insist bool) error {
-	if unix || insist {
+// checkAddress refuses an address that others than this machine's users reach.
+func checkAddress(address string, unix, insecure bool) error {
+	if unix || insecure {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(address)
@@ -185,8 +185,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// home is the address to open in a browser, without the token.
-func home(g *gate, address, base string) string {
+// publicAddress is the address to open in a browser, without the token.
+func publicAddress(g *authenticator, address, base string) string {
 	base = strings.TrimRight(path.Clean("/"+base), "/") + "/"
 	u := "unix:" + address
 	switch {
