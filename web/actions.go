@@ -19,21 +19,21 @@ import (
 
 // Actions are what a form can do. Each has a command that does the same, and shows it.
 
-// act is one of the actions on the way: what was asked, and by whom.
-type act struct {
-	h       *handler
-	name    string
-	form    url.Values
-	now     time.Time
-	sure    bool // the person has confirmed it
-	terms   []jobs.Term
-	filter  jobs.Filter // of a query; its IDs are those of a selection
-	byQuery bool
-	count   int // of the query, as the person has seen it; -1: they have not
+// actionRequest is one of the actions on the way: what was asked, and by whom.
+type actionRequest struct {
+	h         *handler
+	name      string
+	form      url.Values
+	now       time.Time
+	confirmed bool // the person has confirmed it
+	terms     []jobs.Term
+	filter    jobs.Filter // of a query; its IDs are those of a selection
+	byQuery   bool
+	count     int // of the query, as the person has seen it; -1: they have not
 }
 
-// done is what an action answers: the line to show, or the question to ask first.
-type done struct {
+// actionResult is what an action answers: the line to show, or the question to ask first.
+type actionResult struct {
 	line string
 	ask  *confirmView
 	cli  string
@@ -49,19 +49,19 @@ type confirmView struct {
 type field struct{ Name, Value string }
 
 // actions by their names in the address.
-var actions = map[string]func(*act, context.Context) (done, error){
-	"retry": (*act).tasksAction, "cancel": (*act).tasksAction, "delete": (*act).tasksAction,
-	"pause": (*act).pauseAction, "resume": (*act).pauseAction,
-	"schedule-run": (*act).scheduleAction, "schedule-pause": (*act).scheduleAction, "schedule-resume": (*act).scheduleAction,
+var actions = map[string]func(*actionRequest, context.Context) (actionResult, error){
+	"retry": (*actionRequest).tasksAction, "cancel": (*actionRequest).tasksAction, "delete": (*actionRequest).tasksAction,
+	"pause": (*actionRequest).pauseAction, "resume": (*actionRequest).pauseAction,
+	"schedule-run": (*actionRequest).scheduleAction, "schedule-pause": (*actionRequest).scheduleAction, "schedule-resume": (*actionRequest).scheduleAction,
 }
 
 var errChanged = errors.New("the tasks of the query have changed")
 
-// asking marks an answer that is a question, for the script of the pages.
-const asking = "X-Runner-Ask"
+// confirmHeader marks an answer that is a question, for the script of the pages.
+const confirmHeader = "X-Runner-Ask"
 
 // action answers a form: with a question, or with the page that the form came from and a line that says what became of it.
-func (h *handler) action(do func(*act, context.Context) (done, error)) http.HandlerFunc {
+func (h *handler) action(do func(*actionRequest, context.Context) (actionResult, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), actionTimeout)
 		defer cancel()
@@ -70,12 +70,12 @@ func (h *handler) action(do func(*act, context.Context) (done, error)) http.Hand
 			h.fail(w, req, http.StatusBadRequest, "This form is too large, or cannot be read.")
 			return
 		}
-		a := &act{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(), sure: req.PostForm.Get("sure") == "1"}
+		a := &actionRequest{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(), confirmed: req.PostForm.Get("sure") == "1"}
 		d, err := do(a, ctx)
 		back := h.localPath(req.PostForm.Get("back"))
 		switch {
 		case errors.Is(err, errChanged):
-			w.Header().Set(asking, "1")
+			w.Header().Set(confirmHeader, "1")
 			d.ask.page = h.newPage(req, "Are you sure?", "")
 			h.write(w, req, http.StatusConflict, "confirm", d.ask)
 		case errors.Is(err, jobs.ErrInvalid):
@@ -86,7 +86,7 @@ func (h *handler) action(do func(*act, context.Context) (done, error)) http.Hand
 			h.logger.Warn("action", "name", a.name, "err", err)
 			h.fail(w, req, http.StatusServiceUnavailable, sentence(err))
 		case d.ask != nil:
-			w.Header().Set(asking, "1")
+			w.Header().Set(confirmHeader, "1")
 			d.ask.page = h.newPage(req, "Are you sure?", "")
 			h.write(w, req, http.StatusOK, "confirm", d.ask)
 		default:
@@ -97,8 +97,8 @@ func (h *handler) action(do func(*act, context.Context) (done, error)) http.Hand
 	}
 }
 
-// read reads which tasks are meant: ids, or a query and how many tasks the person thinks that it has.
-func (a *act) read() error {
+// parse reads which tasks are meant: ids, or a query and how many tasks the person thinks that it has.
+func (a *actionRequest) parse() error {
 	a.count = -1
 	for _, text := range a.form["id"] {
 		id, err := strconv.ParseInt(text, 10, 64)
@@ -131,51 +131,51 @@ func (a *act) read() error {
 	return nil
 }
 
-// tasksAction retries, cancels or deletes tasks, after asking where that is due.
-func (a *act) tasksAction(ctx context.Context) (done, error) {
-	if err := a.read(); err != nil {
-		return done{}, err
+// tasksAction retries, cancels or deletes tasks, after confirmHeader where that is due.
+func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
+	if err := a.parse(); err != nil {
+		return actionResult{}, err
 	}
 	r, ids := a.h.r, a.filter.IDs
-	d := done{cli: a.cli()}
+	d := actionResult{cli: a.cli()}
 	if a.byQuery {
 		filter, ok := a.filter.For(jobs.Verb(a.name))
 		if !ok {
-			return done{line: "no task of these can be " + past[a.name], cli: d.cli}, nil
+			return actionResult{line: "no task of these can be " + pastTense[a.name], cli: d.cli}, nil
 		}
 		var err error
 		if ids, err = r.IDs(ctx, filter, runner.Page{}); err != nil {
-			return done{}, err
+			return actionResult{}, err
 		}
 		if len(ids) == 0 {
-			return done{line: "no task of these can be " + past[a.name], cli: d.cli}, nil
+			return actionResult{line: "no task of these can be " + pastTense[a.name], cli: d.cli}, nil
 		}
-		if a.sure && a.count >= 0 && len(ids) > a.count {
-			d.ask = a.question(len(ids))
+		if a.confirmed && a.count >= 0 && len(ids) > a.count {
+			d.ask = a.confirmation(len(ids))
 			d.ask.Changed = fmt.Sprintf("Nothing was done: when you were asked it was %s, and now it is %s.", humanize.Plural(a.count, "task"), humanize.Count(int64(len(ids))))
 			return d, errChanged
 		}
-		if !a.sure || a.count < 0 {
-			d.ask = a.question(len(ids))
+		if !a.confirmed || a.count < 0 {
+			d.ask = a.confirmation(len(ids))
 			return d, nil
 		}
-	} else if ask, err := a.asks(ctx, ids); err != nil || ask && !a.sure {
-		d.ask = a.question(len(ids))
+	} else if ask, err := a.needsConfirmation(ctx, ids); err != nil || ask && !a.confirmed {
+		d.ask = a.confirmation(len(ids))
 		return d, err
 	}
-	var moved []runner.Moved
+	var results []runner.Moved
 	for part := range slices.Chunk(ids, 500) {
-		some, err := a.move(ctx, part)
-		if moved = append(moved, some...); err != nil {
-			return done{}, err
+		some, err := a.apply(ctx, part)
+		if results = append(results, some...); err != nil {
+			return actionResult{}, err
 		}
 	}
-	d.line = a.told(moved)
+	d.line = a.summary(results)
 	return d, nil
 }
 
-// asks says whether a selection needs a question first: deleting always does, cancelling what runs.
-func (a *act) asks(ctx context.Context, ids []int64) (bool, error) {
+// needsConfirmation says whether a selection needs a question first: deleting always does, cancelling what runs.
+func (a *actionRequest) needsConfirmation(ctx context.Context, ids []int64) (bool, error) {
 	switch {
 	case a.name == string(jobs.VerbDelete) || a.form.Get("ask") == "1":
 		return true, nil
@@ -186,7 +186,7 @@ func (a *act) asks(ctx context.Context, ids []int64) (bool, error) {
 	return false, nil
 }
 
-func (a *act) move(ctx context.Context, ids []int64) ([]runner.Moved, error) {
+func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.Moved, error) {
 	switch jobs.Verb(a.name) {
 	case jobs.VerbCancel:
 		return a.h.r.Cancel(ctx, ids, runner.CancelOptions{Reason: a.form.Get("reason")})
@@ -196,13 +196,13 @@ func (a *act) move(ctx context.Context, ids []int64) ([]runner.Moved, error) {
 	return a.h.r.Retry(ctx, ids, 0)
 }
 
-var past = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted"}
+var pastTense = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted"}
 
-// told says in a line what became of tasks.
-func (a *act) told(moved []runner.Moved) string {
+// summary says in a line what became of tasks.
+func (a *actionRequest) summary(results []runner.Moved) string {
 	did, stopping := 0, 0
 	var refused []string
-	for _, m := range moved {
+	for _, m := range results {
 		why := ""
 		switch {
 		case a.name == string(jobs.VerbCancel) && m.State == jobs.Running:
@@ -222,7 +222,7 @@ func (a *act) told(moved []runner.Moved) string {
 	}
 	var parts []string
 	if did > 0 || len(refused) == 0 && stopping == 0 {
-		line := humanize.Plural(did, "task") + " " + past[a.name]
+		line := humanize.Plural(did, "task") + " " + pastTense[a.name]
 		if a.name == string(jobs.VerbRetry) && did > 0 {
 			line += ", to run again"
 		}
@@ -233,7 +233,7 @@ func (a *act) told(moved []runner.Moved) string {
 	}
 	if len(refused) > 0 {
 		const most = 3
-		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(len(refused), "task"), past[a.name], strings.Join(refused[:min(most, len(refused))], "; "))
+		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(len(refused), "task"), pastTense[a.name], strings.Join(refused[:min(most, len(refused))], "; "))
 		if len(refused) > most {
 			text += fmt.Sprintf("; and %d more", len(refused)-most)
 		}
@@ -242,8 +242,8 @@ func (a *act) told(moved []runner.Moved) string {
 	return strings.Join(parts, ", ")
 }
 
-// question asks before n tasks are changed.
-func (a *act) question(n int) *confirmView {
+// confirmation asks before n tasks are changed.
+func (a *actionRequest) confirmation(n int) *confirmView {
 	verb := strings.ToUpper(a.name[:1]) + a.name[1:]
 	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, humanize.Plural(n, "task")), CLI: a.cli(), Fields: []field{{"sure", "1"}, {"back", a.form.Get("back")}}}
 	v.Question = fmt.Sprintf("%s %s?", verb, humanize.Plural(n, "task"))
@@ -268,7 +268,7 @@ func (a *act) question(n int) *confirmView {
 var flagOf = map[string]string{jobs.KeyState: "-s", jobs.KeyQueue: "-q", jobs.KeyJob: "-j", "": "--match"}
 
 // cli is the command that does the same.
-func (a *act) cli() string {
+func (a *actionRequest) cli() string {
 	args := []string{a.name}
 	const most = 20
 	for i, id := range a.filter.IDs {
@@ -288,16 +288,16 @@ func (a *act) cli() string {
 }
 
 // pauseAction pauses or resumes a queue; an empty name stands for the whole database.
-func (a *act) pauseAction(ctx context.Context) (done, error) {
+func (a *actionRequest) pauseAction(ctx context.Context) (actionResult, error) {
 	queue := a.form.Get("queue")
 	if a.form["queue"] == nil {
-		return done{}, &jobs.FieldError{Field: "queue", Msg: "is missing"}
+		return actionResult{}, &jobs.FieldError{Field: "queue", Msg: "is missing"}
 	}
 	what, target := queue, queue
 	if queue == runner.AllQueues {
 		what, target = "all queues", "--all"
 	}
-	d := done{line: what + " paused: running tasks go on, no other starts", cli: humanize.Safe(shellLine(a.name, target))}
+	d := actionResult{line: what + " paused: running tasks go on, no other starts", cli: humanize.Safe(shellLine(a.name, target))}
 	if a.name == "pause" {
 		return d, a.h.r.Pause(ctx, a.form.Get("reason"), queue)
 	}
@@ -306,12 +306,12 @@ func (a *act) pauseAction(ctx context.Context) (done, error) {
 }
 
 // scheduleAction runs, pauses or resumes a schedule.
-func (a *act) scheduleAction(ctx context.Context) (done, error) {
+func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error) {
 	name, verb := a.form.Get("name"), strings.TrimPrefix(a.name, "schedule-")
 	if err := jobs.ValidSchedule(name); err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
-	d := done{cli: humanize.Safe(shellLine("schedule", verb, name))}
+	d := actionResult{cli: humanize.Safe(shellLine("schedule", verb, name))}
 	switch verb {
 	case "pause":
 		d.line = "schedule " + name + " paused"
