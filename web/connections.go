@@ -17,15 +17,15 @@ const releaseThreshold = 200
 // connections are the open connections of a server. A new one that is too many replaces another one: that which has waited for a request
 // for the longest, else that which has been busy with one for the longest. So a person still gets pages while others hold all connections.
 type connections struct {
-	mu      sync.Mutex
-	waiting list.List // of net.Conn, by the time since which no request is under way
-	busy    list.List // of net.Conn, by the time when their request began
-	places  map[net.Conn]place
-	peak    int // the most connections since memory was last given back
+	mu        sync.Mutex
+	waiting   list.List // of net.Conn, by the time since which no request is under way
+	busy      list.List // of net.Conn, by the time when their request began
+	positions map[net.Conn]position
+	peak      int // the most connections since memory was last given back
 }
 
-// place is where a connection is in one of the two lists.
-type place struct {
+// position is where a connection is in one of the two lists.
+type position struct {
 	list    *list.List
 	element *list.Element
 }
@@ -34,19 +34,19 @@ type place struct {
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, known := c.places[conn]
+	at, known := c.positions[conn]
 	if !known && state != http.StateNew {
 		return // it was closed to make room
 	}
 	if known {
 		at.list.Remove(at.element)
-		delete(c.places, conn)
-		c.giveBack()
+		delete(c.positions, conn)
+		c.releaseMemory()
 	}
 	switch state {
 	case http.StateNew:
-		if len(c.places) >= maxConnections {
-			c.closeOne()
+		if len(c.positions) >= maxConnections {
+			c.closeOldest()
 		}
 		c.add(conn, &c.waiting)
 	case http.StateIdle:
@@ -57,27 +57,27 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 }
 
 func (c *connections) add(conn net.Conn, to *list.List) {
-	if c.places == nil {
-		c.places = map[net.Conn]place{}
+	if c.positions == nil {
+		c.positions = map[net.Conn]position{}
 	}
-	c.places[conn] = place{to, to.PushBack(conn)}
-	c.peak = max(c.peak, len(c.places))
+	c.positions[conn] = position{to, to.PushBack(conn)}
+	c.peak = max(c.peak, len(c.positions))
 }
 
-// giveBack returns memory to the system when most of very many connections have ended: an idle process would keep it for minutes.
-func (c *connections) giveBack() {
-	if c.peak >= releaseThreshold && len(c.places) <= c.peak/4 {
+// releaseMemory returns memory to the system when most of very many connections have ended: an idle process would keep it for minutes.
+func (c *connections) releaseMemory() {
+	if c.peak >= releaseThreshold && len(c.positions) <= c.peak/4 {
 		c.peak = 0
 		go debug.FreeOSMemory()
 	}
 }
 
-func (c *connections) closeOne() {
+func (c *connections) closeOldest() {
 	from := &c.waiting
 	if from.Len() == 0 {
 		from = &c.busy
 	}
 	conn := from.Remove(from.Front()).(net.Conn)
-	delete(c.places, conn)
+	delete(c.positions, conn)
 	_ = conn.Close() // whoever serves it notices
 }

@@ -47,16 +47,16 @@ const (
 )
 
 type handler struct {
-	r        *runner.Runner
-	o        Options
-	base     string // without a slash at its end: what links begin with
-	logger   *slog.Logger
-	cross    *http.CrossOriginProtection
-	mux      *http.ServeMux
-	pages    pages
-	live     live
-	trends   trends
-	observed observed
+	r          *runner.Runner
+	o          Options
+	base       string // without a slash at its end: what links begin with
+	logger     *slog.Logger
+	cross      *http.CrossOriginProtection
+	mux        *http.ServeMux
+	pages      pages
+	live       live
+	trends     trends
+	histograms histograms
 }
 
 //go:embed static

@@ -111,9 +111,9 @@ func (h *handler) collect(ctx context.Context) (list []*family, err error) {
 	alive := slices.DeleteFunc(workers, func(w runner.WorkerInfo) bool { return runner.WorkerState(w, at) == runner.WorkerLost })
 	busy, slots := runner.BusySlots(alive)
 	gauge("runner_workers", "Workers that are alive.").add(float64(len(alive)))
-	room := gauge("runner_slots", "Slots of all workers that are alive.")
-	room.add(float64(busy), "state", "busy")
-	room.add(float64(max(slots-busy, 0)), "state", "free")
+	slotGauge := gauge("runner_slots", "Slots of all workers that are alive.")
+	slotGauge.add(float64(busy), "state", "busy")
+	slotGauge.add(float64(max(slots-busy, 0)), "state", "free")
 
 	totals, err := h.r.Totals(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (h *handler) collect(ctx context.Context) (list []*family, err error) {
 	gauge("runner_build_info", "1; the version is a label.").add(1, "version", runner.Version)
 	counter("runner_fenced_total", "Results and heartbeats of this process that were refused, because their task belonged to a newer attempt.").add(float64(admin.Fenced(h.r)))
 	counter("runner_busy_retries_total", "How often writes of this process waited for another process.").add(float64(admin.BusyRetries(h.r)))
-	return append(list, h.observed.families(h.r)...), nil
+	return append(list, h.histograms.families(h.r)...), nil
 }
 
 // buckets of the histograms, in seconds.
@@ -191,8 +191,8 @@ func (g *histogram) addTo(f *family, pairs ...string) {
 	f.sample("_count", float64(n), pairs...)
 }
 
-// observed are histograms of what this process runs, from the first question on: who asks nothing pays nothing.
-type observed struct {
+// histograms are histograms of what this process runs, from the first question on: who asks nothing pays nothing.
+type histograms struct {
 	once  sync.Once
 	mu    sync.Mutex
 	runs  map[[2]string]*histogram // by queue and job
@@ -202,13 +202,13 @@ type observed struct {
 // eventBuffer is how many events may wait to be counted. More, within the time of a scrape of this mutex, are not in the histograms.
 const eventBuffer = 4096
 
-func (o *observed) families(r *runner.Runner) []*family {
+func (o *histograms) families(r *runner.Runner) []*family {
 	o.once.Do(func() {
 		o.runs, o.waits = map[[2]string]*histogram{}, map[string]*histogram{}
 		events := r.Events(context.Background(), eventBuffer) // until the runner is closed
 		go func() {
 			for e := range events {
-				o.event(e)
+				o.observe(e)
 			}
 		}()
 	})
@@ -225,7 +225,7 @@ func (o *observed) families(r *runner.Runner) []*family {
 	return []*family{runs, waits}
 }
 
-func (o *observed) event(e runner.Event) {
+func (o *histograms) observe(e runner.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch e.Kind {

@@ -54,7 +54,7 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 func TestMetrics(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
-	scrape(t, s) // from now on attempts are observed
+	scrape(t, s) // from now on attempts are histograms
 	shell(t, r, "exit 22", jobs.Queue("media"))
 	shell(t, r, "true")
 	shell(t, r, "true")
@@ -88,7 +88,7 @@ func TestMetrics(t *testing.T) {
 		t.Error("size", n)
 	}
 	runnerkit.Drain(t, r)
-	testkit.Eventually(t, "both attempts are observed", func() bool {
+	testkit.Eventually(t, "both attempts are histograms", func() bool {
 		return value(scrape(t, s), "runner_run_seconds", "queue=default", "job=command") == 2
 	})
 	families = scrape(t, s)

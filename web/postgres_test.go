@@ -39,7 +39,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	r.Register(runner.Commands(runner.CommandOptions{}))
 
 	s := serve(t, r, web.ServerOptions{})
-	scrape(t, s) // from now on attempts are observed
+	scrape(t, s) // from now on attempts are histograms
 	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
 	shell(t, r, "exit 3", jobs.Queue("media"), jobs.MaxAttempts(1))
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
