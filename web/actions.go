@@ -67,7 +67,7 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 		defer cancel()
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionTimeout + writeTimeout))
 		if err := req.ParseForm(); err != nil {
-			h.fail(w, req, http.StatusBadRequest, "This form is too large, or cannot be read.")
+			h.writeError(w, req, http.StatusBadRequest, "This form is too large, or cannot be read.")
 			return
 		}
 		a := &actionRequest{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(), confirmed: req.PostForm.Get("sure") == "1"}
@@ -77,18 +77,18 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 		case errors.Is(err, errChanged):
 			w.Header().Set(confirmHeader, "1")
 			d.ask.page = h.newPage(req, "Are you sure?", "")
-			h.write(w, req, http.StatusConflict, "confirm", d.ask)
+			h.writePage(w, req, http.StatusConflict, "confirm", d.ask)
 		case errors.Is(err, jobs.ErrInvalid):
-			h.fail(w, req, http.StatusBadRequest, sentence(err))
+			h.writeError(w, req, http.StatusBadRequest, sentence(err))
 		case errors.Is(err, jobs.ErrNotFound):
-			h.fail(w, req, http.StatusNotFound, sentence(err))
+			h.writeError(w, req, http.StatusNotFound, sentence(err))
 		case err != nil:
 			h.logger.Warn("action", "name", a.name, "err", err)
-			h.fail(w, req, http.StatusServiceUnavailable, sentence(err))
+			h.writeError(w, req, http.StatusServiceUnavailable, sentence(err))
 		case d.ask != nil:
 			w.Header().Set(confirmHeader, "1")
 			d.ask.page = h.newPage(req, "Are you sure?", "")
-			h.write(w, req, http.StatusOK, "confirm", d.ask)
+			h.writePage(w, req, http.StatusOK, "confirm", d.ask)
 		default:
 			h.logger.Info("action", "name", a.name, "did", d.line)
 			h.setFlash(w, d.line+"\n"+d.cli)

@@ -32,7 +32,7 @@ type chart struct {
 	Most       int
 	From       string
 	Summary    string
-	Wait, Run  trend
+	Wait, Run  percentiles
 	Steps      []runner.Stretch // those in which something ended, the latest first
 	Completed  int
 	Failed     int
@@ -41,8 +41,8 @@ type chart struct {
 	AnySamples bool
 }
 
-// trend is a line of a percentile and its latest value.
-type trend struct {
+// percentiles is a line of a percentile and its latest value.
+type percentiles struct {
 	P50, P95         template.HTML
 	LastP50, LastP95 string
 }

@@ -24,18 +24,18 @@ const followInterval = 100 * time.Millisecond
 // log answers with what an attempt has printed: byte for byte, or for a page as lines of HTML; with follow until the attempt has ended.
 func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	if h.o.HideArgs {
-		h.fail(w, req, http.StatusForbidden, "Output is hidden here.")
+		h.writeError(w, req, http.StatusForbidden, "Output is hidden here.")
 		return
 	}
 	id, _ := strconv.ParseInt(req.PathValue("id"), 10, 64)
 	a, n, err := h.attempt(req.Context(), id, req.FormValue("attempt"))
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
-		h.fail(w, req, http.StatusNotFound, sentence(err))
+		h.writeError(w, req, http.StatusNotFound, sentence(err))
 		return
 	case err != nil:
 		h.logger.Warn("log", "task", id, "err", err)
-		h.fail(w, req, http.StatusServiceUnavailable, sentence(err))
+		h.writeError(w, req, http.StatusServiceUnavailable, sentence(err))
 		return
 	}
 	follow := req.FormValue("follow") == "1"

@@ -53,9 +53,9 @@ type handler struct {
 	logger     *slog.Logger
 	cross      *http.CrossOriginProtection
 	mux        *http.ServeMux
-	pages      pages
+	pages      pageCache
 	live       live
-	trends     trends
+	trends     trendCache
 	histograms histograms
 }
 
@@ -102,7 +102,7 @@ func (h *handler) routes() {
 		h.mux.HandleFunc("POST /login", h.login)
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		h.fail(w, req, http.StatusNotFound, "There is no such page.")
+		h.writeError(w, req, http.StatusNotFound, "There is no such page.")
 	})
 }
 
@@ -137,11 +137,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if err := h.cross.Check(inner); err != nil {
-		h.fail(w, inner, http.StatusForbidden, "This came from another site.")
+		h.writeError(w, inner, http.StatusForbidden, "This came from another site.")
 		return
 	}
 	if h.o.ReadOnly && req.Method != http.MethodGet && req.Method != http.MethodHead && rest != "/login" {
-		h.fail(w, inner, http.StatusForbidden, "These pages are read-only.")
+		h.writeError(w, inner, http.StatusForbidden, "These pages are read-only.")
 		return
 	}
 	h.mux.ServeHTTP(w, inner)

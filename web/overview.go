@@ -45,7 +45,7 @@ type problemView struct {
 	Message, Try string
 	Link, Label  string // where to look
 	Action       string // what the form does: resume
-	Grave        bool   // nothing goes on
+	Critical     bool   // nothing goes on
 	Queue        string
 }
 
@@ -94,7 +94,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	}
 	for _, q := range queues {
 		view := v.queue(q)
-		view.limited(gates)
+		view.setLimit(gates)
 		view.Hour = lastHour(hour, q.Queue, v.Now)
 		v.Queues = append(v.Queues, view)
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
@@ -127,12 +127,12 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		}
 		v.Empty = len(ids) == 0
 	}
-	v.Title = v.standing()
+	v.Title = v.titleText()
 	return "overview", v, nil
 }
 
-// trends are what charts show, as they were read last. Many pages ask for the same.
-type trends struct {
+// trendCache holds what charts show, as they were read last. Many pages ask for the same.
+type trendCache struct {
 	mu    sync.Mutex
 	steps map[string][]runner.Stretch
 	at    map[string]time.Time
@@ -170,8 +170,8 @@ func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart
 	return newChart(p, which, t.steps[which.Name]), nil
 }
 
-// standing is the state of everything in a few words: the title of the tab.
-func (v *overviewView) standing() string {
+// titleText is the state of everything in a few words: the title of the tab.
+func (v *overviewView) titleText() string {
 	switch {
 	case v.Alive == 0 && v.Waiting > 0:
 		return "! no worker"
@@ -196,8 +196,8 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 	return view
 }
 
-// limited shows the limit of a queue.
-func (v *queueView) limited(gates runner.Gates) {
+// setLimit shows the limit of a queue.
+func (v *queueView) setLimit(gates runner.Gates) {
 	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
 	if l, ok := gates.Limits[target]; ok {
 		v.Limit, v.Rate = runner.LimitRunning(l), runner.LimitRate(l)
@@ -229,7 +229,7 @@ func (v *overviewView) problem(p runner.Problem) problemView {
 	case "paused":
 		view.Action, view.Label, view.Queue = "resume", "Resume", p.About
 	case "no_worker":
-		view.Grave = true
+		view.Critical = true
 	case "failed":
 		view.Link = v.Find(jobs.KeyState, string(jobs.Failed), jobs.KeyQueue, p.About, jobs.KeySince, "1d")
 	case "no_job", "no_queue":
@@ -260,7 +260,7 @@ func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now tim
 	}
 	views := make([]workerView, len(list))
 	for i, w := range list {
-		views[i] = workerView{WorkerInfo: w, State: runner.WorkerState(w, now), Queues: "all", Slots: slots(len(w.Running), w.Slots)}
+		views[i] = workerView{WorkerInfo: w, State: runner.WorkerState(w, now), Queues: "all", Slots: slotBoxes(len(w.Running), w.Slots)}
 		views[i].Name = humanize.Safe(w.Name)
 		if w.Queues != nil {
 			var names []string
@@ -281,8 +281,8 @@ func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now tim
 	return views, nil
 }
 
-// slots draws up to eight slots.
-func slots(busy, all int) string {
+// slotBoxes draws up to eight slots.
+func slotBoxes(busy, all int) string {
 	const most = 8
 	if all > most {
 		return ""

@@ -107,15 +107,15 @@ func (p page) Job(t jobs.Task) string {
 	if p.HideArgs {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
-	return humanize.Safe(start(runner.JobText(t), maxJobText))
+	return humanize.Safe(truncate(runner.JobText(t), maxJobText))
 }
 
-// start is a text, or as much of its start as may be.
-func start(text string, most int) string {
-	if len(text) <= most {
+// truncate is a text, or as much of its start as may be.
+func truncate(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 // rendered is the part of a page that is made from the database.
@@ -125,14 +125,14 @@ type rendered struct {
 	at    time.Time // when it was read
 }
 
-// pages remembers what pages showed last: many tabs that look at the same one cost as much as one of them, and while the database is busy
+// pageCache remembers what pages showed last: many tabs that look at the same one cost as much as one of them, and while the database is busy
 // the last one is shown again.
-type pages struct {
+type pageCache struct {
 	mu   sync.Mutex
-	last map[string]*remembered
+	last map[string]*cachedPage
 }
 
-type remembered struct {
+type cachedPage struct {
 	mu   sync.Mutex // held while the page is made
 	page rendered
 	used time.Time
@@ -143,16 +143,16 @@ const (
 	freshFor = 900 * time.Millisecond // the pages of tabs that were told of a change at the same time
 )
 
-// of returns the memory of an address. The one that was not asked for longest makes room.
-func (p *pages) of(url string) *remembered {
+// entry returns the memory of an address. The one that was not asked for longest makes room.
+func (p *pageCache) entry(url string) *cachedPage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil {
-		p.last = map[string]*remembered{}
+		p.last = map[string]*cachedPage{}
 	}
 	m := p.last[url]
 	if m == nil {
-		m = &remembered{}
+		m = &cachedPage{}
 		if len(p.last) >= maxPages {
 			oldest := ""
 			for key, other := range p.last {
@@ -173,35 +173,35 @@ type view interface{ common() *page }
 
 func (p *page) common() *page { return p }
 
-// look reads what a page shows. The error is a person's mistake (jobs.ErrInvalid, jobs.ErrNotFound), or the database's.
-type look func(ctx context.Context, req *http.Request) (name string, v view, err error)
+// loader reads what a page shows. The error is a person's mistake (jobs.ErrInvalid, jobs.ErrNotFound), or the database's.
+type loader func(ctx context.Context, req *http.Request) (name string, v view, err error)
 
 // fragment is the media type by which a page that is open asks for its new content.
 const fragment = "text/x-fragment"
 
 // page answers with what a look has found: the whole page, or for a page that is open its live regions only.
-func (h *handler) page(find look) http.HandlerFunc {
+func (h *handler) page(load loader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		partly := strings.Contains(req.Header.Get("Accept"), fragment)
-		m := h.pages.of(req.URL.RequestURI())
+		isFragment := strings.Contains(req.Header.Get("Accept"), fragment)
+		m := h.pages.entry(req.URL.RequestURI())
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		stale := ""
-		if !partly || time.Since(m.page.at) > freshFor {
-			switch made, err := h.render(req, find); {
+		if !isFragment || time.Since(m.page.at) > freshFor {
+			switch made, err := h.render(req, load); {
 			case err == nil:
 				m.page = made
 			case errors.Is(err, jobs.ErrNotFound):
-				h.fail(w, req, http.StatusNotFound, sentence(err))
+				h.writeError(w, req, http.StatusNotFound, sentence(err))
 				return
 			case errors.Is(err, jobs.ErrInvalid):
-				h.fail(w, req, http.StatusBadRequest, sentence(err))
+				h.writeError(w, req, http.StatusBadRequest, sentence(err))
 				return
 			case req.Context().Err() != nil: // nobody waits for it any more
 				return
 			case m.page.main == nil:
 				h.logger.Warn("page", "path", req.URL.Path, "err", err)
-				h.fail(w, req, http.StatusServiceUnavailable, "The database does not answer in time. Try again in a moment.")
+				h.writeError(w, req, http.StatusServiceUnavailable, "The database does not answer in time. Try again in a moment.")
 				return
 			default:
 				h.logger.Warn("page", "path", req.URL.Path, "err", err)
@@ -213,7 +213,7 @@ func (h *handler) page(find look) http.HandlerFunc {
 		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 		l.Nav = cmp.Or(l.Nav, "overview")
 		l.Listing = req.URL.Path == "/tasks"
-		if partly {
+		if isFragment {
 			h.send(w, http.StatusOK, "fragment", l)
 			return
 		}
@@ -222,11 +222,11 @@ func (h *handler) page(find look) http.HandlerFunc {
 	}
 }
 
-func (h *handler) render(req *http.Request, find look) (rendered, error) {
+func (h *handler) render(req *http.Request, load loader) (rendered, error) {
 	ctx, cancel := readContext(req)
 	defer cancel()
 	at := time.Now()
-	name, v, err := find(ctx, req)
+	name, v, err := load(ctx, req)
 	if err != nil {
 		return rendered{}, err
 	}
@@ -246,8 +246,8 @@ type layout struct {
 	Bare         bool // there is nowhere to go to
 }
 
-// write answers with a page that is not made from the database.
-func (h *handler) write(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
+// writePage answers with a page that is not made from the database.
+func (h *handler) writePage(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
 	var b bytes.Buffer
 	if err := templates().ExecuteTemplate(&b, name, v); err != nil {
 		h.logger.Error("page", "name", name, "err", err)
@@ -269,14 +269,14 @@ func (h *handler) send(w http.ResponseWriter, status int, name string, l layout)
 	_, _ = w.Write(b.Bytes()) // a browser that has gone is nobody to tell
 }
 
-// failView is a page that says why there is no other.
-type failView struct {
+// errorView is a page that says why there is no other.
+type errorView struct {
 	page
 	Text string
 }
 
-func (h *handler) fail(w http.ResponseWriter, req *http.Request, status int, text string) {
-	h.write(w, req, status, "failure", &failView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
+func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status int, text string) {
+	h.writePage(w, req, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
 }
 
 // sentence is an error for a page.

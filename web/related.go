@@ -91,7 +91,7 @@ func (v *taskView) earlier(runs []jobs.Task) *earlier {
 func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if h.o.HideArgs {
-			h.fail(w, req, http.StatusForbidden, "Arguments are hidden here.")
+			h.writeError(w, req, http.StatusForbidden, "Arguments are hidden here.")
 			return
 		}
 		ctx, cancel := readContext(req)
@@ -100,10 +100,10 @@ func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 		t, err := h.r.Get(ctx, id)
 		switch {
 		case errors.Is(err, jobs.ErrNotFound) || err == nil && len(part(t)) == 0:
-			h.fail(w, req, http.StatusNotFound, "There is no such task, or it has none.")
+			h.writeError(w, req, http.StatusNotFound, "There is no such task, or it has none.")
 		case err != nil:
 			h.logger.Warn("document", "task", id, "err", err)
-			h.fail(w, req, http.StatusServiceUnavailable, sentence(err))
+			h.writeError(w, req, http.StatusServiceUnavailable, sentence(err))
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d.json"`, id))

@@ -73,7 +73,7 @@ func (v *taskView) what(t jobs.Task) string {
 	case t.Job != jobs.CommandJob:
 		return humanize.Safe(t.Label + ": " + t.Job)
 	}
-	return humanize.Safe(start(runner.JobText(t), maxDocument))
+	return humanize.Safe(truncate(runner.JobText(t), maxDocument))
 }
 
 func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {

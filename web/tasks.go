@@ -260,7 +260,7 @@ func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 	if said != "" && said != ending {
 		text += " · " + said
 	}
-	return humanize.Safe(start(strings.TrimPrefix(text, " · "), maxErrorText)), nil
+	return humanize.Safe(truncate(strings.TrimPrefix(text, " · "), maxErrorText)), nil
 }
 
 func firstLine(text string) string {
