@@ -9,16 +9,16 @@ import (
 )
 
 // countStarted counts what runs, by queue and job. Index: tasks_running; the rows are read, but they are few.
-const countStarted = `SELECT queue, job, count(*) AS n FROM tasks WHERE state = 'running' GROUP BY queue, job`
+var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
 
 // somePending tells whether a task of queue [1] is pending, and somePendingJob of queue [1] and job [2]. Index: tasks_pending.
-const (
-	somePending    = `SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 'pending' AND queue = ?)`
-	somePendingJob = `SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 'pending' AND queue = ? AND job = ?)`
+var (
+	somePending    = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?)`)
+	somePendingJob = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?)`)
 )
 
 // selectPaused lists the queues that are paused; the empty name is all of them.
-const selectPaused = `SELECT queue FROM pauses`
+var selectPaused = query(`SELECT queue FROM {pauses}`)
 
 // admission decides which tasks a claim may start: it holds the pauses, and the limits of queues and jobs. The claim's transaction reads and writes
 // it, so that two workers never use a limit at the same time. A nil admission has neither pauses nor limits.

@@ -9,34 +9,34 @@ import (
 )
 
 // selectQueues lists the queues with pending tasks, with one index seek per queue. Index: tasks_pending.
-const selectQueues = `WITH RECURSIVE names (queue) AS (
-	SELECT min(queue) FROM tasks WHERE state = 'pending'
+var selectQueues = query(`WITH RECURSIVE names (queue) AS (
+	SELECT min(queue) FROM {tasks} WHERE state = 'pending'
 	UNION ALL
-	SELECT (SELECT min(queue) FROM tasks WHERE state = 'pending' AND queue > names.queue) FROM names WHERE names.queue IS NOT NULL)
-SELECT queue FROM names WHERE queue IS NOT NULL`
+	SELECT (SELECT min(queue) FROM {tasks} WHERE state = 'pending' AND queue > names.queue) FROM names WHERE names.queue IS NOT NULL)
+SELECT queue FROM names WHERE queue IS NOT NULL`)
 
 // peekTasks selects the first tasks that claimTasks would claim, up to the last argument.
-const peekTasks = `SELECT id, generation_id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first JOIN tasks USING (id, generation_id)`
+const peekTasks = `SELECT id, generation_id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first JOIN {tasks} USING (id, generation_id)`
 
 // selectPriorities lists up to [3] priorities of the pending tasks of queue [1] and job [2], the lowest first, with one index seek per
 // priority. Index: tasks_pending.
-const selectPriorities = `WITH RECURSIVE levels (priority, n) AS (
-	SELECT min(priority), 1 FROM tasks WHERE state = 'pending' AND queue = ?1 AND job = ?2
+var selectPriorities = query(`WITH RECURSIVE levels (priority, n) AS (
+	SELECT min(priority), 1 FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2
 	UNION ALL
-	SELECT (SELECT min(priority) FROM tasks WHERE state = 'pending' AND queue = ?1 AND job = ?2 AND priority > levels.priority), n + 1
+	SELECT (SELECT min(priority) FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2 AND priority > levels.priority), n + 1
 	FROM levels WHERE levels.priority IS NOT NULL AND n < ?3)
-SELECT priority FROM levels WHERE priority IS NOT NULL`
+SELECT priority FROM levels WHERE priority IS NOT NULL`)
 
 // selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3] without suspects. Index: tasks_pending.
-const selectLevel = `SELECT id, generation_id, job, run_at FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ?
-	AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY id LIMIT 0 + ?`
+var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ?
+	AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY id LIMIT 0 + ?`)
 
 // claimThese claims given tasks. [1] is JSON: for each task a list of its id, its generation and its job's max attempts. The other arguments are
 // those of claimTasks.
-const claimThese = `WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS id, CAST(value->>1 AS bigint) AS generation_id, CAST(value->>2 AS bigint) AS most FROM json_each(?))
-UPDATE tasks SET ` + claimSet + `
-FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id AND tasks.state = 'pending'
-` + claimReturning
+var claimThese = command(`WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS next_id, CAST(value->>1 AS bigint) AS next_generation, CAST(value->>2 AS bigint) AS most FROM {json_each})
+UPDATE {tasks} SET ` + claimSet + `
+FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation AND tasks.state = 'pending'
+` + claimReturning)
 
 // queues returns the queues to claim from. They take turns: the first is the queue after the one with which the last claim began.
 func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {

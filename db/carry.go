@@ -48,35 +48,33 @@ const (
 
 // carryThese reads the rows of the tasks behind [1] up to [2]; carryAll all rows of a table. They name the columns.
 const (
-	carryThese = `SELECT * FROM %s WHERE %s > ? AND %[2]s <= ? ORDER BY %s`
-	carryAll   = `SELECT * FROM %s ORDER BY %s`
-	clearRows  = `DELETE FROM %s`
-	carryRow   = `INSERT INTO %s (%s) VALUES (%s)`
-	carryRowTo = `INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE VALUES (%s)` // a server, which gives the ids itself
+	carryThese = `SELECT * FROM {%s} WHERE %s > ? AND %[2]s <= ? ORDER BY %s`
+	carryAll   = `SELECT * FROM {%s} ORDER BY %s`
+	clearRows  = `DELETE FROM {%s}`
+	carryRow   = `INSERT INTO {%s} (%s){given_ids} VALUES (%s)`
 )
 
 // selectLastID reads how far a move has come; selectNextIDs the next tasks behind [1].
-const (
-	selectLastID  = `SELECT coalesce(max(id), 0) FROM tasks`
-	selectNextIDs = `SELECT id FROM tasks WHERE id > ? ORDER BY id LIMIT ?`
+var (
+	selectLastID  = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
+	selectNextIDs = query(`SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT ?`)
 )
 
 // endWorkers says goodbye for those that were killed: nobody of them will.
-const endWorkers = `UPDATE workers SET ended_at = beat_at WHERE ended_at IS NULL`
+var endWorkers = command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
 // countRows counts the rows of a table, sumTasks those of tasks by their states, with sums that tell whether they are the same ones.
-const (
-	countRows = `SELECT count(*) FROM %s`
-	sumTasks  = `SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations FROM tasks GROUP BY state ORDER BY state`
-)
+const countRows = `SELECT count(*) FROM {%s}`
+
+var sumTasks = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations FROM {tasks} GROUP BY state ORDER BY state`)
 
 // The highest id that a task ever had: selectHighestID, or the sequence of a server; rememberID and serverSetID see to it that the next one is
 // higher than [1]. serverSetWorker does that for the numbers of workers; the table of SQLite does it by itself.
-const (
-	rememberID      = `INSERT INTO last_ids (id) VALUES (?) ON CONFLICT DO NOTHING`
-	serverHighestID = `SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`
-	serverSetID     = `SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`
-	serverSetWorker = `SELECT setval(CAST(pg_get_serial_sequence(?, 'number') AS regclass), (SELECT coalesce(max(number), 0) + 1 FROM workers))`
+var (
+	rememberID      = command(`INSERT INTO {last_ids} (id) VALUES (?) ON CONFLICT DO NOTHING`)
+	serverHighestID = query(`SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`)
+	serverSetID     = command(`SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`)
+	serverSetWorker = command(`SELECT setval(CAST(pg_get_serial_sequence(?, 'number') AS regclass), (SELECT coalesce(max(number), 0) + 1 FROM {workers}))`)
 )
 
 // Carried is how many rows of a table there are, in both databases.
@@ -86,12 +84,13 @@ type Carried struct {
 }
 
 // carry copies the rows of a table from another database.
-func (t *tx) carry(from *DB, c carried, behind, upTo int64) error {
+func (t *tx) carry(m *Move, c carried, behind, upTo int64) error {
+	from := m.from
 	text, args := fmt.Sprintf(carryAll, c.name, c.order), []any(nil)
 	if c.key != "" {
 		text, args = fmt.Sprintf(carryThese, c.name, c.key, c.order), []any{behind, upTo}
 	}
-	rows, err := from.read.QueryxContext(t.ctx, text, args...)
+	rows, err := from.read.QueryxContext(t.ctx, from.sql.Render(text), args...)
 	if err != nil {
 		return explain(err, from.path)
 	}
@@ -107,11 +106,11 @@ func (t *tx) carry(from *DB, c carried, behind, upTo int64) error {
 	for i, name := range columns {
 		columns[i] = `"` + name + `"`
 	}
-	text = carryRow
-	if t.db.server != nil {
-		text = carryRowTo
+	insert := m.inserts[c.name]
+	if insert == nil {
+		insert = command(fmt.Sprintf(carryRow, c.name, strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?"))
+		m.inserts[c.name] = insert
 	}
-	insert := fmt.Sprintf(text, c.name, strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?")
 	waiting, bytes := 0, 0
 	for rows.Next() {
 		values, err := rows.SliceScan()
@@ -159,7 +158,7 @@ func width(value any) int {
 // highestID returns the highest id that a task ever had.
 func (d *DB) highestID(ctx context.Context) (int64, error) {
 	if d.server != nil {
-		return readValue[int64](ctx, d, serverHighestID, d.prefix()+"tasks")
+		return readValue[int64](ctx, d, serverHighestID, d.sql.Prefix+"tasks")
 	}
 	return readValue[int64](ctx, d, selectHighestID)
 }
@@ -178,11 +177,11 @@ func (t *tx) setHighestID(last int64) error {
 	}
 	var set int64
 	if own < last {
-		if err := t.scan(serverSetID, []any{last, t.db.prefix() + "tasks"}, &set); err != nil {
+		if err := t.scan(serverSetID, []any{last, t.db.sql.Prefix + "tasks"}, &set); err != nil {
 			return err
 		}
 	}
-	return t.scan(serverSetWorker, []any{t.db.prefix() + "workers"}, &set)
+	return t.scan(serverSetWorker, []any{t.db.sql.Prefix + "workers"}, &set)
 }
 
 // sameRows counts the rows of both databases, and returns an error when one has what the other has not. It is asked before rows are written
@@ -190,13 +189,13 @@ func (t *tx) setHighestID(last int64) error {
 func (t *tx) sameRows(from *DB) ([]Carried, error) {
 	counts := make([]Carried, len(carriedTables))
 	for i, c := range carriedTables {
-		text := fmt.Sprintf(countRows, c.name)
-		there, err := readValue[int64](t.ctx, from, text)
+		count := once(fmt.Sprintf(countRows, c.name))
+		there, err := readValue[int64](t.ctx, from, count)
 		if err != nil {
 			return nil, err
 		}
 		var here int64
-		if err := t.scan(text, nil, &here); err != nil {
+		if err := t.scan(count, nil, &here); err != nil {
 			return nil, err
 		}
 		if there != here {

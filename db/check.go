@@ -10,17 +10,17 @@ import (
 
 // The questions of doctor. quickCheck reads every page and finds damage; fullCheck compares indexes with their tables, too, and takes
 // several times as long. Both list up to ten problems, or one row "ok".
-const (
-	quickCheck = `PRAGMA quick_check(10)`
-	fullCheck  = `PRAGMA integrity_check(10)`
+var (
+	quickCheck = query(`PRAGMA quick_check(10)`)
+	fullCheck  = query(`PRAGMA integrity_check(10)`)
 )
 
 // selectLatest returns the latest times of several kinds in the file: 0 where there is none. Each is one seek, but for the few workers.
-const selectLatest = `SELECT max(coalesce((SELECT created_at FROM tasks ORDER BY id DESC LIMIT 1), 0),
-	coalesce((SELECT max(finished_at) FROM tasks WHERE finished_at IS NOT NULL), 0), coalesce((SELECT max(beat_at) FROM workers), 0))`
+var selectLatest = query(`SELECT {greatest}(coalesce((SELECT created_at FROM {tasks} ORDER BY id DESC LIMIT 1), 0),
+	coalesce((SELECT max(finished_at) FROM {tasks} WHERE finished_at IS NOT NULL), 0), coalesce((SELECT max(beat_at) FROM {workers}), 0))`)
 
 // selectSeen returns when any worker gave a sign of life for the last time.
-const selectSeen = `SELECT max(beat_at) FROM workers`
+var selectSeen = query(`SELECT max(beat_at) FROM {workers}`)
 
 // Process is a process of this machine.
 type Process struct {
@@ -33,11 +33,11 @@ func (d *DB) Integrity(ctx context.Context, thorough bool) ([]string, error) {
 	if d.server != nil { // pg_amcheck is for those who run the server
 		return nil, nil
 	}
-	text := quickCheck
+	check := quickCheck
 	if thorough {
-		text = fullCheck
+		check = fullCheck
 	}
-	found, err := readRows[string](ctx, d, text)
+	found, err := readRows[string](ctx, d, check)
 	if len(found) == 1 && found[0] == "ok" {
 		found = nil
 	}

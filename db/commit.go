@@ -73,7 +73,7 @@ type writer struct {
 
 	// The rest belongs to the leader.
 	conn      *sqlx.Conn
-	stmts     map[string]*sqlx.Stmt
+	stmts     map[*statement]*sqlx.Stmt
 	level     level
 	broken    bool      // the last write met damage: the connection is opened anew before the next one
 	busySince time.Time // start of the present stretch of writing
@@ -88,7 +88,7 @@ type writer struct {
 
 func (w *writer) start(d *DB) {
 	w.db = d
-	w.stmts = map[string]*sqlx.Stmt{}
+	w.stmts = map[*statement]*sqlx.Stmt{}
 	w.idle.L = &w.mu
 }
 

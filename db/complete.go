@@ -14,27 +14,29 @@ import (
 // for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has completed, and
 // what selectUses does. The empty text and the 0 that are added keep the planner from all tasks that run, each of which it would compare with
 // each of d.
-const completeTasks = `UPDATE tasks SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', outcome = d.outcome,
+var completeTasks = command(completeAll)
+
+const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', outcome = d.outcome,
 	result = d.result, finished_at = d.finished_at, updated_at = ?
 FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, outcome json, result text, finished_at bigint)
 WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker + 0 = ? AND tasks.state || '' = 'running'
-RETURNING tasks.id, (` + serverUses + `) AS uses`
+RETURNING tasks.id, (SELECT {features}) AS uses`
 
 // completeSome is completeTask for as many tasks as %s has rows, of worker [2] at [1]. A row is the id, the generation and what completeTask sets.
 // It is for files, where the end of a task in a statement of sixteen takes two thirds of the time of a statement of its own.
 const completeSome = `WITH d (id, generation_id, outcome, result, finished_at) AS (VALUES %s)
-UPDATE tasks SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', outcome = d.outcome, result = d.result,
+UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', outcome = d.outcome, result = d.result,
 	finished_at = d.finished_at, updated_at = ?
 FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`
 
 // completeTogether are statements of that kind and how many rows they have. Fewer than four do not pay.
 var completeTogether = []struct {
 	rows int
-	text string
+	*statement
 }{{16, completeRows(16)}, {8, completeRows(8)}, {4, completeRows(4)}}
 
-func completeRows(n int) string {
-	return fmt.Sprintf(completeSome, strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?), ", n), ", "))
+func completeRows(n int) *statement {
+	return command(fmt.Sprintf(completeSome, strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?), ", n), ", ")))
 }
 
 // completion is a row of completeTasks.
@@ -97,7 +99,7 @@ func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time
 			for _, row := range all.rows[from : from+statement.rows] {
 				args = append(args, row.ID, row.GenerationID, nullText(row.Outcome), row.result(), row.FinishedAt)
 			}
-			n, err := t.exec(statement.text, append(args, now.UnixMilli(), worker)...)
+			n, err := t.exec(statement.statement, append(args, now.UnixMilli(), worker)...)
 			if err == nil && n != int64(statement.rows) {
 				err = errRefusedTogether
 			}

@@ -11,43 +11,43 @@ import (
 )
 
 // cancelTask cancels task [4] if it waits; who and why [1], times [2], [3]. The rest of its outcome is that of its last attempt.
-const cancelTask = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,
-	outcome = json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?), finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`
+var cancelTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,
+	outcome = {cancelled_outcome}, finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`)
 
 // askCancel asks the owner of task [1] to cancel it, if it runs; at [2], by KILL at once [3], who and why [4]. A request that is there already keeps
 // its time and text.
-const askCancel = `INSERT INTO cancel_requests (task_id, generation_id, requested_at, now, text)
-SELECT id, generation_id, ?2, ?3, ?4 FROM tasks WHERE id = ?1 AND state = 'running'
+var askCancel = command(`INSERT INTO {cancel_requests} (task_id, generation_id, requested_at, now, text)
+SELECT id, generation_id, ?2, ?3, ?4 FROM {tasks} WHERE id = ?1 AND state = 'running'
 ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	requested_at = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.requested_at ELSE excluded.requested_at END,
 	now = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 AND cancel_requests.now > excluded.now THEN cancel_requests.now ELSE excluded.now END,
-	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`
+	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`)
 
 // retryFinished resets the finished task [5], generation [6], to state [1], due at [3]; time [4]. [2] is its column waits. It changes no row if another
 // unfinished task has its unique key. Index: tasks_unique.
-const retryFinished = `UPDATE tasks SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
+var retryFinished = command(`UPDATE {tasks} SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
 WHERE id = ? AND generation_id = ?
-	AND NOT EXISTS (SELECT 1 FROM tasks AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`
+	AND NOT EXISTS (SELECT 1 FROM {tasks} AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`)
 
 // hastenTask makes the waiting task [4] of generation [5] due at [2], in state [1], counts kept; time [3]. Where its state stays its generation does.
-const hastenTask = `UPDATE tasks SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0 ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
-WHERE id = ?4 AND generation_id = ?5`
+var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0 ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
+WHERE id = ?4 AND generation_id = ?5`)
 
 // selectStanding reads what decides what retrying task [1] does.
-const selectStanding = `SELECT state, generation_id, coalesce(lane, ''), coalesce(parts, 0) >= 2 FROM tasks WHERE id = ?`
+var selectStanding = query(`SELECT state, generation_id, coalesce(lane, ''), coalesce(parts, 0) >= 2 FROM {tasks} WHERE id = ?`)
 
-const selectState = `SELECT state FROM tasks WHERE id = ?`
+var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
 
 // deleteTask forgets task [1] if it has finished; the rest of it goes in the same transaction.
-const (
-	deleteTask     = `DELETE FROM tasks WHERE id = ? AND finished_at IS NOT NULL`
-	deleteAttempts = `DELETE FROM attempts WHERE task_id = ?`
-	deleteOutputs  = `DELETE FROM output WHERE task_id = ?`
-	deleteInput    = `DELETE FROM inputs WHERE task_id = ?`
-	deleteRequest  = `DELETE FROM cancel_requests WHERE task_id = ?`
-	deleteProgress = `DELETE FROM progress_reports WHERE task_id = ?`
-	deleteWaiting  = `DELETE FROM dependencies WHERE task_id = ?`
+var (
+	deleteTask     = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL`)
+	deleteAttempts = command(`DELETE FROM {attempts} WHERE task_id = ?`)
+	deleteOutputs  = command(`DELETE FROM {output} WHERE task_id = ?`)
+	deleteInput    = command(`DELETE FROM {inputs} WHERE task_id = ?`)
+	deleteRequest  = command(`DELETE FROM {cancel_requests} WHERE task_id = ?`)
+	deleteProgress = command(`DELETE FROM {progress_reports} WHERE task_id = ?`)
+	deleteWaiting  = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 )
 
 // Moved is what became of one task.
@@ -194,8 +194,8 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
 
 // forget deletes all that belongs to a task that was deleted.
 func (t *tx) forget(id int64) error {
-	for _, text := range []string{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps} {
-		if err := t.run(text, id); err != nil {
+	for _, of := range []*statement{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps} {
+		if err := t.run(of, id); err != nil {
 			return err
 		}
 	}

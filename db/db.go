@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/db/internal/postgres"
+	"example.com/runner/db/internal/sqltext"
 )
 
 // Options of Open. The zero Options opens a file that exists, for reading and writing.
@@ -50,8 +53,8 @@ type DB struct {
 	writer
 	claims writer // on a server: of plain claims, with a connection of its own that is opened when first used
 
-	names  *names       // with the prefix of our tables; nil: they have none
-	lastTx atomic.Value // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
+	sql    *sqltext.Dialect // renders statements
+	lastTx atomic.Value     // weak.Pointer[sql.Tx]: of the caller's that was last seen to be of this file
 
 	watches     sync.WaitGroup
 	slowly      atomic.Bool   // the watch looks at the slow pace
@@ -72,6 +75,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if OnServer(path) {
 		if d.server, err = newServer(path, options); err == nil {
 			open, d.path = d.openServer, d.server.Name
+			d.sql = postgres.Dialect(d.server.Schema)
 			d.server.noticer.start()
 		}
 	} else {
@@ -164,7 +168,7 @@ func (d *DB) BusyRetries() int64 { return d.busyRetries.Load() }
 // Size returns the bytes of the file and of its write-ahead log; on a server those of our tables, and 0.
 func (d *DB) Size() (file, wal int64) {
 	if d.server != nil {
-		_ = d.read.Get(&file, serverSize, d.server.Schema) // 0: it cannot be told now
+		_ = d.read.Get(&file, d.sql.Text(serverSize), d.server.Schema) // 0: it cannot be told now
 		return file, 0
 	}
 	if info, err := os.Stat(d.path); err == nil {

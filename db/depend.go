@@ -13,50 +13,50 @@ import (
 )
 
 // insertDependency makes task [1] wait for task [2], however that ends [3]; or only remembers it [4].
-const insertDependency = `INSERT INTO dependencies (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`
+var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)
 
 // selectFollowers lists the tasks that wait for task [1], and whether they wait for others too. A task that was set to another state by hand
 // does not wait. Indexes: dependencies_on, dependencies_open.
-const selectFollowers = `SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM dependencies AS other WHERE other.open = 1
+var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM {dependencies} AS other WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id) AS waits
-FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`
+FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`)
 
 // closeOn ends all waiting for task [1], closeAll all waiting of task [1].
-const (
-	closeOn  = `UPDATE dependencies SET open = 0 WHERE on_id = ? AND open = 1`
-	closeAll = `UPDATE dependencies SET open = 0 WHERE task_id = ? AND open = 1`
+var (
+	closeOn  = command(`UPDATE {dependencies} SET open = 0 WHERE on_id = ? AND open = 1`)
+	closeAll = command(`UPDATE {dependencies} SET open = 0 WHERE task_id = ? AND open = 1`)
 )
 
 // reopen makes task [1] wait again for those of its dependencies that are unfinished.
-const reopen = `UPDATE dependencies SET open = 1 WHERE task_id = ?
-	AND EXISTS (SELECT 1 FROM tasks WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`
+var reopen = command(`UPDATE {dependencies} SET open = 1 WHERE task_id = ?
+	AND EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`)
 
 // selectRevivable lists the tasks that were cancelled because of a dependency, have one on task [1], and have none whose task has
 // ended in a way that would cancel them again. Index: dependencies_on.
-const selectRevivable = `SELECT tasks.id FROM dependencies JOIN tasks ON tasks.id = dependencies.task_id
+var selectRevivable = query(`SELECT tasks.id FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id
 WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->> 'reason' = 'dependency'
-	AND NOT EXISTS (SELECT 1 FROM dependencies AS other JOIN tasks AS ended ON ended.id = other.on_id
+	AND NOT EXISTS (SELECT 1 FROM {dependencies} AS other JOIN {tasks} AS ended ON ended.id = other.on_id
 		WHERE other.task_id = tasks.id AND other.any_outcome = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
-ORDER BY tasks.id`
+ORDER BY tasks.id`)
 
 // selectNamed lists the tasks that task [1] of plain SQL names. adoptTask blocks that task [3] until its dependencies allow it to start; whether it
 // waits [1], time [2]. refuseTask cancels task [4] because of one of them; outcome [1], times [2], [3].
-const (
-	selectAfter = `SELECT on_id, any_outcome FROM dependencies WHERE task_id = ? ORDER BY on_id`
-	adoptTask   = `UPDATE tasks SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
-	refuseTask  = `UPDATE tasks SET state = 'cancelled', generation_id = 1, outcome = ?, finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = 0`
+var (
+	selectAfter = query(`SELECT on_id, any_outcome FROM {dependencies} WHERE task_id = ? ORDER BY on_id`)
+	adoptTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ? AND generation_id = 0`)
+	refuseTask  = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = 1, outcome = ?, finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = 0`)
 )
 
 // The two sides of the dependencies of task [1], at most [2] of each, for people.
-const (
-	selectDependencies = `SELECT on_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = on_id
-WHERE task_id = ? ORDER BY on_id LIMIT ?`
-	selectDependents = `SELECT task_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state FROM dependencies LEFT JOIN tasks ON tasks.id = task_id
-WHERE on_id = ? ORDER BY task_id LIMIT ?`
+var (
+	selectDependencies = query(`SELECT on_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
+WHERE task_id = ? ORDER BY on_id LIMIT ?`)
+	selectDependents = query(`SELECT task_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = task_id
+WHERE on_id = ? ORDER BY task_id LIMIT ?`)
 )
 
 // selectUpstream lists the tasks that task [1] waited for. Primary key.
-const selectUpstream = selectTasks + ` JOIN dependencies ON dependencies.on_id = tasks.id WHERE dependencies.task_id = ? ORDER BY on_id`
+var selectUpstream = query(selectTasks + ` JOIN {dependencies} ON dependencies.on_id = tasks.id WHERE dependencies.task_id = ? ORDER BY on_id`)
 
 type follower struct {
 	ID         int64   `db:"task_id"`
@@ -191,7 +191,7 @@ func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dep
 
 // Upstream calls each with the tasks that a task waited for, by id, until one call returns an error. Those that were deleted are missing.
 func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error) error {
-	rows, err := d.read.QueryxContext(ctx, selectUpstream, id)
+	rows, err := d.read.QueryxContext(ctx, d.sql.Text(selectUpstream), id)
 	if err != nil {
 		return explain(err, d.path)
 	}

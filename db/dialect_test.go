@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"example.com/runner/db/internal/postgres"
 	"example.com/runner/internal/pgserver"
 )
 
@@ -42,49 +44,37 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), setup+"; SET search_path = pg_catalog"); err != nil {
 		t.Fatal(err)
 	}
-	var d dialect
-	d.names.prefix = "ours."
-	texts := map[string]string{"serverVersion": serverVersion, "SelectBackend": SelectBackend, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
-		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks,
+	dialect := postgres.Dialect("ours")
+	texts := map[string]any{"serverVersion": serverVersion, "SelectBackend": SelectBackend, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
+		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks, "lockExclusive": fmt.Sprintf(lockExclusive, 1), "lockTogether": fmt.Sprintf(lockTogether, 1),
 		"serverHighestID": serverHighestID, "serverSetID": serverSetID, "serverSetWorker": serverSetWorker, "serverFrozen": serverFrozen,
 		"insertTasks32": insertTasks32, "insertTasks64": insertTasks64, "insertTasks128": insertTasks128, "assertUnused": assertUnused, "assertCompleted": assertCompleted}
 	for name, p := range plans {
 		texts[name] = p.text
 	}
-	maps.DeleteFunc(texts, func(name, _ string) bool {
+	maps.DeleteFunc(texts, func(name string, _ any) bool {
 		return name == "claimArm" || name == "suspectArm" || name == "peekTasks" || name == "claimTasks" || name == "sparse suspects"
 	})
 	for _, name := range onFiles {
 		delete(texts, name)
 	}
 	for _, n := range []int{1, 2, 30} {
-		c := newClaimer("w", make([]ClaimJob, n), &d)
+		c := newClaimer("w", make([]ClaimJob, n), postgres.ClaimJob)
 		texts["a claim"], texts["a claim of suspects"], texts["a peek"] = c.tasks, c.suspect, c.peek
 	}
 	for name, text := range texts {
-		if _, err := conn.Prepare(t.Context(), "", d.in(text)); err != nil {
-			t.Errorf("%s: %v: %s", name, err, d.in(text))
+		text := dialect.Render(templateOf(text))
+		if _, err := conn.Prepare(t.Context(), "", text); err != nil {
+			t.Errorf("%s: %v: %s", name, err, text)
 		}
 	}
 }
 
-func TestPlaceholdersAreNumbered(t *testing.T) {
-	for text, want := range map[string]string{
-		"SELECT 1":                    "SELECT 1",
-		"a = ? AND b = ?":             "a = $1 AND b = $2",
-		"a = ?2 AND b = ?1":           "a = $2 AND b = $1",
-		"a = '?' AND b = ? AND \"?\"": "a = '?' AND b = $1 AND \"?\"",
-		"a = 'it''s ?' OR b = ?":      "a = 'it''s ?' OR b = $1",
-		"a = '?":                      "a = '?",
-	} {
-		if got := numberedBy(text, '$'); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
-	}
-	var d dialect
-	d.names.prefix = "ours."
-	c := newClaimer("w", make([]ClaimJob, 2), &d)
-	if got := d.in(c.tasks); strings.Count(got, "LIMIT $7") != 3 || !strings.Contains(got, "worker = $8") || !strings.Contains(got, "CAST($4 AS bigint) AS most") {
+func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
+	c := newClaimer("w", make([]ClaimJob, 2), postgres.ClaimJob)
+	got := postgres.Dialect("ours").Text(c.tasks)
+	if strings.Count(got, "LIMIT $7 FOR UPDATE SKIP LOCKED") != 2 || !strings.Contains(got, "LIMIT 0 + $7") || !strings.Contains(got, "worker = $8") ||
+		!strings.Contains(got, "CAST($4 AS bigint) AS most") {
 		t.Error(got)
 	}
 }
@@ -93,8 +83,8 @@ func TestPlaceholdersAreNumbered(t *testing.T) {
 func TestWhatReadsChangesNothing(t *testing.T) {
 	writes := regexp.MustCompile(`\b(INSERT INTO|DELETE FROM|UPDATE) |FOR UPDATE`)
 	for name, p := range plans {
-		if reads(p.text) == writes.MatchString(p.text) && !strings.HasPrefix(p.text, "PRAGMA") {
-			t.Errorf("%s reads: %t", name, reads(p.text))
+		if s, ok := p.text.(*statement); ok && s.Reads == writes.MatchString(s.Template) {
+			t.Errorf("%s reads: %t", name, s.Reads)
 		}
 	}
 }

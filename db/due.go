@@ -11,27 +11,27 @@ import (
 // selectDue returns when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of a lane allows its next
 // task to start. Each is null if there is none. Plain SQL may have written any time, 0 included. Indexes: tasks_due, tasks_expiry,
 // limits_due.
-const selectDue = `SELECT (SELECT min(run_at) FROM tasks WHERE state = 'scheduled' OR state = 'retrying'),
-	(SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL),
-	(SELECT min(due_at) FROM limits WHERE due_at IS NOT NULL)`
+var selectDue = query(`SELECT (SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),
+	(SELECT min(expires_at) FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL),
+	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL)`)
 
 // firstDue selects the first tasks that are due at its argument. Index: tasks_due.
-const firstDue = `SELECT id FROM tasks WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
+const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
 
 // promoteTasks makes the tasks pending that are due at [2]; time [1]. promoteOrdered handles tasks with a lane or with dependencies.
-const promoteTasks = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
-WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`
+var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
+WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 
 // selectOrdered lists the tasks among the first due at [1] that have a lane, or dependencies that plain SQL has written.
-const selectOrdered = `SELECT id, queue, lane, state, parts, generation_id FROM tasks
-WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`
+var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
+WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 
 // expireTasks cancels tasks that have not started by [3]; times [1] and [2]. It also clears the lease of a running task without a start time, which only
 // plain SQL can write. Index: tasks_expiry.
-const expireTasks = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
+var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
 	outcome = '{"reason":"expired","error":"not started in time"}', finished_at = ?, updated_at = ? WHERE id IN (
-	SELECT id FROM tasks WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
-	ORDER BY expires_at LIMIT 1000) RETURNING id, queue, lane`
+	SELECT id FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
+	ORDER BY expires_at LIMIT 1000) RETURNING id, queue, lane`)
 
 // dueMost limits how many thousands of tasks become pending or expire in one transaction, since other processes wait for the lock.
 const dueMost = 10

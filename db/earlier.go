@@ -11,15 +11,15 @@ const earlierAmong = 5000
 
 // The last [n] tasks before task [1], from id [2] on, that have started and ran the same: of a function's job [3]; with the label [4] of a
 // command; or of a command without one, with the argv [5], which is [4] bytes long, so that others are not read. Primary key.
-const (
-	earlierJobs   = `SELECT id FROM tasks WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? ORDER BY id DESC LIMIT ?`
-	earlierLabels = `SELECT id FROM tasks WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? AND label = ? ORDER BY id DESC LIMIT ?`
-	earlierArgs   = `SELECT id FROM tasks WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? AND label IS NULL
-AND octet_length(args) = ? AND args = ? ORDER BY id DESC LIMIT ?`
+var (
+	earlierJobs   = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? ORDER BY id DESC LIMIT ?`)
+	earlierLabels = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? AND label = ? ORDER BY id DESC LIMIT ?`)
+	earlierArgs   = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? AND label IS NULL
+AND octet_length(args) = ? AND args = ? ORDER BY id DESC LIMIT ?`)
 )
 
 // earlierTicks are the last [3] tasks of schedule [1] before tick [2] that have started. Index: tasks_tick.
-const earlierTicks = `SELECT id FROM tasks WHERE schedule = ? AND tick < ? AND started_at IS NOT NULL ORDER BY tick DESC LIMIT ?`
+var earlierTicks = query(`SELECT id FROM {tasks} WHERE schedule = ? AND tick < ? AND started_at IS NOT NULL ORDER BY tick DESC LIMIT ?`)
 
 // Earlier returns the ids of up to n tasks before a task that have started and ran the same, the last first. Those of a schedule are found
 // however long ago they were; others among the last few thousand tasks.

@@ -8,13 +8,13 @@ import (
 )
 
 // cancelDependent cancels task [4] of generation [5], which waits for one that did not complete; outcome [1], times [2], [3].
-const cancelDependent = `UPDATE tasks SET state = 'cancelled', generation_id = generation_id + 1, outcome = ?, waits = NULL,
-	finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = ? AND waits = 1 RETURNING queue`
+var cancelDependent = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, outcome = ?, waits = NULL,
+	finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = ? AND waits = 1 RETURNING queue`)
 
 // freeDependent ends the waiting of task [3], generation [4], when its last dependency has ended. [1] is its new state: blocked if it must wait for its
 // lane. [2] is the time.
-const freeDependent = `UPDATE tasks SET state = ?1, generation_id = generation_id + CASE WHEN ?1 = 'blocked' THEN 0 ELSE 1 END,
-	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND generation_id = ?4 AND waits = 1`
+var freeDependent = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN ?1 = 'blocked' THEN 0 ELSE 1 END,
+	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND generation_id = ?4 AND waits = 1`)
 
 // end is a task that has left its place: it has finished, or given up its lane.
 type end struct {
@@ -35,8 +35,8 @@ type uses struct {
 	pauses       bool
 }
 
-// selectUses looks at the first entry of each: 1, 2 and 4 in one number, which is read faster than three. Index: dependencies_open.
-const selectUses = `SELECT EXISTS (SELECT 1 FROM dependencies WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM limits) + 4 * EXISTS (SELECT 1 FROM pauses)`
+// selectUses looks at the first entry of each: 1, 2 and 4 in one number, which is read faster than three.
+var selectUses = query(`SELECT {features}`)
 
 func (t *tx) uses() (uses, error) {
 	if t.used.known {

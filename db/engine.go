@@ -42,10 +42,10 @@ func OnServer(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// serverConnector opens connections whose statements are in the dialect of the server.
+// serverConnector opens connections that can send statements together.
 type serverConnector struct {
 	driver.Connector
-	dialect  *dialect
+	begins   *begins
 	together func(context.Context, driver.Conn, []Statement) (driver.Rows, []int64, error)
 	reads    bool // and nothing else
 }
@@ -55,7 +55,7 @@ func (c *serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, connectError{err}
 	}
-	return &serverConn{serverDriverConn: conn.(serverDriverConn), dialect: c.dialect, together: c.together, reads: c.reads}, nil
+	return &serverConn{serverDriverConn: conn.(serverDriverConn), begins: c.begins, together: c.together, reads: c.reads}, nil
 }
 
 // connectError is why there is no connection, whatever the driver says to that: no server of several is one that can be written, for instance.
@@ -78,13 +78,12 @@ type serverDriverConn interface {
 // the lock keeps everybody waiting, most of all for messages that go there and back.
 type serverConn struct {
 	serverDriverConn
-	dialect  *dialect
+	begins   *begins
 	together func(context.Context, driver.Conn, []Statement) (driver.Rows, []int64, error)
 	reads    bool
 	waiting  []Statement // in the words of the server
 	begun    bool        // the first of them begins a transaction
 	commits  bool        // the next statement is the last one of it
-	wrote    bool        // the transaction has changed something, or may have
 }
 
 // beginError is the error of the beginning of a transaction, told by the first statement in it.
@@ -99,19 +98,12 @@ func (c *serverConn) waits() bool { return c.waiting != nil || c.commits }
 
 // begin has a transaction begin with the next statement.
 func (c *serverConn) begin(shared bool) {
-	begin := c.dialect.begin
+	lock := c.begins.exclusive
 	if shared {
-		begin = c.dialect.beginShared
+		lock = c.begins.shared
 	}
-	for _, text := range strings.Split(begin, "; ") {
-		c.later(Statement{Text: text})
-	}
-	c.begun, c.wrote = true, false
-}
-
-// did takes note of a statement that has changed, or returned, so many rows.
-func (c *serverConn) did(text string, affected int64) {
-	c.wrote = c.wrote || affected > 0 && !reads(text)
+	c.later(Statement{Text: "BEGIN"}, Statement{Text: lock})
+	c.begun = true
 }
 
 // send sends a statement, and before it those that wait. Rows are nil unless it has some.
@@ -119,17 +111,14 @@ func (c *serverConn) send(ctx context.Context, text string, args []driver.NamedV
 	list, begun, commits := append(c.waiting, Statement{text, args}), c.begun, c.commits
 	c.waiting, c.begun, c.commits = nil, false, false
 	switch {
-	case begun && (text == rollback || text == commit && len(list) == 3): // it has done nothing
+	case begun && (text == rollback.Template || text == commit.Template && len(list) == 3): // it has done nothing
 		return nil, 0, nil
-	case text == rollback: // what waits was to be done before
+	case text == rollback.Template: // what waits was to be done before
 		list = list[len(list)-1:]
 	case commits:
-		list = append(list, Statement{Text: commit})
+		list = append(list, Statement{Text: commit.Template})
 	}
 	rows, affected, err := c.together(ctx, c.serverDriverConn, list)
-	for i, n := range affected {
-		c.did(list[i].Text, n)
-	}
 	if err != nil {
 		if begun && len(affected) < 2 {
 			err = beginError{err}
@@ -148,21 +137,15 @@ func (c *serverConn) exec(ctx context.Context, text string, args []driver.NamedV
 		_, n, err := c.send(ctx, text, args)
 		return driver.RowsAffected(n), err
 	}
-	result, err := now(ctx, args)
-	if err == nil {
-		n, _ := result.RowsAffected() // always known
-		c.did(text, n)
-	}
-	return result, err
+	return now(ctx, args)
 }
 
-// query is exec for a statement that returns rows. What it may have changed is not known before these are read.
+// query is exec for a statement that returns rows.
 func (c *serverConn) query(ctx context.Context, text string, args []driver.NamedValue, now func(context.Context, []driver.NamedValue) (driver.Rows, error)) (driver.Rows, error) {
 	if c.waits() {
 		rows, _, err := c.send(ctx, text, args)
 		return rows, err
 	}
-	c.did(text, 1)
 	rows, err := now(ctx, args)
 	return rows, c.again(ctx, err)
 }
@@ -180,7 +163,6 @@ func (c *serverConn) Prepare(text string) (driver.Stmt, error) {
 }
 
 func (c *serverConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	text = c.dialect.in(text)
 	stmt, err := c.serverDriverConn.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, c.again(ctx, err)
@@ -189,14 +171,12 @@ func (c *serverConn) PrepareContext(ctx context.Context, text string) (driver.St
 }
 
 func (c *serverConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	text = c.dialect.in(text)
 	return c.exec(ctx, text, args, func(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 		return c.serverDriverConn.ExecContext(ctx, text, args)
 	})
 }
 
 func (c *serverConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	text = c.dialect.in(text)
 	return c.query(ctx, text, args, func(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 		return c.serverDriverConn.QueryContext(ctx, text, args)
 	})
@@ -247,9 +227,9 @@ func serverValue(value any) any {
 	return value
 }
 
-// pool opens a pool of connections whose statements are in the dialect.
+// pool opens a pool of connections that can send statements together.
 func (s *server) pool(c driver.Connector, most int, reads bool) *sqlx.DB {
-	pool := sqlx.NewDb(sql.OpenDB(&serverConnector{c, &s.dialect, s.Together, reads}), "postgres")
+	pool := sqlx.NewDb(sql.OpenDB(&serverConnector{c, &s.begins, s.Together, reads}), "postgres")
 	pool.SetMaxOpenConns(most)
 	pool.SetMaxIdleConns(most)
 	return pool

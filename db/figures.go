@@ -9,27 +9,27 @@ import (
 )
 
 // selectHistory lists how many tasks of each queue ended how, since minute [1] and hour [2].
-const selectHistory = `SELECT queue, state, minute * 60 AS at, 60 AS span, n FROM counters WHERE minute >= ?
-UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM counter_hours WHERE hour >= ?`
+var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, n FROM {counters} WHERE minute >= ?
+UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
 // recentMost is how many tasks the figures of a queue are taken from: the last that ended, of all queues. It bounds what a look costs.
 const recentMost = 10_000
 
 // selectRecent lists the waits and the times from start to end of the last attempts of tasks of queue [2] that ended since [1], among the last 10,000 that
 // ended. Index: tasks_finished, from its end.
-const selectRecent = `SELECT started_at - run_at AS wait, finished_at - started_at AS duration FROM (SELECT queue, run_at, started_at, finished_at FROM tasks
-	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`
+var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
+	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
 
 // countStarts counts the attempts of the same tasks that started since [1]. Index: the key of attempts.
-const countStarts = `SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
-	(SELECT count(*) FROM attempts WHERE task_id = recent.id AND attempts.started_at >= ?1)), 0) AS bigint)
-FROM (SELECT id, queue, state, started_at FROM tasks WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2`
+var countStarts = query(`SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
+	(SELECT count(*) FROM {attempts} WHERE task_id = recent.id AND attempts.started_at >= ?1)), 0) AS bigint)
+FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2`)
 
 // countOpenStarts counts the attempts that started since [1] of tasks of queue [2] that run or wait for another attempt.
-const countOpenStarts = `SELECT (SELECT count(*) FROM tasks WHERE state = 'running' AND queue = ?2 AND started_at >= ?1) +
-	(SELECT count(*) FROM tasks CROSS JOIN attempts ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2 AND attempts.started_at >= ?1) +
-	(SELECT count(*) FROM tasks CROSS JOIN attempts ON attempts.task_id = tasks.id WHERE (tasks.state = 'scheduled' OR tasks.state = 'retrying')
-		AND queue = ?2 AND attempts.started_at >= ?1)`
+var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 'running' AND queue = ?2 AND started_at >= ?1) +
+	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2 AND attempts.started_at >= ?1) +
+	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE (tasks.state = 'scheduled' OR tasks.state = 'retrying')
+		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
 // Ended is how many tasks of a queue ended in one way within a minute, or within an hour of more than two days ago.
 type Ended struct {
@@ -90,7 +90,7 @@ func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent,
 	if err != nil {
 		return r, err
 	}
-	for _, text := range []string{countStarts, countOpenStarts} {
+	for _, text := range []*statement{countStarts, countOpenStarts} {
 		n, err := readValue[int](ctx, d, text, ms, queue)
 		if err != nil {
 			return r, err
@@ -107,15 +107,11 @@ func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent,
 }
 
 // selectThroughput sums up how many tasks ended how, in steps of [2] seconds since second [1].
-const selectThroughput = `SELECT state, (minute * 60 - ?1) / ?2 AS step, sum(n) AS n FROM counters WHERE minute * 60 >= ?1 GROUP BY 1, 2
-UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM counter_hours WHERE hour * 3600 >= ?1 GROUP BY 1, 2`
+var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum(n) AS n FROM {counters} WHERE minute * 60 >= ?1 GROUP BY 1, 2
+UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
 
 // selectSamples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
-// Index: tasks_finished, a seek for each step.
-const selectSamples = `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)
-SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.finished_at - tasks.started_at AS duration FROM stretches CROSS JOIN tasks ON tasks.id IN
-	(SELECT id FROM tasks AS ended WHERE ended.finished_at >= stretches.at AND ended.finished_at < stretches.at + ?2 LIMIT 0 + ?4)
-WHERE tasks.started_at IS NOT NULL`
+var selectSamples = query(`{samples}`)
 
 // Stretch is what ended within a stretch of time.
 type Stretch struct {

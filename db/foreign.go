@@ -9,12 +9,13 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
 // selectSchema lists what a file has of tables, indexes, triggers and views. The indexes of constraints have no text.
-const selectSchema = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name`
+var selectSchema = query(`SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name`)
 
 // object is a table, an index, a trigger or a view.
 type object struct {
@@ -36,8 +37,8 @@ func sum(schema []object) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// ownSchema is the schema as this program makes it, with the prefix n.
-func ownSchema(ctx context.Context, n *names) ([]object, error) {
+// ownSchema is the schema as this program makes it in a dialect.
+func ownSchema(ctx context.Context, dialect *sqltext.Dialect) ([]object, error) {
 	memory, err := sqlx.Open("sqlite", "file::memory:")
 	if err != nil {
 		return nil, err
@@ -49,12 +50,12 @@ func ownSchema(ctx context.Context, n *names) ([]object, error) {
 	}
 	defer conn.Close()
 	for _, m := range migrationsFrom(0) {
-		if _, err := conn.ExecContext(ctx, n.in(m.text())); err != nil {
+		if _, err := conn.ExecContext(ctx, dialect.Names(m.text())); err != nil {
 			return nil, err
 		}
 	}
 	var own []object
-	return own, conn.SelectContext(ctx, &own, selectSchema)
+	return own, conn.SelectContext(ctx, &own, selectSchema.Template)
 }
 
 // Foreign returns a problem of kind ErrConflict when the database was moved or is not complete, and of kind ErrSchema when runner's tables, indexes, triggers and views are not as runner made them, or somebody
@@ -77,7 +78,7 @@ func (d *DB) Foreign(ctx context.Context) error {
 	if sum(all) == ownSum { // nothing beside it, as most files are
 		return nil
 	}
-	own, err := ownSchema(ctx, d.names)
+	own, err := ownSchema(ctx, d.sql)
 	if err != nil {
 		return err
 	}

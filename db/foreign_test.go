@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
@@ -46,7 +47,7 @@ func TestWhatIsForeignToOurTablesIsRefusedAndAnApplicationIsWelcome(t *testing.T
 }
 
 func TestTheSumIsThatOfTheSchema(t *testing.T) {
-	own, err := ownSchema(t.Context(), nil)
+	own, err := ownSchema(t.Context(), &sqltext.Dialect{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,10 +37,10 @@ const (
 )
 
 const (
-	freezeRows     = `CREATE TRIGGER %[1]smoving_%[2]s_%[3]s BEFORE %[3]s ON %[2]s BEGIN SELECT RAISE(ABORT, %[4]s); END`
+	freezeRows     = `CREATE TRIGGER %[1]smoving_%[2]s_%[3]s BEFORE %[3]s ON %[1]s%[2]s BEGIN SELECT RAISE(ABORT, %[4]s); END`
 	thawRows       = `DROP TRIGGER IF EXISTS %smoving_%s_%s`
 	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` + notNow + `', MESSAGE = %s; END $moving$`
-	freezeTable    = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE ON %[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
+	freezeTable    = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE ON %[1]s%[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
 	thawFunction   = `DROP FUNCTION %smoving() CASCADE`
 )
 
@@ -48,41 +48,30 @@ const (
 const notNow = "55000"
 
 // selectFrozen reads the trigger named [1]; serverFrozen the function in the schema [1].
-const (
-	selectFrozen = `SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`
-	serverFrozen = `SELECT prosrc FROM pg_proc WHERE proname = 'moving' AND pronamespace = to_regnamespace(?)`
+var (
+	selectFrozen = query(`SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
+	serverFrozen = query(`SELECT prosrc FROM pg_proc WHERE proname = 'moving' AND pronamespace = to_regnamespace(?)`)
 )
 
-// prefix is what stands before the names of our tables.
-func (d *DB) prefix() string {
-	switch {
-	case d.server != nil:
-		return d.server.dialect.names.prefix
-	case d.names != nil:
-		return d.names.prefix
-	}
-	return ""
-}
-
 // frozenBy returns the statement that tells whether the database is frozen, and its argument.
-func (d *DB) frozenBy() (text, arg string) {
+func (d *DB) frozenBy() (trigger *statement, arg string) {
 	if d.server != nil {
 		return serverFrozen, d.server.Schema
 	}
-	return selectFrozen, d.prefix() + "moving_tasks_INSERT"
+	return selectFrozen, d.sql.Prefix + "moving_tasks_INSERT"
 }
 
 // Frozen returns why nothing in the database can be changed; empty: it can.
 func (d *DB) Frozen(ctx context.Context) (string, error) {
-	query, arg := d.frozenBy()
-	body, err := readValue[string](ctx, d, query, arg)
+	trigger, arg := d.frozenBy()
+	body, err := readValue[string](ctx, d, trigger, arg)
 	return frozenIn(body), noRow(err)
 }
 
 func (t *tx) frozen() (string, error) {
-	query, arg := t.db.frozenBy()
+	trigger, arg := t.db.frozenBy()
 	var body string
-	err := t.scan(query, []any{arg}, &body)
+	err := t.scan(trigger, []any{arg}, &body)
 	return frozenIn(body), noRow(err)
 }
 
@@ -120,7 +109,7 @@ func (t *tx) freeze(text string) error {
 // freezing returns the statements that make a database that is frozen with the text is one that is frozen with text; empty: not frozen.
 func (d *DB) freezing(is, text string) (list []string) {
 	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
-	prefix := d.prefix()
+	prefix := d.sql.Prefix
 	add := func(wanted bool, statement string, args ...any) {
 		if wanted {
 			list = append(list, fmt.Sprintf(statement, args...))

@@ -44,7 +44,7 @@ func BenchmarkClaim(b *testing.B) {
 			at := time.Now()
 			fill := func(job string, state jobs.State, rows, priority int, at time.Time) {
 				err := d.updateAlone(b.Context(), normal, func(t *tx) error {
-					_, err := t.exec(fillTasks, job, string(state), int64(rows), int64(priority), at.UnixMilli())
+					_, err := t.exec(command(fillTasks), job, string(state), int64(rows), int64(priority), at.UnixMilli())
 					return err
 				})
 				if err != nil {
@@ -105,7 +105,7 @@ func BenchmarkClaimJobs(b *testing.B) {
 			}
 			at := time.Now()
 			err = d.updateAlone(b.Context(), normal, func(t *tx) error {
-				_, err := t.exec(fillTasks, "noop", "pending", int64(1000), int64(5), at.UnixMilli())
+				_, err := t.exec(command(fillTasks), "noop", "pending", int64(1000), int64(5), at.UnixMilli())
 				return err
 			})
 			if err != nil {

@@ -14,40 +14,42 @@ import (
 )
 
 // insertTask adds a task; its values are those of appendTask. A task of ours is born with generation 1.
-const insertTask = `INSERT INTO tasks (` + insertColumns + `) VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+var insertTask = command(`INSERT INTO {tasks} (` + insertColumns + `) VALUES ({id_param}1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){returning_id}`)
 
-const insertColumns = `id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
+const insertColumns = `{id_column}generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
 	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome`
 
 // insertPlain adds a task that has none of the columns which are missing here: see alone. Its values are those of appendPlain.
-const insertPlain = `INSERT INTO tasks (` + plainColumns + `) VALUES ` + plainRow
+const insertPlain = `INSERT INTO {tasks} (` + plainColumns + `) VALUES ` + plainRow
 
-const plainColumns = `id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, options, created_at, created_by, updated_at`
+const plainColumns = `{id_column}generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, options, created_at, created_by, updated_at`
 
 const (
-	plainRow  = `(?, ` + plainRest
+	plainRow  = `({id_param}` + plainRest
 	plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
 // insertOne is insertPlain as a transaction by itself: it takes the next id, too.
-const insertOne = `INSERT INTO tasks (` + plainColumns + `) VALUES ((` + selectHighestID + `) + 1, ` + plainRest
+var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES ((` + highestID + `) + 1, ` + plainRest)
 
 // replaceTask gives task [18] of generation [19], which has not started, the settings [1] to [16] of another, in the order of insertColumns; its new state again [17],
 // as only a change of state is a new generation. No row: it has started.
-const replaceTask = `UPDATE tasks SET state = ?, queue = ?, job = ?, args = ?, label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
+var replaceTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, args = ?, label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
 	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
-WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`
+WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
 
 // selectHighestID returns the highest id that a task has or had; 0: there was none. See tasks_deleted for the limit.
-const selectHighestID = `SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM tasks WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM last_ids) AS ids`
+const highestID = `SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM {last_ids}) AS ids`
+
+var selectHighestID = query(highestID)
 
 // selectUnique finds the unfinished task with key [1]. Index: tasks_unique.
-const selectUnique = `SELECT id FROM tasks WHERE unique_key = ? AND finished_at IS NULL`
+var selectUnique = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL`)
 
-const insertInput = `INSERT INTO inputs (task_id, data) VALUES (?, ?)`
+var insertInput = command(`INSERT INTO {inputs} (task_id, data) VALUES (?, ?)`)
 
-const selectInput = `SELECT data FROM inputs WHERE task_id = ?`
+var selectInput = query(`SELECT data FROM {inputs} WHERE task_id = ?`)
 
 // Inserted is the answer to one Spec.
 type Inserted struct {
@@ -376,7 +378,7 @@ func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) 
 // Input returns what the command of a task reads on stdin.
 func (d *DB) Input(ctx context.Context, id int64) ([]byte, error) {
 	var data []byte
-	err := d.read.GetContext(ctx, &data, selectInput, id)
+	err := d.read.GetContext(ctx, &data, d.sql.Text(selectInput), id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

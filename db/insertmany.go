@@ -26,7 +26,10 @@ const (
 )
 
 // insertTasks are the statements for 1, 2, 4 and so on tasks; the last ones are for servers.
-var insertTasks = [...]string{insertPlain, insertTasks2, insertTasks4, insertTasks8, insertTasks16, insertTasks32, insertTasks64, insertTasks128}
+var insertTasks = [...]*statement{command(insertPlain + returning), command(insertTasks2 + returning), command(insertTasks4 + returning), command(insertTasks8 + returning),
+	command(insertTasks16 + returning), command(insertTasks32 + returning), command(insertTasks64 + returning), command(insertTasks128 + returning)}
+
+const returning = `{returning_id}`
 
 const (
 	insertTogether   = 16

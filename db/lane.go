@@ -6,18 +6,18 @@ import (
 )
 
 // laneHeld tells whether a task has lane [1]. Index: tasks_lane.
-const laneHeld = `SELECT EXISTS (SELECT 1 FROM tasks WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying'))`
+var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying'))`)
 
 // laneNext finds the task that comes next in lane [1]: highest priority, then lowest id. Index: tasks_blocked.
-const laneNext = `SELECT id, generation_id FROM tasks WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`
+var laneNext = query(`SELECT id, generation_id FROM {tasks} WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`)
 
 // unblockTask makes the blocked task [2], generation [3], pending; time [1]. The task has no lane, or gets its lane now. The index tasks_lane refuses a
 // second holder of a lane.
-const unblockTask = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ?
-WHERE id = ? AND generation_id = ? AND waits = 0`
+var unblockTask = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ?
+WHERE id = ? AND generation_id = ? AND waits = 0`)
 
 // laneHolder finds who has lane [1], for people. Index: tasks_lane.
-const laneHolder = `SELECT id FROM tasks WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')`
+var laneHolder = query(`SELECT id FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')`)
 
 // laneSet are lanes that may have become free, each once, in the order in which they were added.
 type laneSet struct {
@@ -67,10 +67,10 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 
 // Where a due task [2] of generation [3] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until [1]; another one
 // waits for the lane.
-const (
-	startHolder = `UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ? AND generation_id = ?`
-	delayHolder = `UPDATE tasks SET run_at = ? WHERE id = ? AND generation_id = ?`
-	blockTask   = `UPDATE tasks SET state = 'blocked', generation_id = generation_id + 1, waits = 0, updated_at = ? WHERE id = ? AND generation_id = ?`
+var (
+	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ? AND generation_id = ?`)
+	delayHolder = command(`UPDATE {tasks} SET run_at = ? WHERE id = ? AND generation_id = ?`)
+	blockTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = generation_id + 1, waits = 0, updated_at = ? WHERE id = ? AND generation_id = ?`)
 )
 
 // startHolder starts the next attempt of a task that has its lane, as soon as the lane's rate lets it.

@@ -11,34 +11,36 @@ import (
 
 // renewLeases moves the leases of the claims [2], JSON pairs of id and generation_id, of worker [3] to [1]. A beat always changes
 // the value, even with the clock set back: a reaper looks for change. Returns the claims that the worker still owns.
-const renewLeases = `UPDATE tasks SET lease_expires_at = max(?, lease_expires_at + 1)
-WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM json_each(?)) AND worker = ? AND state = 'running'
-RETURNING id, generation_id`
+var renewLeases = command(`UPDATE {tasks} SET lease_expires_at = {greatest}(?, lease_expires_at + 1)
+WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM {json_each}) AND worker = ? AND state = 'running'
+RETURNING id, generation_id`)
 
 // selectOwned lists the claims of worker [1] that are not revoked. Index: tasks_running.
-const selectOwned = `SELECT id, generation_id FROM tasks WHERE worker = ? AND state = 'running' AND lease_expires_at <> 0`
+var selectOwned = query(`SELECT id, generation_id FROM {tasks} WHERE worker = ? AND state = 'running' AND lease_expires_at <> 0`)
 
 // selectAsked lists the claims of worker [1] that someone wants cancelled. Index: tasks_running.
-const selectAsked = `SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text FROM tasks CROSS JOIN cancel_requests ON task_id = tasks.id
-WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id >= tasks.generation_id - 1`
+var selectAsked = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
+WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id >= tasks.generation_id - 1`)
 
 // selectLeases lists the claims of other workers than [1], with their leases. Index: tasks_running.
-const selectLeases = `SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id, '') AS worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
-FROM tasks LEFT JOIN workers ON workers.number = tasks.worker WHERE tasks.state = 'running' AND tasks.worker <> ?`
+var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id, '') AS worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
+FROM {tasks} LEFT JOIN {workers} ON workers.number = tasks.worker WHERE tasks.state = 'running' AND tasks.worker <> ?`)
 
 // selectClaim reads task [1] if it still is the claim of generation [2] of worker [3].
-const selectClaim = selectTasks + ` WHERE tasks.id = ? AND tasks.generation_id = ? AND tasks.worker = ? AND tasks.state = 'running'`
+var selectClaim = query(claimed)
+
+const claimed = selectTasks + ` WHERE tasks.id = ? AND tasks.generation_id = ? AND tasks.worker = ? AND tasks.state = 'running'`
 
 // revokeClaim revokes the claim of task [1], generation [2], worker [3], if its lease still is [4]. A revoked claim is a running task
 // whose lease is 0; its generation is one above that of the claim. It keeps its worker, so that the worker's processes can be found.
-const revokeClaim = `UPDATE tasks SET generation_id = generation_id + 1, lease_expires_at = 0
-WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running' AND lease_expires_at = ?`
+var revokeClaim = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = 0
+WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running' AND lease_expires_at = ?`)
 
 // selectRevoked is selectClaim for a claim that is revoked.
-const selectRevoked = selectClaim + ` AND lease_expires_at = 0`
+var selectRevoked = query(claimed + ` AND lease_expires_at = 0`)
 
 // selectClaims reads the running tasks of worker [1]. Index: tasks_running.
-const selectClaims = selectTasks + ` WHERE tasks.worker = ? AND tasks.state = 'running' ORDER BY tasks.id`
+var selectClaims = query(selectTasks + ` WHERE tasks.worker = ? AND tasks.state = 'running' ORDER BY tasks.id`)
 
 // ClaimID names one claim of a task: its later writes carry both numbers.
 type ClaimID struct {
@@ -206,9 +208,9 @@ func (w *Worker) countLost(reaped []Reaped, err error) {
 }
 
 // lose records the loss of the tasks of worker that a statement selects.
-func (t *tx) lose(worker int64, now time.Time, text string, args ...any) ([]Reaped, error) {
+func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) ([]Reaped, error) {
 	var rows []row
-	if err := t.list(&rows, text, args...); err != nil {
+	if err := t.list(&rows, claims, args...); err != nil {
 		return nil, err
 	}
 	list := make([]Finish, len(rows))

@@ -10,31 +10,31 @@ import (
 const limitColumns = `kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at`
 
 // selectAdmission reads the limits of queues and jobs; selectLimit one limit; selectLimits all of them, for people. Primary key.
-const (
-	selectAdmission = `SELECT ` + limitColumns + ` FROM limits WHERE kind = 'queue' OR kind = 'job'`
-	selectLimit     = `SELECT ` + limitColumns + ` FROM limits WHERE kind = ? AND name = ?`
-	selectLimits    = `SELECT ` + limitColumns + ` FROM limits ORDER BY kind, name`
+var (
+	selectAdmission = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = 'queue' OR kind = 'job'`)
+	selectLimit     = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = ? AND name = ?`)
+	selectLimits    = query(`SELECT ` + limitColumns + ` FROM {limits} ORDER BY kind, name`)
 )
 
 // saveBucket keeps what is left of the rate of limit [3], [4]: level [1] at [2].
-const saveBucket = `UPDATE limits SET level = ?, filled_at = ? WHERE kind = ? AND name = ?`
+var saveBucket = command(`UPDATE {limits} SET level = ?, filled_at = ? WHERE kind = ? AND name = ?`)
 
 // setLimit adds a limit or replaces one.
-const setLimit = `INSERT INTO limits (kind, name, running, rate, per, burst, level, filled_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+var setLimit = command(`INSERT INTO {limits} (kind, name, running, rate, per, burst, level, filled_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, name) DO UPDATE SET running = excluded.running, rate = excluded.rate, per = excluded.per, burst = excluded.burst,
-	level = excluded.level, filled_at = excluded.filled_at, updated_at = excluded.updated_at`
+	level = excluded.level, filled_at = excluded.filled_at, updated_at = excluded.updated_at`)
 
-const removeLimit = `DELETE FROM limits WHERE kind = ? AND name = ?`
+var removeLimit = command(`DELETE FROM {limits} WHERE kind = ? AND name = ?`)
 
 // setLaneDue says when the rate of lane [2] lets its next task start [1]; NULL: nothing waits for it.
-const setLaneDue = `UPDATE limits SET due_at = ? WHERE kind = 'lane' AND name = ?`
+var setLaneDue = command(`UPDATE {limits} SET due_at = ? WHERE kind = 'lane' AND name = ?`)
 
 // clearLaneDue takes from lane [2] the time that has come at [1], and from other limits of that name, to which only plain SQL gives one: they
 // would be looked at for ever. Index: limits_due.
-const clearLaneDue = `UPDATE limits SET due_at = NULL WHERE due_at <= ? AND name = ?`
+var clearLaneDue = command(`UPDATE {limits} SET due_at = NULL WHERE due_at <= ? AND name = ?`)
 
 // selectFreeLanes lists lanes whose rate lets a task start at [1]. Index: limits_due.
-const selectFreeLanes = `SELECT name FROM limits WHERE due_at <= ? LIMIT 1000`
+var selectFreeLanes = query(`SELECT name FROM {limits} WHERE due_at <= ? LIMIT 1000`)
 
 type limitRow struct {
 	Kind      string `db:"kind"`
@@ -197,4 +197,4 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 }
 
 // laneRunning counts what runs in lane [1]: one task or none. Index: tasks_lane.
-const laneRunning = `SELECT count(*) FROM tasks WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying') AND state = 'running'`
+var laneRunning = query(`SELECT count(*) FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying') AND state = 'running'`)

@@ -42,7 +42,7 @@ func BenchmarkClaimBeside(b *testing.B) {
 				at := time.Now()
 				fill := func(rows int64, job, queue, state string, lane, waits any) {
 					err := d.updateAlone(b.Context(), normal, func(t *tx) error {
-						_, err := t.exec(fillBehind, rows, job, queue, state, lane, waits, at.UnixMilli())
+						_, err := t.exec(command(fillBehind), rows, job, queue, state, lane, waits, at.UnixMilli())
 						return err
 					})
 					if err != nil {

@@ -14,8 +14,8 @@ const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
 // selectIDs and countTasks read the same rows as selectTasks.
 const (
-	selectIDs  = `SELECT tasks.id FROM tasks`
-	countTasks = `SELECT count(*) FROM tasks`
+	selectIDs  = `SELECT tasks.id FROM {tasks}`
+	countTasks = `SELECT count(*) FROM {tasks}`
 )
 
 // selectSorted reads the same rows, too, when they are found by an index and have to be sorted by id: ids are what is sorted, and only what is
@@ -23,17 +23,17 @@ const (
 const selectSorted = selectTasks + ` WHERE tasks.id IN (` + selectIDs + `%s%s)`
 
 // countSome counts the same rows, with a WHERE in the place of %s, but not more than its last argument says.
-const countSome = `SELECT count(*) FROM (SELECT 1 FROM tasks%s LIMIT 0 + ?) AS part`
+const countSome = `SELECT count(*) FROM (SELECT 1 FROM {tasks}%s LIMIT 0 + ?) AS part`
 
 // selectAttempts lists the attempts of task [1] that have ended: few, which are sorted.
-const selectAttempts = `SELECT ended.*, coalesce(workers.id, '') AS worker_id, coalesce(workers.name, '') AS worker_name
-FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM attempts WHERE task_id = ?1
-	UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM tasks
+var selectAttempts = query(`SELECT ended.*, coalesce(workers.id, '') AS worker_id, coalesce(workers.name, '') AS worker_name
+FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts} WHERE task_id = ?1
+	UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM {tasks}
 	WHERE id = ?1 AND state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS ended
-LEFT JOIN workers ON workers.number = ended.worker ORDER BY generation_id`
+LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
 
 // countAhead counts the pending tasks of queue [1] that start before one of priority [2] and id [3]. Index: tasks_pending.
-const countAhead = `SELECT count(*) FROM tasks WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2 AND id < ?3)`
+var countAhead = query(`SELECT count(*) FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2 AND id < ?3)`)
 
 // few is how many rows of a partial index are worth sorting rather than walking the table from its newest row.
 const few = 10_000
@@ -71,10 +71,10 @@ func where(f jobs.Filter) *condition {
 		for i, value := range values {
 			arrays[i][0] = strings.ReplaceAll(value, "\x00", "\uFFFD") // no name has a NUL, and servers refuse it
 		}
-		c.and(column+" IN (SELECT value->>0 FROM json_each(?))", jsonText(arrays))
+		c.and(column+" IN (SELECT value->>0 FROM {json_each})", jsonText(arrays))
 	}
 	if f.IDs != nil {
-		c.and("tasks.id IN (SELECT CAST(value AS bigint) FROM json_each(?))", jsonText(f.IDs))
+		c.and("tasks.id IN (SELECT CAST(value AS bigint) FROM {json_each})", jsonText(f.IDs))
 	}
 	if len(f.States) > 0 {
 		words := make([]string, len(f.States))
@@ -98,11 +98,11 @@ func where(f jobs.Filter) *condition {
 		}
 	}
 	if f.Worker != "" {
-		c.and("tasks.worker IN (SELECT number FROM workers WHERE id = ? OR name = ?)", f.Worker, f.Worker)
+		c.and("tasks.worker IN (SELECT number FROM {workers} WHERE id = ? OR name = ?)", f.Worker, f.Worker)
 	}
 	if f.Match != "" {
 		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Match) + "%"
-		c.and(`(tasks.label LIKE ? ESCAPE '\' OR tasks.job LIKE ? ESCAPE '\' OR tasks.args LIKE ? ESCAPE '\' OR tasks.outcome ->> 'error' LIKE ? ESCAPE '\')`,
+		c.and(`(tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\' OR tasks.outcome ->> 'error' {like} ? ESCAPE '\')`,
 			like, like, like, like)
 	}
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
@@ -132,16 +132,16 @@ func onlyFinished(f jobs.Filter) bool {
 }
 
 // finishedSince counts, as far as few, the tasks that finished since [1]. Index: tasks_finished.
-const finishedSince = `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE finished_at >= ? LIMIT 10001) AS part`
+var finishedSince = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE finished_at >= ? LIMIT 10001) AS part`)
 
 // sparse counts, as far as few, the rows of the states that have an index of their own.
-var sparse = map[jobs.State]string{
-	jobs.Running:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'running' LIMIT 10001) AS part`,
-	jobs.Blocked:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE waits IS NOT NULL LIMIT 10001) AS part`,
-	jobs.Pending:   `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'pending' LIMIT 10001) AS part`,
-	jobs.Failed:    `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'failed' LIMIT 10001) AS part`,
-	jobs.Scheduled: `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001) AS part`,
-	jobs.Retrying:  `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001) AS part`,
+var sparse = map[jobs.State]*statement{
+	jobs.Running:   query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'running' LIMIT 10001) AS part`),
+	jobs.Blocked:   query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE waits IS NOT NULL LIMIT 10001) AS part`),
+	jobs.Pending:   query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'pending' LIMIT 10001) AS part`),
+	jobs.Failed:    query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'failed' LIMIT 10001) AS part`),
+	jobs.Scheduled: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001) AS part`),
+	jobs.Retrying:  query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001) AS part`),
 }
 
 // order chooses how to find the first rows by id: through the index of the states or of the end when they have few rows, else by walking the
@@ -204,7 +204,7 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 	if err != nil {
 		return nil, err
 	}
-	return readAs(ctx, d, (*row).task, listText(c, order, page), c.args...)
+	return readAs(ctx, d, (*row).task, once(listText(c, order, page)), c.args...)
 }
 
 // IDs returns the ids of the tasks that a filter selects, as List.
@@ -214,19 +214,19 @@ func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error)
 	if err != nil {
 		return nil, err
 	}
-	return readRows[int64](ctx, d, selectIDs+c.String()+order, c.args...)
+	return readRows[int64](ctx, d, once(selectIDs+c.String()+order), c.args...)
 }
 
 // Count counts the tasks that a filter selects. It may walk over all of them.
 func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	c := where(f)
-	return readValue[int](ctx, d, countTasks+c.String(), c.args...)
+	return readValue[int](ctx, d, once(countTasks+c.String()), c.args...)
 }
 
 // CountUpTo counts the tasks that a filter selects, but no more than most of them. It may walk over all to find so many.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
 	c := where(f)
-	return readValue[int](ctx, d, fmt.Sprintf(countSome, c), append(c.args, most)...)
+	return readValue[int](ctx, d, once(fmt.Sprintf(countSome, c)), append(c.args, most)...)
 }
 
 // Ahead counts the pending tasks of a task's queue that start before it.

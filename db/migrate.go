@@ -51,7 +51,7 @@ type migration struct {
 	path    string
 }
 
-// text returns the statements of a migration.
+// text returns the template of the statements of a migration.
 func (m migration) text() string {
 	text, err := fs.ReadFile(schemaFiles, m.path)
 	if err != nil {
@@ -140,8 +140,8 @@ func (d *DB) version(ctx context.Context) (have int, prefix string, err error) {
 // mark is version for a database of another program.
 func (d *DB) mark(ctx context.Context) (have int, prefix string, err error) {
 	asked := d.options.Prefix
-	if d.names != nil {
-		asked = d.names.prefix
+	if d.sql != nil {
+		asked = cmp.Or(d.sql.Prefix, asked)
 	}
 	var marks []struct {
 		Prefix  string `db:"prefix"`
@@ -198,7 +198,7 @@ func (d *DB) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if have == 0 && d.names != nil {
+	if have == 0 && d.sql.Prefix != "" {
 		if err := d.taken(ctx); err != nil {
 			return err
 		}
@@ -209,12 +209,12 @@ func (d *DB) migrate(ctx context.Context) error {
 		}
 	}
 	var freezing string
-	query, name := d.frozenBy()
-	if err := noRow(d.conn.QueryRowxContext(ctx, query, name).Scan(&freezing)); err != nil {
+	trigger, name := d.frozenBy()
+	if err := noRow(d.conn.QueryRowxContext(ctx, d.sql.Text(trigger), name).Scan(&freezing)); err != nil {
 		return explain(err, d.path)
 	}
 	for _, m := range migrationsFrom(have) {
-		if _, err := d.conn.ExecContext(ctx, m.text(), sql.Named("prefix", d.prefix())); err != nil {
+		if _, err := d.conn.ExecContext(ctx, d.sql.Names(m.text()), sql.Named("prefix", d.sql.Prefix)); err != nil {
 			return fmt.Errorf("migration %s: %w", path.Base(m.path), explain(err, d.path))
 		}
 	}
@@ -225,10 +225,10 @@ func (d *DB) migrate(ctx context.Context) error {
 			}
 		}
 	}
-	if d.names == nil {
+	if d.sql.Prefix == "" {
 		_, err = d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, SchemaVersion()))
 	} else if _, err = d.conn.ExecContext(ctx, createMarks); err == nil {
-		_, err = d.conn.ExecContext(ctx, insertMark, d.names.prefix, SchemaVersion())
+		_, err = d.conn.ExecContext(ctx, insertMark, d.sql.Prefix, SchemaVersion())
 	}
 	if err != nil {
 		return explain(err, d.path)
@@ -245,7 +245,7 @@ func (d *DB) olderWorker(ctx context.Context) error {
 	}
 	var name string
 	var until int64
-	err := d.conn.QueryRowxContext(ctx, selectAtWork, time.Now().UnixMilli()).Scan(&name, &until)
+	err := d.conn.QueryRowxContext(ctx, d.sql.Text(selectAtWork), time.Now().UnixMilli()).Scan(&name, &until)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -260,7 +260,7 @@ func (d *DB) olderWorker(ctx context.Context) error {
 func (d *DB) taken(ctx context.Context) error {
 	list := made()
 	for i := range list {
-		list[i] = d.names.prefix + list[i]
+		list[i] = d.sql.Prefix + list[i]
 	}
 	var taken []string
 	if err := d.conn.SelectContext(ctx, &taken, selectTaken, jsonText(list)); err != nil || len(taken) == 0 {

@@ -86,7 +86,7 @@ func TestANewDatabaseIsAsItShouldBe(t *testing.T) {
 func TestTheLevelOfACommitIsThatOfItsMostCarefulMember(t *testing.T) {
 	level := func(d *DB, to level) (got int) {
 		t.Helper()
-		if err := d.update(t.Context(), to, func(tx *tx) error { return tx.scan("PRAGMA synchronous", nil, &got) }); err != nil {
+		if err := d.update(t.Context(), to, func(tx *tx) error { return tx.scan(query("PRAGMA synchronous"), nil, &got) }); err != nil {
 			t.Fatal(err)
 		}
 		return got

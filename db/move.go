@@ -11,20 +11,22 @@ import (
 )
 
 // selectAtWork reads which worker has given a sign of life that is still good at [1], and until when. Index: workers_live.
-const selectAtWork = `SELECT name, beat_at + lease FROM workers WHERE ended_at IS NULL AND beat_at + lease > ? ORDER BY beat_at DESC LIMIT 1`
+var selectAtWork = query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ? ORDER BY beat_at DESC LIMIT 1`)
 
 // selectClaimed reads a task that runs. Index: tasks_running.
-const selectClaimed = `SELECT id FROM tasks WHERE state = 'running' LIMIT 1`
+var selectClaimed = query(`SELECT id FROM {tasks} WHERE state = 'running' LIMIT 1`)
 
 // selectSome says whether there is anything that a move would have to spare.
-const selectSome = `SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM schedules) OR EXISTS (SELECT 1 FROM limits)
-	OR EXISTS (SELECT 1 FROM pauses) THEN 1 ELSE 0 END`
+var selectSome = query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules}) OR EXISTS (SELECT 1 FROM {limits})
+	OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
 
 // Move is a move of all that is in one database to another.
 type Move struct {
 	from, to *DB
 	text     struct{ moving, moved, incomplete string }
 	last     int64 // id of the last task that has arrived
+	// inserts are the statements that add rows, by their tables.
+	inserts map[string]*statement
 }
 
 // MayMove returns why the database cannot be moved; nil: it can, or its move goes on. Nothing is changed.
@@ -33,13 +35,13 @@ func (d *DB) MayMove(ctx context.Context, now time.Time) error {
 	if err != nil || text != "" {
 		return err // what may be done then, BeginMove knows
 	}
-	return d.idle(func(text string, dest []any, args ...any) error {
-		return noRow(d.read.QueryRowxContext(ctx, text, args...).Scan(dest...))
+	return d.idle(func(s *statement, dest []any, args ...any) error {
+		return noRow(d.read.QueryRowxContext(ctx, d.sql.Text(s), args...).Scan(dest...))
 	}, now)
 }
 
 // idle returns an error while workers live, or tasks run.
-func (d *DB) idle(scan func(text string, dest []any, args ...any) error, now time.Time) error {
+func (d *DB) idle(scan func(s *statement, dest []any, args ...any) error, now time.Time) error {
 	var name string
 	var until, id number
 	if err := scan(selectAtWork, []any{&name, &until}, now.UnixMilli()); err != nil {
@@ -74,7 +76,7 @@ func (d *DB) BeginMove(ctx context.Context, to *DB, now time.Time) (m *Move, don
 	if d.placeName() == to.placeName() {
 		return nil, false, &jobs.Error{Kind: jobs.ErrInvalid, What: "both are the same database: " + d.path}
 	}
-	m = &Move{from: d, to: to}
+	m = &Move{from: d, to: to, inserts: map[string]*statement{}}
 	m.text.moving, m.text.moved, m.text.incomplete = fmt.Sprintf(movingText, to.placeName()), fmt.Sprintf(movedText, to.placeName()), fmt.Sprintf(incompleteText, d.placeName())
 	here, err := d.Frozen(ctx)
 	if err != nil {
@@ -129,13 +131,13 @@ func (d *DB) BeginMove(ctx context.Context, to *DB, now time.Time) (m *Move, don
 	return m, false, err
 }
 
-func (t *tx) noRow(text string, dest []any, args ...any) error {
-	return noRow(t.scan(text, args, dest...))
+func (t *tx) noRow(s *statement, dest []any, args ...any) error {
+	return noRow(t.scan(s, args, dest...))
 }
 
 // Left returns how many tasks have still to be carried.
 func (m *Move) Left(ctx context.Context) (int64, error) {
-	return readValue[int64](ctx, m.from, countTasks+" WHERE id > ?", m.last)
+	return readValue[int64](ctx, m.from, once(countTasks+" WHERE id > ?"), m.last)
 }
 
 // Step carries the next tasks, each with all that belongs to it, and returns how many; 0: there are no more.
@@ -160,7 +162,7 @@ func (m *Move) Step(ctx context.Context) (int, error) {
 			if c.key == "" {
 				continue
 			}
-			if err := t.carry(m.from, c, m.last, next); err != nil {
+			if err := t.carry(m, c, m.last, next); err != nil {
 				return err
 			}
 		}
@@ -188,10 +190,10 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 			if c.key != "" {
 				continue
 			}
-			if err := t.run(fmt.Sprintf(clearRows, c.name)); err != nil { // figures and workers of what was there once
+			if err := t.run(&statement{Template: fmt.Sprintf(clearRows, c.name), Once: true}); err != nil { // figures and workers of what was there once
 				return err
 			}
-			if err := t.carry(m.from, c, 0, 0); err != nil {
+			if err := t.carry(m, c, 0, 0); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // A message that is lost, with the process or the connection, is found by the timer of whoever waits.
 
 // notify tells all that listen on channel [1] that process [2] has committed something.
-const notify = `SELECT pg_notify(?, ?)`
+var notify = query(`SELECT pg_notify(?, ?)`)
 
 const noticePatience = 2 * time.Second
 
@@ -77,7 +77,7 @@ func (d *DB) notice(message string) {
 	ctx, cancel := context.WithTimeout(context.Background(), noticePatience)
 	defer cancel()
 	for closing := false; ; {
-		_, err := d.read.ExecContext(ctx, notify, d.server.channel(), message)
+		_, err := d.read.ExecContext(ctx, d.sql.Text(notify), d.server.channel(), message)
 		select {
 		case <-time.After(noticeEvery):
 		case <-d.quit:
@@ -139,7 +139,7 @@ func (d *DB) Told(ctx context.Context, patience time.Duration) error {
 	err := d.server.Listen(waiting, d.server.channel(), func(message string) {
 		switch message {
 		case "": // it listens
-			_, _ = d.read.ExecContext(waiting, notify, d.server.channel(), mine) // what becomes of it is waited for
+			_, _ = d.read.ExecContext(waiting, d.sql.Text(notify), d.server.channel(), mine) // what becomes of it is waited for
 		case mine:
 			came = true
 			cancel()

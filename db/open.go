@@ -13,9 +13,10 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/jmoiron/sqlx"
-	"modernc.org/sqlite"
+	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -24,8 +25,8 @@ import (
 // the process opens and closes the file; the driver refuses the switch when a host program has already locked a file, and then
 // the host's choice stands.
 var setDriver = sync.OnceFunc(func() {
-	_, _ = sqlite.OFDLocking(true)
-	sqlite.StrictPragmas(true)
+	_, _ = driver.OFDLocking(true)
+	driver.StrictPragmas(true)
 })
 
 // EngineVersion returns the version of SQLite that is linked in, as in "3.54.1".
@@ -44,14 +45,15 @@ func dsn(path, mode string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
 }
 
-func connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	return (*names)(nil).connect(driverName, path, mode, most, pragmas...)
-}
-
 const driverName = "sqlite"
 
-func (n *names) connect(driver, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	pool, err := n.pool(driver, dsn(path, mode, pragmas...))
+func connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	return connectBy(driverName, path, mode, most, pragmas...)
+}
+
+// connectBy is connect with a driver of database/sql.
+func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	pool, err := sqlx.Open(name, dsn(path, mode, pragmas...))
 	if err != nil {
 		return nil, err
 	}
@@ -68,22 +70,16 @@ func (d *DB) open(ctx context.Context) error {
 		return err
 	}
 	have, prefix, err := d.connectWriter(ctx)
-	if err == nil && prefix != "" { // from now on with it
-		d.conn.Close()
-		if err = d.closePools(); err == nil {
-			d.conn, d.names = nil, &names{prefix: prefix}
-			have, _, err = d.connectWriter(ctx)
-		}
-	}
 	if err == nil {
-		d.read, err = d.names.connect(driverName, d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
+		d.sql = sqlite.Dialect(prefix)
+		d.read, err = connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
 	}
 	switch {
 	case err != nil:
 		return err
 	case have == SchemaVersion():
 		return d.knowFiles()
-	case have == 0 && !d.options.Create && d.names != nil:
+	case have == 0 && !d.options.Create && prefix != "":
 		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet", Why: []string{"they are not made by this call"}}
 	case have == 0 && !d.options.Create:
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.EmptyFile, Subject: d.path, What: d.path + " is not a runner database",
@@ -112,7 +108,7 @@ func (d *DB) connectWriter(ctx context.Context) (have int, prefix string, err er
 	if d.options.ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
 	}
-	if d.write, err = d.names.connect(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
+	if d.write, err = connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
 		return 0, "", err
 	}
 	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked

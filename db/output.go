@@ -10,37 +10,37 @@ import (
 
 // insertOutput keeps a piece of what task [1] printed, if its claim of generation [2] is still running. Promise: an attempt that
 // lost its task writes nothing. Writing a piece twice, after an error that had committed, changes nothing.
-const insertOutput = `INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
-` + replaceOutput
+var insertOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
+` + replaceOutput)
 
 // insertLastOutput is insertOutput in the transaction that has just finished the attempt.
-const insertLastOutput = `INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-` + replaceOutput
+var insertLastOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+` + replaceOutput)
 
 const replaceOutput = `ON CONFLICT (task_id, generation_id, seq) DO UPDATE SET attempt = excluded.attempt, stream = excluded.stream, at = excluded.at,
 	data = excluded.data, dropped_bytes = excluded.dropped_bytes`
 
 // selectRunning says whether the claim of task [1], generation [2], is still running.
-const selectRunning = `SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ? AND generation_id = ? AND state = 'running')`
+var selectRunning = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE id = ? AND generation_id = ? AND state = 'running')`)
 
-const deleteOutput = `DELETE FROM output WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`
+var deleteOutput = command(`DELETE FROM {output} WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`)
 
 // cutOutput forgets the first [1] bytes of a piece, and says how many before it were not kept [2].
-const cutOutput = `UPDATE output SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ? AND seq = ?`
+var cutOutput = command(`UPDATE {output} SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ? AND seq = ?`)
 
 // selectOutput lists up to [4] pieces of task [1], generation [2], after piece [3].
-const selectOutput = `SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM output
-WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`
+var selectOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
+WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`)
 
 // selectLastOutput lists the last [3] pieces of task [1], generation [2], the last one first.
-const selectLastOutput = `SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM output
-WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT 0 + ?`
+var selectLastOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
+WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT 0 + ?`)
 
 // selectClosing reads the last two pieces that the last ended attempt of task [1] printed, the last one first. It is asked for tasks
 // that did not complete: those that did have no row.
-const selectClosing = `SELECT stream, data FROM output WHERE task_id = ?1
-AND generation_id = (SELECT generation_id FROM attempts WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC LIMIT 2`
+var selectClosing = query(`SELECT stream, data FROM {output} WHERE task_id = ?1
+AND generation_id = (SELECT generation_id FROM {attempts} WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC LIMIT 2`)
 
 // Output is a change to what is kept of an attempt's output.
 type Output struct {
@@ -74,7 +74,7 @@ func (t *tx) output(task jobs.Task, out Output) error {
 	return err
 }
 
-func (t *tx) writeOutput(insert string, task jobs.Task, out Output) (fenced bool, err error) {
+func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced bool, err error) {
 	for _, c := range out.Add {
 		n, err := t.exec(insert, task.ID, task.GenerationID, c.Seq, int64(task.Attempt), streamNumber(c.Stream), c.At.UnixMilli(), c.Data, c.DroppedBytes)
 		if err != nil || n == 0 {
@@ -121,7 +121,7 @@ func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.C
 	return chunks, err
 }
 
-func (d *DB) output(ctx context.Context, query string, args ...any) ([]jobs.Chunk, error) {
+func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]jobs.Chunk, error) {
 	type row struct {
 		TaskID       int64  `db:"task_id"`
 		GenerationID int64  `db:"generation_id"`
@@ -135,7 +135,7 @@ func (d *DB) output(ctx context.Context, query string, args ...any) ([]jobs.Chun
 	return readAs(ctx, d, func(r *row) jobs.Chunk {
 		return jobs.Chunk{TaskID: r.TaskID, GenerationID: r.GenerationID, Seq: r.Seq, Attempt: r.Attempt,
 			Stream: streams[min(max(r.Stream, 1), 2)], At: r.At.time(), Data: r.Data, DroppedBytes: r.Dropped}
-	}, query, args...)
+	}, pieces, args...)
 }
 
 // Closing returns the last piece of what the last ended attempt of a task has printed; nil: nothing, or nothing is kept. Of the last two

@@ -14,9 +14,9 @@ import (
 // together, each is one message on the way there, and what has ended is written on one connection while the next tasks are claimed on
 // another: the server works for both at once, and for the plain turns of all workers. Each message asserts that it belongs to a plain turn; if
 // not, the turn is taken again, step by step.
-const (
-	assertUnused    = `SELECT 1 / CASE WHEN (` + serverUses + `) = 0 THEN 1 ELSE 0 END`
-	assertCompleted = `WITH ended AS (` + completeTasks + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`
+var (
+	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
+	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
 )
 
 const (

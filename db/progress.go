@@ -6,12 +6,12 @@ import (
 )
 
 // setProgress notes what an attempt reports [3], if the claim of task [1], generation [2], is still running.
-const setProgress = `INSERT INTO progress_reports (task_id, generation_id, report)
-SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
-` + replaceProgress
+var setProgress = command(`INSERT INTO {progress_reports} (task_id, generation_id, report)
+SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
+` + replaceProgress)
 
 // setLastProgress is setProgress in the transaction that has just finished the attempt.
-const setLastProgress = `INSERT INTO progress_reports (task_id, generation_id, report) VALUES (?, ?, ?) ` + replaceProgress
+var setLastProgress = command(`INSERT INTO {progress_reports} (task_id, generation_id, report) VALUES (?, ?, ?) ` + replaceProgress)
 
 const replaceProgress = `ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id, report = excluded.report`
 

@@ -1,22 +1,40 @@
 package db
 
-import "context"
+import (
+	"context"
+
+	"example.com/runner/db/internal/sqltext"
+)
+
+// statement is an SQL statement of this package: a template that each database renders in its dialect.
+type statement = sqltext.Statement
+
+// query returns a statement that changes nothing.
+func query(template string) *statement { return sqltext.Query(template) }
+
+// command returns a statement that may change rows.
+func command(template string) *statement { return sqltext.Command(template) }
+
+// once returns a query that is put together for one use.
+func once(template string) *statement {
+	return &statement{Template: template, Reads: true, Once: true}
+}
 
 // readValue reads the one value of a query, or returns sql.ErrNoRows.
-func readValue[T any](ctx context.Context, d *DB, text string, args ...any) (value T, err error) {
-	err = d.read.GetContext(ctx, &value, text, args...)
+func readValue[T any](ctx context.Context, d *DB, s *statement, args ...any) (value T, err error) {
+	err = d.read.GetContext(ctx, &value, d.sql.Text(s), args...)
 	return value, explain(err, d.path)
 }
 
 // readRows reads the rows of a query.
-func readRows[T any](ctx context.Context, d *DB, text string, args ...any) (rows []T, err error) {
-	err = d.read.SelectContext(ctx, &rows, text, args...)
+func readRows[T any](ctx context.Context, d *DB, s *statement, args ...any) (rows []T, err error) {
+	err = d.read.SelectContext(ctx, &rows, d.sql.Text(s), args...)
 	return rows, explain(err, d.path)
 }
 
 // readAs reads the rows of a query and converts each.
-func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, text string, args ...any) ([]T, error) {
-	rows, err := readRows[R](ctx, d, text, args...)
+func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, s *statement, args ...any) ([]T, error) {
+	rows, err := readRows[R](ctx, d, s, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +55,7 @@ func updateAs[T any](ctx context.Context, d *DB, to level, run func(*tx) (T, err
 }
 
 // run is exec for a statement that may change any number of rows.
-func (t *tx) run(text string, args ...any) error {
-	_, err := t.exec(text, args...)
+func (t *tx) run(s *statement, args ...any) error {
+	_, err := t.exec(s, args...)
 	return err
 }

@@ -6,16 +6,16 @@ import (
 )
 
 // insertPause pauses queue [1] since [2], by [3], because of [4]. A pause that is there stays as it is, but for a new reason.
-const insertPause = `INSERT INTO pauses (queue, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
-ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason)`
+var insertPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason)`)
 
 // deletePause ends the pause of queue [1]; deletePauses ends those of all queues.
-const (
-	deletePause  = `DELETE FROM pauses WHERE queue = ?`
-	deletePauses = `DELETE FROM pauses WHERE queue <> '` + DeletionPause + `'`
+var (
+	deletePause  = command(`DELETE FROM {pauses} WHERE queue = ?`)
+	deletePauses = command(`DELETE FROM {pauses} WHERE queue <> '` + DeletionPause + `'`)
 )
 
-const selectPauses = `SELECT queue, paused_at, paused_by, reason FROM pauses`
+var selectPauses = query(`SELECT queue, paused_at, paused_by, reason FROM {pauses}`)
 
 // AllQueues stands for the whole database where the name of a queue is asked for.
 const AllQueues = ""
@@ -25,10 +25,10 @@ const DeletionPause = "-deletion"
 
 // setDeletionPause begins or replaces the pause of deletions: since [1], by [2], because of [3]. endDeletionPause ends the pause if it
 // began at [1], or in any case if [1] is 0.
-const (
-	setDeletionPause = `INSERT INTO pauses (queue, paused_at, paused_by, reason) VALUES ('` + DeletionPause + `', ?, ?, ?)
-ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`
-	endDeletionPause = `DELETE FROM pauses WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`
+var (
+	setDeletionPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason) VALUES ('` + DeletionPause + `', ?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`)
+	endDeletionPause = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`)
 )
 
 // Pause says since when, by whom and why no task of a queue is started.

@@ -18,13 +18,13 @@ const (
 	tasks.schedule, tasks.tick, tasks.waits, tasks.parts, tasks.created_at, tasks.created_by, tasks.updated_at, tasks.started_at, tasks.finished_at,
 	tasks.options, tasks.outcome, tasks.result, workers.id AS worker_id, workers.name AS worker_name, cancel_requests.requested_at AS cancel_requested_at,
 	cancel_requests.now AS cancel_now, cancel_requests.text AS cancel_text, progress_reports.report AS progress, ` + inputBytes + ` AS input_bytes,
-	CASE WHEN waits = 1 THEN (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = tasks.id AND open = 1 AND any_outcome = 0) END AS after_open,
-	CASE WHEN waits = 1 THEN (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = tasks.id AND open = 1 AND any_outcome = 1) END AS after_any_open`
-	taskTables = `tasks LEFT JOIN workers ON workers.number = tasks.worker
-	LEFT JOIN cancel_requests ON cancel_requests.task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 2
+	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1 AND any_outcome = 0) END AS after_open,
+	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1 AND any_outcome = 1) END AS after_any_open`
+	taskTables = `{tasks} LEFT JOIN {workers} ON workers.number = tasks.worker
+	LEFT JOIN {cancel_requests} ON cancel_requests.task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 2
 		AND (tasks.state = 'running' OR finished_at IS NOT NULL)
-	LEFT JOIN progress_reports ON progress_reports.task_id = tasks.id AND progress_reports.generation_id >= tasks.generation_id - 1`
-	inputBytes = `CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM inputs WHERE task_id = tasks.id) ELSE 0 END`
+	LEFT JOIN {progress_reports} ON progress_reports.task_id = tasks.id AND progress_reports.generation_id >= tasks.generation_id - 1`
+	inputBytes = `CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = tasks.id) ELSE 0 END`
 )
 
 // The column parts says what other tables hold of a task.

@@ -13,66 +13,66 @@ import (
 // selectSchedules reads schedules; a WHERE or an ORDER BY may follow.
 const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.state, kept_state) AS last_state, tasks.started_at AS last_started_at,
 	tasks.finished_at AS last_finished_at, tasks.outcome AS last_outcome
-FROM schedules LEFT JOIN schedule_inputs AS i ON i.name = schedules.name LEFT JOIN tasks ON tasks.id = last_task_id`
+FROM {schedules} LEFT JOIN {schedule_inputs} AS i ON i.name = schedules.name LEFT JOIN {tasks} ON tasks.id = last_task_id`
 
 // selectNamed, selectByName and selectTicking are the rows of selectSchedules: schedule [1], all by name, those with a tick at or
 // before [1]. Index of the last: schedules_next.
-const (
-	selectNamed   = selectSchedules + ` WHERE schedules.name = ?`
-	selectByName  = selectSchedules + ` ORDER BY schedules.name`
-	selectTicking = selectSchedules + ` WHERE next_at <= ? ORDER BY next_at`
+var (
+	selectNamed   = query(selectSchedules + ` WHERE schedules.name = ?`)
+	selectByName  = query(selectSchedules + ` ORDER BY schedules.name`)
+	selectTicking = query(selectSchedules + ` WHERE next_at <= ? ORDER BY next_at`)
 )
 
 // selectNextTick returns when the next schedule ticks; 0: none does. Index: schedules_next.
-const selectNextTick = `SELECT coalesce((SELECT min(next_at) FROM schedules WHERE next_at IS NOT NULL), 0)`
+var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL), 0)`)
 
 // insertSchedule adds a schedule, or gives the one of that name a new definition, keeping its history and its pause.
-const insertSchedule = `INSERT INTO schedules (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
+var insertSchedule = command(`INSERT INTO {schedules} (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
 	updated_at, task, paused_at, paused_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
 	catch_up_window = excluded.catch_up_window, jitter = excluded.jitter, next_at = excluded.next_at, updated_at = excluded.updated_at,
-	task = excluded.task`
+	task = excluded.task`)
 
-const (
-	insertScheduleInput = `INSERT INTO schedule_inputs (name, data) VALUES (?, ?)`
-	deleteScheduleInput = `DELETE FROM schedule_inputs WHERE name = ?`
-	deleteSchedule      = `DELETE FROM schedules WHERE name = ?`
+var (
+	insertScheduleInput = command(`INSERT INTO {schedule_inputs} (name, data) VALUES (?, ?)`)
+	deleteScheduleInput = command(`DELETE FROM {schedule_inputs} WHERE name = ?`)
+	deleteSchedule      = command(`DELETE FROM {schedules} WHERE name = ?`)
 )
 
 // pauseSchedule stops schedule [4] at [1] for [2], time [3]; resumeSchedule starts schedule [3] again, its next tick at [1], time [2].
 // Neither changes one that is as it is asked to be.
-const (
-	pauseSchedule  = `UPDATE schedules SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ? AND paused_at IS NULL`
-	resumeSchedule = `UPDATE schedules SET next_at = ?, paused_at = NULL, paused_by = NULL, updated_at = ? WHERE name = ? AND paused_at IS NOT NULL`
+var (
+	pauseSchedule  = command(`UPDATE {schedules} SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ? AND paused_at IS NULL`)
+	resumeSchedule = command(`UPDATE {schedules} SET next_at = ?, paused_at = NULL, paused_by = NULL, updated_at = ? WHERE name = ? AND paused_at IS NOT NULL`)
 )
 
 // moveTick sets the next tick of schedule [3] to [1] and adds [2] to its skipped ticks.
-const moveTick = `UPDATE schedules SET next_at = ?, skipped = skipped + ? WHERE name = ?`
+var moveTick = command(`UPDATE {schedules} SET next_at = ?, skipped = skipped + ? WHERE name = ?`)
 
 // noteTask makes task [2], due at [1], the last one of schedule [3].
-const noteTask = `UPDATE schedules SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`
+var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`)
 
 // The unfinished tasks of schedule [1]: selectOpen lists them, and whether they were asked to end; dropClosed forgets those that have
 // finished or were deleted; addOpen adds task [2]; findOpen finds all, for a schedule that is new; reopenTask adds task [1] to its
 // schedule, when a finished task waits again.
-const (
-	selectOpen = `SELECT tasks.id, EXISTS (SELECT 1 FROM cancel_requests WHERE task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 1) AS asked
-FROM schedule_open CROSS JOIN tasks ON tasks.id = task_id
-WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`
-	dropClosed = `DELETE FROM schedule_open WHERE schedule = ? AND NOT EXISTS (
-	SELECT 1 FROM tasks WHERE id = task_id AND finished_at IS NULL)`
-	addOpen    = `INSERT INTO schedule_open (schedule, task_id) VALUES (?, ?) ON CONFLICT DO NOTHING`
-	findOpen   = `INSERT INTO schedule_open (schedule, task_id) SELECT schedule, id FROM tasks WHERE schedule = ? AND finished_at IS NULL ON CONFLICT DO NOTHING`
-	reopenTask = `INSERT INTO schedule_open (schedule, task_id) SELECT s.name, tasks.id FROM tasks CROSS JOIN schedules AS s
-ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`
+var (
+	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 1) AS asked
+FROM {schedule_open} {join_in_order} {tasks} ON tasks.id = task_id
+WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`)
+	dropClosed = command(`DELETE FROM {schedule_open} WHERE schedule = ? AND NOT EXISTS (
+	SELECT 1 FROM {tasks} WHERE id = task_id AND finished_at IS NULL)`)
+	addOpen    = command(`INSERT INTO {schedule_open} (schedule, task_id) VALUES (?, ?) ON CONFLICT DO NOTHING`)
+	findOpen   = command(`INSERT INTO {schedule_open} (schedule, task_id) SELECT schedule, id FROM {tasks} WHERE schedule = ? AND finished_at IS NULL ON CONFLICT DO NOTHING`)
+	reopenTask = command(`INSERT INTO {schedule_open} (schedule, task_id) SELECT s.name, tasks.id FROM {tasks} {join_in_order} {schedules} AS s
+ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`)
 )
 
 // hasTick says whether schedule [1] has a task for tick [2]. Index: tasks_tick.
-const hasTick = `SELECT count(*) FROM tasks WHERE schedule = ? AND tick = ?`
+var hasTick = query(`SELECT count(*) FROM {tasks} WHERE schedule = ? AND tick = ?`)
 
 // selectRuns are the last tasks of schedule [1]: at most [2] by tick and as many run by hand. Index: tasks_tick.
-const selectRuns = `SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?2) AS ticks
-UNION ALL SELECT id FROM (SELECT id FROM tasks WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT 0 + ?2) AS others`
+var selectRuns = query(`SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?2) AS ticks
+UNION ALL SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT 0 + ?2) AS others`)
 
 // scheduleTask is the task of a schedule as its row keeps it.
 type scheduleTask struct {

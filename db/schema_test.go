@@ -9,15 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
-// schema returns the text of all migrations, as it was written.
+// schema returns the text of all migrations, as a file of our own gets it.
 func schema(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	for _, m := range migrationsFrom(0) {
-		all.WriteString(m.text())
+		all.WriteString((&sqltext.Dialect{}).Names(m.text()))
 	}
 	return all.String()
 }

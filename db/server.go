@@ -24,12 +24,12 @@ import (
 const SelectBackend = `SELECT pg_backend_pid()`
 
 // What is asked of a server when it is opened: its version, whether our tables are there and what time it is; and the row about them.
-const (
-	serverVersion = `SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
-	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`
-	selectOurs = `SELECT version, id FROM runner_schema`
-	setVersion = `UPDATE runner_schema SET version = ?`
-	hasSchema  = `SELECT to_regnamespace(?) IS NOT NULL`
+var (
+	serverVersion = query(`SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
+	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`)
+	selectOurs = query(`SELECT version, id FROM {runner_schema}`)
+	setVersion = command(`UPDATE {runner_schema} SET version = ?`)
+	hasSchema  = query(`SELECT to_regnamespace(?) IS NOT NULL`)
 )
 
 // leastServer is the oldest version of PostgreSQL that is supported.
@@ -39,7 +39,7 @@ const leastServer = 130000
 type server struct {
 	Server
 	address string
-	dialect dialect
+	begins  begins
 	lock    int64         // the number of the advisory lock that all writers of the schema take
 	version int64         // of PostgreSQL, as 150004
 	skew    time.Duration // of the clock of this host ahead of the server's, when it was last connected
@@ -47,6 +47,18 @@ type server struct {
 	dir     string        // on this host
 	noticer noticer
 }
+
+// begins are the statements that take the write lock at the beginning of a transaction.
+type begins struct {
+	exclusive string
+	shared    string // together with other transactions that begin so
+}
+
+// lockExclusive takes the advisory lock [1] for the rest of a transaction; lockTogether takes it together with others.
+const (
+	lockExclusive = `SELECT pg_advisory_xact_lock(%d)`
+	lockTogether  = `SELECT pg_advisory_xact_lock_shared(%d)`
+)
 
 // newServer prepares a database on a server; nothing is dialled.
 func newServer(address string, o Options) (*server, error) {
@@ -65,12 +77,11 @@ func newServer(address string, o Options) (*server, error) {
 	if err := ValidPrefix(s.Schema); err != nil || s.Schema == "" {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the schema %q cannot be", s.Schema), Why: []string{"lower case letters, digits and _, at most 32"}}
 	}
-	s.dialect.names.prefix = s.Schema + "."
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte("runner " + s.Schema))
 	s.lock = int64(hash.Sum64())
-	s.dialect.begin = fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d)", s.lock) // one message
-	s.dialect.beginShared = fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock_shared(%d)", s.lock)
+	s.begins.exclusive = fmt.Sprintf(lockExclusive, s.lock)
+	s.begins.shared = fmt.Sprintf(lockTogether, s.lock)
 	return s, nil
 }
 
@@ -114,7 +125,7 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 	var some bool
 	s.skew, err = measure(func() (at time.Time, err error) {
 		var ms number
-		err = d.conn.QueryRowxContext(ctx, serverVersion, s.Schema+".runner_schema").Scan(&s.version, &some, &ms)
+		err = d.conn.QueryRowxContext(ctx, d.sql.Text(serverVersion), s.Schema+".runner_schema").Scan(&s.version, &some, &ms)
 		return ms.time(), err
 	})
 	if err != nil {
@@ -130,7 +141,7 @@ func (d *DB) connectServer(ctx context.Context) (have int, err error) {
 		return 0, nil
 	}
 	var id string
-	if err := d.conn.QueryRowxContext(ctx, selectOurs).Scan(&have, &id); err != nil {
+	if err := d.conn.QueryRowxContext(ctx, d.sql.Text(selectOurs)).Scan(&have, &id); err != nil {
 		return 0, explain(err, d.path)
 	}
 	if s.id == "" {
@@ -162,7 +173,7 @@ func (w *writer) reconnect(ctx context.Context) (err error) {
 	} else if w.conn, err = d.write.Connx(ctx); err == nil {
 		var id string
 		w.level = full
-		if err = w.conn.QueryRowxContext(ctx, selectOurs).Scan(&have, &id); err == nil && id != d.server.id {
+		if err = w.conn.QueryRowxContext(ctx, d.sql.Text(selectOurs)).Scan(&have, &id); err == nil && id != d.server.id {
 			err = d.replacedServer()
 		}
 	}
@@ -178,10 +189,10 @@ func (d *DB) replacedServer() error {
 
 // migrateServer makes the schema, or brings it to the present version, in one transaction. It is a no-op when another process was quicker.
 func (d *DB) migrateServer(ctx context.Context) (err error) {
-	if _, err := d.conn.ExecContext(ctx, begin); err != nil {
+	if _, err := d.conn.ExecContext(ctx, "BEGIN; "+d.server.begins.exclusive); err != nil {
 		return err
 	}
-	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), rollback) }() // a warning once committed
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), rollback.Template) }() // a warning once committed
 	have, err := d.connectServer(ctx)
 	if err != nil {
 		return err
@@ -189,7 +200,7 @@ func (d *DB) migrateServer(ctx context.Context) (err error) {
 	schema := d.server.Schema
 	if have == 0 {
 		var some bool
-		if err := d.conn.QueryRowxContext(ctx, hasSchema, schema).Scan(&some); err != nil {
+		if err := d.conn.QueryRowxContext(ctx, d.sql.Text(hasSchema), schema).Scan(&some); err != nil {
 			return err
 		}
 		if !some { // one that was made for us need not be made by us
@@ -209,10 +220,10 @@ func (d *DB) migrateServer(ctx context.Context) (err error) {
 			return fmt.Errorf("migration %s: %w", path.Base(m.path), err)
 		}
 	}
-	if _, err := d.conn.ExecContext(ctx, setVersion, ServerSchemaVersion()); err != nil {
+	if _, err := d.conn.ExecContext(ctx, d.sql.Text(setVersion), ServerSchemaVersion()); err != nil {
 		return err
 	}
-	_, err = d.conn.ExecContext(ctx, commit)
+	_, err = d.conn.ExecContext(ctx, commit.Template)
 	return err
 }
 
@@ -259,16 +270,8 @@ func (d *DB) Server() *ServerInfo {
 
 var errNoServer = errors.New("no connection to the server")
 
-// dialect is that of the server; nil: the database is a file.
-func (d *DB) dialect() *dialect {
-	if d.server == nil {
-		return nil
-	}
-	return &d.server.dialect
-}
-
 // serverSize adds up what our tables take, with their indexes.
-const serverSize = `SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS bigint) FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(?)`
+var serverSize = query(`SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS bigint) FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(?)`)
 
 // noBackup says how a database on a server is backed up.
 func (d *DB) noBackup() error {
@@ -277,7 +280,7 @@ func (d *DB) noBackup() error {
 }
 
 // outerServer is asked of a transaction of the caller's: which of ours it would see, and the lock.
-const outerServer = `SELECT id, CAST(pg_advisory_xact_lock(?) AS text) FROM runner_schema`
+var outerServer = query(`SELECT id, CAST(pg_advisory_xact_lock(?) AS text) FROM {runner_schema}`)
 
 // withinServer looks whether a transaction of the caller's is of the same database, and takes the write lock for the rest of it.
 func (d *DB) withinServer(t *tx) error {
@@ -294,8 +297,8 @@ func (d *DB) withinServer(t *tx) error {
 }
 
 // selectServerTriggers lists the triggers of our tables.
-const selectServerTriggers = `SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-WHERE NOT tgisinternal AND relnamespace = to_regnamespace(?) ORDER BY tgname`
+var selectServerTriggers = query(`SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+WHERE NOT tgisinternal AND relnamespace = to_regnamespace(?) ORDER BY tgname`)
 
 // foreignOnServer is Foreign: somebody else's triggers act in each write of a worker.
 func (d *DB) foreignOnServer(ctx context.Context) error {

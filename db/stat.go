@@ -12,36 +12,36 @@ import (
 )
 
 // addCount adds [4] to the tasks of queue [1] that ended in state [2] in minute [3].
-const addCount = `INSERT INTO counters (queue, state, minute, n) VALUES (?, ?, ?, ?)
-ON CONFLICT (queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`
+var addCount = command(`INSERT INTO {counters} (queue, state, minute, n) VALUES (?, ?, ?, ?)
+ON CONFLICT (queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`)
 
 // countPending, countDue, countBlocked and countRunning count unfinished tasks by queue and state, from an index alone;
 // pending ones by job, too.
 const (
-	countPending = `SELECT queue, job, 'pending' AS state, count(*) AS n FROM tasks WHERE state = 'pending' GROUP BY queue, job`
-	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM tasks WHERE state = 'scheduled' OR state = 'retrying' GROUP BY queue, state`
-	countBlocked = `SELECT queue, '' AS job, 'blocked' AS state, count(*) AS n FROM tasks WHERE waits IS NOT NULL GROUP BY queue`
-	countRunning = `SELECT queue, '' AS job, 'running' AS state, count(*) AS n FROM tasks WHERE state = 'running' GROUP BY queue`
+	countPending = `SELECT queue, job, 'pending' AS state, count(*) AS n FROM {tasks} WHERE state = 'pending' GROUP BY queue, job`
+	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying' GROUP BY queue, state`
+	countBlocked = `SELECT queue, '' AS job, 'blocked' AS state, count(*) AS n FROM {tasks} WHERE waits IS NOT NULL GROUP BY queue`
+	countRunning = `SELECT queue, '' AS job, 'running' AS state, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue`
 )
 
-// countEnded sums up the tasks that ended since minute [1]; countQueues is all of these.
-const (
-	countEnded  = `SELECT queue, '' AS job, state, sum(n) AS n FROM counters WHERE minute >= ? GROUP BY queue, state`
-	countQueues = countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning + ` UNION ALL ` + countEnded
-)
+// countEnded sums up the tasks that ended since minute [1].
+const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM {counters} WHERE minute >= ? GROUP BY queue, state`
+
+// countQueues is all of these.
+var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning + ` UNION ALL ` + countEnded)
 
 // countFailed counts, by queue, the tasks that failed since [1] and still are, among the newest [2]. Index: tasks_failed.
-const countFailed = `SELECT queue, count(*) AS n FROM (SELECT queue FROM tasks WHERE state = 'failed' AND finished_at >= ?
-	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`
+var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
+	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`)
 
 // failedMost is how many failed tasks are looked at: beyond it nobody asks whether one of them was run again.
 const failedMost = 1000
 
 // The heads of the pending tasks: the oldest entry of each queue, job and priority, found by seeks. Index: tasks_pending.
-const (
-	nextJob      = `SELECT min(job) FROM tasks WHERE state = 'pending' AND queue = ? AND job > ?`
-	nextPriority = `SELECT max(priority) FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? AND priority < ?`
-	selectHead   = `SELECT run_at FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ? ORDER BY id LIMIT 1`
+var (
+	nextJob      = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
+	nextPriority = query(`SELECT max(priority) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority < ?`)
+	selectHead   = query(`SELECT run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ? ORDER BY id LIMIT 1`)
 )
 
 // count is what a counter counts.

@@ -9,15 +9,15 @@ import (
 
 // insertStep keeps step [3] of task [1], if its claim of generation [2] is still running; values as in the schema. Promise: an attempt
 // that lost its task stores nothing. Writing a step twice, after an error that had committed, changes nothing.
-const insertStep = `INSERT INTO steps (task_id, generation_id, seq, name, value, wake_at, at)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
+var insertStep = command(`INSERT INTO {steps} (task_id, generation_id, seq, name, value, wake_at, at)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ON CONFLICT (task_id, seq) DO UPDATE SET generation_id = excluded.generation_id, name = excluded.name, value = excluded.value,
-	wake_at = excluded.wake_at, at = excluded.at`
+	wake_at = excluded.wake_at, at = excluded.at`)
 
 // selectSteps lists the steps of task [1] in their order.
-const selectSteps = `SELECT generation_id, name, value, wake_at, at FROM steps WHERE task_id = ? ORDER BY seq`
+var selectSteps = query(`SELECT generation_id, name, value, wake_at, at FROM {steps} WHERE task_id = ? ORDER BY seq`)
 
-const deleteSteps = `DELETE FROM steps WHERE task_id = ?`
+var deleteSteps = command(`DELETE FROM {steps} WHERE task_id = ?`)
 
 // AddStep keeps step seq (from 1) of a running attempt and returns when it is on the disk: jobs.ErrLost if the attempt no longer owns
 // its task.

@@ -8,12 +8,12 @@ import (
 )
 
 // suspectArm is claimArm for suspects (see jobs.Task.Suspect). Index: tasks_lost, which has few entries.
-const suspectArm = `SELECT id, generation_id, priority, ? AS most FROM tasks WHERE +state = 'pending' AND queue = ? AND job = ?
+const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE {unindexed}state = 'pending' AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
 // selectSuspects lists the queues and jobs of pending suspects, and since when they wait. Index: tasks_lost.
-const selectSuspects = `SELECT queue, job, updated_at FROM tasks
-WHERE +state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL LIMIT 100`
+var selectSuspects = query(`SELECT queue, job, updated_at FROM {tasks}
+WHERE {unindexed}state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL LIMIT 100`)
 
 // suspectPatience is how long a suspect waits for an idle worker. After that, busy workers take no more tasks until one of them is idle.
 const suspectPatience = 30 * time.Second

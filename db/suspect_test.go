@@ -21,8 +21,8 @@ func TestSuspectsRunAlone(t *testing.T) {
 	now := time.Now()
 	add := func(job string, losses, most, priority int) {
 		err := d.update(t.Context(), normal, func(t *tx) error {
-			_, err := t.exec(`INSERT INTO tasks (generation_id, queue, job, state, losses, max_losses, priority, run_at, created_at, updated_at)
-				VALUES (1, 'default', ?1, 'pending', ?2, ?3, ?4, ?5, ?5, ?5)`, job, int64(losses), int64(most), int64(priority), now.UnixMilli())
+			_, err := t.exec(command(`INSERT INTO tasks (generation_id, queue, job, state, losses, max_losses, priority, run_at, created_at, updated_at)
+				VALUES (1, 'default', ?1, 'pending', ?2, ?3, ?4, ?5, ?5, ?5)`), job, int64(losses), int64(most), int64(priority), now.UnixMilli())
 			return err
 		})
 		if err != nil {

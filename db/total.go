@@ -8,11 +8,11 @@ import (
 )
 
 // addTotal adds [4] to the attempts of queue [1] and job [2] that ended as [3] says.
-const addTotal = `INSERT INTO totals (queue, job, result, n) VALUES (?, ?, ?, ?)
-ON CONFLICT (queue, job, result) DO UPDATE SET n = totals.n + excluded.n`
+var addTotal = command(`INSERT INTO {totals} (queue, job, result, n) VALUES (?, ?, ?, ?)
+ON CONFLICT (queue, job, result) DO UPDATE SET n = totals.n + excluded.n`)
 
 // selectTotals lists all totals: a row for each queue, job and result there was.
-const selectTotals = `SELECT queue, job, result, n FROM totals`
+var selectTotals = query(`SELECT queue, job, result, n FROM {totals}`)
 
 // Total is how many attempts of a job in a queue ended in one way, ever.
 type Total struct {

@@ -105,12 +105,9 @@ func (w *writer) transaction(group []*request) (err error) {
 		return err
 	}
 	if w.db.server != nil {
-		_ = w.conn.Raw(func(conn any) error { // it is committed: that nobody could be told of it is no error
-			if conn.(*serverConn).wrote {
-				w.db.tell(news)
-			}
-			return nil
-		})
+		if t.changed {
+			w.db.tell(news)
+		}
 	}
 	return nil
 }
@@ -161,10 +158,10 @@ func (w *writer) reopen(ctx context.Context) error {
 	return nil
 }
 
-const (
-	begin    = `BEGIN IMMEDIATE`
-	commit   = `COMMIT`
-	rollback = `ROLLBACK`
+var (
+	begin    = command(`BEGIN IMMEDIATE`)
+	commit   = command(`COMMIT`)
+	rollback = command(`ROLLBACK`)
 )
 
 // rollback ends a transaction that failed. The driver may have ended it already; then this fails, and that is fine.
@@ -202,24 +199,25 @@ type tx struct {
 	news      bool // what the member does may be something for other workers
 	last      bool // the member that runs is the last one of its group
 	committed bool // with its last statement, on a server
+	changed   bool // it has changed something, or may have
 	wrote     bool // it is sure to have something to commit: a new task, or a new generation of one
 }
 
-func (t *tx) stmt(text string) (*sqlx.Stmt, error) {
-	if stmt := t.w.stmts[text]; stmt != nil {
+func (t *tx) stmt(s *statement) (*sqlx.Stmt, error) {
+	if stmt := t.w.stmts[s]; stmt != nil {
 		return stmt, nil
 	}
-	stmt, err := t.w.conn.PreparexContext(t.ctx, text)
+	stmt, err := t.w.conn.PreparexContext(t.ctx, t.db.sql.Text(s))
 	if err != nil {
 		return nil, err
 	}
-	t.w.stmts[text] = stmt
+	t.w.stmts[s] = stmt
 	return stmt, nil
 }
 
 // exec runs a statement and returns how many rows it changed.
-func (t *tx) exec(text string, args ...any) (int64, error) {
-	result, err := t.do(text, args)
+func (t *tx) exec(s *statement, args ...any) (int64, error) {
+	result, err := t.do(s, args)
 	if err != nil {
 		return 0, err
 	}
@@ -227,38 +225,52 @@ func (t *tx) exec(text string, args ...any) (int64, error) {
 }
 
 // one runs a statement that changes one row, which this transaction has just read as it is.
-func (t *tx) one(text string, args ...any) error {
-	n, err := t.exec(text, args...)
+func (t *tx) one(s *statement, args ...any) error {
+	n, err := t.exec(s, args...)
 	if err == nil && n != 1 {
 		err = fmt.Errorf("%d rows changed, not one", n)
 	}
 	return err
 }
 
-func (t *tx) do(text string, args []any) (sql.Result, error) {
-	if t.outer != nil {
-		return t.outer.ExecContext(t.ctx, t.db.Text(text), t.db.values(args)...)
+func (t *tx) do(s *statement, args []any) (result sql.Result, err error) {
+	var stmt *sqlx.Stmt
+	switch {
+	case t.outer != nil:
+		result, err = t.outer.ExecContext(t.ctx, t.db.sql.Text(s), t.db.values(args)...)
+	case s.Once:
+		result, err = t.w.conn.ExecContext(t.ctx, t.db.sql.Text(s), args...)
+	default:
+		if stmt, err = t.stmt(s); err == nil {
+			result, err = stmt.ExecContext(t.ctx, args...)
+		}
 	}
-	stmt, err := t.stmt(text)
-	if err != nil {
-		return nil, err
+	t.changed = t.changed || err == nil && changes(s, result)
+	return result, err
+}
+
+// changes reports whether a statement has changed rows.
+func changes(s *statement, result sql.Result) bool {
+	if s.Reads {
+		return false
 	}
-	return stmt.ExecContext(t.ctx, args...)
+	n, err := result.RowsAffected()
+	return n > 0 || err != nil
 }
 
 // later is exec for what need not be answered at once: a server is sent it with the next statement. What is wrong with it, that one tells.
-func (t *tx) later(text string, args ...any) error {
+func (t *tx) later(s *statement, args ...any) error {
 	if t.db.server == nil || t.outer != nil {
-		_, err := t.exec(text, args...)
+		_, err := t.exec(s, args...)
 		return err
 	}
 	values := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
 		values[i] = driver.NamedValue{Ordinal: i + 1, Value: serverValue(arg)}
 	}
+	t.changed = t.changed || !s.Reads
 	return t.w.conn.Raw(func(conn any) error {
-		c := conn.(*serverConn)
-		c.later(Statement{c.dialect.in(text), values})
+		conn.(*serverConn).later(Statement{t.db.sql.Text(s), values})
 		return nil
 	})
 }
@@ -271,17 +283,17 @@ func (t *tx) commitNext() error {
 }
 
 // insertRows runs insertTask, or one of insertTasks, for as many tasks as there are ids, and sets these, in the order of the tasks.
-func (t *tx) insertRows(text string, ids []int64, values []any) error {
+func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 	if t.db.server != nil { // others take numbers in between, but they rise
 		got := make([]int64, 0, len(ids))
-		err := t.list(&got, text, values...) // with RETURNING id: see serverInsert
+		err := t.list(&got, s, values...)
 		slices.Sort(got)
 		if copy(ids, got) != len(ids) && err == nil {
 			err = fmt.Errorf("%d rows inserted, not %d", len(got), len(ids))
 		}
 		return err
 	}
-	_, err := t.do(text, values)
+	_, err := t.do(s, values)
 	t.wrote = t.wrote || err == nil
 	for i := range ids {
 		ids[i] = values[i*len(values)/len(ids)].(int64)
@@ -290,11 +302,15 @@ func (t *tx) insertRows(text string, ids []int64, values []any) error {
 }
 
 // scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.
-func (t *tx) scan(text string, args []any, dest ...any) error {
-	if t.outer != nil {
-		return t.outer.QueryRowxContext(t.ctx, t.db.Text(text), t.db.values(args)...).Scan(dest...)
+func (t *tx) scan(s *statement, args []any, dest ...any) error {
+	t.changed = t.changed || !s.Reads
+	switch {
+	case t.outer != nil:
+		return t.outer.QueryRowxContext(t.ctx, t.db.sql.Text(s), t.db.values(args)...).Scan(dest...)
+	case s.Once:
+		return t.w.conn.QueryRowxContext(t.ctx, t.db.sql.Text(s), args...).Scan(dest...)
 	}
-	stmt, err := t.stmt(text)
+	stmt, err := t.stmt(s)
 	if err != nil {
 		return err
 	}
@@ -302,11 +318,15 @@ func (t *tx) scan(text string, args []any, dest ...any) error {
 }
 
 // list scans all rows of a query: a query inside open rows of the same connection would hang.
-func (t *tx) list(dest any, text string, args ...any) error {
-	if t.outer != nil {
-		return t.outer.SelectContext(t.ctx, dest, t.db.Text(text), t.db.values(args)...)
+func (t *tx) list(dest any, s *statement, args ...any) error {
+	t.changed = t.changed || !s.Reads
+	switch {
+	case t.outer != nil:
+		return t.outer.SelectContext(t.ctx, dest, t.db.sql.Text(s), t.db.values(args)...)
+	case s.Once:
+		return t.w.conn.SelectContext(t.ctx, dest, t.db.sql.Text(s), args...)
 	}
-	stmt, err := t.stmt(text)
+	stmt, err := t.stmt(s)
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,10 @@ import (
 // interrupted, and what follows would commit alone.
 
 // selectMain names the file of the main database of a connection.
-const selectMain = `SELECT file FROM pragma_database_list WHERE name = 'main'`
+var selectMain = query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
 
 // selectTask reads task [1].
-const selectTask = selectTasks + ` WHERE tasks.id = ?`
+var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
 
 // within makes a transaction of the caller's one of ours, after a look whether it is of the same file.
 func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {

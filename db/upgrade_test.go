@@ -17,6 +17,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
@@ -441,9 +442,8 @@ func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 // The tables of a database of another program are converted, too.
 func TestAConversionOfTablesWithAPrefix(t *testing.T) {
 	o := olds(t)[0]
-	n := &names{prefix: "my_"}
 	dump := strings.NewReplacer("PRAGMA application_id = 1383427698;\n", "", "PRAGMA user_version = 11;\n", "", "VALUES('tasks',33)", "VALUES('my_tasks',33),('tasks',77)").Replace(o.dump)
-	path := another(t, "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO tasks VALUES (77)", "CREATE VIEW mine AS SELECT id FROM my_tasks", n.put(dump), createMarks,
+	path := another(t, "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO tasks VALUES (77)", "CREATE VIEW mine AS SELECT id FROM my_tasks", withPrefix("my_", dump), createMarks,
 		"INSERT INTO runner_schema VALUES ('my_', 11)", "PRAGMA journal_mode = WAL")
 	d, err := Open(t.Context(), path, Options{Beside: true, Prefix: "my_"})
 	if err != nil {
@@ -520,7 +520,7 @@ func TestAnUpgradeThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 	for _, o := range olds(t) {
 		var all []string
 		for _, m := range migrationsFrom(o.version) {
-			all = append(all, statements(m.text())...)
+			all = append(all, statements((&sqltext.Dialect{}).Names(m.text()))...)
 		}
 		all = append(all, fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
 		for done := range len(all) + 1 {

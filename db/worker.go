@@ -11,29 +11,29 @@ import (
 )
 
 // insertWorker registers a start of a worker; values as in the schema.
-const insertWorker = `INSERT INTO workers (id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
-	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`
+var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
+	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
 // touchWorker is the sign of life of worker [2] at [1].
-const touchWorker = `UPDATE workers SET beat_at = ? WHERE number = ?`
+var touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 
-const drainWorker = `UPDATE workers SET state = 'draining' WHERE number = ?`
+var drainWorker = command(`UPDATE {workers} SET state = 'draining' WHERE number = ?`)
 
-const endWorker = `UPDATE workers SET ended_at = ?, beat_at = ? WHERE number = ?`
+var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
 
 // loseWorker notes at [1] that worker [2] is dead. When it was last seen alive stays as it is.
-const loseWorker = `UPDATE workers SET ended_at = ? WHERE number = ? AND ended_at IS NULL`
+var loseWorker = command(`UPDATE {workers} SET ended_at = ? WHERE number = ? AND ended_at IS NULL`)
 
 // selectOwners lists the workers but [1] that have not said goodbye, or left running tasks behind. Indexes: workers_live, tasks_running.
-const selectOwners = `SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM tasks WHERE worker = workers.number AND state = 'running') AS busy
-FROM workers WHERE ended_at IS NULL AND number <> ?1
-UNION ALL SELECT number, id, host, boot_id, pid, pid_namespace, uid, TRUE FROM workers
-WHERE number IN (SELECT worker FROM tasks WHERE state = 'running' AND worker <> ?1) AND ended_at IS NOT NULL`
+var selectOwners = query(`SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM {tasks} WHERE worker = workers.number AND state = 'running') AS busy
+FROM {workers} WHERE ended_at IS NULL AND number <> ?1
+UNION ALL SELECT number, id, host, boot_id, pid, pid_namespace, uid, TRUE FROM {workers}
+WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <> ?1) AND ended_at IS NOT NULL`)
 
 // selectWorkers lists the workers that have not said goodbye and were seen since [1]. Index: workers_live.
-const selectWorkers = `SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, started_at, beat_at,
-	(SELECT json_group_array(id) FROM (SELECT id FROM tasks WHERE worker = workers.number AND state = 'running' ORDER BY id) AS claims) AS running
-FROM workers WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`
+var selectWorkers = query(`SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, started_at, beat_at,
+	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running' ORDER BY id) AS claims) AS running
+FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
 
 // WorkerInfo is what a worker says of itself.
 type WorkerInfo struct {
@@ -87,7 +87,7 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*W
 		return nil, err
 	}
 	id := cmp.Or(info.ID, NewWorkerID())
-	w := &Worker{db: d, id: id, claimer: newClaimer(id, jobs, d.dialect())}
+	w := &Worker{db: d, id: id, claimer: newClaimer(id, jobs, d.claimJob())}
 	names := make([]string, len(jobs))
 	for i, job := range jobs {
 		names[i] = job.Job

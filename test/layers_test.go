@@ -26,7 +26,10 @@ var layers = []layer{
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
-	{path: "db", ours: []string{"jobs", "internal/errcode"}, // it returns errors and logs nothing
+	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
+	{path: "db/internal/sqlite", ours: []string{"db/internal/sqltext"}},
+	{path: "db/internal/postgres", ours: []string{"db/internal/sqltext"}}, // not pgx: runner/postgres has the driver
+	{path: "db", ours: []string{"db/internal/sqltext", "db/internal/sqlite", "db/internal/postgres", "jobs", "internal/errcode"}, // it returns errors and logs nothing
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "runner/postgres", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // nobody else links the driver

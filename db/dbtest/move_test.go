@@ -53,7 +53,7 @@ func cutMove(t *testing.T, from, to *db.DB) {
 	plain := func() error {
 		raw := dbtest.RawOf(t, from)
 		defer raw.Close()
-		_, err := raw.Exec(from.Text(`INSERT INTO enqueue (args, after) VALUES ('["true"]', '[1]')`))
+		_, err := raw.Exec(dbtest.Text(from, `INSERT INTO enqueue (args, after) VALUES ('["true"]', '[1]')`))
 		return err
 	}
 	if err := plain(); err != nil {

@@ -100,5 +100,5 @@ func (s *store) text(statement string) string {
 	default:
 		statement = serverWords.Replace(statement)
 	}
-	return s.Text(statement)
+	return Text(s.DB, statement)
 }

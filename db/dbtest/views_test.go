@@ -45,11 +45,11 @@ func TestReaderViewsSayTheSameOnBothEngines(t *testing.T) {
 	for _, d := range []*db.DB{file, server} {
 		raw := dbtest.RawOf(t, d)
 		for _, text := range viewed {
-			if _, err := raw.Exec(d.Text(text)); err != nil {
+			if _, err := raw.Exec(dbtest.Text(d, text)); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
 		}
-		if _, err := raw.Exec(d.Text(`INSERT INTO inputs (task_id, data) VALUES (2, $1)`), []byte("three")); err != nil {
+		if _, err := raw.Exec(dbtest.Text(d, `INSERT INTO inputs (task_id, data) VALUES (2, $1)`), []byte("three")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestReaderViewsSayTheSameOnBothEngines(t *testing.T) {
 // rowsOf reads a view. JSON is text in a file, and a condition is a number.
 func rowsOf(t *testing.T, d *db.DB, view, order string) (columns []string, all [][]string) {
 	t.Helper()
-	rows, err := dbtest.RawOf(t, d).Query(d.Text("SELECT * FROM " + view + " ORDER BY " + order))
+	rows, err := dbtest.RawOf(t, d).Query(dbtest.Text(d, "SELECT * FROM "+view+" ORDER BY "+order))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestAnEnqueueOnPostgreSQLReturnsTheID(t *testing.T) {
 	d := openOnServer(t)
 	raw := dbtest.RawOf(t, d)
 	add := func(values string) (id int64, err error) {
-		return id, raw.QueryRow(d.Text(`INSERT INTO enqueue ` + values + ` RETURNING id`)).Scan(&id)
+		return id, raw.QueryRow(dbtest.Text(d, `INSERT INTO enqueue `+values+` RETURNING id`)).Scan(&id)
 	}
 	for want, values := range []string{1: `(args) VALUES ('["true"]')`, 2: `(args, unique_key) VALUES ('["true"]', 'k')`, 3: `(args) SELECT json_build_array('a', 1)`} {
 		if values == "" {
@@ -131,7 +131,7 @@ func TestAnEnqueueOnPostgreSQLReturnsTheID(t *testing.T) {
 		}
 	}
 	var n int
-	if err := raw.QueryRow(d.Text(`SELECT count(*) FROM tasks_view WHERE input_bytes = 0`)).Scan(&n); err != nil || n != 3 {
+	if err := raw.QueryRow(dbtest.Text(d, `SELECT count(*) FROM tasks_view WHERE input_bytes = 0`)).Scan(&n); err != nil || n != 3 {
 		t.Errorf("%d tasks, %v", n, err)
 	}
 }

@@ -5,7 +5,7 @@
 
 -- One row is one task. It holds what SQL decides on; what only an execution reads is in options, and what only people read in outcome.
 -- What few tasks have is in tables of its own. A column is NULL when the task does not have it.
-CREATE TABLE tasks (
+CREATE TABLE {tasks} (
   id               INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 9007199254740992), -- increasing, never reused: see last_ids
   generation_id    INTEGER NOT NULL CHECK (generation_id BETWEEN 0 AND 4503599627370496), -- compare-and-swap token: +1 with every change of state or owner
   state            TEXT NOT NULL,              -- see the CHECK at the end
@@ -49,56 +49,56 @@ CREATE TABLE tasks (
 ) STRICT;
 
 -- The claim's order within one queue and job: priority, then id (the rowid ends every index). Nothing but pending rows is in it.
-CREATE INDEX tasks_pending ON tasks (queue, job, priority DESC) WHERE state = 'pending';
+CREATE INDEX {tasks_pending} ON {tasks} (queue, job, priority DESC) WHERE state = 'pending';
 -- What becomes pending next. queue and state are there so that counting reads the index only.
-CREATE INDEX tasks_due ON tasks (run_at, queue, state) WHERE state = 'scheduled' OR state = 'retrying';
+CREATE INDEX {tasks_due} ON {tasks} (run_at, queue, state) WHERE state = 'scheduled' OR state = 'retrying';
 -- Running tasks by worker.
-CREATE INDEX tasks_running ON tasks (worker) WHERE state = 'running';
+CREATE INDEX {tasks_running} ON {tasks} (worker) WHERE state = 'running';
 -- What expires next if it does not start.
-CREATE INDEX tasks_expiry ON tasks (expires_at) WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL;
+CREATE INDEX {tasks_expiry} ON {tasks} (expires_at) WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL;
 -- One unfinished task per key.
-CREATE UNIQUE INDEX tasks_unique ON tasks (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL;
+CREATE UNIQUE INDEX {tasks_unique} ON {tasks} (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL;
 -- Finished tasks by time.
-CREATE INDEX tasks_finished ON tasks (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX {tasks_finished} ON {tasks} (finished_at) WHERE finished_at IS NOT NULL;
 -- Failed tasks by time: they are few, and often asked for.
-CREATE INDEX tasks_failed ON tasks (finished_at) WHERE state = 'failed';
+CREATE INDEX {tasks_failed} ON {tasks} (finished_at) WHERE state = 'failed';
 -- Tasks that have lost a worker: suspects are claimed apart from the others, in the same order.
-CREATE INDEX tasks_lost ON tasks (queue, job, priority DESC) WHERE losses >= 1 AND finished_at IS NULL;
+CREATE INDEX {tasks_lost} ON {tasks} (queue, job, priority DESC) WHERE losses >= 1 AND finished_at IS NULL;
 -- One task for each tick of a schedule, however many workers see the tick. Also the tasks of a schedule by tick.
-CREATE UNIQUE INDEX tasks_tick ON tasks (schedule, tick) WHERE schedule IS NOT NULL;
+CREATE UNIQUE INDEX {tasks_tick} ON {tasks} (schedule, tick) WHERE schedule IS NOT NULL;
 -- One task of a lane at a time: the one that has the lane, from pending until it finishes or is put off.
-CREATE UNIQUE INDEX tasks_lane ON tasks (lane) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
+CREATE UNIQUE INDEX {tasks_lane} ON {tasks} (lane) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
 -- Who comes next in a lane (waits = 0): priority, then id. queue is there so that counting reads the index only. The predicate does not
 -- name the state, so that the changes of tasks that are never blocked do not touch this index.
-CREATE INDEX tasks_blocked ON tasks (lane, waits, priority DESC, id, queue) WHERE waits IS NOT NULL;
+CREATE INDEX {tasks_blocked} ON {tasks} (lane, waits, priority DESC, id, queue) WHERE waits IS NOT NULL;
 
 -- Ids are not reused although the table has no AUTOINCREMENT, which writes one more page in each transaction: this one row remembers the
 -- highest id if the task that had it is deleted.
-CREATE TABLE last_ids (
+CREATE TABLE {last_ids} (
   id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 4503599627370495)
 ) STRICT;
 -- Only the highest id is remembered. Ids of 2^52 and more, which only plain SQL can have written, do not count: there would be no next id.
-CREATE TRIGGER tasks_deleted AFTER DELETE ON tasks WHEN OLD.id < 4503599627370496 AND OLD.id > (SELECT coalesce(max(id), 0) FROM tasks WHERE id < 4503599627370496)
+CREATE TRIGGER {tasks_deleted} AFTER DELETE ON {tasks} WHEN OLD.id < 4503599627370496 AND OLD.id > (SELECT coalesce(max(id), 0) FROM {tasks} WHERE id < 4503599627370496)
 BEGIN
-  INSERT OR IGNORE INTO last_ids (id) VALUES (OLD.id);
-  DELETE FROM last_ids WHERE id < OLD.id;
+  INSERT OR IGNORE INTO {last_ids} (id) VALUES (OLD.id);
+  DELETE FROM {last_ids} WHERE id < OLD.id;
 END;
 
 -- An id stays what it is.
-CREATE TRIGGER tasks_id_kept BEFORE UPDATE OF id ON tasks WHEN NEW.id <> OLD.id
+CREATE TRIGGER {tasks_id_kept} BEFORE UPDATE OF id ON {tasks} WHEN NEW.id <> OLD.id
 BEGIN
   SELECT RAISE(ABORT, 'id: it cannot be changed');
 END;
 
 -- What a command reads on stdin: up to 16 MiB, which each change of the task's row would write again.
-CREATE TABLE IF NOT EXISTS inputs (
+CREATE TABLE IF NOT EXISTS {inputs} (
   task_id INTEGER PRIMARY KEY,
   data    BLOB NOT NULL CHECK (length(data) <= 16777216)
 ) STRICT;
 
 -- Requests to cancel a running task. A row belongs to the claim of generation_id and to the outcome of that claim, which is the next generation, or the
 -- second next if the claim was revoked. A row with an older generation belongs to an earlier attempt and means nothing any more.
-CREATE TABLE cancel_requests (
+CREATE TABLE {cancel_requests} (
   task_id       INTEGER PRIMARY KEY,
   generation_id INTEGER NOT NULL,
   requested_at  INTEGER NOT NULL,
@@ -106,7 +106,7 @@ CREATE TABLE cancel_requests (
   text          TEXT              -- who and why: becomes the error of the task
 ) STRICT;
 -- What running functions report of their progress. Rows belong to a claim as those of cancel_requests do.
-CREATE TABLE progress_reports (
+CREATE TABLE {progress_reports} (
   task_id       INTEGER PRIMARY KEY,
   generation_id INTEGER NOT NULL,
   report        TEXT NOT NULL     -- JSON
@@ -114,7 +114,7 @@ CREATE TABLE progress_reports (
 
 -- Attempts that have ended, except for those that completed a task that is still completed: of those the task's row says everything. A running
 -- attempt is read from tasks. The key is the database's own guarantee that one claim has one outcome.
-CREATE TABLE attempts (
+CREATE TABLE {attempts} (
   task_id       INTEGER NOT NULL,
   generation_id INTEGER NOT NULL, -- of the claim
   attempt       INTEGER NOT NULL, -- a lost one and its repeat share a number
@@ -129,15 +129,15 @@ CREATE TABLE attempts (
 
 -- A completed task that is set back, by retry or by hand, keeps the record of the attempt that completed it. Neither a claim nor a completion
 -- writes one of these columns: a trigger on state would cost a tenth of the life of a task.
-CREATE TRIGGER tasks_reopened AFTER UPDATE OF run_at, losses, expires_at ON tasks
+CREATE TRIGGER {tasks_reopened} AFTER UPDATE OF run_at, losses, expires_at ON {tasks}
 WHEN OLD.state = 'completed' AND NEW.state <> 'completed' AND OLD.worker IS NOT NULL AND OLD.started_at IS NOT NULL
 BEGIN
-  INSERT OR IGNORE INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome)
+  INSERT OR IGNORE INTO {attempts} (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome)
   VALUES (OLD.id, OLD.generation_id - 1, OLD.attempt, 'completed', 1, OLD.worker, OLD.started_at, OLD.finished_at, OLD.outcome);
 END;
 
 -- What attempts printed, in order: one row per piece. seq has gaps where pieces between head and tail were not kept.
-CREATE TABLE IF NOT EXISTS output (
+CREATE TABLE IF NOT EXISTS {output} (
   task_id       INTEGER NOT NULL,
   generation_id INTEGER NOT NULL,           -- of the claim
   seq           INTEGER NOT NULL,
@@ -150,7 +150,7 @@ CREATE TABLE IF NOT EXISTS output (
 ) STRICT;
 
 -- Steps of functions that have ended, and sleeps: what a function need not do again.
-CREATE TABLE IF NOT EXISTS steps (
+CREATE TABLE IF NOT EXISTS {steps} (
   task_id       INTEGER NOT NULL,
   seq           INTEGER NOT NULL CHECK (seq >= 1), -- the order in which the function comes to them
   generation_id INTEGER NOT NULL,                  -- of the claim that did it
@@ -162,7 +162,7 @@ CREATE TABLE IF NOT EXISTS steps (
 ) STRICT;
 
 -- Which task waits, or has waited, for which. Rows are kept until their task is deleted: results go down them, and retry looks at them.
-CREATE TABLE dependencies (
+CREATE TABLE {dependencies} (
   task_id     INTEGER NOT NULL, -- waits
   on_id       INTEGER NOT NULL CHECK (on_id < task_id), -- for this older one: so there are no cycles
   any_outcome INTEGER NOT NULL, -- 1: however that ends; 0: only if it completes
@@ -170,12 +170,12 @@ CREATE TABLE dependencies (
   PRIMARY KEY (task_id, on_id)
 ) STRICT, WITHOUT ROWID;
 -- The tasks that wait for one that ends.
-CREATE INDEX dependencies_on ON dependencies (on_id, open, task_id, any_outcome);
+CREATE INDEX {dependencies_on} ON {dependencies} (on_id, open, task_id, any_outcome);
 -- Whether a task still waits: one seek, however many have ended.
-CREATE INDEX dependencies_open ON dependencies (task_id) WHERE open = 1;
+CREATE INDEX {dependencies_open} ON {dependencies} (task_id) WHERE open = 1;
 
 -- How many tasks of a target run at once, and how often they start. See jobs.Limit and jobs.Bucket.
-CREATE TABLE IF NOT EXISTS limits (
+CREATE TABLE IF NOT EXISTS {limits} (
   kind       TEXT NOT NULL CHECK (CASE kind WHEN 'queue' THEN 1 WHEN 'job' THEN 1 WHEN 'lane' THEN 1 ELSE 0 END),
   name       TEXT NOT NULL CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 200),
   running    INTEGER CHECK (running >= 1), -- at once; null: any number
@@ -190,10 +190,10 @@ CREATE TABLE IF NOT EXISTS limits (
   CHECK ((rate IS NULL) = (per IS NULL) AND (rate IS NULL) = (burst IS NULL) AND (rate IS NOT NULL OR running IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 -- Which lane's rate lets its next task start first.
-CREATE INDEX IF NOT EXISTS limits_due ON limits (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS {limits_due} ON {limits} (due_at) WHERE due_at IS NOT NULL;
 
 -- One row is one pause: while it is there no task of that queue is claimed.
-CREATE TABLE pauses (
+CREATE TABLE {pauses} (
   queue     TEXT PRIMARY KEY,  -- its name; empty: the whole database, queues that come later too; -deletion: nothing is deleted
   paused_at INTEGER NOT NULL,
   paused_by TEXT NOT NULL,     -- the user who asked
@@ -201,7 +201,7 @@ CREATE TABLE pauses (
 ) STRICT, WITHOUT ROWID;
 
 -- One row per start of a worker. number stands for it in tasks and attempts.
-CREATE TABLE workers (
+CREATE TABLE {workers} (
   number        INTEGER PRIMARY KEY AUTOINCREMENT,
   id            TEXT NOT NULL UNIQUE, -- random, never reused
   name          TEXT NOT NULL,        -- for people
@@ -222,10 +222,10 @@ CREATE TABLE workers (
   pid_namespace TEXT NOT NULL DEFAULT ''         -- in which pid counts, as the kernel names it; empty: not known
 ) STRICT;
 -- Workers that have not said goodbye.
-CREATE INDEX workers_live ON workers (beat_at) WHERE ended_at IS NULL;
+CREATE INDEX {workers_live} ON {workers} (beat_at) WHERE ended_at IS NULL;
 
 -- How many tasks ended how, per minute of the last day or two. They outlive the tasks.
-CREATE TABLE IF NOT EXISTS counters (
+CREATE TABLE IF NOT EXISTS {counters} (
   queue  TEXT NOT NULL,
   state  TEXT NOT NULL,    -- completed, failed or cancelled
   minute INTEGER NOT NULL, -- since 1970
@@ -233,7 +233,7 @@ CREATE TABLE IF NOT EXISTS counters (
   PRIMARY KEY (queue, state, minute)
 ) STRICT, WITHOUT ROWID;
 -- The same per hour, for a year.
-CREATE TABLE counter_hours (
+CREATE TABLE {counter_hours} (
   queue TEXT NOT NULL,
   state TEXT NOT NULL,
   hour  INTEGER NOT NULL, -- since 1970
@@ -243,7 +243,7 @@ CREATE TABLE counter_hours (
 
 -- Totals that only grow, for /metrics. Workers add to them with their heartbeats and at their end, so that no finish pays for it; what a
 -- killed worker has not added yet, of the last seconds, is missing.
-CREATE TABLE IF NOT EXISTS totals (
+CREATE TABLE IF NOT EXISTS {totals} (
   queue  TEXT NOT NULL,
   job    TEXT NOT NULL,
   result TEXT NOT NULL,    -- how attempts ended: completed, or the reason
@@ -252,7 +252,7 @@ CREATE TABLE IF NOT EXISTS totals (
 ) STRICT, WITHOUT ROWID;
 
 -- One row is one schedule.
-CREATE TABLE schedules (
+CREATE TABLE {schedules} (
   name            TEXT PRIMARY KEY CHECK (length(name) BETWEEN 1 AND 100),
   cron            TEXT NOT NULL CHECK (length(CAST(cron AS BLOB)) <= 1000), -- five fields, @hourly and its like, or @every 90s
   zone            TEXT NOT NULL,                             -- of the IANA database
@@ -274,42 +274,42 @@ CREATE TABLE schedules (
   CHECK (paused_at IS NULL OR next_at IS NULL)
 ) STRICT;
 -- What ticks next.
-CREATE INDEX schedules_next ON schedules (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX {schedules_next} ON {schedules} (next_at) WHERE next_at IS NOT NULL;
 
 -- The tasks of a schedule that were unfinished when they were last looked at: what overlap asks for. An index over tasks would know it
 -- better and cost every finish 4 %.
-CREATE TABLE schedule_open (
-  schedule TEXT NOT NULL REFERENCES schedules (name) ON DELETE CASCADE,
+CREATE TABLE {schedule_open} (
+  schedule TEXT NOT NULL REFERENCES {schedules} (name) ON DELETE CASCADE,
   task_id  INTEGER NOT NULL,
   PRIMARY KEY (schedule, task_id)
 ) STRICT, WITHOUT ROWID;
 
 -- What the commands of a schedule read on stdin: aside, since up to 16 MiB in its row would be rewritten at every tick.
-CREATE TABLE schedule_inputs (
-  name TEXT PRIMARY KEY REFERENCES schedules (name) ON DELETE CASCADE,
+CREATE TABLE {schedule_inputs} (
+  name TEXT PRIMARY KEY REFERENCES {schedules} (name) ON DELETE CASCADE,
   data BLOB NOT NULL CHECK (length(data) <= 16777216)
 ) STRICT;
 
 -- The end of a schedule's last task outlives the task.
-CREATE TRIGGER schedules_keep BEFORE DELETE ON tasks WHEN OLD.schedule IS NOT NULL BEGIN
-  UPDATE schedules SET kept_state = OLD.state, kept_duration = coalesce(json_extract(OLD.outcome, '$.duration'), OLD.finished_at - OLD.started_at)
+CREATE TRIGGER {schedules_keep} BEFORE DELETE ON {tasks} WHEN OLD.schedule IS NOT NULL BEGIN
+  UPDATE {schedules} SET kept_state = OLD.state, kept_duration = coalesce(json_extract(OLD.outcome, '$.duration'), OLD.finished_at - OLD.started_at)
   WHERE name = OLD.schedule AND last_task_id = OLD.id;
 END;
 
 -- What follows is the contract with other programs: docs/sql.md.
 
 -- Tasks for readers: the keys of docs/json.md, times as texts in UTC, durations in seconds.
-CREATE VIEW tasks_view AS
+CREATE VIEW {tasks_view} AS
 SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' AS reason, t.priority, t.lane, t.unique_key,
-  (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
-  (SELECT json_group_array(on_id) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
+  (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
+  (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
   t.attempt, t.max_attempts, t.losses, t.max_losses, (t.options ->> '$.timeout') / 1000.0 AS timeout,
   coalesce(t.options ->> '$.kill_after', 10000) / 1000.0 AS kill_after, coalesce(t.options ->> '$.backoff', 'exponential') AS backoff,
   coalesce(t.options ->> '$.backoff_delay', 10000) / 1000.0 AS backoff_delay, coalesce(t.options ->> '$.backoff_max', 3600000) / 1000.0 AS backoff_max,
   t.options ->> '$.retry_on' AS retry_on, coalesce(t.options ->> '$.output_limit', 1048576) AS output_limit, t.options ->> '$.path' AS path,
   t.options ->> '$.cwd' AS cwd, t.options -> '$.env' AS env, t.options ->> '$.env_file' AS env_file,
-  CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM inputs WHERE task_id = t.id) ELSE 0 END AS input_bytes,
+  CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = t.id) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(t.lease_expires_at, 0) / 1000.0, 'unixepoch') AS lease_expires_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.created_at / 1000.0, 'unixepoch') AS created_at, t.created_by,
   strftime('%Y-%m-%dT%H:%M:%fZ', t.updated_at / 1000.0, 'unixepoch') AS updated_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.started_at / 1000.0, 'unixepoch') AS started_at,
@@ -317,33 +317,33 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   CASE WHEN t.state <> 'running' THEN coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) / 1000.0 END AS duration, t.result,
   t.outcome ->> '$.error' AS error, t.outcome ->> '$.exit_code' AS exit_code, t.outcome ->> '$.signal' AS signal,
   coalesce(t.outcome ->> '$.output_bytes', 0) AS output_bytes, coalesce(t.outcome ->> '$.output_truncated', 0) AS output_truncated, p.report AS progress
-FROM tasks AS t LEFT JOIN workers AS w ON w.number = t.worker
-  LEFT JOIN cancel_requests AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
-  LEFT JOIN progress_reports AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
+FROM {tasks} AS t LEFT JOIN {workers} AS w ON w.number = t.worker
+  LEFT JOIN {cancel_requests} AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
+  LEFT JOIN {progress_reports} AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
 
 -- Attempts that have ended; a running one is in tasks_view.
-CREATE VIEW attempts_view AS
+CREATE VIEW {attempts_view} AS
 SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> '$.reason' AS reason, a.counted, w.id AS worker_id, w.name AS worker,
   strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000.0, 'unixepoch') AS started_at, strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch') AS finished_at,
   coalesce(a.outcome ->> '$.duration', a.finished_at - a.started_at) / 1000.0 AS duration, a.outcome ->> '$.exit_code' AS exit_code,
   a.outcome ->> '$.signal' AS signal, a.outcome ->> '$.error' AS error, coalesce(a.outcome ->> '$.output_bytes', 0) AS output_bytes,
   coalesce(a.outcome ->> '$.output_truncated', 0) AS output_truncated
-FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM attempts
-  UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM tasks
-  WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN workers AS w ON w.number = a.worker;
+FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts}
+  UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM {tasks}
+  WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN {workers} AS w ON w.number = a.worker;
 
 -- Schedules.
-CREATE VIEW schedules_view AS
+CREATE VIEW {schedules_view} AS
 SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window / 1000.0 AS catch_up_window, s.jitter / 1000.0 AS jitter,
   s.paused_at IS NOT NULL AS paused, strftime('%Y-%m-%dT%H:%M:%fZ', s.paused_at / 1000.0, 'unixepoch') AS paused_at, s.paused_by,
   strftime('%Y-%m-%dT%H:%M:%fZ', s.next_at / 1000.0, 'unixepoch') AS next_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.last_at / 1000.0, 'unixepoch') AS last_at,
   s.last_task_id, coalesce(t.state, s.kept_state) AS last_state,
   CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) END / 1000.0 AS last_duration, s.skipped, s.task,
   strftime('%Y-%m-%dT%H:%M:%fZ', s.created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.updated_at / 1000.0, 'unixepoch') AS updated_at
-FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
+FROM {schedules} AS s LEFT JOIN {tasks} AS t ON t.id = s.last_task_id;
 
 -- The door for plain SQL: an INSERT into it adds a task, after the checks that package jobs makes. It is always empty.
-CREATE VIEW enqueue AS
+CREATE VIEW {enqueue} AS
 SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority, NULL AS lane, NULL AS unique_key, NULL AS after, NULL AS after_any,
   NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses, NULL AS timeout, NULL AS kill_after, NULL AS backoff,
   NULL AS backoff_delay, NULL AS backoff_max, NULL AS retry_on, NULL AS output_limit, NULL AS cwd, NULL AS env, NULL AS env_file, NULL AS input,
@@ -352,7 +352,7 @@ WHERE FALSE;
 
 -- A task with a lane, or that names others, stays scheduled until a worker looks at it; one that names others has generation 0 until then. A
 -- task whose unique key is taken is not added. Texts are measured in bytes, since length() ends at a NUL.
-CREATE TRIGGER enqueue_insert INSTEAD OF INSERT ON enqueue
+CREATE TRIGGER {enqueue_insert} INSTEAD OF INSERT ON {enqueue}
 BEGIN
   SELECT RAISE(ABORT, 'job: a letter or digit, then letters, digits and . _ - : /; at most 100')
     WHERE typeof(NEW.job) <> 'text' AND NEW.job IS NOT NULL OR NEW.job NOT GLOB '[A-Za-z0-9]*' OR NEW.job GLOB '*[^A-Za-z0-9._:/-]*'
@@ -412,10 +412,10 @@ BEGIN
   SELECT RAISE(ABORT, 'after, after_any: a JSON array of ids of tasks that exist')
     WHERE EXISTS (SELECT 1 FROM (SELECT NEW.after AS list UNION ALL SELECT NEW.after_any) WHERE list IS NOT NULL AND CASE
       WHEN typeof(list) <> 'text' OR NOT json_valid(list) OR length(CAST(list AS BLOB)) > 1048576 THEN 1 WHEN json_type(list) <> 'array' THEN 1
-      ELSE EXISTS (SELECT 1 FROM json_each(list) WHERE type <> 'integer' OR NOT EXISTS (SELECT 1 FROM tasks WHERE id = value)) END);
-  INSERT INTO tasks (id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, parts,
+      ELSE EXISTS (SELECT 1 FROM json_each(list) WHERE type <> 'integer' OR NOT EXISTS (SELECT 1 FROM {tasks} WHERE id = value)) END);
+  INSERT INTO {tasks} (id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, parts,
     created_at, created_by, updated_at, options)
-  SELECT (SELECT coalesce(max(id), 0) + 1 FROM (SELECT max(id) AS id FROM tasks WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM last_ids)),
+  SELECT (SELECT coalesce(max(id), 0) + 1 FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM {last_ids})),
     NOT ordered, CASE WHEN coalesce(NEW.run_at, now) <= now AND NEW.lane IS NULL AND NOT ordered THEN 'pending' ELSE 'scheduled' END,
     coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, now), NEW.expires_at,
     NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
@@ -424,11 +424,11 @@ BEGIN
       'env', json(NEW.env), 'env_file', NEW.env_file)), '{}')
   FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) AS now,
     coalesce(json_array_length(NEW.after), 0) + coalesce(json_array_length(NEW.after_any), 0) > 0 AS ordered)
-  WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE unique_key = NEW.unique_key AND finished_at IS NULL);
-  INSERT INTO inputs (task_id, data) SELECT last_insert_rowid(), CAST(NEW.input AS BLOB) WHERE changes() = 1 AND length(CAST(NEW.input AS BLOB)) > 0;
-  INSERT OR IGNORE INTO dependencies (task_id, on_id, any_outcome, open)
+  WHERE NOT EXISTS (SELECT 1 FROM {tasks} WHERE unique_key = NEW.unique_key AND finished_at IS NULL);
+  INSERT INTO {inputs} (task_id, data) SELECT last_insert_rowid(), CAST(NEW.input AS BLOB) WHERE changes() = 1 AND length(CAST(NEW.input AS BLOB)) > 0;
+  INSERT OR IGNORE INTO {dependencies} (task_id, on_id, any_outcome, open)
     SELECT id, value, any_outcome, 1
-    FROM (SELECT id FROM tasks WHERE id < 4503599627370496 AND generation_id = 0 AND parts >= 2 ORDER BY id DESC LIMIT 1) CROSS JOIN
+    FROM (SELECT id FROM {tasks} WHERE id < 4503599627370496 AND generation_id = 0 AND parts >= 2 ORDER BY id DESC LIMIT 1) CROSS JOIN
       (SELECT value, 0 AS any_outcome FROM json_each(coalesce(NEW.after, '[]')) UNION ALL SELECT value, 1 FROM json_each(coalesce(NEW.after_any, '[]')))
-    WHERE NOT EXISTS (SELECT 1 FROM dependencies WHERE task_id = id);
+    WHERE NOT EXISTS (SELECT 1 FROM {dependencies} WHERE task_id = id);
 END;

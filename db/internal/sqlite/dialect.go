@@ -1,0 +1,48 @@
+// Package sqlite is what package db does in a way of its own for databases in SQLite files.
+package sqlite
+
+import "example.com/runner/db/internal/sqltext"
+
+// fragments are what SQLite says in its own way in the statements of package db. Package postgres has a fragment for each of them.
+var fragments = map[string]string{
+	// json_each has a row for each value of the JSON array in the next parameter, with the value in its column value.
+	"json_each": "json_each(?)",
+	// json_list collects the values of rows in a JSON array.
+	"json_list": "json_group_array",
+	// join_in_order keeps the tables of a join in the order in which they are written.
+	"join_in_order": "CROSS JOIN",
+	// unindexed before a column keeps the planner from an index of that column.
+	"unindexed": "+",
+	// like compares texts without regard to case.
+	"like": "LIKE",
+	// greatest is the function that returns the greatest of its arguments.
+	"greatest": "max",
+	// bigint_param is the next parameter as the value of a column.
+	"bigint_param": "?",
+	// features has the bits 1, 2 and 4 for open dependencies, limits and pauses. Index: dependencies_open.
+	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 FROM {pauses})",
+	// cancelled_outcome is the outcome of the last attempt with the reason cancelled and the error in the next parameter.
+	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
+
+	// The id of a new task is a parameter, since only the holder of the write lock takes ids.
+	"id_column":    "id, ",
+	"id_param":     "?, ",
+	"returning_id": "",
+	"given_ids":    "",
+
+	// samples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
+	// Index: tasks_finished, with a seek for each step.
+	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)
+SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.finished_at - tasks.started_at AS duration FROM stretches CROSS JOIN {tasks} ON tasks.id IN
+	(SELECT id FROM {tasks} AS ended WHERE ended.finished_at >= stretches.at AND ended.finished_at < stretches.at + ?2 LIMIT 0 + ?4)
+WHERE tasks.started_at IS NOT NULL`,
+}
+
+// Dialect returns the dialect of a file whose names of tables begin with prefix.
+func Dialect(prefix string) *sqltext.Dialect {
+	return &sqltext.Dialect{Prefix: prefix, Fragments: fragments}
+}
+
+// ClaimJob returns the template of the tasks of job i of n in a claim, of which tasks is the SELECT. SQLite merges these SELECTs in the order of
+// an index and stops at the limit of the claim.
+func ClaimJob(tasks string, _, _ int) string { return tasks }
