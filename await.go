@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -28,7 +29,7 @@ func waiting(ctx context.Context, timeout time.Duration) (context.Context, func(
 }
 
 // stopped is the end of a waiting that did not see its end: by a signal, by --timeout, or by an error. So many of the tasks go on.
-func stopped(p *printer, err error, ids []int64, left int) error {
+func stopped(p *term.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {
 		goesOn = "; 1 task goes on"
@@ -45,10 +46,10 @@ func stopped(p *printer, err error, ids []int64, left int) error {
 	default:
 		return err
 	}
-	if p.json {
+	if p.JSON {
 		return f
 	}
-	p.say("%s", f.what)
+	p.Say("%s", f.what)
 	return exitStatus(f.exit)
 }
 

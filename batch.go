@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -23,7 +24,7 @@ import (
 const batchPart = 1000 // lines that --keep-going commits at a time
 
 // runBatch adds the tasks of --batch.
-func runBatch(ctx context.Context, r *runner.Runner, p *printer, o enqueueOptions) error {
+func runBatch(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // the ids of a million tasks take 16 MB: this keeps the whole below 100, and costs no time
 	}
@@ -39,16 +40,16 @@ func runBatch(ctx context.Context, r *runner.Runner, p *printer, o enqueueOption
 	if err != nil || n == 0 {
 		return err
 	}
-	b.bar.start("enqueueing", n)
+	b.bar.Start("enqueueing", n)
 	added, err := r.EnqueueAll(ctx, b.specs())
 	if err != nil {
-		b.bar.clear()
+		b.bar.Clear()
 		if bad, ok := errors.AsType[*lineError](err); ok { // a line names one that is not there, or the file was changed after it was checked
 			return bad.failure("nothing was enqueued")
 		}
 		return err
 	}
-	b.bar.finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(len(added)))))
+	b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(len(added)))))
 	if err := b.print(ctx, r, added); err != nil {
 		return err
 	}
@@ -57,19 +58,19 @@ func runBatch(ctx context.Context, r *runner.Runner, p *printer, o enqueueOption
 
 // batch is the input of --batch.
 type batch struct {
-	p      *printer
+	p      *term.Printer
 	name   string
 	lines  *lineReader
 	ids    *lineIDs // nil: on the first of two readings
 	first  lineIDs  // of which this is known then
-	bar    bar
+	bar    term.Bar
 	in     io.Reader
 	opened *os.File // in, if it is ours to close
 	kept   *os.File // where it can be read a second time: in itself, or a copy
 	from   int64    // where in kept it begins
 }
 
-func openBatch(p *printer, o enqueueOptions) (*batch, error) {
+func openBatch(p *term.Printer, o enqueueOptions) (*batch, error) {
 	b := &batch{p: p, name: o.batch, lines: newLineReader(o), in: o.stdin}
 	if o.batch == "-" {
 		b.name = "stdin"
@@ -84,7 +85,7 @@ func openBatch(p *printer, o enqueueOptions) (*batch, error) {
 		}
 		b.in, b.opened = file, file
 	}
-	b.bar = bar{p: p, name: filepath.Base(b.name), began: p.now()}
+	b.bar = term.NewBar(p, filepath.Base(b.name))
 	return b, nil
 }
 
@@ -124,14 +125,14 @@ func (b *batch) check() (int, error) {
 	}
 	n := 0
 	b.first.wanted = map[string]bool{}
-	b.bar.start("checking", 0)
+	b.bar.Start("checking", 0)
 	for _, bad := range b.read(in, true) {
 		if bad != nil {
-			b.bar.clear()
+			b.bar.Clear()
 			return 0, bad.failure("nothing was enqueued")
 		}
 		n++
-		b.bar.step(n)
+		b.bar.Step(n)
 	}
 	b.ids = &lineIDs{wanted: b.first.wanted, at: map[string]int{}}
 	_, err = b.kept.Seek(b.from, io.SeekStart)
@@ -147,7 +148,7 @@ func (b *batch) specs() iter.Seq[jobs.Spec] {
 				spec.Err = bad
 			}
 			n++
-			if b.bar.step(n); !yield(spec) {
+			if b.bar.Step(n); !yield(spec) {
 				return
 			}
 		}
@@ -181,13 +182,13 @@ func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *lineErro
 
 // print shows what was added, in the order of the lines.
 func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued) error {
-	if b.p.json {
+	if b.p.JSON {
 		return printEnqueued(ctx, r, b.p, added)
 	}
 	for _, one := range added {
-		b.p.print(strconv.FormatInt(one.ID, 10) + "\n")
+		b.p.Print(strconv.FormatInt(one.ID, 10) + "\n")
 	}
-	return b.p.flush()
+	return b.p.Flush()
 }
 
 // keepGoing adds the good lines, some at a time, and reports the bad ones.
@@ -200,7 +201,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		}
 		added, err := r.EnqueueAll(ctx, slices.Values(part))
 		if err != nil {
-			b.bar.clear()
+			b.bar.Clear()
 			f := explain(err)
 			f.why = append(f.why, fmt.Sprintf("%s tasks of earlier lines are enqueued", humanize.Count(int64(good))))
 			return f
@@ -212,16 +213,16 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		return b.print(ctx, r, added)
 	}
 	b.ids = &lineIDs{at: map[string]int{}}
-	b.bar.start("enqueueing", 0)
+	b.bar.Start("enqueueing", 0)
 	for spec, wrong := range b.read(b.in, true) {
 		if wrong != nil {
 			bad++
-			b.bar.clear()
+			b.bar.Clear()
 			report(b.p, wrong.failure())
 			continue
 		}
 		part = append(part, spec)
-		if b.bar.step(good + len(part)); len(part) == batchPart {
+		if b.bar.Step(good + len(part)); len(part) == batchPart {
 			if err := commit(); err != nil {
 				return err
 			}
@@ -230,12 +231,12 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	if err := commit(); err != nil {
 		return err
 	}
-	b.bar.finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(good))))
+	b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(good))))
 	if bad == 0 {
 		return nil
 	}
-	if !b.p.json {
-		b.p.say("%s of %s lines were not enqueued", humanize.Count(int64(bad)), humanize.Count(int64(good+bad)))
+	if !b.p.JSON {
+		b.p.Say("%s of %s lines were not enqueued", humanize.Count(int64(bad)), humanize.Count(int64(good+bad)))
 	}
 	return exitStatus(1)
 }

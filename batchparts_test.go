@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
@@ -80,7 +81,7 @@ func TestABadLineOfASlowPipeIsToldAtOnce(t *testing.T) {
 	out, in := io.Pipe()
 	defer in.Close()
 	go func() { _, _ = io.WriteString(in, "[\"true\"]\n{\"quue\":1}\n[\"tr") }() // and no more
-	b, err := openBatch(&printer{now: time.Now}, enqueueOptions{batch: "-", stdin: out, spec: jobs.Command{}.With(), noResolve: true})
+	b, err := openBatch(&term.Printer{Now: time.Now}, enqueueOptions{batch: "-", stdin: out, spec: jobs.Command{}.With(), noResolve: true})
 	if err != nil {
 		t.Fatal(err)
 	}

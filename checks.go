@@ -226,12 +226,12 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 	case s.alive > 0:
 		tell(checkOK, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.alive, "worker"), s.busy, s.slots), "")
 	case now > 0:
-		tell(checkFail, fmt.Sprintf("%s; %s", last, wait(now)), "systemctl status runner     or: runner work")
+		tell(checkFail, fmt.Sprintf("%s; %s", last, humanize.TasksWait(now)), "systemctl status runner     or: runner work")
 	case runner.Ticking(s.schedules) > 0:
 		tell(checkFail, last+"; "+humanize.Does(runner.Ticking(s.schedules), "schedule", "ticks", "tick"),
 			"systemctl status runner     or: runner work")
 	case later > 0:
-		tell(checkWarn, fmt.Sprintf("%s; %s later", last, wait(later)), "systemctl status runner     or: runner work")
+		tell(checkWarn, fmt.Sprintf("%s; %s later", last, humanize.TasksWait(later)), "systemctl status runner     or: runner work")
 	default:
 		tell(checkWarn, last+"; nothing waits", "")
 	}
@@ -279,7 +279,7 @@ func (e *examination) queues(ctx context.Context, tell func(status, message, try
 		for _, q := range s.queues {
 			pending += q.Counts[jobs.Pending]
 		}
-		tell(checkOK, humanize.Plural(len(s.queues), "queue")+", "+wait(pending), "")
+		tell(checkOK, humanize.Plural(len(s.queues), "queue")+", "+humanize.TasksWait(pending), "")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
 
@@ -50,22 +51,22 @@ func readBackupOptions(c *cli.Context, a *app) (backupOptions, error) {
 	switch {
 	case c.NArg() != 1 || o.file == "":
 		return o, usage("backup needs one file, or -").hint("runner backup /var/backups/runner.db")
-	case o.file == "-" && a.printer.json:
+	case o.file == "-" && a.printer.JSON:
 		return o, usage("backup - writes the copy to stdout: it excludes --json")
-	case o.file == "-" && a.printer.out.tty:
+	case o.file == "-" && a.printer.Stdout.TTY:
 		return o, usage("backup - would write a database to your terminal").hint("runner backup - >runner.db")
 	}
 	return o, nil
 }
 
-func runBackup(ctx context.Context, r *runner.Runner, p *printer, o backupOptions) error {
+func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupOptions) error {
 	ctx, stop := untilSignal(ctx) // what is half written is taken away
 	defer stop()
-	began := p.now()
+	began := p.Now()
 	var n int64
 	var err error
 	if o.file == "-" {
-		n, err = r.BackupTo(ctx, p.out)
+		n, err = r.BackupTo(ctx, p.Stdout)
 	} else {
 		n, err = r.Backup(ctx, o.file, o.force)
 	}
@@ -75,12 +76,12 @@ func runBackup(ctx context.Context, r *runner.Runner, p *printer, o backupOption
 	switch {
 	case err != nil || o.file == "-":
 		return err
-	case p.json:
-		return p.record(jsonBackup{o.file, n})
-	case p.out.tty:
-		p.print("copied " + humanize.Size(n) + " in " + humanize.Took(p.now().Sub(began)) + "\n")
+	case p.JSON:
+		return p.Record(jsonBackup{o.file, n})
+	case p.Stdout.TTY:
+		p.Print("copied " + humanize.Size(n) + " in " + humanize.Took(p.Now().Sub(began)) + "\n")
 	default:
-		p.fields(o.file, strconv.FormatInt(n, 10))
+		p.Fields(o.file, strconv.FormatInt(n, 10))
 	}
 	return nil
 }

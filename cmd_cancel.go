@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -56,7 +57,7 @@ func readCancelOptions(c *cli.Context, a *app) (cancelOptions, error) {
 		noWait: get[bool](c, "no-wait")}, err
 }
 
-func runCancel(ctx context.Context, r *runner.Runner, p *printer, o cancelOptions) error {
+func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelOptions) error {
 	ids, err := o.tasks(ctx, r, p)
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func runCancel(ctx context.Context, r *runner.Runner, p *printer, o cancelOption
 	if o.dryRun {
 		return o.preview(ctx, r, p, ids, func(jobs.Task) string { return "" })
 	}
-	began := p.now()
+	began := p.Now()
 	out := newOutcomes(p, &o.steering, ids)
 	var stopping []jobs.Task
 	for part := range slices.Chunk(ids, steerMost) {
@@ -102,7 +103,7 @@ func runCancel(ctx context.Context, r *runner.Runner, p *printer, o cancelOption
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
 // await tells what stops, and each task when it has.
-func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *printer, out *outcomes, stopping []jobs.Task,
+func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Printer, out *outcomes, stopping []jobs.Task,
 	began time.Time) error {
 	workers, err := r.Workers(ctx)
 	if err != nil {
@@ -112,11 +113,11 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *printer,
 	for i, t := range stopping {
 		left[i] = t.ID
 		switch {
-		case p.json:
+		case p.JSON:
 		case i < outcomeLines:
-			p.say("%d stopping: %s", t.ID, o.means(t, workers))
+			p.Say("%d stopping: %s", t.ID, o.means(t, workers))
 		case i == outcomeLines:
-			p.say("%s more stopping", humanize.Count(int64(len(stopping)-i)))
+			p.Say("%s more stopping", humanize.Count(int64(len(stopping)-i)))
 		}
 	}
 	return r.Changes(ctx, func() (bool, error) {
@@ -132,11 +133,11 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *printer,
 			case isStopping(t):
 				return false
 			default:
-				out.line(id, string(t.State), "after "+humanize.Took(p.now().Sub(began)), o.record(p, t))
+				out.line(id, string(t.State), "after "+humanize.Took(p.Now().Sub(began)), o.record(p, t))
 			}
 			return true
 		})
-		return len(left) == 0, p.flush()
+		return len(left) == 0, p.Flush()
 	})
 }
 

@@ -4,8 +4,9 @@ import (
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
-	"example.com/runner/internal/humanize"
 	"github.com/urfave/cli/v2"
+
+	"example.com/runner/internal/humanize"
 )
 
 // shells are those that there is a completion script for.
@@ -33,7 +34,7 @@ EXIT STATUS
 			if !ok || c.NArg() != 1 {
 				return usage("completion needs a shell: %s", strings.Join(shells, ", "))
 			}
-			a.printer.print(script)
+			a.printer.Print(script)
 			return nil
 		},
 	}
@@ -52,7 +53,7 @@ func completeCommand(a *app) *cli.Command {
 			}
 			for _, s := range a.complete(c.Context, words) {
 				if s.word == shellescape.Quote(s.word) { // the scripts insert it as it is
-					a.printer.print(s.word + "\t" + humanize.Safe(s.about) + "\n")
+					a.printer.Print(s.word + "\t" + humanize.Safe(s.about) + "\n")
 				}
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -45,7 +46,7 @@ func readDeleteOptions(c *cli.Context, a *app) (deleteOptions, error) {
 	return deleteOptions{s}, err
 }
 
-func runDelete(ctx context.Context, r *runner.Runner, p *printer, o deleteOptions) error {
+func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteOptions) error {
 	ids, err := o.tasks(ctx, r, p)
 	if err != nil {
 		return err

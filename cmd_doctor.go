@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
 
@@ -70,9 +71,9 @@ func readDoctorOptions(c *cli.Context, a *app) (doctorOptions, error) {
 }
 
 // runDoctor prints each check when it is done: some take a while.
-func runDoctor(ctx context.Context, r *runner.Runner, p *printer, o doctorOptions) error {
+func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorOptions) error {
 	failed := false
-	e := examination{r: r, o: o, now: p.now()}
+	e := examination{r: r, o: o, now: p.Now()}
 	err := e.all(ctx, func(c jsonCheck) error {
 		failed = failed || c.Status == checkFail
 		if o.quiet && c.Status == checkOK {
@@ -81,7 +82,7 @@ func runDoctor(ctx context.Context, r *runner.Runner, p *printer, o doctorOption
 		if err := printCheck(p, c); err != nil {
 			return err
 		}
-		return p.flush()
+		return p.Flush()
 	})
 	if err == nil && failed {
 		return exitStatus(1)
@@ -89,32 +90,32 @@ func runDoctor(ctx context.Context, r *runner.Runner, p *printer, o doctorOption
 	return err
 }
 
-func printCheck(p *printer, c jsonCheck) error {
+func printCheck(p *term.Printer, c jsonCheck) error {
 	try := ""
 	if c.Try != nil {
 		try = *c.Try
 	}
 	switch {
-	case p.json:
-		return p.record(c)
-	case !p.out.tty:
-		p.fields(c.Status, c.Check, c.Message, try)
+	case p.JSON:
+		return p.Record(c)
+	case !p.Stdout.TTY:
+		p.Fields(c.Status, c.Check, c.Message, try)
 		return nil
 	}
-	word, paint := c.Status, map[string]colour{checkOK: green, checkWarn: yellow, checkFail: red}[c.Status]
+	word, paint := c.Status, map[string]term.Colour{checkOK: term.Green, checkWarn: term.Yellow, checkFail: term.Red}[c.Status]
 	if c.Status == checkFail {
 		word = "FAIL"
 	}
-	lead := p.out.paint(paint, word) + fmt.Sprintf("%*s%-13s", 6-len(word), "", c.Check)
+	lead := p.Stdout.Paint(paint, word) + fmt.Sprintf("%*s%-13s", 6-len(word), "", c.Check)
 	const left = 19
-	for _, line := range wrap(humanize.Safe(c.Message), max(p.out.width-left, 20)) {
-		p.print(lead + cut(line, max(p.out.width-left, 20)) + "\n")
+	for _, line := range term.Wrap(humanize.Safe(c.Message), max(p.Stdout.Width-left, 20)) {
+		p.Print(lead + term.Cut(line, max(p.Stdout.Width-left, 20)) + "\n")
 		lead = fmt.Sprintf("%*s", left, "")
 	}
 	if try != "" {
 		lead = "        try: "
-		for _, line := range wrap(humanize.Safe(try), max(p.out.width-len(lead), 20)) {
-			p.print(lead + line + "\n")
+		for _, line := range term.Wrap(humanize.Safe(try), max(p.Stdout.Width-len(lead), 20)) {
+			p.Print(lead + line + "\n")
 			lead = "             "
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -197,26 +198,26 @@ func readEnqueueOptions(c *cli.Context, a *app, words []string) (enqueueOptions,
 }
 
 // runEnqueue adds a task and prints its id.
-func runEnqueue(ctx context.Context, r *runner.Runner, p *printer, o enqueueOptions) error {
+func runEnqueue(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
 	added, err := r.Add(ctx, o.spec)
 	if err != nil {
 		return err
 	}
 	one := added[0]
-	if p.json {
+	if p.JSON {
 		return printEnqueued(ctx, r, p, added)
 	}
-	p.print(strconv.FormatInt(one.ID, 10) + "\n")
-	if !p.interactive() {
+	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
+	if !p.Interactive() {
 		return nil
 	}
 	switch {
 	case one.Kept:
-		p.note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", one.ID)
+		p.Note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", one.ID)
 	case one.Replaced:
-		p.note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
+		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
 	default:
-		p.note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
+		p.Note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
 	}
 	if err := o.noteWaiting(ctx, r, p, one.ID); err != nil {
 		return err
@@ -225,7 +226,7 @@ func runEnqueue(ctx context.Context, r *runner.Runner, p *printer, o enqueueOpti
 }
 
 // noteWaiting tells a terminal what a new task waits for, or that it has waited in vain already.
-func (o *enqueueOptions) noteWaiting(ctx context.Context, r *runner.Runner, p *printer, id int64) error {
+func (o *enqueueOptions) noteWaiting(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) error {
 	if len(o.spec.After)+len(o.spec.AfterAny) == 0 {
 		return nil
 	}
@@ -234,11 +235,11 @@ func (o *enqueueOptions) noteWaiting(ctx context.Context, r *runner.Runner, p *p
 	case err != nil:
 		return err
 	case t.Reason == jobs.ReasonDependency:
-		p.note("cancelled: %s", t.Error)
+		p.Note("cancelled: %s", t.Error)
 	case len(t.After) > 0:
-		p.note("cannot run before %s", joined(t.After)+map[bool]string{true: " completes", false: " complete"}[len(t.After) == 1])
+		p.Note("cannot run before %s", joined(t.After)+map[bool]string{true: " completes", false: " complete"}[len(t.After) == 1])
 	case len(t.AfterAny) > 0:
-		p.note("cannot run before %s", joined(t.AfterAny)+map[bool]string{true: " ends", false: " end"}[len(t.AfterAny) == 1])
+		p.Note("cannot run before %s", joined(t.AfterAny)+map[bool]string{true: " ends", false: " end"}[len(t.AfterAny) == 1])
 	}
 	return nil
 }
@@ -256,12 +257,12 @@ func joined(ids []int64) string {
 }
 
 // notes tells a terminal what may not be as it was meant.
-func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *printer) error {
-	if !p.interactive() {
+func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	if !p.Interactive() {
 		return nil
 	}
 	if stray := strayOption(o.words); stray != "" {
-		p.note("%s went to %s: runner's options come before the command", stray, o.words[0])
+		p.Note("%s went to %s: runner's options come before the command", stray, o.words[0])
 	}
 	pauses, err := r.Pauses(ctx)
 	if pause, ok := pauses.Of(o.spec.Queue); ok {
@@ -269,14 +270,14 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *printer
 		if pauses.All() {
 			what = "all queues are"
 		}
-		p.note("%s paused (%s, by %s)", what, humanize.Age(p.now().Sub(pause.At)), pause.By)
+		p.Note("%s paused (%s, by %s)", what, humanize.Age(p.Now().Sub(pause.At)), pause.By)
 	}
 	if err != nil {
 		return err
 	}
 	workers, err := r.Workers(ctx)
 	if err == nil && len(workers) == 0 {
-		p.note("no worker is running on this database")
+		p.Note("no worker is running on this database")
 	}
 	return err
 }
@@ -295,7 +296,7 @@ func strayOption(words []string) string {
 }
 
 // printEnqueued prints the records of tasks that were enqueued, in order.
-func printEnqueued(ctx context.Context, r *runner.Runner, p *printer, added []runner.Enqueued) error {
+func printEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued) error {
 	for part := range slices.Chunk(added, 500) {
 		ids := make([]int64, len(part))
 		for i, one := range part {
@@ -310,7 +311,7 @@ func printEnqueued(ctx context.Context, r *runner.Runner, p *printer, added []ru
 			if i < 0 {
 				continue // it has finished and was deleted meanwhile
 			}
-			if err := p.record(enqueuedRecord(tasks[i], one, p.now())); err != nil {
+			if err := p.Record(enqueuedRecord(tasks[i], one, p.Now())); err != nil {
 				return err
 			}
 		}
@@ -331,19 +332,19 @@ func enqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record {
 }
 
 // runEnqueueWait adds a task, shows what it prints, and ends as it does.
-func runEnqueueWait(ctx context.Context, r *runner.Runner, p *printer, o enqueueOptions) error {
+func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
 	ctx, release := waiting(ctx, 0)
 	defer release()
 	added, err := r.Add(ctx, o.spec)
 	if s, ok := errors.AsType[signalled](err); ok { // it came before the write began
-		p.say("nothing was enqueued")
+		p.Say("nothing was enqueued")
 		return exitStatus(s.status())
 	}
 	if err != nil {
 		return err
 	}
 	id := added[0].ID
-	p.note("task %d in %s", id, o.spec.Queue)
+	p.Note("task %d in %s", id, o.spec.Queue)
 	if err := o.notes(ctx, r, p); err != nil {
 		return err
 	}
@@ -352,7 +353,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *printer, o enqueue
 		ctx, cancel = context.WithTimeoutCause(ctx, o.waitTimeout, gaveUp{o.waitTimeout})
 		defer cancel()
 	}
-	if !p.json && !o.result {
+	if !p.JSON && !o.result {
 		to := &transcript{p: p, follow: true}
 		tasks := map[int64]*followed{id: {which: which{all: !added[0].Kept, lines: -1}}} // its first attempt may be over already
 		if err := follow(ctx, r, []int64{id}, tasks, to); err != nil {
@@ -364,8 +365,8 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *printer, o enqueue
 	}
 	var end error
 	err = awaitEach(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
-		if end = ended(p, t); p.json && t.State != "" {
-			return false, p.record(enqueuedRecord(t, added[0], p.now()))
+		if end = ended(p, t); p.JSON && t.State != "" {
+			return false, p.Record(enqueuedRecord(t, added[0], p.Now()))
 		}
 		return false, showEnd(p, t, o.result)
 	})

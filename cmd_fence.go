@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -77,12 +78,12 @@ func parseGeneration(text string) (int64, error) {
 	return n, nil
 }
 
-func runFence(ctx context.Context, r *runner.Runner, p *printer, o fenceOptions) error {
+func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOptions) error {
 	err := r.Fence(ctx, o.task, o.generation)
-	if !p.json || err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
+	if !p.JSON || err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}
-	if told := p.record(jsonFence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); told != nil || err == nil {
+	if told := p.Record(jsonFence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); told != nil || err == nil {
 		return told
 	}
 	return exitStatus(1) // the record is the answer

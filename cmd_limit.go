@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -159,7 +160,7 @@ func readLimits(c *cli.Context, _ *app) ([]jobs.Limit, error) {
 	return limits, nil
 }
 
-func runLimitSet(ctx context.Context, r *runner.Runner, p *printer, limits []jobs.Limit) error {
+func runLimitSet(ctx context.Context, r *runner.Runner, p *term.Printer, limits []jobs.Limit) error {
 	var targets []jobs.Target
 	for _, limit := range limits {
 		if err := r.SetLimit(ctx, limit); err != nil {
@@ -171,40 +172,40 @@ func runLimitSet(ctx context.Context, r *runner.Runner, p *printer, limits []job
 }
 
 // runLimitList shows the limits of some targets; nil: of all.
-func runLimitList(ctx context.Context, r *runner.Runner, p *printer, targets []jobs.Target) error {
+func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, targets []jobs.Target) error {
 	limits, err := r.Limits(ctx)
 	if err != nil {
 		return err
 	}
-	t := table{columns: []column{{name: "TARGET"}, {name: "RUNNING", right: true, leaves: 2}, {name: "RATE"},
-		{name: "BURST", right: true, leaves: 1},
-		{name: "NEXT START", leaves: 3}}}
+	t := term.Table{Columns: []term.Column{{Name: "TARGET"}, {Name: "RUNNING", AlignRight: true, DropOrder: 2}, {Name: "RATE"},
+		{Name: "BURST", AlignRight: true, DropOrder: 1},
+		{Name: "NEXT START", DropOrder: 3}}}
 	for _, l := range limits {
 		if targets != nil && !slices.Contains(targets, l.Target) {
 			continue
 		}
 		record := limitRecord(l)
 		switch {
-		case p.json:
-			if err := p.record(record); err != nil {
+		case p.JSON:
+			if err := p.Record(record); err != nil {
 				return err
 			}
-		case p.out.tty:
-			t.rows = append(t.rows, limitRow(l, p.now()))
+		case p.Stdout.TTY:
+			t.Rows = append(t.Rows, limitRow(l, p.Now()))
 		default:
 			record.line(p)
 		}
 	}
-	if len(t.rows) > 0 {
-		p.table(t)
+	if len(t.Rows) > 0 {
+		p.Table(t)
 	} else if len(limits) == 0 {
-		p.note("no limits")
+		p.Note("no limits")
 	}
 	return nil
 }
 
 // line writes a limit for other programs.
-func (l jsonLimit) line(p *printer) {
+func (l jsonLimit) line(p *term.Printer) {
 	number := func(n *int) string {
 		if n == nil {
 			return ""
@@ -215,7 +216,7 @@ func (l jsonLimit) line(p *printer) {
 	if l.Per != nil {
 		per = l.Per.String()
 	}
-	p.fields(l.Target, strconv.Itoa(l.InUse), number(l.Running), number(l.Rate), per, number(l.Burst), l.NextAt.String())
+	p.Fields(l.Target, strconv.Itoa(l.InUse), number(l.Running), number(l.Rate), per, number(l.Burst), l.NextAt.String())
 }
 
 // limitRow is a limit for people.
@@ -234,7 +235,7 @@ func limitRow(l runner.LimitStat, now time.Time) []string {
 	return []string{humanize.Safe(l.Target.String()), running, often, burst, next}
 }
 
-func runLimitRemove(ctx context.Context, r *runner.Runner, p *printer, targets []jobs.Target) error {
+func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targets []jobs.Target) error {
 	var missing []string
 	for _, target := range targets {
 		err := r.RemoveLimit(ctx, target)
@@ -243,14 +244,14 @@ func runLimitRemove(ctx context.Context, r *runner.Runner, p *printer, targets [
 			missing = append(missing, target.String())
 		case err != nil:
 			return err
-		case p.json:
-			if err := p.record(jsonLimitRemoved{target.String(), true}); err != nil {
+		case p.JSON:
+			if err := p.Record(jsonLimitRemoved{target.String(), true}); err != nil {
 				return err
 			}
-		case p.out.tty:
-			p.print(humanize.Safe(target.String()) + "  removed\n")
+		case p.Stdout.TTY:
+			p.Print(humanize.Safe(target.String()) + "  removed\n")
 		default:
-			p.fields(target.String(), "removed")
+			p.Fields(target.String(), "removed")
 		}
 	}
 	if len(missing) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -75,8 +76,8 @@ func readListOptions(c *cli.Context, a *app) (listOptions, error) {
 	return o, err
 }
 
-func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) error {
-	now := p.now()
+func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptions) error {
+	now := p.Now()
 	var shown []jobs.Task // for a table, whose columns are as wide as their widest cell
 	held, err := r.Gates(ctx)
 	if err != nil {
@@ -86,16 +87,16 @@ func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) e
 	err = eachTask(ctx, r, o, func(t jobs.Task) error {
 		n++
 		switch {
-		case p.json || o.format != nil:
+		case p.JSON || o.format != nil:
 			record, err := listRecord(ctx, r, t, now, o.reveal)
 			switch {
 			case err != nil:
 				return err
-			case p.json:
-				return p.record(record)
+			case p.JSON:
+				return p.Record(record)
 			}
 			return o.format.record(record)
-		case p.out.tty:
+		case p.Stdout.TTY:
 			shown = append(shown, t)
 		default:
 			listLine(p, t, held, now)
@@ -106,22 +107,22 @@ func runList(ctx context.Context, r *runner.Runner, p *printer, o listOptions) e
 		return err
 	}
 	if len(shown) > 0 {
-		p.table(listTable(shown, held, now, o.wide))
+		p.Table(listTable(shown, held, now, o.wide))
 	}
 	if err := noSuchTasks(ctx, r, o.filter.IDs); err != nil {
 		return err
 	}
 	if n == 0 {
-		p.note("no tasks")
+		p.Note("no tasks")
 	}
-	if n > 0 && n == o.rows && p.interactive() {
-		p.flush() // counting may take a moment
+	if n > 0 && n == o.rows && p.Interactive() {
+		p.Flush() // counting may take a moment
 		all, err := r.Count(ctx, o.filter)
 		if err != nil {
 			return err
 		}
 		if all > n {
-			p.note("%s of %s tasks; -n 0 for all", humanize.Count(int64(n)), humanize.Count(int64(all)))
+			p.Note("%s of %s tasks; -n 0 for all", humanize.Count(int64(n)), humanize.Count(int64(all)))
 		}
 	}
 	return nil
@@ -200,20 +201,22 @@ func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 }
 
 // listLine writes a task for other programs.
-func listLine(p *printer, t jobs.Task, held runner.Gates, now time.Time) {
+func listLine(p *term.Printer, t jobs.Task, held runner.Gates, now time.Time) {
 	lasted := ""
 	if d, ok := runner.Lasted(t, now); ok {
 		lasted = seconds(d).String()
 	}
-	p.fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, runner.Note(t, held, now),
+	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, runner.Note(t, held, now),
 		t.Worker, runner.JobText(t))
 }
 
 // listTable is the table for people.
-func listTable(tasks []jobs.Task, held runner.Gates, now time.Time, wide bool) table {
-	t := table{long: wide, columns: []column{{name: "ID", right: true}, {name: "STATE", paint: stateColour}, {name: "QUEUE", leaves: 4},
-		{name: "PRI", right: true, leaves: 2}, {name: "LANE", leaves: 1}, {name: "TRY", leaves: 3}, {name: "AGE", right: true, leaves: 5},
-		{name: "TIME", right: true, leaves: 6}, {name: "NOTE", leaves: 7}, {name: "WORKER", leaves: 1}, {name: "JOB"}}}
+func listTable(tasks []jobs.Task, held runner.Gates, now time.Time, wide bool) term.Table {
+	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
+		{Name: "QUEUE", DropOrder: 4},
+		{Name: "PRI", AlignRight: true, DropOrder: 2}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},
+		{Name: "AGE", AlignRight: true, DropOrder: 5},
+		{Name: "TIME", AlignRight: true, DropOrder: 6}, {Name: "NOTE", DropOrder: 7}, {Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}}
 	special := wide || slices.ContainsFunc(tasks, func(t jobs.Task) bool { return t.Priority != jobs.DefaultPriority })
 	for _, task := range tasks {
 		priority, lane, worker, lasted := "", "", "", ""
@@ -226,7 +229,7 @@ func listTable(tasks []jobs.Task, held runner.Gates, now time.Time, wide bool) t
 		if d, ok := runner.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
 			lasted = humanize.Took(d)
 		}
-		t.rows = append(t.rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
+		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
 			humanize.Age(now.Sub(task.CreatedAt)), lasted, runner.Note(task, held, now), worker, runner.JobText(task)})
 	}
 	return t

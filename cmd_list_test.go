@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
+	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -57,9 +59,9 @@ func sampleTasks() []jobs.Task {
 }
 
 func drawn(columns int, tasks []jobs.Task, wide bool) string {
-	p, out, _ := testPrinter(columns)
-	p.table(listTable(tasks, runner.Gates{}, noon, wide))
-	p.flush()
+	p, out, _ := termtest.Printer(columns)
+	p.Table(listTable(tasks, runner.Gates{}, noon, wide))
+	p.Flush()
 	return out.String()
 }
 
@@ -136,8 +138,8 @@ func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 	for n := range tasks {
 		for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 			for line := range strings.Lines(drawn(columns, tasks[:n+1], false)) {
-				if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, humanize.Drives) {
-					t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
+				if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns || strings.ContainsFunc(line, humanize.Drives) {
+					t.Errorf("%d columns, %d cells: %q", columns, term.Cells(line), line)
 				}
 			}
 		}

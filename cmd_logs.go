@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -89,7 +90,7 @@ func parseAttempt(text string) (which, error) {
 	return which{n: n}, nil
 }
 
-func runLogs(ctx context.Context, r *runner.Runner, p *printer, o logsOptions) error {
+func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions) error {
 	to := &transcript{p: p, timestamps: o.timestamps, follow: o.follow, since: o.since}
 	var err error
 	switch {
@@ -193,8 +194,8 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *trans
 		}
 		tasks[id] = &followed{which: o.which}
 	}
-	if len(absent) > 0 && len(there) > 0 && !to.p.json {
-		to.p.say("runner: %s", absentTasks(absent).what)
+	if len(absent) > 0 && len(there) > 0 && !to.p.JSON {
+		to.p.Say("runner: %s", absentTasks(absent).what)
 	}
 	if len(there) > 0 {
 		if err := follow(ctx, r, there, tasks, to); err != nil {
@@ -204,7 +205,7 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *trans
 	switch {
 	case len(absent) == 0:
 		return nil
-	case len(there) == 0 || to.p.json:
+	case len(there) == 0 || to.p.JSON:
 		return absentTasks(absent)
 	}
 	return exitStatus(3)
@@ -216,9 +217,9 @@ const overlap = 5 * time.Second
 
 // followFilter shows what the tasks that match a filter print: those that run, and those that start, until ctx ends. A task that
 // starts and ends between two looks is found among those that have just ended.
-func followFilter(ctx context.Context, r *runner.Runner, p *printer, o logsOptions, to *transcript) error {
+func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions, to *transcript) error {
 	to.named = true
-	began := p.now()
+	began := p.Now()
 	looked := began
 	which := o.which
 	which.began = began
@@ -231,7 +232,7 @@ func followFilter(ctx context.Context, r *runner.Runner, p *printer, o logsOptio
 		}
 		defer pace.taken()
 		from := looked.Add(-overlap)
-		looked = p.now()
+		looked = p.Now()
 		tasks, err := o.going(ctx, r, from, slices.Collect(maps.Keys(running)))
 		if err != nil {
 			return false, err
@@ -254,7 +255,7 @@ func followFilter(ctx context.Context, r *runner.Runner, p *printer, o logsOptio
 		}
 		which.lines = -1 // of those that start from now on, everything is new
 		maps.DeleteFunc(over, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
-		return false, p.flush()
+		return false, p.Flush()
 	})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 )
@@ -91,20 +92,20 @@ func (a *app) readMoveOptions(c *cli.Context) (moveOptions, error) {
 	return o, nil
 }
 
-func runMove(ctx context.Context, r *runner.Runner, p *printer, o moveOptions) error {
+func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptions) error {
 	if o.undo {
 		if err := admin.UndoMove(ctx, r); err != nil {
 			return err
 		}
-		p.note("%s is used again; throw away what it was moved to", r.Path())
+		p.Note("%s is used again; throw away what it was moved to", r.Path())
 		return nil
 	}
 	ctx, stop := untilSignal(ctx) // between two commits
 	defer stop()
-	progress := &bar{p: p, name: r.Path(), began: p.now()}
-	progress.start("moving", 0)
-	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.total = of; progress.step(done) })
-	progress.clear()
+	progress := term.NewBar(p, r.Path())
+	progress.Start("moving", 0)
+	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.Total = of; progress.Step(done) })
+	progress.Clear()
 	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
 		return exitStatus(s.status())
 	}
@@ -112,20 +113,20 @@ func runMove(ctx context.Context, r *runner.Runner, p *printer, o moveOptions) e
 		return err
 	}
 	if moved.Before {
-		p.note("%s was moved to %s before; nothing was done", r.Path(), moved.To)
+		p.Note("%s was moved to %s before; nothing was done", r.Path(), moved.To)
 	} else {
-		p.note("%s refuses writes from now on; start workers on %s", r.Path(), moved.To)
+		p.Note("%s refuses writes from now on; start workers on %s", r.Path(), moved.To)
 	}
 	for _, c := range moved.Rows {
 		switch {
-		case p.json:
-			if err := p.record(jsonMoved{c.Table, c.Rows}); err != nil {
+		case p.JSON:
+			if err := p.Record(jsonMoved{c.Table, c.Rows}); err != nil {
 				return err
 			}
-		case p.out.tty:
-			p.print(fmt.Sprintf("%-16s %s\n", c.Table, humanize.Count(c.Rows)))
+		case p.Stdout.TTY:
+			p.Print(fmt.Sprintf("%-16s %s\n", c.Table, humanize.Count(c.Rows)))
 		default:
-			p.fields(c.Table, strconv.FormatInt(c.Rows, 10))
+			p.Fields(c.Table, strconv.FormatInt(c.Rows, 10))
 		}
 	}
 	return nil

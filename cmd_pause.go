@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -67,7 +68,7 @@ func readPauseOptions(c *cli.Context, verb string) (pauseOptions, error) {
 	return o, nil
 }
 
-func runPause(ctx context.Context, r *runner.Runner, p *printer, o pauseOptions) error {
+func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOptions) error {
 	if err := r.Pause(ctx, o.reason, o.queues...); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func runPause(ctx context.Context, r *runner.Runner, p *printer, o pauseOptions)
 }
 
 // tell prints how the queues stand now; all of those that are known, with --all.
-func (o pauseOptions) tell(ctx context.Context, r *runner.Runner, p *printer) error {
+func (o pauseOptions) tell(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	known, err := r.Queues(ctx)
 	if err != nil {
 		return err
@@ -101,8 +102,8 @@ func (o pauseOptions) tell(ctx context.Context, r *runner.Runner, p *printer) er
 	return o.doubts(ctx, r, p, known, pauses)
 }
 
-func (o pauseOptions) tellAll(p *printer, known []runner.Queue, pauses runner.Pauses) error {
-	if !p.out.tty || p.json {
+func (o pauseOptions) tellAll(p *term.Printer, known []runner.Queue, pauses runner.Pauses) error {
+	if !p.Stdout.TTY || p.JSON {
 		for _, q := range known {
 			if err := tellQueue(p, q); err != nil {
 				return err
@@ -114,18 +115,18 @@ func (o pauseOptions) tellAll(p *printer, known []runner.Queue, pauses runner.Pa
 	for _, q := range known {
 		pending += q.Counts[jobs.Pending]
 	}
-	p.print("all queues  " + pauseState(pauses.All()) + inBrackets(pending) + "\n")
+	p.Print("all queues  " + pauseState(pauses.All()) + inBrackets(pending) + "\n")
 	return nil
 }
 
-func tellQueue(p *printer, q runner.Queue) error {
+func tellQueue(p *term.Printer, q runner.Queue) error {
 	switch {
-	case p.json:
-		return p.record(queueRecord(q, p.now()))
-	case p.out.tty:
-		p.print(q.Queue + "  " + pauseState(paused(q)) + inBrackets(q.Counts[jobs.Pending]) + "\n")
+	case p.JSON:
+		return p.Record(queueRecord(q, p.Now()))
+	case p.Stdout.TTY:
+		p.Print(q.Queue + "  " + pauseState(paused(q)) + inBrackets(q.Counts[jobs.Pending]) + "\n")
 	default:
-		p.fields(q.Queue, pauseState(paused(q)))
+		p.Fields(q.Queue, pauseState(paused(q)))
 	}
 	return nil
 }
@@ -141,12 +142,12 @@ func inBrackets(pending int) string {
 	if pending == 0 {
 		return ""
 	}
-	return fmt.Sprintf("  (%s)", wait(pending))
+	return fmt.Sprintf("  (%s)", humanize.TasksWait(pending))
 }
 
 // doubts tells a terminal about names that are probably mistyped: nobody has used or serves them.
-func (o pauseOptions) doubts(ctx context.Context, r *runner.Runner, p *printer, known []runner.Queue, pauses runner.Pauses) error {
-	if !p.interactive() {
+func (o pauseOptions) doubts(ctx context.Context, r *runner.Runner, p *term.Printer, known []runner.Queue, pauses runner.Pauses) error {
+	if !p.Interactive() {
 		return nil
 	}
 	workers, err := r.Workers(ctx)
@@ -158,7 +159,7 @@ func (o pauseOptions) doubts(ctx context.Context, r *runner.Runner, p *printer, 
 			return q.Queue == name && len(q.Counts)+len(q.Ended) > 0
 		}) || slices.ContainsFunc(workers, func(w runner.WorkerInfo) bool { return w.Queues != nil && runner.Serves(w, name) })
 		if _, own := pauses[name]; own && !used {
-			p.note("no task is in queue %s, none ended there in 24h, and no worker names it%s", name, meant(name, known))
+			p.Note("no task is in queue %s, none ended there in 24h, and no worker names it%s", name, meant(name, known))
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
 
@@ -54,7 +55,7 @@ EXIT STATUS
 	}
 }
 
-func runResume(ctx context.Context, r *runner.Runner, p *printer, o pauseOptions) error {
+func runResume(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOptions) error {
 	if err := r.Resume(ctx, o.queues...); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -61,7 +62,7 @@ func readRetryOptions(c *cli.Context, a *app) (retryOptions, error) {
 	return o, err
 }
 
-func runRetry(ctx context.Context, r *runner.Runner, p *printer, o retryOptions) error {
+func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOptions) error {
 	ids, err := o.tasks(ctx, r, p)
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func runRetry(ctx context.Context, r *runner.Runner, p *printer, o retryOptions)
 			return err
 		}
 		var tasks map[int64]jobs.Task // of the records
-		if p.json {
+		if p.JSON {
 			ids := make([]int64, len(moved))
 			for i, m := range moved {
 				ids[i] = m.ID

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -72,18 +73,18 @@ func readScheduleListOptions(c *cli.Context, a *app) (o scheduleListOptions, err
 	return o, err
 }
 
-func runScheduleList(ctx context.Context, r *runner.Runner, p *printer, o scheduleListOptions) error {
+func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleListOptions) error {
 	list, err := r.Schedules(ctx)
 	if err != nil {
 		return err
 	}
 	for _, s := range list {
 		switch {
-		case p.json:
-			err = p.record(scheduleRecord(s, o.reveal))
+		case p.JSON:
+			err = p.Record(scheduleRecord(s, o.reveal))
 		case o.format != nil:
 			err = o.format.record(scheduleRecord(s, o.reveal))
-		case !p.out.tty:
+		case !p.Stdout.TTY:
 			scheduleLine(p, s)
 		}
 		if err != nil {
@@ -91,22 +92,22 @@ func runScheduleList(ctx context.Context, r *runner.Runner, p *printer, o schedu
 		}
 	}
 	switch {
-	case p.json || o.format != nil || !p.out.tty:
+	case p.JSON || o.format != nil || !p.Stdout.TTY:
 	case len(list) == 0:
-		p.note("no schedules")
+		p.Note("no schedules")
 	default:
-		p.table(scheduleTable(list, p.now(), p.out.width))
+		p.Table(scheduleTable(list, p.Now(), p.Stdout.Width))
 	}
 	return nil
 }
 
 // scheduleLine writes a schedule for other programs.
-func scheduleLine(p *printer, s jobs.Schedule) {
+func scheduleLine(p *term.Printer, s jobs.Schedule) {
 	lasted := ""
 	if s.LastState.Finished() {
 		lasted = seconds(s.LastDuration).String()
 	}
-	p.fields(s.Name, s.Cron, s.Zone, stamp(s.NextAt).String(), string(s.LastState), stamp(s.LastAt).String(), lasted,
+	p.Fields(s.Name, s.Cron, s.Zone, stamp(s.NextAt).String(), string(s.LastState), stamp(s.LastAt).String(), lasted,
 		strconv.FormatInt(s.Skipped, 10), specText(s.Spec))
 }
 
@@ -114,15 +115,15 @@ func scheduleLine(p *printer, s jobs.Schedule) {
 func specText(s jobs.Spec) string { return runner.JobText(s.Task(time.Time{})) }
 
 // scheduleTable is the table for people.
-func scheduleTable(list []jobs.Schedule, now time.Time, width int) table {
-	t := table{columns: []column{{name: "NAME"}, {name: "CRON", leaves: 3}, {name: "ZONE", leaves: 1}, {name: "NEXT"},
-		{name: "LAST", leaves: 4, paint: lastColour}, {name: "TOOK", right: true, leaves: 2}, {name: "JOB"}}}
+func scheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
+	t := term.Table{Columns: []term.Column{{Name: "NAME"}, {Name: "CRON", DropOrder: 3}, {Name: "ZONE", DropOrder: 1}, {Name: "NEXT"},
+		{Name: "LAST", DropOrder: 4, Paint: lastColour}, {Name: "TOOK", AlignRight: true, DropOrder: 2}, {Name: "JOB"}}}
 	for _, s := range list {
 		lasted := ""
 		if s.LastState.Finished() {
 			lasted = humanize.Took(s.LastDuration)
 		}
-		t.rows = append(t.rows, []string{cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted,
+		t.Rows = append(t.Rows, []string{term.Cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted,
 			specText(s.Spec)})
 	}
 	return t
@@ -149,9 +150,9 @@ func lastText(s jobs.Schedule, now time.Time) string {
 	return string(s.LastState) + " " + humanize.Age(now.Sub(s.LastAt)) + " ago"
 }
 
-func lastColour(cell string) colour {
+func lastColour(cell string) term.Colour {
 	state, _, _ := strings.Cut(cell, " ")
-	return stateColour(state)
+	return term.StateColour(state)
 }
 
 func scheduleShowCommand(a *app) *cli.Command {
@@ -227,7 +228,7 @@ func distinct(names []string) (list []string) {
 	return list
 }
 
-func runScheduleShow(ctx context.Context, r *runner.Runner, p *printer, o scheduleShowOptions) error {
+func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleShowOptions) error {
 	s, err := r.GetSchedule(ctx, o.name)
 	if err != nil {
 		return err
@@ -238,8 +239,8 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *printer, o schedu
 	}
 	record := jsonFullSchedule{scheduleRecord(s, o.reveal), recordsOf(next, func(t time.Time) stamp { return stamp(t) })}
 	switch {
-	case p.json:
-		return p.record(record)
+	case p.JSON:
+		return p.Record(record)
 	case o.format != nil:
 		return o.format.record(record)
 	}
@@ -247,7 +248,7 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *printer, o schedu
 	if err != nil {
 		return err
 	}
-	if p.out.tty {
+	if p.Stdout.TTY {
 		drawSchedule(p, s, next, runs, o.reveal)
 		return nil
 	}
@@ -256,10 +257,10 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *printer, o schedu
 		return err
 	}
 	for _, pair := range list {
-		p.fields(pair.key, pair.value)
+		p.Fields(pair.key, pair.value)
 	}
 	for _, t := range runs {
-		p.fields("run", strconv.FormatInt(t.ID, 10), string(t.State), stamp(dueOf(t)).String())
+		p.Fields("run", strconv.FormatInt(t.ID, 10), string(t.State), stamp(dueOf(t)).String())
 	}
 	return nil
 }
@@ -273,8 +274,8 @@ func dueOf(t jobs.Task) time.Time {
 }
 
 // drawSchedule shows a schedule to people.
-func drawSchedule(p *printer, s jobs.Schedule, next []time.Time, runs []jobs.Task, reveal bool) {
-	now := p.now()
+func drawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []jobs.Task, reveal bool) {
+	now := p.Now()
 	headline := nextText(s, now)
 	if s.PausedAt.IsZero() && !s.NextAt.IsZero() {
 		headline = "next " + headline
@@ -284,43 +285,43 @@ func drawSchedule(p *printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 			headline += " by " + s.PausedBy
 		}
 	}
-	p.print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))
+	p.Print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))
 	t := sheet{task: s.Spec.Task(s.CreatedAt), input: s.Spec.Input, reveal: reveal, now: now}
 	if !reveal {
 		t.input = nil
 	}
 	for _, line := range append([][]fact{{{"cron", s.Cron}, {"zone", s.Zone}}, scheduleRules(s)}, t.rules()...) {
-		p.print(fitFacts(line, p.out.width))
+		p.Print(fitFacts(line, p.Stdout.Width))
 	}
 	if len(next) > 0 {
-		p.print("\n")
-		list := table{columns: []column{{name: "  NEXT"}, {name: ""}}}
+		p.Print("\n")
+		list := term.Table{Columns: []term.Column{{Name: "  NEXT"}, {Name: ""}}}
 		zone, err := time.LoadLocation(s.Zone)
 		if err != nil {
 			zone = time.UTC
 		}
 		for _, tick := range next {
-			list.rows = append(list.rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), "in " + humanize.Age(tick.Sub(now))})
+			list.Rows = append(list.Rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), "in " + humanize.Age(tick.Sub(now))})
 		}
-		p.table(list)
+		p.Table(list)
 	}
 	if len(runs) > 0 {
-		p.print("\n")
-		list := table{columns: []column{{name: "  TASK", right: true}, {name: "STATE", paint: stateColour}, {name: "DUE"},
-			{name: "TIME", right: true}, {name: "NOTE"}}}
+		p.Print("\n")
+		list := term.Table{Columns: []term.Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: term.StateColour}, {Name: "DUE"},
+			{Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
 		for _, run := range runs {
 			lasted := ""
 			if d, ok := runner.Lasted(run, now); ok {
 				lasted = humanize.Took(d)
 			}
-			list.rows = append(list.rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(dueOf(run), now), lasted,
+			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(dueOf(run), now), lasted,
 				runner.Note(run, runner.Gates{}, now)})
 		}
-		p.table(list)
-		if p.interactive() {
-			p.print("\n")
+		p.Table(list)
+		if p.Interactive() {
+			p.Print("\n")
 		}
-		p.note("  logs: runner logs %d     all: runner list --schedule %s", runs[0].ID, s.Name)
+		p.Note("  logs: runner logs %d     all: runner list --schedule %s", runs[0].ID, s.Name)
 	}
 }
 

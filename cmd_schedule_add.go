@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -103,7 +104,7 @@ func readScheduleAddOptions(c *cli.Context, a *app) (o scheduleAddOptions, err e
 	return scheduleAddOptions{schedule: s, replace: get[bool](c, "replace")}, nil
 }
 
-func runScheduleAdd(ctx context.Context, r *runner.Runner, p *printer, o scheduleAddOptions) error {
+func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleAddOptions) error {
 	done, err := r.ApplySchedules(ctx, []jobs.Schedule{o.schedule}, runner.ApplyOptions{Keep: !o.replace})
 	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
 		err = bad.Err
@@ -112,12 +113,12 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *printer, o schedul
 		return err
 	}
 	s := done[0].Schedule
-	if p.json {
-		return p.record(scheduleRecord(s, false))
+	if p.JSON {
+		return p.Record(scheduleRecord(s, false))
 	}
-	p.print(s.Name + "\n")
+	p.Print(s.Name + "\n")
 	if !s.PausedAt.IsZero() {
-		p.say("paused: runner schedule resume %s", s.Name)
+		p.Say("paused: runner schedule resume %s", s.Name)
 		return nil
 	}
 	next, err := r.NextTicks(s, 3)
@@ -129,11 +130,12 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *printer, o schedul
 		return err
 	}
 	for i, tick := range next {
-		p.say("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), humanize.Age(tick.Sub(p.now())))
+		p.Say("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
+			humanize.Age(tick.Sub(p.Now())))
 	}
 	workers, err := r.Workers(ctx)
 	if err == nil && len(workers) == 0 {
-		p.note("no worker is running on this database")
+		p.Note("no worker is running on this database")
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -209,7 +210,7 @@ func (a *app) applySchedules(c *cli.Context, o scheduleFile) error {
 	return runScheduleApply(c.Context, r, a.printer, o)
 }
 
-func runScheduleApply(ctx context.Context, r *runner.Runner, p *printer, o scheduleFile) error {
+func runScheduleApply(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleFile) error {
 	done, err := r.ApplySchedules(ctx, o.schedules, o.how)
 	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
 		f := (&lineError{o.name, o.lines[bad.Index], bad.Err}).failure()
@@ -230,24 +231,24 @@ func runScheduleApply(ctx context.Context, r *runner.Runner, p *printer, o sched
 	}
 	for _, one := range done {
 		switch {
-		case p.json && one.Did == runner.ScheduleRemoved:
-			err = p.record(jsonRemoved{one.Schedule.Name, true})
-		case p.json:
-			err = p.record(jsonAppliedSchedule{scheduleRecord(one.Schedule, false), one.Did})
-		case p.out.tty:
-			p.print(one.Schedule.Name + strings.Repeat(" ", width-len(one.Schedule.Name)) + gap + one.Did + "\n")
+		case p.JSON && one.Did == runner.ScheduleRemoved:
+			err = p.Record(jsonRemoved{one.Schedule.Name, true})
+		case p.JSON:
+			err = p.Record(jsonAppliedSchedule{scheduleRecord(one.Schedule, false), one.Did})
+		case p.Stdout.TTY:
+			p.Print(one.Schedule.Name + strings.Repeat(" ", width-len(one.Schedule.Name)) + term.Gap + one.Did + "\n")
 		default:
-			p.fields(one.Schedule.Name, one.Did)
+			p.Fields(one.Schedule.Name, one.Did)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, note := range o.notes {
-		p.say("%s", note)
+		p.Say("%s", note)
 	}
 	if o.how.DryRun {
-		p.note("%s", o.nothing)
+		p.Note("%s", o.nothing)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -28,16 +29,16 @@ EXIT STATUS
 	}
 }
 
-func runScheduleRun(ctx context.Context, r *runner.Runner, p *printer, name string) error {
+func runScheduleRun(ctx context.Context, r *runner.Runner, p *term.Printer, name string) error {
 	t, err := r.RunSchedule(ctx, name)
 	switch {
 	case err != nil:
 		return err
-	case p.json:
-		return p.record(taskRecord(t, p.now()))
+	case p.JSON:
+		return p.Record(taskRecord(t, p.Now()))
 	}
-	p.print(strconv.FormatInt(t.ID, 10) + "\n")
-	p.note("follow: runner logs -f %d", t.ID)
+	p.Print(strconv.FormatInt(t.ID, 10) + "\n")
+	p.Note("follow: runner logs -f %d", t.ID)
 	return nil
 }
 
@@ -75,13 +76,13 @@ EXIT STATUS
   2   wrong usage; nothing was changed
   3   one of the names does not exist; the others are done
   75  the database is busy, or the disk is full`,
-		Action: action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *printer, names []string) error {
+		Action: action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *term.Printer, names []string) error {
 			return runScheduleChange(ctx, r, p, names, change)
 		}),
 	}
 }
 
-func runScheduleChange(ctx context.Context, r *runner.Runner, p *printer, names []string, change scheduleChange) error {
+func runScheduleChange(ctx context.Context, r *runner.Runner, p *term.Printer, names []string, change scheduleChange) error {
 	var missing []string
 	for _, name := range names {
 		err := change.do(r, ctx, name)
@@ -91,16 +92,16 @@ func runScheduleChange(ctx context.Context, r *runner.Runner, p *printer, names 
 			continue
 		case err != nil:
 			return err
-		case !p.json && p.out.tty:
-			p.print(name + gap + change.word + "\n")
-		case !p.json:
-			p.fields(name, change.word)
+		case !p.JSON && p.Stdout.TTY:
+			p.Print(name + term.Gap + change.word + "\n")
+		case !p.JSON:
+			p.Fields(name, change.word)
 		case change.gone:
-			err = p.record(jsonRemoved{name, true})
+			err = p.Record(jsonRemoved{name, true})
 		default:
 			var s jobs.Schedule
 			if s, err = r.GetSchedule(ctx, name); err == nil {
-				err = p.record(scheduleRecord(s, false))
+				err = p.Record(scheduleRecord(s, false))
 			}
 		}
 		if err != nil {

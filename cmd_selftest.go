@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/selftest"
+	"example.com/runner/internal/term"
 )
 
 func selftestCommand(a *app) *cli.Command {
@@ -97,20 +98,20 @@ func parseSeed(text string) (uint64, error) {
 	return n, nil
 }
 
-func runSelftest(ctx context.Context, p *printer, o selftest.Options) error {
+func runSelftest(ctx context.Context, p *term.Printer, o selftest.Options) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	b := bar{p: p, name: fmt.Sprintf("seed %d", o.Seed), began: p.now()}
+	b := term.NewBar(p, fmt.Sprintf("seed %d", o.Seed))
 	phase, next := "", time.Time{}
 	o.Progress = func(now selftest.Progress) {
-		if !p.interactive() && !(p.talk.tty && !p.json) || now.Phase == phase && p.now().Before(next) {
+		if !p.Interactive() && !(p.Stderr.TTY && !p.JSON) || now.Phase == phase && p.Now().Before(next) {
 			return
 		}
-		phase, next = now.Phase, p.now().Add(barEvery)
-		b.draw(cut(selftestLine(o, now), max(p.talk.width-1, 20)))
+		phase, next = now.Phase, p.Now().Add(term.BarInterval)
+		b.Draw(term.Cut(selftestLine(o, now), max(p.Stderr.Width-1, 20)))
 	}
 	report, err := selftest.Run(ctx, o)
-	b.clear()
+	b.Clear()
 	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
 		return exitStatus(s.status())
 	}
@@ -120,8 +121,8 @@ func runSelftest(ctx context.Context, p *printer, o selftest.Options) error {
 	case err != nil:
 		return &failure{code: "internal", exit: 1, what: "the selftest could not be run", why: []string{err.Error()}, err: err}
 	}
-	if p.json {
-		err = p.record(report)
+	if p.JSON {
+		err = p.Record(report)
 	} else {
 		printSelftest(p, report)
 	}
@@ -144,14 +145,14 @@ func selftestLine(o selftest.Options, now selftest.Progress) string {
 	return "  replaying what happened"
 }
 
-func printSelftest(p *printer, r *selftest.Report) {
+func printSelftest(p *term.Printer, r *selftest.Report) {
 	rows := selftestRows(r)
-	if !p.out.tty {
+	if !p.Stdout.TTY {
 		for _, row := range rows {
-			p.fields(row.name, row.value)
+			p.Fields(row.name, row.value)
 		}
 		for _, v := range r.Violations {
-			p.fields("violation", v.Invariant, strconv.FormatInt(v.Task, 10), v.Text)
+			p.Fields("violation", v.Invariant, strconv.FormatInt(v.Task, 10), v.Text)
 		}
 		return
 	}
@@ -160,19 +161,19 @@ func printSelftest(p *printer, r *selftest.Report) {
 		wide = max(wide, len(row.name))
 	}
 	for _, row := range rows {
-		p.print(fmt.Sprintf("  %-*s  %s\n", wide, row.name, row.value))
+		p.Print(fmt.Sprintf("  %-*s  %s\n", wide, row.name, row.value))
 	}
 	if len(r.Violations) == 0 {
-		p.print(p.out.paint(green, "nothing lost, nothing doubled") + "\n")
+		p.Print(p.Stdout.Paint(term.Green, "nothing lost, nothing doubled") + "\n")
 		return
 	}
-	p.print(p.out.paint(red, fmt.Sprintf("BROKEN: %s", strings.Join(r.Broken(), ", "))) + "\n")
+	p.Print(p.Stdout.Paint(term.Red, fmt.Sprintf("BROKEN: %s", strings.Join(r.Broken(), ", "))) + "\n")
 	for _, v := range r.Violations[:min(len(r.Violations), 20)] {
-		for i, line := range wrap(humanize.Safe(v.String()), max(p.out.width-4, 20)) {
-			p.print(strings.Repeat(" ", 2+2*min(i, 1)) + line + "\n")
+		for i, line := range term.Wrap(humanize.Safe(v.String()), max(p.Stdout.Width-4, 20)) {
+			p.Print(strings.Repeat(" ", 2+2*min(i, 1)) + line + "\n")
 		}
 	}
-	p.print("kept for a report: " + humanize.Safe(r.Dir) + "\n")
+	p.Print("kept for a report: " + humanize.Safe(r.Dir) + "\n")
 }
 
 // selftestRow is a figure for people and pipes.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 	"example.com/runner/web"
 )
@@ -46,7 +47,7 @@ EXIT STATUS
 			}
 			o := readServeOptions(c)
 			o.Listen = get[string](c, "listen")
-			o.Log = newLog(a.printer.talk, logStyleFor("auto", a.printer.talk, a.getenv("JOURNAL_STREAM")), slog.LevelInfo)
+			o.Log = newLog(a.printer.Stderr, logStyleFor("auto", a.printer.Stderr, a.getenv("JOURNAL_STREAM")), slog.LevelInfo)
 			r, err := a.open(c, false, runner.Options{})
 			if err != nil {
 				return err
@@ -78,28 +79,28 @@ func readServeOptions(c *cli.Context) web.ServerOptions {
 		Insecure: get[bool](c, "insecure")}
 }
 
-func runServe(ctx context.Context, r *runner.Runner, p *printer, o web.ServerOptions, printToken, open bool) error {
+func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.ServerOptions, printToken, open bool) error {
 	s, err := web.Listen(r, o)
 	if err != nil {
 		return err
 	}
-	url, hidden := shownURL(s, &p.out, printToken)
-	if p.json {
-		err = p.record(jsonServe{url, known(s.TokenFile())})
+	url, hidden := shownURL(s, &p.Stdout, printToken)
+	if p.JSON {
+		err = p.Record(jsonServe{url, known(s.TokenFile())})
 	} else {
-		p.print(url + "\n")
+		p.Print(url + "\n")
 	}
-	if err := errors.Join(err, p.flush()); err != nil {
+	if err := errors.Join(err, p.Flush()); err != nil {
 		return err
 	}
-	if hidden != "" && !p.json {
-		p.say("%s", hidden)
+	if hidden != "" && !p.JSON {
+		p.Say("%s", hidden)
 	}
-	p.note("^C stops it")
+	p.Note("^C stops it")
 	if open {
 		file, err := openBrowser(ctx, s.URL())
 		if err != nil {
-			p.say("no browser could be started: %v", err)
+			p.Say("no browser could be started: %v", err)
 		}
 		defer os.Remove(file)
 	}
@@ -110,8 +111,8 @@ func runServe(ctx context.Context, r *runner.Runner, p *printer, o web.ServerOpt
 
 // shownURL returns the address for a reader of out, and a sentence that tells where its token is if the address is without it: a log is
 // no place for a token.
-func shownURL(s *web.Server, out *stream, printToken bool) (url, hidden string) {
-	if out.tty || printToken || s.TokenFile() == "" {
+func shownURL(s *web.Server, out *term.Stream, printToken bool) (url, hidden string) {
+	if out.TTY || printToken || s.TokenFile() == "" {
 		return s.URL(), ""
 	}
 	return s.Address(), "sign in with the token in " + s.TokenFile() + "; --print-token prints it here"

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -56,24 +57,24 @@ func readShowOptions(c *cli.Context, a *app) (showOptions, error) {
 	return o, err
 }
 
-func runShow(ctx context.Context, r *runner.Runner, p *printer, o showOptions) error {
+func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptions) error {
 	between := ""
 	for _, id := range o.ids {
-		s, err := readSheet(ctx, r, id, p.now(), o.reveal)
+		s, err := readSheet(ctx, r, id, p.Now(), o.reveal)
 		switch {
 		case errors.Is(err, jobs.ErrNotFound):
 			continue
 		case err != nil:
 			return err
-		case p.json:
-			err = p.record(s.record())
+		case p.JSON:
+			err = p.Record(s.record())
 		case o.format != nil:
 			err = o.format.record(s.record())
-		case p.out.tty:
-			p.print(between)
+		case p.Stdout.TTY:
+			p.Print(between)
 			s.draw(p)
 		default:
-			p.print(between)
+			p.Print(between)
 			err = s.lines(p)
 		}
 		if err != nil {
@@ -149,7 +150,8 @@ func (s *sheet) lastEnded() *jobs.Attempt {
 // record is the record of the task in full.
 func (s *sheet) record() record {
 	full := append(taskRecord(s.task, s.now), record{{"why", orNull(s.why)}, {"dependencies", recordsOf(s.on, dependencyRecord)},
-		{"dependents", recordsOf(s.by, dependencyRecord)}, {"steps", recordsOf(s.steps, stepRecord)}, {"history", recordsOf(s.attempts, attemptRecord)},
+		{"dependents", recordsOf(s.by, dependencyRecord)}, {"steps", recordsOf(s.steps, stepRecord)},
+		{"history", recordsOf(s.attempts, attemptRecord)},
 		{"outlived", recordsOf(s.outlived, func(p admin.OrphanProcess) jsonProcess {
 			return jsonProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
 		})}}...)
@@ -160,14 +162,14 @@ func (s *sheet) record() record {
 }
 
 // lines writes the sheet for other programs.
-func (s *sheet) lines(p *printer) error {
+func (s *sheet) lines(p *term.Printer) error {
 	list, err := pairs(s.record())
 	if err != nil {
 		return err
 	}
 	for _, pair := range list {
 		if pair.key != "history" && pair.key != "steps" {
-			p.fields(pair.key, pair.value)
+			p.Fields(pair.key, pair.value)
 		}
 	}
 	return cmp.Or(lines(p, "step", recordsOf(s.steps, stepRecord)), lines(p, "attempt", recordsOf(s.attempts, attemptRecord)))

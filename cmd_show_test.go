@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -35,10 +36,10 @@ func sampleSheet() sheet {
 
 func TestShowLooksLikeTheSample(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
-	p, out, talk := testPrinter(80)
+	p, out, talk := termtest.Printer(80)
 	s := sampleSheet()
 	s.draw(p)
-	p.flush()
+	p.Flush()
 	if want := `task 1040   retrying   attempt 2 of 3 failed, next in 48s
   command   curl -fsS https://example.com/hook
   path      /usr/bin/curl        cwd  /srv/app
@@ -59,9 +60,9 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 		t.Errorf("stderr %q, want %q", talk, want)
 	}
 	s.reveal = true
-	p, out, _ = testPrinter(40)
+	p, out, _ = termtest.Printer(40)
 	s.draw(p)
-	if p.flush(); !strings.Contains(out.String(), "TOKEN=s3cret") || !strings.Contains(out.String(),
+	if p.Flush(); !strings.Contains(out.String(), "TOKEN=s3cret") || !strings.Contains(out.String(),
 		"\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n") {
 		t.Errorf("40 columns:\n%s", out)
 	}
@@ -76,9 +77,9 @@ func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 	}
 	s.steps = append(s.steps, jobs.Step{Name: "night", At: noon.Add(-3 * time.Minute), WakeAt: noon.Add(-time.Minute)},
 		jobs.Step{Name: "cool off", At: noon.Add(-time.Minute), WakeAt: noon.Add(time.Hour)})
-	p, out, _ := testPrinter(80)
+	p, out, _ := termtest.Printer(80)
 	s.draw(p)
-	p.flush()
+	p.Flush()
 	for _, want := range []string{"\n  3 steps before: runner show 1040 --json\n  STEP      AT", "\n  page 3    13:11:15  {\"n\":1}\n",
 		"\n  night     14:08:15  slept until 14:10:15\n  cool off  14:10:15  sleeps until 15:11:15\n"} {
 		if !strings.Contains(out.String(), want) {
@@ -100,9 +101,9 @@ func TestShowIsSafe(t *testing.T) {
 	s.task.Env, s.task.Path, s.task.Queue = map[string]string{evil: evil}, evil, evil
 	s.task.Reason, s.task.Error, s.task.Result = jobs.ReasonPanic, evil+"\n\tat\n"+evil, []byte(`"`+evil+`"`)
 	s.attempts[0].Worker, s.tail, s.input, s.reveal, s.why = evil, []string{evil}, []byte(evil), true, evil
-	p, out, _ := testPrinter(60)
+	p, out, _ := termtest.Printer(60)
 	s.draw(p)
-	p.flush()
+	p.Flush()
 	for line := range strings.Lines(out.String()) {
 		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, humanize.Drives) {
 			t.Errorf("%q", line)
@@ -162,17 +163,17 @@ func TestShowNamesTheProcessesThatOutliveTheirAttempt(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()
 	s.outlived = []admin.OrphanProcess{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
-	p, out, _ := testPrinter(80)
+	p, out, _ := termtest.Printer(80)
 	s.draw(p)
-	p.flush()
+	p.Flush()
 	if want := "\n  outlived  by process 4242 (sudo, state S, user 0)\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("got\n%s\nwant a line %q", out, want)
 	}
-	p, out, _ = testPrinter(80)
-	if err := p.record(s.record()); err != nil {
+	p, out, _ = termtest.Printer(80)
+	if err := p.Record(s.record()); err != nil {
 		t.Fatal(err)
 	}
-	p.flush()
+	p.Flush()
 	if want := `"outlived":[{"pid":4242,"name":"sudo","state":"S","uid":0}]`; !strings.Contains(out.String(), want) {
 		t.Errorf("got %s, want %s", out, want)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
 
@@ -57,7 +58,7 @@ func readStatusOptions(c *cli.Context, a *app) (o statusOptions, err error) {
 	}
 	o = statusOptions{queues: get[[]string](c, "queue"), follow: get[bool](c, "follow")}
 	o.format, err = formatterOf(c, a.printer)
-	if err == nil && o.follow && (!a.printer.out.tty || a.printer.json || o.format != nil) {
+	if err == nil && o.follow && (!a.printer.Stdout.TTY || a.printer.JSON || o.format != nil) {
 		err = usage("--follow draws on a terminal").hint("runner status --json, every so often")
 	}
 	return o, err
@@ -66,18 +67,18 @@ func readStatusOptions(c *cli.Context, a *app) (o statusOptions, err error) {
 // redrawEvery is how often --follow looks.
 const redrawEvery = 2 * time.Second
 
-func runStatus(ctx context.Context, r *runner.Runner, p *printer, o statusOptions) error {
+func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
 	for {
-		s, err := readStatus(ctx, r, p.now(), o.queues)
+		s, err := readStatus(ctx, r, p.Now(), o.queues)
 		if err != nil {
 			return err
 		}
 		switch {
-		case p.json:
-			return p.record(s.record())
+		case p.JSON:
+			return p.Record(s.record())
 		case o.format != nil:
 			return o.format.record(s.record())
-		case !p.out.tty:
+		case !p.Stdout.TTY:
 			return s.lines(p)
 		}
 		if !o.follow {
@@ -87,9 +88,9 @@ func runStatus(ctx context.Context, r *runner.Runner, p *printer, o statusOption
 		if s.trend, err = r.Trend(ctx, time.Minute, trendMinutes); err != nil {
 			return err
 		}
-		p.out.measure()
+		p.Stdout.Resize()
 		s.redraw(p)
-		if err := p.flush(); err != nil {
+		if err := p.Flush(); err != nil {
 			return err
 		}
 		select {

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
+	"example.com/runner/internal/term/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -37,9 +41,9 @@ func sampleStatus() standing {
 }
 
 func drawnStatus(columns int, s standing) string {
-	p, out, _ := testPrinter(columns)
+	p, out, _ := termtest.Printer(columns)
 	s.draw(p)
-	p.flush()
+	p.Flush()
 	return out.String()
 }
 
@@ -99,8 +103,8 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSuffix(line, "\n"); cells(line) > columns || strings.ContainsFunc(line, humanize.Drives) {
-				t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
+			if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns || strings.ContainsFunc(line, humanize.Drives) {
+				t.Errorf("%d columns, %d cells: %q", columns, term.Cells(line), line)
 			}
 		}
 		if columns >= 40 && (!strings.Contains(text, "runner.db") || !strings.Contains(text, "lost")) {
@@ -171,16 +175,15 @@ func TestProblems(t *testing.T) {
 // --follow draws at once, and ends with its context.
 func TestStatusFollows(t *testing.T) {
 	r := testRunner(t)
-	p, out, _ := testPrinter(80)
 	ctx, cancel := context.WithCancel(t.Context())
-	p.out.Writer = writerFunc(func(data []byte) (int, error) { cancel(); return out.Write(data) })
-	p.answer.Reset(p.out)
+	var out bytes.Buffer
+	p := termtest.To(80, writerFunc(func(data []byte) (int, error) { cancel(); return out.Write(data) }), io.Discard)
 	if err := runStatus(ctx, r, p, statusOptions{follow: true}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\x1b[H✗ no worker"; !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), want) != 1 ||
 		!strings.HasSuffix(out.String(), "\x1b[K\n\x1b[J") {
-		t.Errorf("%q", out)
+		t.Errorf("%q", out.String())
 	}
 }
 
@@ -200,8 +203,8 @@ func TestStatusPlotsTheLastHour(t *testing.T) {
 	}
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		for line := range strings.Lines(drawnStatus(columns, s)) {
-			if line = strings.TrimSuffix(line, "\n"); cells(line) > columns {
-				t.Errorf("%d columns, %d cells: %q", columns, cells(line), line)
+			if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns {
+				t.Errorf("%d columns, %d cells: %q", columns, term.Cells(line), line)
 			}
 		}
 	}

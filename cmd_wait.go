@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -99,7 +100,7 @@ type waited struct {
 	bad    int     // finished otherwise than completed, or deleted
 }
 
-func runWait(ctx context.Context, r *runner.Runner, p *printer, o waitOptions) error {
+func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptions) error {
 	w, err := o.tasks(ctx, r)
 	switch {
 	case err != nil:
@@ -108,8 +109,8 @@ func runWait(ctx context.Context, r *runner.Runner, p *printer, o waitOptions) e
 		return nil
 	case len(w.ids) == 0:
 		return absentTasks(w.absent)
-	case len(w.absent) > 0 && !p.json:
-		p.say("runner: %s", absentTasks(w.absent).what)
+	case len(w.absent) > 0 && !p.JSON:
+		p.Say("runner: %s", absentTasks(w.absent).what)
 	}
 	ctx, stop := waiting(ctx, o.timeout) // before a word is said: a signal may answer it
 	defer stop()
@@ -132,17 +133,17 @@ func runWait(ctx context.Context, r *runner.Runner, p *printer, o waitOptions) e
 			first = ended(p, t)
 			return false, nil
 		}
-		if t.State != jobs.Completed && !p.json {
-			p.say("runner: %s", failedText(t))
+		if t.State != jobs.Completed && !p.JSON {
+			p.Say("runner: %s", failedText(t))
 		}
-		return true, p.flush()
+		return true, p.Flush()
 	})
 	switch {
 	case err != nil:
 		return stopped(p, err, w.ids, w.left)
 	case single:
 		return first
-	case len(w.absent) > 0 && p.json:
+	case len(w.absent) > 0 && p.JSON:
 		return absentTasks(w.absent)
 	case len(w.absent) > 0:
 		return exitStatus(3)
@@ -190,8 +191,8 @@ func absentTasks(ids []int64) *failure {
 }
 
 // announce tells a terminal what is waited for.
-func announce(ctx context.Context, r *runner.Runner, p *printer, ids []int64) error {
-	if !p.interactive() || len(ids) == 0 {
+func announce(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64) error {
+	if !p.Interactive() || len(ids) == 0 {
 		return nil
 	}
 	var parts []string
@@ -207,24 +208,24 @@ func announce(ctx context.Context, r *runner.Runner, p *printer, ids []int64) er
 	}
 	switch {
 	case total == 1 && len(ids) == 1:
-		p.note("waiting for task %d: %s", ids[0], strings.TrimPrefix(parts[0], "1 "))
+		p.Note("waiting for task %d: %s", ids[0], strings.TrimPrefix(parts[0], "1 "))
 	case total == 1:
-		p.note("waiting for 1 task: %s", parts[0])
+		p.Note("waiting for 1 task: %s", parts[0])
 	case total > 1:
-		p.note("waiting for %s tasks: %s", humanize.Count(int64(total)), strings.Join(parts, ", "))
+		p.Note("waiting for %s tasks: %s", humanize.Count(int64(total)), strings.Join(parts, ", "))
 	}
 	return nil
 }
 
 // showEnd prints a task that has ended: its record, or its result.
-func showEnd(p *printer, t jobs.Task, result bool) error {
+func showEnd(p *term.Printer, t jobs.Task, result bool) error {
 	switch {
 	case t.State == "": // there is nothing left of it
 		return nil
-	case p.json:
-		return p.record(taskRecord(t, p.now()))
+	case p.JSON:
+		return p.Record(taskRecord(t, p.Now()))
 	case result:
-		return p.record(rawJSON(t.Result))
+		return p.Record(rawJSON(t.Result))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/web"
@@ -98,8 +99,8 @@ type workOptions struct {
 
 func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	p := a.printer
-	o := workOptions{untilEmpty: get[bool](c, "until-empty"), tee: get[bool](c, "tee"), terminal: p.out.tty || p.talk.tty ||
-		isTerminal(a.stdin)}
+	o := workOptions{untilEmpty: get[bool](c, "until-empty"), tee: get[bool](c, "tee"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
+		term.IsTerminal(a.stdin)}
 	if c.Args().Present() {
 		return o, usage("work takes no arguments: %q", c.Args().First()).hint("runner enqueue -- %s", c.Args().First())
 	}
@@ -130,7 +131,7 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	if err := level.UnmarshalText([]byte(get[string](c, "log-level"))); err != nil {
 		return o, err
 	}
-	o.engine.Log = newLog(p.talk, logStyleFor(get[string](c, "log-format"), p.talk, a.getenv("JOURNAL_STREAM")), level)
+	o.engine.Log = newLog(p.Stderr, logStyleFor(get[string](c, "log-format"), p.Stderr, a.getenv("JOURNAL_STREAM")), level)
 	if o.notifier = newNotifier(a.getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Pulse, o.engine.PulseEvery = o.notifier.pulse, o.notifier.every
 	}
@@ -192,16 +193,16 @@ func firstSet(c *cli.Context, list []cli.Flag) string {
 }
 
 // servePages serves the pages while tasks run. Its address goes to stderr: stdout is for --tee.
-func servePages(ctx context.Context, r *runner.Runner, p *printer, o workOptions) (stop func(), err error) {
+func servePages(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) (stop func(), err error) {
 	o.serve.Log = o.engine.Log
 	s, err := web.Listen(r, *o.serve)
 	if err != nil {
 		return nil, err
 	}
-	url, hidden := shownURL(s, &p.talk, o.printToken)
-	p.say("%s", url)
+	url, hidden := shownURL(s, &p.Stderr, o.printToken)
+	p.Say("%s", url)
 	if hidden != "" {
-		p.say("%s", hidden)
+		p.Say("%s", hidden)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the last task has ended
 	ended := make(chan struct{})
@@ -214,7 +215,7 @@ func servePages(ctx context.Context, r *runner.Runner, p *printer, o workOptions
 	return func() { cancel(); <-ended }, nil
 }
 
-func runWork(ctx context.Context, r *runner.Runner, p *printer, o workOptions) error {
+func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) error {
 	if o.serve != nil {
 		stop, err := servePages(ctx, r, p, o)
 		if err != nil {
@@ -224,7 +225,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *printer, o workOptions) e
 	}
 	commands := runner.CommandOptions{}
 	if o.tee {
-		commands.Tee = newTee(p.out, p.talk, o.engine.Concurrency > 1, o.engine.Log).copy
+		commands.Tee = newTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).copy
 	}
 	r.Register(runner.Commands(commands))
 	defer o.notifier.start(r)()

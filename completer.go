@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -147,7 +148,7 @@ func (a *app) arguments(ctx context.Context, line commandLine) (words []suggesti
 	words = a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
 		tasks, err := r.List(ctx, jobs.Filter{States: states}, runner.Page{Limit: recallIDs})
 		for _, t := range tasks {
-			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + cut(humanize.Safe(runner.JobText(t)), 60)})
+			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(runner.JobText(t)), 60)})
 		}
 		return ids, err
 	})
@@ -228,7 +229,7 @@ func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, er
 func recallSchedules(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	list, err := r.Schedules(ctx)
 	for _, s := range list {
-		names = append(names, suggestion{s.Name, s.Cron + "  " + cut(humanize.Safe(specText(s.Spec)), 60)})
+		names = append(names, suggestion{s.Name, s.Cron + "  " + term.Cut(humanize.Safe(specText(s.Spec)), 60)})
 	}
 	return names, err
 }

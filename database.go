@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -34,7 +35,7 @@ func (a *app) database(c *cli.Context) (database, error) {
 		return d, err
 	}
 	d.busyTimeout, d.unsafeFS = get[time.Duration](c, "busy-timeout"), get[bool](c, "unsafe-fs")
-	a.printer.detail("database: %s", d.describe())
+	a.printer.Detail("database: %s", d.describe())
 	return d, nil
 }
 
@@ -53,14 +54,14 @@ func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Ru
 	}
 	r, err := runner.Open(c.Context, d.path, more)
 	if err == nil && admin.Created(r) {
-		a.printer.note("created %s", r.Path())
+		a.printer.Note("created %s", r.Path())
 	}
 	return r, err
 }
 
 // action is the Action of a command: it reads the options, opens the database, which it creates if it may, and runs the command.
 func action[O any](a *app, create bool, read func(*cli.Context, *app) (O, error),
-	run func(context.Context, *runner.Runner, *printer, O) error) cli.ActionFunc {
+	run func(context.Context, *runner.Runner, *term.Printer, O) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		o, err := read(c, a)
 		if err != nil {

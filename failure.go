@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
@@ -108,17 +109,17 @@ func whileWaiting(err error) error {
 }
 
 // report writes an error to stderr: as text, or with --json as an object. It writes nothing for an exitStatus.
-func report(p *printer, err error) {
+func report(p *term.Printer, err error) {
 	if _, ok := err.(exitStatus); ok || err == nil {
 		return
 	}
-	p.flush()
+	p.Flush()
 	f := explain(err)
-	if p.json {
-		_ = writeJSON(p.talk, f.record()) // an error of stderr cannot be reported anywhere
+	if p.JSON {
+		_ = term.WriteJSON(p.Stderr, f.record()) // an error of stderr cannot be reported anywhere
 		return
 	}
-	io.WriteString(p.talk, f.text(p.verbose))
+	io.WriteString(p.Stderr, f.text(p.Verbose))
 }
 
 // errorRecord is what --json prints on stderr instead of a failure's text.

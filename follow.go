@@ -196,7 +196,7 @@ func follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 			}
 		}
 		ids = left
-		return len(left) == 0, to.p.flush()
+		return len(left) == 0, to.p.Flush()
 	})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -3,8 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
+	"example.com/runner/internal/term/termtest"
 	"example.com/runner/jobs"
 )
 
@@ -55,7 +55,7 @@ func TestTailOf(t *testing.T) {
 }
 
 func TestTranscriptLines(t *testing.T) {
-	p, out, talk := testPrinter(0)
+	p, out, talk := termtest.Printer(0)
 	s := &transcript{p: p, named: true}
 	task, other := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 1 << 20}}, jobs.Task{ID: 8}
 	piece := func(task jobs.Task, stream, text string, missing int64) {
@@ -88,7 +88,7 @@ func TestTranscriptLines(t *testing.T) {
 
 // What somebody sees who follows, together with what is said to be missing, is what was printed.
 func TestFollowerCountsWhatIsMissing(t *testing.T) {
-	p, out, talk := testPrinter(0)
+	p, out, talk := termtest.Printer(0)
 	s := &transcript{p: p}
 	task := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 20}}
 	f := followed{which: which{lines: -1}}
@@ -102,7 +102,7 @@ func TestFollowerCountsWhatIsMissing(t *testing.T) {
 	show(2, 0, "abcde")      // seen, and dropped later
 	show(4, 12, "vwxyz")     // 12 bytes between head and here are not kept: these 5, and 7 that were never seen
 	show(5, 12, "end")       // seen in order: nothing is missing, though its count was set when it became the first
-	if p.flush(); out.String() != "0123456789abcdevwxyzend" || talk.String() != "--- 7 B not kept (--output-limit 20) ---\n" {
+	if p.Flush(); out.String() != "0123456789abcdevwxyzend" || talk.String() != "--- 7 B not kept (--output-limit 20) ---\n" {
 		t.Errorf("stdout %q, stderr %q", out, talk)
 	}
 }
@@ -113,31 +113,5 @@ func TestBinarySize(t *testing.T) {
 		if got := binarySize(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
-	}
-}
-
-func TestBarFits(t *testing.T) {
-	for _, width := range []int{10, 20, 40, 60, 80, 120} {
-		p, _, _ := testPrinter(width)
-		b := bar{p: p, name: "映画-tasks.jsonl", began: time.Now()}
-		for _, total := range []int{0, 1_000_000} {
-			b.start("enqueueing", total)
-			if line := b.line(681_204, 3213*time.Millisecond); cells(line) >= width {
-				t.Errorf("%d columns: %d cells: %s", width, cells(line), line)
-			}
-		}
-	}
-	p, _, talk := testPrinter(80)
-	b := bar{p: p, name: "tasks.jsonl", began: p.now().Add(-4700 * time.Millisecond)}
-	b.start("enqueueing", 1_000_000)
-	if got, want := b.line(681_204, 3213*time.Millisecond),
-		"  enqueueing tasks.jsonl  ██████████████░░░░░░  68%  681,204/1,000,000  212k/s"; got != want {
-		t.Errorf("\n%s\n%s", got, want)
-	}
-	b.draw("  a longer line")
-	b.draw("  short")
-	b.finish("1,000,000 tasks enqueued")
-	if want := "\r  a longer line\r  short        \r       \r  1,000,000 tasks enqueued in 4.7s\n"; talk.String() != want {
-		t.Errorf("%q", talk)
 	}
 }

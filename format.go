@@ -10,18 +10,20 @@ import (
 	"strings"
 	"text/template"
 
-	"example.com/runner/internal/humanize"
 	"github.com/urfave/cli/v2"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 )
 
 // formatter prints records as --format says: a Go text/template over the keys of the JSON record, a line per record.
 type formatter struct {
-	printer  *printer
+	printer  *term.Printer
 	template *template.Template
 }
 
 // formatterOf returns the formatter of the option --format, or nil if it was not given.
-func formatterOf(c *cli.Context, p *printer) (*formatter, error) {
+func formatterOf(c *cli.Context, p *term.Printer) (*formatter, error) {
 	if !c.IsSet("format") {
 		return nil, nil
 	}
@@ -29,8 +31,8 @@ func formatterOf(c *cli.Context, p *printer) (*formatter, error) {
 }
 
 // newFormatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.
-func newFormatter(p *printer, text string) (*formatter, error) {
-	if p.json {
+func newFormatter(p *term.Printer, text string) (*formatter, error) {
+	if p.JSON {
 		return nil, usage("--format and --json exclude each other")
 	}
 	t, err := template.New("--format").Option("missingkey=error").Funcs(template.FuncMap{"json": templateJSON}).Parse(unescape(text))
@@ -65,8 +67,8 @@ func (f *formatter) record(v any) error {
 	if err := f.template.Execute(&text, keys); err != nil {
 		return usage("--format: %s", templateError(err)).hint("--json, to see the keys")
 	}
-	if f.printer.out.tty {
-		f.printer.print(humanize.SafeLines(text.String()) + "\n")
+	if f.printer.Stdout.TTY {
+		f.printer.Print(humanize.SafeLines(text.String()) + "\n")
 		return nil
 	}
 	_, err = io.WriteString(f.printer, text.String()+"\n")
@@ -99,7 +101,7 @@ func templateError(err error) string {
 // templateJSON is the function json of templates: {{json .args}}.
 func templateJSON(v any) (string, error) {
 	var b strings.Builder
-	err := writeJSON(&b, v)
+	err := term.WriteJSON(&b, v)
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"example.com/runner/internal/humanize"
 	"github.com/urfave/cli/v2"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 )
 
 // rootHelp is the screen of runner alone: every command on it, in at most 80 columns.
@@ -16,7 +18,7 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 	if exitCode(err) == 2 {
 		return err
 	}
-	p.print("runner - a job runner in one file: one binary, one SQLite database\n\nusage: runner COMMAND [OPTIONS] [ARGS]\n\n")
+	p.Print("runner - a job runner in one file: one binary, one SQLite database\n\nusage: runner COMMAND [OPTIONS] [ARGS]\n\n")
 	var also []string
 	for _, group := range append(groups, "") {
 		heading := group
@@ -26,12 +28,12 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 			case group == "":
 				also = append(also, c.Name)
 			default:
-				p.print(fmt.Sprintf("  %-14s  %-8s  %s\n", heading, c.Name, c.Usage))
+				p.Print(fmt.Sprintf("  %-14s  %-8s  %s\n", heading, c.Name, c.Usage))
 				heading = ""
 			}
 		}
 	}
-	p.print(`
+	p.Print(`
   runner enqueue -- backup.sh --full      the id goes to stdout
   runner enqueue -w -- make test          wait; exit with the task's status
   runner work                             run tasks until interrupted
@@ -39,47 +41,47 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 `)
 	switch {
 	case err != nil:
-		p.print("database: none   (" + explain(err).what + ")\n")
+		p.Print("database: none   (" + explain(err).what + ")\n")
 	case d.from == "":
-		p.print(fitted("database: "+humanize.Safe(d.shown()), "(--db, $RUNNER_DB)"))
+		p.Print(fitted("database: "+humanize.Safe(d.shown()), "(--db, $RUNNER_DB)"))
 	default:
-		p.print(fitted("database: "+humanize.Safe(d.shown()), "(from "+d.from+")"))
+		p.Print(fitted("database: "+humanize.Safe(d.shown()), "(from "+d.from+")"))
 	}
-	p.print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") + "\n")
+	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") + "\n")
 	return nil
 }
 
 // fitted puts a remark behind a text, or below it where 80 columns are too few.
 func fitted(text, remark string) string {
-	if cells(text)+3+cells(remark) > 80 {
+	if term.Cells(text)+3+term.Cells(remark) > 80 {
 		return text + "\n  " + remark + "\n"
 	}
 	return text + "   " + remark + "\n"
 }
 
 // commandHelp is what COMMAND --help prints: usage, options, and the long text, which ends with EXIT STATUS.
-func commandHelp(p *printer, line commandLine, globals []*option) error {
+func commandHelp(p *term.Printer, line commandLine, globals []*option) error {
 	c := line.command
 	name := strings.Join(append([]string{"runner"}, line.path...), " ")
 	for i, form := range strings.Split(strings.TrimSpace(cmp.Or(c.UsageText, name+" [OPTIONS]")), "\n") {
-		p.print([]string{"usage: ", "       "}[min(i, 1)] + strings.TrimSpace(form) + "\n")
+		p.Print([]string{"usage: ", "       "}[min(i, 1)] + strings.TrimSpace(form) + "\n")
 	}
-	p.print("\n" + c.Usage + "\n")
+	p.Print("\n" + c.Usage + "\n")
 	if len(c.Aliases) > 0 {
-		p.print("also known as: " + strings.Join(c.Aliases, ", ") + "\n")
+		p.Print("also known as: " + strings.Join(c.Aliases, ", ") + "\n")
 	}
 	if len(c.Subcommands) > 0 {
-		p.print("\nCOMMANDS\n")
+		p.Print("\nCOMMANDS\n")
 		for _, sub := range c.Subcommands {
-			p.print(fmt.Sprintf("  %-10s  %s\n", sub.Name, sub.Usage))
+			p.Print(fmt.Sprintf("  %-10s  %s\n", sub.Name, sub.Usage))
 		}
 	}
 	if list := optionsOf(c); len(list) > 0 {
-		p.print("\nOPTIONS\n" + optionHelp(list))
+		p.Print("\nOPTIONS\n" + optionHelp(list))
 	}
-	p.print("\nGLOBAL OPTIONS\n" + optionHelp(globals))
+	p.Print("\nGLOBAL OPTIONS\n" + optionHelp(globals))
 	if text := strings.TrimSpace(c.Description); text != "" {
-		p.print("\n" + text + "\n")
+		p.Print("\n" + text + "\n")
 	}
 	return nil
 }
@@ -97,22 +99,10 @@ func optionHelp(list []*option) string {
 		if o.env != "" && !strings.Contains(usage, "$"+o.env) {
 			usage += "; $" + o.env
 		}
-		for _, text := range wrap(usage, 80-indent) {
+		for _, text := range term.Wrap(usage, 80-indent) {
 			fmt.Fprintf(&b, "%-*s%s\n", indent, left, text)
 			left = ""
 		}
 	}
 	return b.String()
-}
-
-// wrap breaks a text between words into lines of at most width columns.
-func wrap(text string, width int) (lines []string) {
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	return append(lines, line)
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"example.com/runner/internal/term"
+	"example.com/runner/internal/term/termtest"
 )
 
 func TestHelpFitsEightyColumnsAndEndsWithExitStatus(t *testing.T) {
@@ -11,13 +14,13 @@ func TestHelpFitsEightyColumnsAndEndsWithExitStatus(t *testing.T) {
 		list = append(list, c.Subcommands...)
 	}
 	for _, c := range list {
-		p, out, _ := testPrinter(0)
+		p, out, _ := termtest.Printer(0)
 		if err := commandHelp(p, commandLine{command: c, path: []string{c.Name}}, globalFlags()); err != nil {
 			t.Error(c.Name, err)
 		}
-		p.flush()
+		p.Flush()
 		for line := range strings.Lines(out.String()) {
-			if cells(strings.TrimSuffix(line, "\n")) > 80 {
+			if term.Cells(strings.TrimSuffix(line, "\n")) > 80 {
 				t.Errorf("%s: %q", c.Name, line)
 			}
 		}

@@ -84,7 +84,8 @@ func taskRecord(t jobs.Task, now time.Time) record {
 			r = append(r, optionMember(o, &spec))
 		}
 	}
-	return append(r, record{{"input_bytes", t.InputBytes}, {"generation_id", t.GenerationID}, {"worker_id", orNull(t.WorkerID)}, {"worker", orNull(t.Worker)},
+	return append(r, record{{"input_bytes", t.InputBytes}, {"generation_id", t.GenerationID}, {"worker_id", orNull(t.WorkerID)},
+		{"worker", orNull(t.Worker)},
 		{"lease_expires_at", stamp(t.LeaseExpiresAt)}, {"cancel_requested_at", stamp(t.CancelRequestedAt)}, {"created_at", stamp(t.CreatedAt)},
 		{"created_by", orNull(t.CreatedBy)}, {"updated_at", stamp(t.UpdatedAt)},
 		{"started_at", stamp(t.StartedAt)}, {"finished_at", stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", rawJSON(t.Result)},

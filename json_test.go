@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/selftest"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -49,7 +50,7 @@ func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 func jsonLine(t *testing.T, record any) string {
 	t.Helper()
 	var line bytes.Buffer
-	if err := writeJSON(&line, record); err != nil {
+	if err := term.WriteJSON(&line, record); err != nil {
 		t.Fatal(err)
 	}
 	return line.String()
@@ -61,16 +62,19 @@ func TestNumbersAndTextSurvive(t *testing.T) {
 	if !strings.Contains(line, string(huge)) || !strings.Contains(line, `"result":{"n":9007199254740993}`) {
 		t.Error(line)
 	}
-	if line = jsonLine(t, taskRecord(jobs.Task{Args: json.RawMessage("no\xff JSON")}, noon)); !strings.Contains(line, `"args":"no\ufffd JSON"`) {
+	if line = jsonLine(t, taskRecord(jobs.Task{Args: json.RawMessage("no\xff JSON")}, noon)); !strings.Contains(line,
+		`"args":"no\ufffd JSON"`) {
 		t.Error(line)
 	}
-	for d, want := range map[time.Duration]string{2100 * time.Millisecond: "2.1", 0: "0", time.Millisecond: "0.001", 2099900 * time.Microsecond: "2.099",
-		time.Hour: "3600", jobs.MaxDelay + time.Millisecond: "315360000.001"} {
+	for d, want := range map[time.Duration]string{2100 * time.Millisecond: "2.1", 0: "0", time.Millisecond: "0.001",
+		2099900 * time.Microsecond: "2.099",
+		time.Hour:                  "3600", jobs.MaxDelay + time.Millisecond: "315360000.001"} {
 		if got := strings.TrimSpace(jsonLine(t, seconds(d))); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}
-	for data, want := range map[string]string{"a\x1b\n": `"data":"a\u001b\n","encoding":"utf-8"`, "a\xff": `"data":"Yf8=","encoding":"base64"`} {
+	for data, want := range map[string]string{"a\x1b\n": `"data":"a\u001b\n","encoding":"utf-8"`,
+		"a\xff": `"data":"Yf8=","encoding":"base64"`} {
 		if line := jsonLine(t, chunkRecord(jobs.Chunk{Data: []byte(data)})); !strings.Contains(line, want) {
 			t.Errorf("%q is %s", data, line)
 		}
@@ -85,7 +89,8 @@ func TestRevealFillsEnvAndInput(t *testing.T) {
 		t.Error(line)
 	}
 	s.reveal, s.input = true, []byte("in\xff")
-	if line := jsonLine(t, s.record()); !strings.Contains(line, `"env":{"TOKEN":"s3cret"}`) || !strings.HasSuffix(line, `,"input":"aW7/"}`+"\n") {
+	if line := jsonLine(t, s.record()); !strings.Contains(line, `"env":{"TOKEN":"s3cret"}`) ||
+		!strings.HasSuffix(line, `,"input":"aW7/"}`+"\n") {
 		t.Error(line)
 	}
 	s.task.Env, s.input = nil, nil
@@ -111,9 +116,13 @@ var records = map[string]any{
 	"revealed task": more{taskRecord(jobs.Task{}, noon).reveal(nil, nil)}, "task in full": more{(&sheet{}).record()},
 	"task of a schedule": scheduleTaskRecord(jobs.Spec{}), "revealed task of a schedule": record{{"input", nil}},
 	"attempt": jsonAttempt{}, "step": jsonStep{},
-	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{}, "log chunk": jsonChunk{},
-	"schedule": jsonSchedule{}, "schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{}, "removed schedule": jsonRemoved{},
-	"deleted task": jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{}, "moved table": jsonMoved{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": selftest.Report{}, "violation": selftest.Violation{},
+	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{},
+	"log chunk": jsonChunk{},
+	"schedule":  jsonSchedule{}, "schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{},
+	"removed schedule": jsonRemoved{},
+	"deleted task":     jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{},
+	"moved table": jsonMoved{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": selftest.Report{},
+	"violation":             selftest.Violation{},
 	"figures of a selftest": selftest.Figures{}, "version": versionRecord{}, "error": errorBody{},
 }
 

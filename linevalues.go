@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/jsonscan"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
@@ -57,7 +58,7 @@ func batchKeys() string {
 	for i := range jobs.OptionList() {
 		keys += " " + jobs.OptionList()[i].Key
 	}
-	return strings.Join(wrap(keys, 79), "\n")
+	return strings.Join(term.Wrap(keys, 79), "\n")
 }
 
 // keyName returns the name of the key at a position.

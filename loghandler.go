@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"example.com/runner/internal/humanize"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +12,9 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 )
 
 // logStyle is how log records look.
@@ -26,13 +28,13 @@ const (
 )
 
 // logStyleFor reads --log-format; auto looks at where the log goes.
-func logStyleFor(format string, to stream, journalStream string) logStyle {
+func logStyleFor(format string, to term.Stream, journalStream string) logStyle {
 	switch {
 	case format == "json":
 		return jsonLog
 	case format == "text":
 		return plainLog
-	case to.tty:
+	case to.TTY:
 		return terminalLog
 	case isJournal(to.Writer, journalStream):
 		return journalLog
@@ -59,7 +61,7 @@ func isJournal(w io.Writer, journalStream string) bool {
 }
 
 // newLog makes the log of a worker on a stream, a line per record whatever a task is called or has printed.
-func newLog(to stream, style logStyle, level slog.Level) *slog.Logger {
+func newLog(to term.Stream, style logStyle, level slog.Level) *slog.Logger {
 	if style == jsonLog {
 		return slog.New(slog.NewJSONHandler(jsonLines{to.Writer}, &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}))
 	}
@@ -71,7 +73,7 @@ var logHints = map[string]string{"draining": " (again to stop now)"}
 
 // logHandler writes records as text.
 type logHandler struct {
-	to    stream
+	to    term.Stream
 	style logStyle
 	level slog.Level
 	mu    *sync.Mutex // of the stream
@@ -114,7 +116,7 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	case journalLog:
 		fmt.Fprintf(&b, "<%d>%s", priority(r.Level), message)
 	case terminalLog:
-		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(time.TimeOnly), h.to.paint(levelColour(r.Level), level), message)
+		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(time.TimeOnly), h.to.Paint(levelColour(r.Level), level), message)
 	default:
 		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(stampLayout), level, message)
 	}
@@ -183,14 +185,14 @@ func logText(text string) string {
 	return text
 }
 
-func levelColour(level slog.Level) colour {
+func levelColour(level slog.Level) term.Colour {
 	switch {
 	case level >= slog.LevelError:
-		return red
+		return term.Red
 	case level >= slog.LevelWarn:
-		return yellow
+		return term.Yellow
 	case level < slog.LevelInfo:
-		return dim
+		return term.Dim
 	}
 	return ""
 }
@@ -223,7 +225,7 @@ func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 type jsonLines struct{ io.Writer }
 
 func (w jsonLines) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(w.Writer, escapeJSON(string(line))); err != nil {
+	if _, err := io.WriteString(w.Writer, term.EscapeJSON(string(line))); err != nil {
 		return 0, err
 	}
 	return len(line), nil

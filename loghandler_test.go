@@ -13,10 +13,12 @@ import (
 	"testing"
 	"testing/slogtest"
 	"time"
+
+	"example.com/runner/internal/term"
 )
 
 // logged is what a log of this style writes for one record.
-func logged(t *testing.T, to stream, style logStyle, level slog.Level, message string, args ...any) string {
+func logged(t *testing.T, to term.Stream, style logStyle, level slog.Level, message string, args ...any) string {
 	t.Helper()
 	var out bytes.Buffer
 	to.Writer = &out
@@ -36,17 +38,17 @@ func TestLogStyles(t *testing.T) {
 		journalLog:  "<6>ready db=/var/lib/runner.db slots=4 queues=all\n",
 		jsonLog:     `{"time":"2026-01-31T13:00:01.000Z","level":"INFO","msg":"ready","db":"/var/lib/runner.db","slots":4,"queues":"all"}` + "\n",
 	} {
-		if got := logged(t, stream{}, style, slog.LevelInfo, "ready", args...); got != want {
+		if got := logged(t, term.Stream{}, style, slog.LevelInfo, "ready", args...); got != want {
 			t.Errorf("style %d\n%q\n%q", style, got, want)
 		}
 	}
 	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>",
 		slog.LevelError: "<3>"} {
-		if got := logged(t, stream{}, journalLog, level, "x"); got != want+"x\n" {
+		if got := logged(t, term.Stream{}, journalLog, level, "x"); got != want+"x\n" {
 			t.Errorf("%v: %q", level, got)
 		}
 	}
-	if got := logged(t, stream{colour: true}, terminalLog, slog.LevelWarn, "x"); got != "14:00:01 \x1b[33mWARN \x1b[0m x\n" {
+	if got := logged(t, term.Stream{Colour: true}, terminalLog, slog.LevelWarn, "x"); got != "14:00:01 \x1b[33mWARN \x1b[0m x\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -73,10 +75,10 @@ func TestLogValuesStayOneWordOnOneLine(t *testing.T) {
 		{errors.New("it broke"), `"it broke"`, `"it broke"`},
 		{[]int{1, 2}, `"[1 2]"`, `[1,2]`},
 	} {
-		if got := logged(t, stream{}, journalLog, slog.LevelInfo, "m", "k", test.value); got != "<6>m k="+test.text+"\n" {
+		if got := logged(t, term.Stream{}, journalLog, slog.LevelInfo, "m", "k", test.value); got != "<6>m k="+test.text+"\n" {
 			t.Errorf("%v: %q", test.value, got)
 		}
-		got := logged(t, stream{}, jsonLog, slog.LevelInfo, "m", "k", test.value)
+		got := logged(t, term.Stream{}, jsonLog, slog.LevelInfo, "m", "k", test.value)
 		if !strings.HasSuffix(got, `"msg":"m","k":`+test.json+"}\n") || !json.Valid([]byte(got)) {
 			t.Errorf("%v: %q", test.value, got)
 		}
@@ -89,7 +91,7 @@ func TestLogTimesOfTheDayHaveNoDateOnATerminal(t *testing.T) {
 		var out bytes.Buffer
 		record := slog.NewRecord(day, slog.LevelInfo, "m", 0)
 		record.Add("next", day.Add(time.Duration(hours)*time.Hour))
-		if err := newLog(stream{Writer: &out}, terminalLog, slog.LevelInfo).Handler().Handle(t.Context(), record); err != nil {
+		if err := newLog(term.Stream{Writer: &out}, terminalLog, slog.LevelInfo).Handler().Handle(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), want) || hours == 1 && strings.Contains(out.String(), "2026") {
@@ -103,7 +105,7 @@ func TestLogHandlerKeepsThePromisesOfSlog(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {
 		out.Reset()
-		return newLog(stream{Writer: &out}, plainLog, slog.LevelInfo).Handler()
+		return newLog(term.Stream{Writer: &out}, plainLog, slog.LevelInfo).Handler()
 	}, func(t *testing.T) map[string]any {
 		words := strings.Fields(out.String())
 		m := map[string]any{}
@@ -140,16 +142,16 @@ func TestLogStyleFollowsStderr(t *testing.T) {
 	journal := strings.TrimSpace(string(numbers))
 	for _, test := range []struct {
 		format, journal string
-		to              stream
+		to              term.Stream
 		want            logStyle
 	}{
-		{"auto", "", stream{Writer: io.Discard}, plainLog},
-		{"auto", "", stream{Writer: file, tty: true}, terminalLog},
-		{"auto", journal, stream{Writer: file}, journalLog},
-		{"auto", "1:2", stream{Writer: file}, plainLog}, // systemd started a shell, which redirected us
-		{"auto", journal, stream{Writer: io.Discard}, plainLog},
-		{"text", journal, stream{Writer: file, tty: true}, plainLog},
-		{"json", journal, stream{Writer: file, tty: true}, jsonLog},
+		{"auto", "", term.Stream{Writer: io.Discard}, plainLog},
+		{"auto", "", term.Stream{Writer: file, TTY: true}, terminalLog},
+		{"auto", journal, term.Stream{Writer: file}, journalLog},
+		{"auto", "1:2", term.Stream{Writer: file}, plainLog}, // systemd started a shell, which redirected us
+		{"auto", journal, term.Stream{Writer: io.Discard}, plainLog},
+		{"text", journal, term.Stream{Writer: file, TTY: true}, plainLog},
+		{"json", journal, term.Stream{Writer: file, TTY: true}, jsonLog},
 	} {
 		if got := logStyleFor(test.format, test.to, test.journal); got != test.want {
 			t.Errorf("%+v: %v", test, got)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
 
@@ -54,7 +55,7 @@ type app struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	now            func() time.Time
-	printer        *printer // made from the command line before any Action runs
+	printer        *term.Printer // made from the command line before any Action runs
 }
 
 // groups are the headings of the root help screen, in its order. A command's Category is one of them, or empty for the
@@ -106,7 +107,7 @@ func (a *app) run(ctx context.Context, args []string) (status int) {
 	if err == nil {
 		err = a.dispatch(ctx, list, globals, line)
 	}
-	if flushErr := a.printer.flush(); err == nil && flushErr != nil {
+	if flushErr := a.printer.Flush(); err == nil && flushErr != nil {
 		err = &failure{code: "internal", exit: 1, what: "cannot write the answer to stdout", err: flushErr}
 	}
 	if err != nil {
@@ -116,9 +117,9 @@ func (a *app) run(ctx context.Context, args []string) (status int) {
 }
 
 // printerFor returns the printer that the command line and the environment ask for.
-func (a *app) printerFor(line commandLine) *printer {
-	return newPrinter(printerSettings{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, getenv: a.getenv, now: a.now,
-		json: line.on("json"), verbose: line.on("verbose"), color: line.last("color")})
+func (a *app) printerFor(line commandLine) *term.Printer {
+	return term.New(term.Settings{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Now: a.now,
+		JSON: line.on("json"), Verbose: line.on("verbose"), Color: line.last("color")})
 }
 
 // dispatch answers --help and --version itself and leaves the rest to urfave/cli.

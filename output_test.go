@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -14,58 +13,11 @@ import (
 
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
+	"example.com/runner/internal/term/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
-
-// testPrinter returns a printer that writes to buffers: a pipe, or with columns > 0 a terminal of that width. Flush it
-// before looking at out.
-func testPrinter(columns int) (p *printer, out, talk *bytes.Buffer) {
-	out, talk = new(bytes.Buffer), new(bytes.Buffer)
-	return newPrinter(printerSettings{stdin: strings.NewReader(""), stdout: out, stderr: talk, now: time.Now, getenv: func(name string) string {
-		return map[string]string{"RUNNER_FORCE_TTY": fmt.Sprint(columns), "NO_COLOR": "1"}[name]
-	}}), out, talk
-}
-
-func TestColourIsJudgedPerStream(t *testing.T) {
-	for _, test := range []struct {
-		flag, env string
-		want      bool
-	}{
-		{"", "", false}, {"", "RUNNER_FORCE_TTY=80", true}, {"", "RUNNER_FORCE_TTY=80 NO_COLOR=1", false},
-		{"", "RUNNER_FORCE_TTY=80 TERM=dumb", false},
-		{"always", "NO_COLOR=1", true}, {"never", "CLICOLOR_FORCE=1", false}, {"", "CLICOLOR_FORCE=1", true}, {"", "CLICOLOR_FORCE=0", false},
-		{"", "CLICOLOR_FORCE=1 NO_COLOR=1", false}, {"auto", "RUNNER_FORCE_TTY=80", true},
-	} {
-		env := map[string]string{}
-		for pair := range strings.FieldsSeq(test.env) {
-			name, value, _ := strings.Cut(pair, "=")
-			env[name] = value
-		}
-		forced := 0
-		fmt.Sscan(env["RUNNER_FORCE_TTY"], &forced)
-		if s := newStream(io.Discard, forced, test.flag, func(n string) string { return env[n] }); s.colour != test.want {
-			t.Errorf("%+v: %v", test, s.colour)
-		}
-	}
-}
-
-func TestNotesAreForTerminals(t *testing.T) {
-	p, out, talk := testPrinter(0)
-	p.note("hint")
-	p.detail("detail")
-	if p.fields("a\tb", `c\d`, "e\nf", "\x1b]0;x\a"); p.flush() != nil ||
-		out.String() != `a\tb`+"\t"+`c\\d`+"\t"+`e\nf`+"\t"+`\x1b]0;x\x07`+"\n" {
-		t.Errorf("%q", out)
-	}
-	if talk.Len() != 0 {
-		t.Errorf("stderr %q", talk)
-	}
-	p, _, talk = testPrinter(80)
-	if p.note("in %s", "me\x1bdia"); talk.String() != "in me\\x1bdia\n" {
-		t.Errorf("stderr %q", talk)
-	}
-}
 
 func TestFailuresAreExplained(t *testing.T) {
 	locked := errors.New("database is locked (5) (SQLITE_BUSY)")
@@ -90,74 +42,23 @@ func TestFailuresAreExplained(t *testing.T) {
 		{whileWaiting(exitStatus(3)), 3, ""},
 		{nil, 0, ""},
 	} {
-		p, _, talk := testPrinter(0)
+		p, _, talk := termtest.Printer(0)
 		if report(p, test.err); talk.String() != test.text || exitCode(test.err) != test.exit {
 			t.Errorf("%v: exit %d\n%s", test.err, exitCode(test.err), talk)
 		}
 	}
-	p, _, talk := testPrinter(0)
-	p.verbose = true
+	p, _, talk := termtest.Printer(0)
+	p.Verbose = true
 	report(p, busy)
 	if text := talk.String(); !strings.Contains(text, "cause: insert task: database is busy") || strings.Contains(text, "locked") {
 		t.Error(text)
 	}
-	p, _, talk = testPrinter(0)
-	p.json = true
+	p, _, talk = termtest.Printer(0)
+	p.JSON = true
 	report(p, &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, What: "no task 9999"})
 	want := `{"error":{"code":"not_found","message":"no task 9999","why":null,"try":"runner list","exit":3}}` + "\n"
 	if talk.String() != want {
 		t.Error(talk)
-	}
-}
-
-func TestTableFits(t *testing.T) {
-	columns := []column{{name: "ID", right: true}, {name: "STATE", paint: stateColour}, {name: "QUEUE", leaves: 2}, {name: "TRY", leaves: 1},
-		{name: "AGE", right: true, leaves: 3}, {name: "TIME", right: true, leaves: 4}, {name: "NOTE", leaves: 5}, {name: "JOB"}}
-	rows := [][]string{
-		{"1042", "running", "default", "1/1", "12s", "11s", "", "backup.sh --full /srv"},
-		{"1040", "retrying", "default", "2/3", "9m", "", "in 48s", "curl -fsS https://example.com/hook"},
-		{"1039", "pending", "media", "0/5", "11m", "", "", "映画を変換する 👩‍👩‍👧 ffmpeg -i 入力.mov 出力.mp4"},
-		{"1038", "failed", "mail", "1/1", "1h", "1h0m", "", "x\x1b]0;title\a \u202egnp"},
-	}
-	for _, width := range []int{10, 40, 60, 80, 120, 200} {
-		for _, colour := range []bool{false, true} {
-			p, out, _ := testPrinter(width)
-			p.out.colour = colour
-			p.table(table{columns: columns, rows: rows})
-			p.flush()
-			for line := range strings.Lines(out.String()) {
-				line = strings.TrimSuffix(line, "\n")
-				for _, c := range []string{"31", "32", "33", "34", "2", "0"} {
-					line = strings.ReplaceAll(line, "\x1b["+c+"m", "")
-				}
-				if cells(line) > width || strings.ContainsFunc(line, humanize.Drives) || strings.HasSuffix(line, " ") {
-					t.Errorf("width %d: %d cells: %q", width, cells(line), line)
-				}
-			}
-		}
-	}
-	p, out, _ := testPrinter(80)
-	p.table(table{columns: columns, rows: rows[:2]})
-	p.flush()
-	if want := `  ID  STATE     QUEUE    TRY  AGE  TIME  NOTE    JOB
-1042  running   default  1/1  12s   11s          backup.sh --full /srv
-1040  retrying  default  2/3   9m        in 48s  curl -fsS https://example.com/…
-`; out.String() != want {
-		t.Errorf("80 columns:\n%s", out)
-	}
-	p, out, _ = testPrinter(40)
-	p.table(table{columns: columns, rows: rows[:2]})
-	p.flush()
-	if want := `  ID  STATE     JOB
-1042  running   backup.sh --full /srv
-1040  retrying  curl -fsS https://examp…
-`; out.String() != want {
-		t.Errorf("40 columns:\n%s", out)
-	}
-	p, out, _ = testPrinter(20)
-	p.table(table{columns: columns, rows: rows[1:2], long: true, headless: true})
-	if p.flush(); out.String() != "1040  retrying  default  2/3  9m  in 48s  curl -fsS https://example.com/hook\n" {
-		t.Errorf("long: %q", out)
 	}
 }
 
@@ -168,16 +69,16 @@ func TestFormat(t *testing.T) {
 		{`{{.label}}{{if .label}}!{{end}}\\`, "\\\n"},
 		{`{{json .args}}{{printf "%s\n" .state}}`, "[\"a b\",\"<\"]failed\n\n"},
 	} {
-		p, out, _ := testPrinter(0)
+		p, out, _ := termtest.Printer(0)
 		f, err := newFormatter(p, test.template)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.record(record); err != nil || p.flush() != nil || out.String() != test.want {
+		if err := f.record(record); err != nil || p.Flush() != nil || out.String() != test.want {
 			t.Errorf("%s: %q %v", test.template, out, err)
 		}
 	}
-	p, _, _ := testPrinter(0)
+	p, _, _ := termtest.Printer(0)
 	if _, err := newFormatter(p, "{{.id"); exitCode(err) != 2 {
 		t.Error(err)
 	}
@@ -230,7 +131,7 @@ func FuzzSafe(f *testing.F) {
 			t.Fatalf("%q shows %q", text, shown)
 		}
 		var line bytes.Buffer
-		if err := writeJSON(&line, text); err != nil {
+		if err := term.WriteJSON(&line, text); err != nil {
 			t.Fatal(err)
 		}
 		var back string
@@ -242,7 +143,7 @@ func FuzzSafe(f *testing.F) {
 			t.Fatalf("%q is JSON %q", text, body)
 		}
 		for width := range 30 {
-			if c := cut(shown, width); cells(c) > width {
+			if c := term.Cut(shown, width); term.Cells(c) > width {
 				t.Fatalf("%q cut to %d: %q", shown, width, c)
 			}
 		}

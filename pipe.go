@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"example.com/runner/internal/term"
 )
 
 // pair is a key of a record and its value as pipes have it: null is empty, a text is itself, anything else is JSON.
@@ -12,7 +14,7 @@ type pair struct{ key, value string }
 // pairs takes a record of --json apart, in its order.
 func pairs(record any) ([]pair, error) {
 	var line bytes.Buffer
-	if err := writeJSON(&line, record); err != nil {
+	if err := term.WriteJSON(&line, record); err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(&line)
@@ -44,7 +46,7 @@ func pairs(record any) ([]pair, error) {
 }
 
 // lines writes the values of each record of a list.
-func lines[T any](p *printer, word string, list []T) error {
+func lines[T any](p *term.Printer, word string, list []T) error {
 	for _, record := range list {
 		if err := writeValues(p, word, record); err != nil {
 			return err
@@ -54,7 +56,7 @@ func lines[T any](p *printer, word string, list []T) error {
 }
 
 // writeValues writes a word and the values of a record as a line for other programs.
-func writeValues(p *printer, word string, record any) error {
+func writeValues(p *term.Printer, word string, record any) error {
 	list, err := pairs(record)
 	if err != nil {
 		return err
@@ -63,6 +65,6 @@ func writeValues(p *printer, word string, record any) error {
 	for _, pair := range list {
 		line = append(line, pair.value)
 	}
-	p.fields(line...)
+	p.Fields(line...)
 	return nil
 }

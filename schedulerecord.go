@@ -48,9 +48,11 @@ func scheduleRecord(s jobs.Schedule, reveal bool) jsonSchedule {
 	if reveal {
 		task = task.reveal(s.Spec.Env, s.Spec.Input)
 	}
-	r := jsonSchedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp, CatchUpWindow: seconds(s.CatchUpWindow),
-		Jitter: seconds(s.Jitter), Paused: !s.PausedAt.IsZero(), NextAt: stamp(s.NextAt), LastAt: stamp(s.LastAt), LastTaskID: known(s.LastTaskID),
-		LastState: known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: stamp(s.CreatedAt), UpdatedAt: stamp(s.UpdatedAt)}
+	r := jsonSchedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp,
+		CatchUpWindow: seconds(s.CatchUpWindow),
+		Jitter:        seconds(s.Jitter), Paused: !s.PausedAt.IsZero(), NextAt: stamp(s.NextAt), LastAt: stamp(s.LastAt),
+		LastTaskID: known(s.LastTaskID),
+		LastState:  known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: stamp(s.CreatedAt), UpdatedAt: stamp(s.UpdatedAt)}
 	if s.LastState.Finished() {
 		r.LastDuration = new(seconds(s.LastDuration))
 	}

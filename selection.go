@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
@@ -100,16 +101,16 @@ func (s selection) typed(verb string) error {
 
 // sure asks before a filter changes n tasks: question is "Cancel 118 tasks in media?". One task is no question, nor are
 // ids. Where nobody can be asked, --yes is needed.
-func (s selection) sure(p *printer, yes bool, n int, question string) error {
+func (s selection) sure(p *term.Printer, yes bool, n int, question string) error {
 	switch {
 	case yes || n <= 1 || len(s.filter.IDs) > 0:
 		return nil
-	case !p.asks:
+	case !p.CanAsk:
 		return usage("the filter matches %s tasks, and nobody can be asked", humanize.Count(int64(n))).
 			because("nothing was changed").hint("--yes, or --dry-run to see them")
-	case p.confirm("%s", question):
+	case p.Confirm("%s", question):
 		return nil
 	}
-	p.say("nothing was changed")
+	p.Say("nothing was changed")
 	return exitStatus(1)
 }

@@ -13,38 +13,39 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 // draw shows a task to people.
-func (s *sheet) draw(p *printer) {
+func (s *sheet) draw(p *term.Printer) {
 	t := s.task
-	p.print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.out.paint(stateColour(string(t.State)), string(t.State)),
+	p.Print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.Stdout.Paint(term.StateColour(string(t.State)), string(t.State)),
 		humanize.Safe(runner.Headline(t, s.now))))
 	for _, line := range s.facts() {
-		p.print(fitFacts(line, p.out.width))
+		p.Print(fitFacts(line, p.Stdout.Width))
 	}
 	if len(s.steps) > 0 {
-		p.print("\n")
+		p.Print("\n")
 		s.drawSteps(p)
 	}
 	if len(s.attempts) > 0 {
-		p.print("\n")
+		p.Print("\n")
 		s.drawAttempts(p)
 	}
 	if len(s.tail) > 0 {
-		p.print("\n")
+		p.Print("\n")
 		if t.State == jobs.Running {
-			p.print("  the attempt before ended with\n")
+			p.Print("  the attempt before ended with\n")
 		}
 		for _, line := range s.tail {
-			p.print("  " + cut(humanize.Safe(line), p.out.width-2) + "\n")
+			p.Print("  " + term.Cut(humanize.Safe(line), p.Stdout.Width-2) + "\n")
 		}
-	} else if p.interactive() {
-		p.print("\n")
+	} else if p.Interactive() {
+		p.Print("\n")
 	}
-	p.note("  %s", strings.Join(s.hints(), "     "))
+	p.Note("  %s", strings.Join(s.hints(), "     "))
 }
 
 // inputMost is how many bytes of the input a terminal is shown.
@@ -203,12 +204,12 @@ func fitFacts(line []fact, width int) string {
 		part := fmt.Sprintf("  %-*s%s", key, f.key, strings.ReplaceAll(humanize.SafeLines(f.value), "\n", "\n"+strings.Repeat(" ", 2+key)))
 		if i > 0 {
 			part = f.key + "  " + humanize.Safe(f.value)
-			at = max(2+key+value*i, cells(text)+2)
-			text += strings.Repeat(" ", at-cells(text))
+			at = max(2+key+value*i, term.Cells(text)+2)
+			text += strings.Repeat(" ", at-term.Cells(text))
 		}
 		text += part
 	}
-	if len(line) == 1 || cells(text) <= width {
+	if len(line) == 1 || term.Cells(text) <= width {
 		return text + "\n"
 	}
 	text = ""
@@ -221,13 +222,14 @@ func fitFacts(line []fact, width int) string {
 // lastAttempts is how many of its attempts show shows.
 const lastAttempts = 20
 
-func (s *sheet) drawAttempts(p *printer) {
+func (s *sheet) drawAttempts(p *term.Printer) {
 	shown := s.attempts[max(len(s.attempts)-lastAttempts, 0):]
 	if hidden := len(s.attempts) - len(shown); hidden > 0 {
-		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "attempt"), s.task.ID))
+		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "attempt"), s.task.ID))
 	}
-	t := table{columns: []column{{name: "  TRY", right: true}, {name: "STARTED", leaves: 2}, {name: "TIME", right: true},
-		{name: "RESULT"}, {name: "WORKER", leaves: 1}, {name: "OUTPUT", right: true}}}
+	t := term.Table{Columns: []term.Column{{Name: "  TRY", AlignRight: true}, {Name: "STARTED", DropOrder: 2},
+		{Name: "TIME", AlignRight: true},
+		{Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}}}
 	for _, a := range shown {
 		result := string(a.State)
 		if a.State == jobs.Failed {
@@ -237,19 +239,19 @@ func (s *sheet) drawAttempts(p *printer) {
 		if a.State == jobs.Running {
 			output = "" // counted at the end
 		}
-		t.rows = append(t.rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.now), humanize.Took(a.Duration), result, a.Worker,
+		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.now), humanize.Took(a.Duration), result, a.Worker,
 			output})
 	}
-	p.table(t)
+	p.Table(t)
 }
 
 // drawSteps shows the last steps of a function that need not be done again.
-func (s *sheet) drawSteps(p *printer) {
+func (s *sheet) drawSteps(p *term.Printer) {
 	shown := s.steps[max(len(s.steps)-lastAttempts, 0):]
 	if hidden := len(s.steps) - len(shown); hidden > 0 {
-		p.print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "step"), s.task.ID))
+		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "step"), s.task.ID))
 	}
-	t := table{columns: []column{{name: "  STEP"}, {name: "AT", leaves: 1}, {name: "VALUE"}}}
+	t := term.Table{Columns: []term.Column{{Name: "  STEP"}, {Name: "AT", DropOrder: 1}, {Name: "VALUE"}}}
 	for _, step := range shown {
 		value := compact(step.Value)
 		switch {
@@ -258,9 +260,9 @@ func (s *sheet) drawSteps(p *printer) {
 		case step.Slept():
 			value = "slept until " + humanize.Clock(step.WakeAt, s.now)
 		}
-		t.rows = append(t.rows, []string{"  " + step.Name, humanize.Clock(step.At, s.now), value})
+		t.Rows = append(t.Rows, []string{"  " + step.Name, humanize.Clock(step.At, s.now), value})
 	}
-	p.table(t)
+	p.Table(t)
 }
 
 // hints are commands that one may want next.

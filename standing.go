@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -78,7 +79,7 @@ func (s *standing) record() jsonStatus {
 }
 
 // lines writes the standing for other programs.
-func (s *standing) lines(p *printer) error {
+func (s *standing) lines(p *term.Printer) error {
 	status := s.record()
 	return cmp.Or(lines(p, "queue", status.Queues), lines(p, "worker", status.Workers), lines(p, "schedule", status.Schedules),
 		lines(p, "problem", status.Problems))

@@ -4,41 +4,41 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 // draw shows the standing to people.
-func (s *standing) draw(p *printer) {
-	p.print(s.firstLine(p.out))
-	p.print(s.plots(p.out))
+func (s *standing) draw(p *term.Printer) {
+	p.Print(s.firstLine(p.Stdout))
+	p.Print(s.plots(p.Stdout))
 	if len(s.queues) > 0 {
-		p.print("\n")
-		p.table(s.queueTable(p.out.width))
+		p.Print("\n")
+		p.Table(s.queueTable(p.Stdout.Width))
 	}
 	if len(s.figures) > 0 {
-		p.print("\n")
-		p.table(s.figuresTable(p.out.width))
+		p.Print("\n")
+		p.Table(s.figuresTable(p.Stdout.Width))
 	}
 	if len(s.workers) > 0 {
-		p.print("\n")
-		p.table(s.workerTable(p.out.width))
+		p.Print("\n")
+		p.Table(s.workerTable(p.Stdout.Width))
 	}
 	summary := scheduleSummary(s.schedules, s.now)
 	const heading = "SCHEDULES  "
-	for i, line := range wrap(summary, p.out.width-len(heading)) {
+	for i, line := range term.Wrap(summary, p.Stdout.Width-len(heading)) {
 		if summary != "" {
-			p.print([]string{"\n" + heading, strings.Repeat(" ", len(heading))}[min(i, 1)] + cut(line, p.out.width-len(heading)) + "\n")
+			p.Print([]string{"\n" + heading, strings.Repeat(" ", len(heading))}[min(i, 1)] + term.Cut(line, p.Stdout.Width-len(heading)) + "\n")
 		}
 	}
 	for i, problem := range s.problems {
 		if i == 0 && summary == "" {
-			p.print("\n")
+			p.Print("\n")
 		}
-		p.print(problemLines(problem, p.out))
+		p.Print(problemLines(problem, p.Stdout))
 	}
 }
 
@@ -68,40 +68,31 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 }
 
 // firstLine says whether it is alive, and which database this is: on a second line where one is too short.
-func (s *standing) firstLine(to stream) string {
-	mark, paint, words := "●", green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.alive, "worker"), s.busy, s.slots)
+func (s *standing) firstLine(to term.Stream) string {
+	mark, paint, words := "●", term.Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.alive, "worker"), s.busy, s.slots)
 	if s.alive == 0 {
-		mark, paint, words = "✗", red, "no worker"
+		mark, paint, words = "✗", term.Red, "no worker"
 	}
-	left := cut(mark+" "+words, to.width)
+	left := term.Cut(mark+" "+words, to.Width)
 	left, _ = strings.CutPrefix(left, mark)
 	file := humanize.Safe(s.path) + "  " + humanize.Size(s.dbSize+s.wal)
 	const column = 40
-	used := cells(mark + left)
-	blanks := max(min(column-used, to.width-used-cells(file)), 2)
-	if used+blanks+cells(file) <= to.width {
-		return to.paint(paint, mark) + left + strings.Repeat(" ", blanks) + file + "\n"
+	used := term.Cells(mark + left)
+	blanks := max(min(column-used, to.Width-used-term.Cells(file)), 2)
+	if used+blanks+term.Cells(file) <= to.Width {
+		return to.Paint(paint, mark) + left + strings.Repeat(" ", blanks) + file + "\n"
 	}
-	return to.paint(paint, mark) + left + "\n" + "  " + cutLeft(file, to.width-2) + "\n"
+	return to.Paint(paint, mark) + left + "\n" + "  " + term.CutLeft(file, to.Width-2) + "\n"
 }
 
-// cutLeft shortens a text to so many cells, with … at its beginning.
-func cutLeft(text string, width int) string {
-	if cells(text) <= width {
-		return text
-	}
-	for cells(text)+1 > width && text != "" {
-		_, n := utf8.DecodeRuneInString(text)
-		text = text[n:]
-	}
-	return "…" + text
-}
-
-func (s *standing) queueTable(width int) table {
-	t := table{columns: []column{{name: "QUEUE"}, {name: "PENDING", right: true}, {name: "SCHED", right: true, leaves: 2},
-		{name: "BLOCK", right: true, leaves: 1}, {name: "RETRY", right: true, leaves: 3}, {name: "RUN", right: true, leaves: 8},
-		{name: "FAILED 24H", right: true, leaves: 7}, {name: "DONE 24H", right: true, leaves: 4}, {name: "OLDEST", right: true, leaves: 5},
-		{name: "", leaves: 6}}}
+func (s *standing) queueTable(width int) term.Table {
+	t := term.Table{Columns: []term.Column{{Name: "QUEUE"}, {Name: "PENDING", AlignRight: true},
+		{Name: "SCHED", AlignRight: true, DropOrder: 2},
+		{Name: "BLOCK", AlignRight: true, DropOrder: 1}, {Name: "RETRY", AlignRight: true, DropOrder: 3},
+		{Name: "RUN", AlignRight: true, DropOrder: 8},
+		{Name: "FAILED 24H", AlignRight: true, DropOrder: 7}, {Name: "DONE 24H", AlignRight: true, DropOrder: 4},
+		{Name: "OLDEST", AlignRight: true, DropOrder: 5},
+		{Name: "", DropOrder: 6}}}
 	number := func(n int) string { return humanize.Count(int64(n)) }
 	for _, q := range s.queues {
 		oldest := "–"
@@ -111,7 +102,7 @@ func (s *standing) queueTable(width int) table {
 				oldest = humanize.Took(d)
 			}
 		}
-		t.rows = append(t.rows, []string{cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]), number(q.Counts[jobs.Scheduled]),
+		t.Rows = append(t.Rows, []string{term.Cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]), number(q.Counts[jobs.Scheduled]),
 			number(q.Counts[jobs.Blocked]), number(q.Counts[jobs.Retrying]), number(q.Counts[jobs.Running]),
 			number(q.Ended[jobs.Failed]), number(q.Ended[jobs.Completed]), oldest, s.heldWord(q)})
 	}
@@ -119,27 +110,30 @@ func (s *standing) queueTable(width int) table {
 }
 
 // figuresTable is what the last hour of each queue tells.
-func (s *standing) figuresTable(width int) table {
-	t := table{columns: []column{{name: "LAST HOUR"}, {name: "STARTS", right: true}, {name: "WAIT P50", right: true, leaves: 1},
-		{name: "WAIT P95", right: true, leaves: 3}, {name: "RUN P50", right: true, leaves: 2}, {name: "RUN P95", right: true, leaves: 4},
-		{name: "LIMIT", leaves: 5}}}
+func (s *standing) figuresTable(width int) term.Table {
+	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "STARTS", AlignRight: true},
+		{Name: "WAIT P50", AlignRight: true, DropOrder: 1},
+		{Name: "WAIT P95", AlignRight: true, DropOrder: 3}, {Name: "RUN P50", AlignRight: true, DropOrder: 2},
+		{Name: "RUN P95", AlignRight: true, DropOrder: 4},
+		{Name: "LIMIT", DropOrder: 5}}}
 	for _, q := range s.queues {
 		f := s.figures[q.Queue]
-		row := []string{cut(q.Queue, nameWidth(width)), humanize.Count(int64(f.Starts)), "–", "–", "–", "–", ""}
+		row := []string{term.Cut(q.Queue, nameWidth(width)), humanize.Count(int64(f.Starts)), "–", "–", "–", "–", ""}
 		if f.Tasks > 0 {
 			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
 		if l, ok := s.held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
 			row[6] = strings.TrimSpace(runner.LimitRunning(l) + " " + runner.LimitRate(l)) // 2/2 100/1m
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-func (s *standing) workerTable(width int) table {
-	t := table{columns: []column{{name: "WORKER"}, {name: "SLOTS", right: true}, {name: "QUEUES", leaves: 1}, {name: "UP", leaves: 2},
-		{name: "SEEN"}, {name: ""}}}
+func (s *standing) workerTable(width int) term.Table {
+	t := term.Table{Columns: []term.Column{{Name: "WORKER"}, {Name: "SLOTS", AlignRight: true}, {Name: "QUEUES", DropOrder: 1},
+		{Name: "UP", DropOrder: 2},
+		{Name: "SEEN"}, {Name: ""}}}
 	for _, w := range s.workers {
 		queues := "all"
 		if w.Queues != nil {
@@ -155,8 +149,8 @@ func (s *standing) workerTable(width int) table {
 		if state == runner.WorkerReady {
 			state = ""
 		}
-		t.rows = append(t.rows, []string{cut(humanize.Safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),
-			cut(queues, nameWidth(width)), humanize.Age(s.now.Sub(w.StartedAt)), humanize.Age(s.now.Sub(w.BeatAt)) + " ago", state})
+		t.Rows = append(t.Rows, []string{term.Cut(humanize.Safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),
+			term.Cut(queues, nameWidth(width)), humanize.Age(s.now.Sub(w.StartedAt)), humanize.Age(s.now.Sub(w.BeatAt)) + " ago", state})
 	}
 	return t
 }
@@ -165,26 +159,26 @@ func (s *standing) workerTable(width int) table {
 func nameWidth(width int) int { return max(width/3, 8) }
 
 // problemLines shows a problem and the command to type: on one line if they fit, else below each other.
-func problemLines(problem runner.Problem, to stream) string {
-	mark := to.paint(yellow, "!")
+func problemLines(problem runner.Problem, to term.Stream) string {
+	mark := to.Paint(term.Yellow, "!")
 	message, try := humanize.Safe(problem.Message), humanize.Safe(problem.Try)
-	if blanks := to.width - cells("! "+message+try); blanks >= 3 {
+	if blanks := to.Width - term.Cells("! "+message+try); blanks >= 3 {
 		return mark + " " + message + "   " + try + "\n"
 	}
 	var b strings.Builder
-	for i, line := range wrap(message, to.width-2) {
+	for i, line := range term.Wrap(message, to.Width-2) {
 		if i > 0 {
 			mark = " "
 		}
-		b.WriteString(mark + " " + cut(line, to.width-2) + "\n")
+		b.WriteString(mark + " " + term.Cut(line, to.Width-2) + "\n")
 	}
-	for _, line := range wrap(try, to.width-4) {
-		b.WriteString("    " + cut(line, to.width-4) + "\n")
+	for _, line := range term.Wrap(try, to.Width-4) {
+		b.WriteString("    " + term.Cut(line, to.Width-4) + "\n")
 	}
 	return b.String()
 }
 
 // redraw draws the standing over the one before, line by line: nothing flickers, and what was longer is cleared.
-func (s *standing) redraw(p *printer) {
-	p.print("\x1b[H" + strings.ReplaceAll(p.captured(s.draw), "\n", "\x1b[K\n") + "\x1b[J")
+func (s *standing) redraw(p *term.Printer) {
+	p.Print("\x1b[H" + strings.ReplaceAll(p.Capture(s.draw), "\n", "\x1b[K\n") + "\x1b[J")
 }

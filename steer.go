@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -45,7 +46,7 @@ func (s *steering) only() {
 }
 
 // tasks returns the ids of the tasks that are meant, newest first or as they were typed, after asking.
-func (s *steering) tasks(ctx context.Context, r *runner.Runner, p *printer) ([]int64, error) {
+func (s *steering) tasks(ctx context.Context, r *runner.Runner, p *term.Printer) ([]int64, error) {
 	f := s.selection.filter
 	if len(f.IDs) > 0 {
 		return f.IDs, nil
@@ -58,7 +59,7 @@ func (s *steering) tasks(ctx context.Context, r *runner.Runner, p *printer) ([]i
 	switch {
 	case err != nil:
 	case len(ids) == 0:
-		p.note("no tasks")
+		p.Note("no tasks")
 	case !s.dryRun:
 		err = s.selection.sure(p, s.yes, len(ids), s.question(ids))
 	}
@@ -81,7 +82,7 @@ func (s *steering) question(ids []int64) string {
 }
 
 // preview is --dry-run: the tasks as they are. refusal says why one would be left alone.
-func (s *steering) preview(ctx context.Context, r *runner.Runner, p *printer, ids []int64, refusal func(jobs.Task) string) error {
+func (s *steering) preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, refusal func(jobs.Task) string) error {
 	out := newOutcomes(p, s, ids)
 	for part := range slices.Chunk(ids, steerMost) {
 		tasks, err := tasksByID(ctx, r, part)
@@ -104,16 +105,16 @@ func (s *steering) preview(ctx context.Context, r *runner.Runner, p *printer, id
 		return err
 	}
 	if len(ids) > 0 {
-		p.note("%s would be %s; nothing was changed", tasksText(len(ids)), s.done)
+		p.Note("%s would be %s; nothing was changed", tasksText(len(ids)), s.done)
 	}
 	return nil
 }
 
-func (s *steering) record(p *printer, t jobs.Task) any {
+func (s *steering) record(p *term.Printer, t jobs.Task) any {
 	if s.verb == "delete" {
 		return jsonDeleted{ID: t.ID}
 	}
-	return taskRecord(t, p.now())
+	return taskRecord(t, p.Now())
 }
 
 func tasksByID(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]jobs.Task, error) {
@@ -134,7 +135,7 @@ func tasksText(n int) string {
 
 // outcomes prints a line for each task, and keeps what could not be done for the end.
 type outcomes struct {
-	p       *printer
+	p       *term.Printer
 	s       *steering
 	width   int // of the widest id
 	lines   int
@@ -150,7 +151,7 @@ type refusal struct {
 // outcomeLines is how many lines a terminal gets.
 const outcomeLines = 20
 
-func newOutcomes(p *printer, s *steering, ids []int64) *outcomes {
+func newOutcomes(p *term.Printer, s *steering, ids []int64) *outcomes {
 	o := &outcomes{p: p, s: s}
 	for _, id := range ids {
 		o.width = max(o.width, len(strconv.FormatInt(id, 10)))
@@ -163,18 +164,18 @@ func (o *outcomes) line(id int64, state, remark string, record any) {
 	o.lines++
 	number := strconv.FormatInt(id, 10)
 	switch {
-	case o.p.json:
-		_ = o.p.record(record) // what cannot be written to stdout is told by the last flush
-	case !o.p.out.tty:
-		o.p.fields(number, state)
+	case o.p.JSON:
+		_ = o.p.Record(record) // what cannot be written to stdout is told by the last flush
+	case !o.p.Stdout.TTY:
+		o.p.Fields(number, state)
 	case o.lines <= outcomeLines:
 		text := fmt.Sprintf("%*s  ", o.width, number)
-		left := o.p.out.width - cells(text) - 9 - len(gap)
-		text += o.p.out.paint(stateColour(state), state)
-		if remark = cut(humanize.Safe(remark), left); remark != "" {
-			text += strings.Repeat(" ", max(9-len(state), 0)) + gap + remark
+		left := o.p.Stdout.Width - term.Cells(text) - 9 - len(term.Gap)
+		text += o.p.Stdout.Paint(term.StateColour(state), state)
+		if remark = term.Cut(humanize.Safe(remark), left); remark != "" {
+			text += strings.Repeat(" ", max(9-len(state), 0)) + term.Gap + remark
 		}
-		o.p.print(text + "\n")
+		o.p.Print(text + "\n")
 	}
 }
 
@@ -186,8 +187,8 @@ func (o *outcomes) refuse(id int64, state, why string, record any) {
 
 // end tells how many lines were not shown, and returns the failure that stands for tasks which do not exist or were refused.
 func (o *outcomes) end() error {
-	if o.lines > outcomeLines && o.p.out.tty && !o.p.json {
-		o.p.print("and " + humanize.Count(int64(o.lines-outcomeLines)) + " more\n")
+	if o.lines > outcomeLines && o.p.Stdout.TTY && !o.p.JSON {
+		o.p.Print("and " + humanize.Count(int64(o.lines-outcomeLines)) + " more\n")
 	}
 	missing := ""
 	for i, id := range o.missing {

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/term"
+	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -37,13 +38,13 @@ func TestFiltersAskOnATerminal(t *testing.T) {
 		{1, "n\n", "", jobs.Cancelled, 0},
 	} {
 		r := steerable(t, test.tasks)
-		p, out, talk := testPrinter(80)
-		p.asks, p.in = true, bufio.NewReader(strings.NewReader(test.answer))
+		p, out, talk := termtest.Printer(80)
+		p.AnswerWith(strings.NewReader(test.answer))
 		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled",
 			selection: selection{filter: jobs.Filter{Queues: []string{"media"}}}}}
 		o.only()
 		err := runCancel(t.Context(), r, p, o)
-		p.flush()
+		p.Flush()
 		if exitCode(err) != test.status || talk.String() != test.question {
 			t.Errorf("%+v: %v %q", test, err, talk)
 		}
@@ -57,19 +58,19 @@ func TestFiltersAskOnATerminal(t *testing.T) {
 func TestDryRunFitsTheTerminal(t *testing.T) {
 	r := steerable(t, 25, jobs.Label("sommer"))
 	for _, columns := range []int{20, 40, 80, 120} {
-		p, out, _ := testPrinter(columns)
+		p, out, _ := termtest.Printer(columns)
 		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled", dryRun: true, selection: selection{all: true}}}
 		if err := runCancel(t.Context(), r, p, o); err != nil {
 			t.Fatal(err)
 		}
-		p.flush()
+		p.Flush()
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		if len(lines) != outcomeLines+1 || lines[outcomeLines] != "and 5 more" {
 			t.Errorf("%d lines, %q", len(lines), lines[len(lines)-1])
 		}
 		for _, line := range lines {
-			if cells(line) > columns {
-				t.Errorf("%d columns: %d cells: %q", columns, cells(line), line)
+			if term.Cells(line) > columns {
+				t.Errorf("%d columns: %d cells: %q", columns, term.Cells(line), line)
 			}
 		}
 	}

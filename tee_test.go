@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
@@ -75,7 +76,7 @@ func (c *closedPipe) Write([]byte) (int, error) { c.tries++; return 0, errors.Ne
 func TestTeeOutlivesItsReader(t *testing.T) {
 	var log bytes.Buffer
 	pipe := &closedPipe{}
-	tee := newTee(pipe, pipe, true, newLog(stream{Writer: &log}, journalLog, slog.LevelInfo))
+	tee := newTee(pipe, pipe, true, newLog(term.Stream{Writer: &log}, journalLog, slog.LevelInfo))
 	for range 3 {
 		tee.copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
 	}

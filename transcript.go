@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
 // transcript shows what tasks print: as it is, byte for byte, or line by line with something before each.
 type transcript struct {
-	p          *printer
+	p          *term.Printer
 	named      bool // the task's id before each line
 	timestamps bool
 	follow     bool      // somebody watches: tell about retries
 	since      time.Time // pieces printed since then; zero: all
 
 	lines   map[lineOf]*line // begun, and not ended yet
-	colours map[int64]colour
+	colours map[int64]term.Colour
 }
 
 type lineOf struct {
@@ -45,8 +46,8 @@ func (s *transcript) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	switch {
 	case c.At.Before(s.since):
 		return nil
-	case s.p.json:
-		return s.p.record(chunkRecord(c))
+	case s.p.JSON:
+		return s.p.Record(chunkRecord(c))
 	case missing != 0:
 		if err := s.gap(t, missing); err != nil {
 			return err
@@ -101,16 +102,16 @@ func (s *transcript) before(key lineOf) string {
 	c, known := s.colours[key.id]
 	if !known {
 		if s.colours == nil {
-			s.colours = map[int64]colour{}
+			s.colours = map[int64]term.Colour{}
 		}
-		c = []colour{"36", "33", "32", "35", "34", "31"}[len(s.colours)%6]
+		c = []term.Colour{"36", "33", "32", "35", "34", "31"}[len(s.colours)%6]
 		s.colours[key.id] = c
 	}
-	to := s.p.out
+	to := s.p.Stdout
 	if key.stream != "stdout" {
-		to = s.p.talk
+		to = s.p.Stderr
 	}
-	return to.paint(c, fmt.Sprintf("[%d]", key.id)) + " "
+	return to.Paint(c, fmt.Sprintf("[%d]", key.id)) + " "
 }
 
 // gap says on stderr that some of the output is not kept.
@@ -145,12 +146,12 @@ func (s *transcript) finish() error {
 			return err
 		}
 	}
-	return s.p.flush()
+	return s.p.Flush()
 }
 
 // end is called at the end of an attempt, of whose output so many bytes were shown. more says that others follow.
 func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
-	if s.p.json {
+	if s.p.JSON {
 		return nil
 	}
 	if err := s.endLines(t); err != nil {
@@ -164,9 +165,9 @@ func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 	if s.follow && more && a.State == jobs.Failed {
 		next := ""
 		if t.State == jobs.Retrying && a.Attempt == t.Attempt {
-			next = "; next in " + humanize.Took(t.RunAt.Sub(s.p.now()))
+			next = "; next in " + humanize.Took(t.RunAt.Sub(s.p.Now()))
 		}
-		s.p.note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, firstLine(a.Error), next)
+		s.p.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, firstLine(a.Error), next)
 	}
 	return nil
 }
@@ -177,10 +178,10 @@ func (s *transcript) write(stream string, data []byte) error {
 		_, err := s.p.Write(data)
 		return err
 	}
-	if err := s.p.flush(); err != nil {
+	if err := s.p.Flush(); err != nil {
 		return err
 	}
-	_, err := s.p.talk.Write(data)
+	_, err := s.p.Stderr.Write(data)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
@@ -65,15 +66,15 @@ func firstLine(text string) string {
 }
 
 // ended is the end of waiting for one task: its status, and on stderr why, unless the task has said it itself or a record does.
-func ended(p *printer, t jobs.Task) error {
+func ended(p *term.Printer, t jobs.Task) error {
 	status, why := verdict(t)
 	switch {
 	case status == 0:
 		return nil
 	case t.State == "":
 		return &failure{code: "not_found", exit: status, what: why}
-	case why != "" && !p.json:
-		p.say("runner: %s", why)
+	case why != "" && !p.JSON:
+		p.Say("runner: %s", why)
 	}
 	return exitStatus(status)
 }

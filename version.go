@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
 
@@ -29,11 +30,11 @@ func thisVersion() versionRecord {
 		Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-func printVersion(p *printer) error {
+func printVersion(p *term.Printer) error {
 	v := thisVersion()
-	if p.json {
-		return p.record(v)
+	if p.JSON {
+		return p.Record(v)
 	}
-	p.print(fmt.Sprintf("runner %s (sqlite %s, %s, %s/%s)\n", v.Version, v.SQLite, v.Go, v.OS, v.Arch))
+	p.Print(fmt.Sprintf("runner %s (sqlite %s, %s, %s/%s)\n", v.Version, v.SQLite, v.Go, v.OS, v.Arch))
 	return nil
 }

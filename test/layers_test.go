@@ -57,9 +57,21 @@ var layers = []layer{
 	{path: "web", ours: []string{"runner", "internal/admin", "internal/taskoption", "internal/errcode", "internal/humanize", "internal/present", "jobs"}, // not db
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
-	{path: "", ours: []string{"web", "runner", "runner/postgres", "internal/admin", "internal/humanize", "internal/taskoption", "internal/jsonscan", "internal/present", "jobs", "internal/selftest", "internal/pgserver"}, // not db: the command line is the library's first user
-		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/term", "github.com/mattn/go-runewidth",
-			"al.essio.dev/pkg/shellescape", "github.com/coreos/go-systemd/v22"},
+	{path: "internal/term", ours: []string{"internal/humanize", "jobs"}, others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},
+	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // tests only
+	{path: "", // not db: the command line is the library's first user
+		ours: []string{"web", "runner", "runner/postgres", "jobs",
+			"internal/admin",
+			"internal/humanize",
+			"internal/jsonscan",
+			"internal/pgserver",
+			"internal/present",
+			"internal/selftest",
+			"internal/taskoption",
+			"internal/term",
+		},
+		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "al.essio.dev/pkg/shellescape",
+			"github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
 	{path: "test/codeblock"}, // tests only
 	{path: "test"},           // tests only

@@ -168,3 +168,6 @@ func ExactSize(bytes int64) string {
 	}
 	return strconv.FormatInt(bytes, 10)
 }
+
+// TasksWait says how many tasks wait: "1 task waits", "118 tasks wait".
+func TasksWait(n int) string { return Does(n, "task", "waits", "wait") }

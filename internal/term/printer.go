@@ -1,0 +1,191 @@
+// Package term prints answers and messages: on a terminal for people, elsewhere for other programs.
+//
+// The rules of output:
+//
+//   - stdout has the answer, stderr has the messages. Nothing but the answer is written to stdout.
+//   - An error says what failed, why, and what to try: lower case, no full stop, at most five lines. Only -v shows the chain of causes.
+//   - Hints and notes appear only when stdout and stderr are both terminals. A cron job that succeeds prints nothing.
+//   - On a terminal, tables fit its width. Elsewhere the output is tab-separated and complete: no header, no colour, times in RFC 3339.
+//   - --json prints JSON Lines: one object per line, always with every key. An empty answer prints nothing.
+//   - The words carry the meaning; colours only repeat it.
+//   - The names and the output of jobs cannot control the terminal: control characters are shown as escapes. Only logs, wait and --tee
+//     pass on the output of a task byte for byte.
+//
+// Commands print through a Printer, which implements these rules, and never to os.Stdout.
+package term
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"example.com/runner/internal/humanize"
+)
+
+// Printer writes answers to stdout and messages to stderr. It must be used by one goroutine at a time.
+type Printer struct {
+	Stdout, Stderr Stream
+	buffered       *bufio.Writer // buffer of Stdout; Flush writes it
+	in             *bufio.Reader
+	CanAsk         bool             // stdin and stderr are terminals: Confirm gets an answer
+	JSON           bool             // --json was given
+	Verbose        bool             // --verbose was given
+	Now            func() time.Time // clock of this run
+}
+
+// Stream is stdout or stderr.
+type Stream struct {
+	io.Writer
+	TTY    bool // it is a terminal
+	Width  int  // columns of the terminal; 80 if it is not one
+	Colour bool // colours are written
+}
+
+// Settings are the streams of the process and the options for a Printer.
+type Settings struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	Now            func() time.Time
+	JSON, Verbose  bool
+	Color          string // value of --color; empty means auto
+}
+
+// New returns a printer. The variables RUNNER_FORCE_TTY, NO_COLOR and CLICOLOR_FORCE are respected.
+func New(o Settings) *Printer {
+	forced, _ := strconv.Atoi(o.Getenv("RUNNER_FORCE_TTY"))
+	p := &Printer{JSON: o.JSON, Verbose: o.Verbose, Now: o.Now}
+	p.Stdout = newStream(o.Stdout, forced, o.Color, o.Getenv)
+	p.Stderr = newStream(o.Stderr, forced, o.Color, o.Getenv)
+	p.buffered, p.in = bufio.NewWriter(p.Stdout), bufio.NewReader(o.Stdin)
+	p.CanAsk = IsTerminal(o.Stdin) && p.Stderr.TTY
+	return p
+}
+
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// newStream returns a Stream for w. If forced is above 0, the stream counts as a terminal of that width: tests and docs need it.
+func newStream(w io.Writer, forced int, color string, getenv func(string) string) Stream {
+	s := Stream{Writer: w, Width: 80}
+	if f, ok := w.(*os.File); ok && forced <= 0 && term.IsTerminal(int(f.Fd())) {
+		s.TTY = true
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			s.Width = columns
+		}
+	}
+	if forced > 0 {
+		s.TTY, s.Width = true, forced
+	}
+	switch force := getenv("CLICOLOR_FORCE"); {
+	case color == "always" || color == "never":
+		s.Colour = color == "always"
+	case getenv("NO_COLOR") != "":
+	case force != "" && force != "0":
+		s.Colour = true
+	default:
+		s.Colour = s.TTY && getenv("TERM") != "dumb"
+	}
+	return s
+}
+
+// Resize reads the width of the terminal again. A person may have resized the window since the last call.
+func (s *Stream) Resize() {
+	if f, ok := s.Writer.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			s.Width = columns
+		}
+	}
+}
+
+// Interactive reports whether both streams are terminals and the output is for people.
+func (p *Printer) Interactive() bool { return p.Stdout.TTY && p.Stderr.TTY && !p.JSON }
+
+// Print writes text to stdout as it is.
+func (p *Printer) Print(text string) { p.buffered.WriteString(text) }
+
+// Write writes bytes to stdout as they are. It implements io.Writer.
+func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
+
+// Capture returns the text that draw writes to the stdout of its Printer. Nothing is printed.
+func (p *Printer) Capture(draw func(*Printer)) string {
+	var text strings.Builder
+	other := *p
+	other.buffered = bufio.NewWriter(&text)
+	draw(&other)
+	other.Flush()
+	return text.String()
+}
+
+// Fields writes a line for other programs: the complete values, separated by tabs. A tab, newline or backslash inside a value is written
+// as \t, \n or \\.
+func (p *Printer) Fields(values ...string) {
+	for i, v := range values {
+		if i > 0 {
+			p.buffered.WriteByte('\t')
+		}
+		p.buffered.WriteString(humanize.Safe(strings.ReplaceAll(v, `\`, `\\`)))
+	}
+	p.buffered.WriteByte('\n')
+}
+
+// Record writes v as one line of JSON.
+func (p *Printer) Record(v any) error { return WriteJSON(p.buffered, v) }
+
+// WriteJSON writes v as a line of JSON. Characters that could control a terminal are escaped; the values stay the same.
+func WriteJSON(w io.Writer, v any) error {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	_, err := io.WriteString(w, EscapeJSON(line.String()))
+	return err
+}
+
+// AnswerWith makes Confirm read its answers from r. Tests use it in place of a person.
+func (p *Printer) AnswerWith(r io.Reader) { p.CanAsk, p.in = true, bufio.NewReader(r) }
+
+// Flush writes the buffered output to stdout.
+func (p *Printer) Flush() error { return p.buffered.Flush() }
+
+// Say writes a line to stderr.
+func (p *Printer) Say(format string, args ...any) {
+	p.Flush() // the two streams are often one terminal
+	fmt.Fprintln(p.Stderr, humanize.Safe(fmt.Sprintf(format, args...)))
+}
+
+// Note writes a line to stderr if a person is at the terminal.
+func (p *Printer) Note(format string, args ...any) {
+	if p.Interactive() {
+		p.Say(format, args...)
+	}
+}
+
+// Detail writes a line to stderr if --verbose was given.
+func (p *Printer) Detail(format string, args ...any) {
+	if p.Verbose {
+		p.Say(format, args...)
+	}
+}
+
+// Confirm asks a question and reports whether the answer is yes; the default is no. Call it only if CanAsk is set.
+func (p *Printer) Confirm(format string, args ...any) bool {
+	p.Flush()
+	fmt.Fprint(p.Stderr, humanize.Safe(fmt.Sprintf(format, args...)), " [y/N] ")
+	answer, _ := p.in.ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,59 @@
+package term
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bufferPrinter returns a printer that writes to buffers: a pipe, or with columns > 0 a terminal of that width. Flush it
+// before looking at out.
+func bufferPrinter(columns int) (p *Printer, out, errs *bytes.Buffer) {
+	out, errs = new(bytes.Buffer), new(bytes.Buffer)
+	return New(Settings{Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Now: time.Now, Getenv: func(name string) string {
+		return map[string]string{"RUNNER_FORCE_TTY": fmt.Sprint(columns), "NO_COLOR": "1"}[name]
+	}}), out, errs
+}
+
+func TestColourIsJudgedPerStream(t *testing.T) {
+	for _, test := range []struct {
+		flag, env string
+		want      bool
+	}{
+		{"", "", false}, {"", "RUNNER_FORCE_TTY=80", true}, {"", "RUNNER_FORCE_TTY=80 NO_COLOR=1", false},
+		{"", "RUNNER_FORCE_TTY=80 TERM=dumb", false},
+		{"always", "NO_COLOR=1", true}, {"never", "CLICOLOR_FORCE=1", false}, {"", "CLICOLOR_FORCE=1", true}, {"", "CLICOLOR_FORCE=0", false},
+		{"", "CLICOLOR_FORCE=1 NO_COLOR=1", false}, {"auto", "RUNNER_FORCE_TTY=80", true},
+	} {
+		env := map[string]string{}
+		for pair := range strings.FieldsSeq(test.env) {
+			name, value, _ := strings.Cut(pair, "=")
+			env[name] = value
+		}
+		forced := 0
+		fmt.Sscan(env["RUNNER_FORCE_TTY"], &forced)
+		if s := newStream(io.Discard, forced, test.flag, func(n string) string { return env[n] }); s.Colour != test.want {
+			t.Errorf("%+v: %v", test, s.Colour)
+		}
+	}
+}
+
+func TestNotesAreForTerminals(t *testing.T) {
+	p, out, talk := bufferPrinter(0)
+	p.Note("hint")
+	p.Detail("detail")
+	if p.Fields("a\tb", `c\d`, "e\nf", "\x1b]0;x\a"); p.Flush() != nil ||
+		out.String() != `a\tb`+"\t"+`c\\d`+"\t"+`e\nf`+"\t"+`\x1b]0;x\x07`+"\n" {
+		t.Errorf("%q", out)
+	}
+	if talk.Len() != 0 {
+		t.Errorf("stderr %q", talk)
+	}
+	p, _, talk = bufferPrinter(80)
+	if p.Note("in %s", "me\x1bdia"); talk.String() != "in me\\x1bdia\n" {
+		t.Errorf("stderr %q", talk)
+	}
+}

@@ -1,0 +1,114 @@
+package term
+
+import (
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/humanize"
+)
+
+// Column is a column of a Table.
+type Column struct {
+	Name       string
+	AlignRight bool                // align the cells to the right
+	DropOrder  int                 // on a narrow terminal the column with the lowest number is dropped first; 0 keeps it always
+	Paint      func(string) Colour // colour for the text of a cell
+}
+
+// Table is a table for people. Empty columns are left out. The last column is cut at the edge of the terminal; when too little of it
+// would remain, other columns are dropped. Widths are counted in terminal cells.
+type Table struct {
+	Columns []Column
+	Rows    [][]string
+	NoCut   bool // lines may be longer than the terminal is wide
+}
+
+const (
+	Gap      = "  "
+	lastLeft = 20 // columns are dropped before the last one gets fewer cells than this
+)
+
+// Table prints t on stdout.
+func (p *Printer) Table(t Table) {
+	shown, widths := t.layout(p.Stdout.Width)
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	p.Print(t.line(names, shown, widths, Stream{Width: p.Stdout.Width}))
+	for _, row := range t.Rows {
+		p.Print(t.line(row, shown, widths, p.Stdout))
+	}
+}
+
+// layout returns the columns to show and the width of each column.
+func (t Table) layout(width int) (shown []int, widths []int) {
+	widths = make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		for _, row := range t.Rows {
+			widths[i] = max(widths[i], Cells(humanize.Safe(row[i])))
+		}
+		if widths[i] == 0 && len(t.Rows) > 0 {
+			continue
+		}
+		widths[i] = max(widths[i], Cells(c.Name))
+		shown = append(shown, i)
+	}
+	if t.NoCut || len(shown) == 0 {
+		return shown, widths
+	}
+	for {
+		last := shown[len(shown)-1]
+		need := min(widths[last], lastLeft)
+		for _, i := range shown[:len(shown)-1] {
+			need += widths[i] + len(Gap)
+		}
+		leaver := -1
+		for at, i := range shown {
+			if t.Columns[i].DropOrder > 0 && (leaver < 0 || t.Columns[i].DropOrder < t.Columns[shown[leaver]].DropOrder) {
+				leaver = at
+			}
+		}
+		if need <= width || leaver < 0 {
+			return shown, widths
+		}
+		shown = slices.Delete(shown, leaver, leaver+1)
+	}
+}
+
+// line returns a row as text. Cells that do not fit are cut. Colours are added after the cut.
+func (t Table) line(row []string, shown, widths []int, to Stream) string {
+	var b strings.Builder
+	left := to.Width
+	pending := 0 // blanks to write before the next text
+	for at, i := range shown {
+		text := humanize.Safe(row[i])
+		if !t.NoCut {
+			text = Cut(text, left)
+		}
+		blanks := max(widths[i]-Cells(text), 0)
+		if t.Columns[i].AlignRight {
+			pending += blanks
+			if !t.NoCut {
+				text = Cut(text, left-blanks)
+			}
+		}
+		if text != "" {
+			b.WriteString(strings.Repeat(" ", pending))
+			pending = 0
+			if paint := t.Columns[i].Paint; paint != nil {
+				b.WriteString(to.Paint(paint(row[i]), text))
+			} else {
+				b.WriteString(text)
+			}
+		}
+		if !t.Columns[i].AlignRight {
+			pending += blanks
+		}
+		if at < len(shown)-1 {
+			pending += len(Gap)
+		}
+		left = max(left-widths[i]-len(Gap), 0)
+	}
+	return b.String() + "\n"
+}

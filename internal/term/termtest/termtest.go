@@ -1,0 +1,26 @@
+// Package termtest has printers for tests.
+package termtest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/term"
+)
+
+// Printer returns a printer that writes to two buffers. With columns above 0 they count as terminals of that width. Call Flush before you
+// read stdout.
+func Printer(columns int) (p *term.Printer, stdout, stderr *bytes.Buffer) {
+	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
+	return To(columns, stdout, stderr), stdout, stderr
+}
+
+// To returns a printer that writes to two writers. With columns above 0 they count as terminals of that width.
+func To(columns int, stdout, stderr io.Writer) *term.Printer {
+	return term.New(term.Settings{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Now: time.Now, Getenv: func(name string) string {
+		return map[string]string{"RUNNER_FORCE_TTY": fmt.Sprint(columns), "NO_COLOR": "1"}[name]
+	}})
+}

@@ -1,0 +1,83 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+
+	"example.com/runner/internal/humanize"
+)
+
+// EscapeJSON returns a line of JSON in which every character that could control a terminal is a JSON escape. encoding/json leaves some.
+func EscapeJSON(line string) string {
+	line, newline := strings.CutSuffix(line, "\n")
+	if strings.ContainsFunc(line, humanize.Drives) {
+		var b strings.Builder
+		for _, r := range line {
+			if humanize.Drives(r) && r != utf8.RuneError {
+				fmt.Fprintf(&b, `\u%04x`, r)
+			} else {
+				b.WriteRune(r)
+			}
+		}
+		line = b.String()
+	}
+	if newline {
+		line += "\n"
+	}
+	return line
+}
+
+// Cells returns the width of a text on a terminal.
+func Cells(text string) int {
+	if isASCII(text) { // fast path: runewidth builds tables on its first use
+		return len(text)
+	}
+	return runewidth.StringWidth(text)
+}
+
+// Cut returns a text that is at most width cells wide. A shortened text ends with "…".
+func Cut(text string, width int) string {
+	switch {
+	case width <= 0:
+		return ""
+	case Cells(text) <= width:
+		return text
+	}
+	return runewidth.Truncate(text, width, "…")
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// CutLeft returns a text that is at most width cells wide. A shortened text begins with "…".
+func CutLeft(text string, width int) string {
+	if Cells(text) <= width {
+		return text
+	}
+	for Cells(text)+1 > width && text != "" {
+		_, n := utf8.DecodeRuneInString(text)
+		text = text[n:]
+	}
+	return "…" + text
+}
+
+// Wrap breaks a text between words into lines of at most width characters. A longer word gets a line of its own.
+func Wrap(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}
