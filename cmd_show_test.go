@@ -45,7 +45,7 @@ func TestShowLooksLikeTheSample(t *testing.T) {
   path      /usr/bin/curl        cwd  /srv/app
   queue     default              priority  5          lane  –
   created   2026-01-31 14:02:11 (9m ago) by ann
-  options   timeout 30s, max attempts 3, backoff 24s, env TOKEN=•••
+  options   max attempts 3, timeout 30s, backoff delay 24s, env TOKEN=•••
   why       waits for its next attempt at 14:12:03 (backoff 48s)
 
   TRY  STARTED   TIME  RESULT   WORKER    OUTPUT

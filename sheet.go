@@ -5,14 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -162,36 +160,13 @@ func dependencyText(list []runner.Dependency) string {
 	return strings.Join(parts, ", ")
 }
 
-// options lists the rules of a task that somebody chose.
-func (s *sheet) options() (list []string) {
-	t := s.task
-	add := func(chosen bool, format string, args ...any) {
-		if chosen {
-			list = append(list, fmt.Sprintf(format, args...))
-		}
+// options lists the other options of a task that are not defaults.
+func (s *sheet) options() []string {
+	spec := taskoption.SpecOf(&s.task)
+	list := taskoption.Chosen(&spec, s.reveal)
+	if s.task.InputBytes > 0 {
+		list = append(list, "input "+humanize.Size(s.task.InputBytes))
 	}
-	add(t.Timeout > 0, "timeout %s", exact(t.Timeout))
-	add(t.KillAfter != jobs.DefaultKillAfter, "kill after %s", exact(t.KillAfter))
-	add(t.MaxAttempts > 0, "max attempts %d", t.MaxAttempts)
-	add(t.MaxLosses != jobs.DefaultMaxLosses, "max losses %d", t.MaxLosses)
-	if b := t.Backoff; b != jobs.DefaultBackoff {
-		add(b.Strategy == jobs.DefaultBackoff.Strategy, "backoff %s", exact(b.Delay))
-		add(b.Strategy != jobs.DefaultBackoff.Strategy, "backoff %s %s", b.Strategy, exact(b.Delay))
-		add(b.Max != jobs.DefaultBackoff.Max, "at most %s", exact(b.Max))
-	}
-	add(t.RetryOn != "", "retry on %s", t.RetryOn)
-	add(t.OutputLimit != jobs.DefaultOutputLimit, "output limit %s", humanize.ExactSize(t.OutputLimit))
-	env := "env"
-	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
-		value := "•••"
-		if s.reveal {
-			value = shellescape.Quote(t.Env[name])
-		}
-		env += " " + name + "=" + value
-	}
-	add(len(t.Env) > 0, "%s", env)
-	add(t.EnvFile != "", "env file %s", t.EnvFile)
-	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 	return list
 }
 

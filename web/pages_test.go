@@ -208,7 +208,7 @@ func TestTask(t *testing.T) {
 	runnerkit.Drain(t, r) // one attempt; the next is due in 10 s
 	page := s.page(fmt.Sprintf("/tasks/%d", id))
 	has(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c", ">Retry now<", "exit 22 after", "one\n", `class="l e"`, "run 1 ✗ exit 22",
-		"runner enqueue -q media --label night --max-attempts 2")
+		"runner enqueue --label night -q media --max-attempts 2")
 	for path, want := range map[string]int{"/tasks/99": 404, "/tasks/0": 404, "/tasks/x": 404, "/tasks/9223372036854775808": 404, "/tasks/1?attempt=9": 200} {
 		if status, _ := s.get(path); status != want {
 			t.Errorf("%s: %d", path, status)

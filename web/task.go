@@ -6,14 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskoption"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -99,8 +98,8 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v.facts(t)
 	if !h.o.HideArgs {
-		if again := commandLine(t); len(again) <= maxDocument { // a longer one nobody pastes
-			v.Again = humanize.Safe(again)
+		if again := taskoption.Command(&t, v.page.Now, false); len(again) <= maxDocument { // nobody pastes a longer one
+			v.Again = humanize.SafeLines(again)
 		}
 		v.Result = shown("Result", t.Result, v.Link+"/result")
 		if t.Job != jobs.CommandJob {
@@ -154,46 +153,15 @@ func (v *taskView) facts(t jobs.Task) {
 	add(true, "priority %d", t.Priority)
 	add(t.Cwd != "" && !v.HideArgs, "in %s", t.Cwd)
 	add(t.UniqueKey != "", "unique %s", t.UniqueKey)
-	add(t.Timeout > 0, "timeout %s", jobs.WriteDuration(t.Timeout))
-	add(t.MaxAttempts > 1, "at most %d attempts", t.MaxAttempts)
 	add(t.Losses > 0, "lost %d of %d", t.Losses, t.MaxLosses)
-	add(t.RetryOn != "", "retry on %s", t.RetryOn)
-	if t.MaxAttempts > 1 && t.Backoff != jobs.DefaultBackoff {
-		add(true, "backoff %s %s", t.Backoff.Strategy, jobs.WriteDuration(t.Backoff.Delay))
+	spec := taskoption.SpecOf(&t)
+	if v.HideArgs {
+		spec.EnvFile = ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
-		add(true, "env %s=•••", name)
+	for _, text := range taskoption.Chosen(&spec, false) {
+		add(true, "%s", text)
 	}
-	add(t.EnvFile != "" && !v.HideArgs, "env file %s", t.EnvFile)
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
-}
-
-// commandLine is what would enqueue a task like this one. What the pages do not show is not in it: env and input.
-func commandLine(t jobs.Task) string {
-	args := []string{"enqueue"}
-	add := func(on bool, words ...string) {
-		if on {
-			args = append(args, words...)
-		}
-	}
-	add(t.Queue != jobs.DefaultQueue, "-q", t.Queue)
-	add(t.Priority != jobs.DefaultPriority, "-p", strconv.Itoa(t.Priority))
-	add(t.Lane != "", "--lane", t.Lane)
-	add(t.Label != "", "--label", t.Label)
-	add(t.Timeout > 0, "--timeout", jobs.WriteDuration(t.Timeout))
-	add(t.MaxAttempts > 1, "--max-attempts", strconv.Itoa(t.MaxAttempts))
-	add(t.RetryOn != "", "--retry-on", string(t.RetryOn))
-	add(t.Cwd != "", "-C", t.Cwd)
-	if t.Job != jobs.CommandJob {
-		args = append(args, "--job", t.Job)
-		add(len(t.Args) > 0, "--args", string(t.Args))
-		return shellLine(args...)
-	}
-	argv, err := jobs.Argv(t.Args)
-	if err != nil {
-		return ""
-	}
-	return shellLine(append(append(args, "--"), argv...)...)
 }
 
 // shown is JSON for people. Numbers stay as they were written.

@@ -69,7 +69,7 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	}
 	switch {
 	case t.ExpiresAt.After(t.RunAt):
-		s.ExpiresIn = t.ExpiresAt.Sub(t.RunAt)
+		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), jobs.MaxDelay)
 	case !t.ExpiresAt.IsZero(): // a retry or a snooze has changed the due time
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
@@ -112,7 +112,14 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 
 // flags returns the flags that set an option to its value in s: none if that is the default.
 func flags(o *jobs.OptionInfo, s *jobs.Spec, reveal bool) []string {
-	if o.Flag == "" || o.IsDefault(s) || o.Key == "max_attempts" && s.Job == jobs.CommandJob && s.MaxAttempts == jobs.CommandAttempts {
+	usual := o.IsDefault(s)
+	switch o.Key {
+	case "max_attempts":
+		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == jobs.CommandAttempts
+	case "backoff_max":
+		usual = usual && s.Backoff.Delay <= s.Backoff.Max // enqueue raises a default that is less than the delay
+	}
+	if o.Flag == "" || usual {
 		return nil
 	}
 	field := o.Field(s)
@@ -141,12 +148,15 @@ func flag(o *jobs.OptionInfo, value string) []string {
 	return []string{"--" + o.Flag, value}
 }
 
-// Chosen lists the options of s that differ from their defaults, each as text such as "max losses 2". It leaves out the keys in without. The
-// values of env are hidden unless reveal is set.
-func Chosen(s *jobs.Spec, reveal bool, without ...string) (list []string) {
+// placement are the options for which the views of a task have lines of their own.
+var placement = []string{"label", "queue", "priority", "lane", "unique_key", "after", "after_any", "run_at", "expires_in", "path", "cwd"}
+
+// Chosen lists the options of s that differ from their defaults, each as text such as "max losses 2". It leaves out the options of placement.
+// The values of env are hidden unless reveal is set.
+func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 	for i := range jobs.OptionList() {
 		o := &jobs.OptionList()[i]
-		if slices.Contains(without, o.Key) || o.IsDefault(s) {
+		if slices.Contains(placement, o.Key) || o.IsDefault(s) {
 			continue
 		}
 		text := Text(o.Field(s))

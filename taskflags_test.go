@@ -1,0 +1,173 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/taskoption"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// setSample gives an option a value that is not its default.
+func setSample(t *testing.T, o *jobs.OptionInfo, s *jobs.Spec, dir string) {
+	t.Helper()
+	switch to := o.Field(s).(type) {
+	case *string:
+		switch {
+		case o.Words != nil:
+			*to = o.Words[0]
+		case o.Key == "queue":
+			*to = "media"
+		case o.Key == "path":
+			*to = "" // the worker looks it up; any other value is what enqueue finds
+			return
+		case o.Commands:
+			*to = dir
+		default:
+			*to = `-a "key" of 'mine', é`
+		}
+	case *jobs.Codes:
+		*to = "75,100-111"
+		s.MaxAttempts = 2
+	case *int:
+		*to = int(max(o.Min, -100)) + 7
+	case *int64:
+		*to = 5000
+	case *time.Duration:
+		*to = 90*time.Minute + 250*time.Millisecond
+	case *time.Time:
+		*to = time.Now().Add(1000*time.Hour + time.Millisecond).Truncate(time.Millisecond)
+	case *[]int64:
+		*to = []int64{1, 2}
+	case *map[string]string:
+		*to = map[string]string{"SAMPLE_A": "s3 cret", "SAMPLE_B": ""}
+	case *[]byte:
+		*to = []byte("line\n")
+	default:
+		t.Fatalf("%s: no sample of type %T", o.Key, to)
+	}
+	if o.IsDefault(s) {
+		t.Fatalf("the sample of %s is its default", o.Key)
+	}
+}
+
+// commandTest enqueues tasks, and enqueues them again with the command line that "as a command" shows.
+type commandTest struct {
+	*testing.T
+	dir  string
+	base jobs.Command
+}
+
+func newCommandTest(t *testing.T) *commandTest {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &commandTest{t, dir, jobs.Command{Argv: []string{"true"}, Path: program, Dir: dir}}
+}
+
+// open creates a database with two tasks that others can wait for.
+func (c *commandTest) open(name string) *runner.Runner {
+	r, err := runner.Open(c.Context(), filepath.Join(c.dir, name), runner.Options{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { r.Close() })
+	for range 2 {
+		c.add(r, c.base.With())
+	}
+	return r
+}
+
+func (c *commandTest) add(r *runner.Runner, s jobs.Spec) int64 {
+	c.Helper()
+	added, err := r.Add(c.Context(), s)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return added[0].ID
+}
+
+// compare enqueues a Spec and then its command line, and compares the two tasks.
+func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
+	c.Helper()
+	get := func(r *runner.Runner, id int64) (jobs.Task, jobs.Spec) {
+		task, err := r.Get(c.Context(), id)
+		if err != nil {
+			c.Fatal(err)
+		}
+		spec := taskoption.SpecOf(&task)
+		if spec.Input, err = readInput(c.Context(), r, task); err != nil {
+			c.Fatal(err)
+		}
+		return task, spec
+	}
+	r := c.open(name + ".db")
+	first, want := get(r, c.add(r, s))
+	line := taskoption.Command(&first, time.Now(), reveal)
+	again := c.open(name + ".again.db")
+	shell := exec.CommandContext(c.Context(), "/bin/sh", "-c", line)
+	shell.Dir, shell.Stdin = c.dir, strings.NewReader(string(s.Input))
+	shell.Env = append(os.Environ(), "RUNNER_DB="+again.Path(), "HOME="+c.dir)
+	for name, value := range s.Env {
+		if !reveal {
+			shell.Env = append(shell.Env, name+"="+value)
+		}
+	}
+	out, err := shell.Output()
+	if err != nil {
+		c.Fatalf("%s: %s: %v %s", name, line, err, err.(*exec.ExitError).Stderr)
+	}
+	id, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil {
+		c.Fatal(err)
+	}
+	second, got := get(again, id)
+	if string(first.Args) != string(second.Args) || first.Job != second.Job || cmp.Compare(first.State, second.State) != 0 {
+		c.Errorf("%s: %s: got %s %s %s, want %s %s %s", name, line, second.State, second.Job, second.Args, first.State, first.Job, first.Args)
+	}
+	for _, o := range jobs.OptionList() {
+		if a, b := o.Field(&got), o.Field(&want); !reflect.DeepEqual(a, b) {
+			c.Errorf("%s: %s: %s: got %v, want %v", name, line, o.Key, taskoption.Text(a), taskoption.Text(b))
+		}
+	}
+}
+
+func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
+	t.Parallel()
+	c := newCommandTest(t)
+	all := c.base.With()
+	for i := range jobs.OptionList() {
+		o := &jobs.OptionList()[i]
+		s := c.base.With()
+		setSample(t, o, &s, os.TempDir())
+		c.compare(o.Key, s, false)
+		if o.Key != "in" && o.Key != "expires_at" { // run_at and expires_in exclude them
+			setSample(t, o, &all, os.TempDir())
+		}
+	}
+	c.compare("all", all, false)
+	c.compare("revealed", all, true)
+	c.base.Argv = []string{"true", "", "a\n\tb", "'", "--queue", "$HOME", "é"}
+	c.compare("argv", c.base.With(jobs.MaxAttempts(math.MaxInt32), jobs.OutputLimit(0), jobs.KillAfter(0)), false)
+	shell := jobs.Shell("- echo\n'x'")
+	shell.Dir = c.dir
+	c.compare("shell", shell.With(), false)
+	c.compare("function", jobs.Define[any]("email.send").With(map[string]string{"to": "ann's"}, jobs.MaxAttempts(1), jobs.Label("-")), false)
+	c.compare("default", jobs.Define[any]("email.send").With(nil, jobs.AtMostOnce()), false)
+}
