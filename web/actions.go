@@ -17,22 +17,23 @@ import (
 	"example.com/runner/runner"
 )
 
-// Actions are what a form can do. Each has a command that does the same, and shows it.
+// The actions are the operations that a form can start. Each action has a command that does the same, and the page
+// shows that command.
 
-// actionRequest is one of the actions on the way: what was asked, and by whom.
+// actionRequest is one request for an action.
 type actionRequest struct {
 	h         *handler
 	name      string
 	form      url.Values
 	now       time.Time
-	confirmed bool // the person has confirmed it
+	confirmed bool // whether the user has confirmed it
 	terms     []jobs.Term
-	filter    jobs.Filter // of a query; its IDs are those of a selection
+	filter    jobs.Filter // filter of the query, or the ids of a selection
 	byQuery   bool
-	count     int // of the query, as the person has seen it; -1: they have not
+	count     int // number of tasks that the user has seen for the query; -1 if the user has seen none
 }
 
-// actionResult is what an action answers: the line to show, or the question to ask first.
+// actionResult is the result of an action: a line to show, or a question to ask first.
 type actionResult struct {
 	line string
 	ask  *confirmView
@@ -42,13 +43,13 @@ type actionResult struct {
 type confirmView struct {
 	page
 	Action, Question, Button, CLI string
-	Changed                       string // why it is asked again
+	Changed                       string // reason why the question is asked again
 	Fields                        []field
 }
 
 type field struct{ Name, Value string }
 
-// actions by their names in the address.
+// actions are the actions by their names in the URL.
 var actions = map[string]func(*actionRequest, context.Context) (actionResult, error){
 	"retry": (*actionRequest).tasksAction, "cancel": (*actionRequest).tasksAction, "delete": (*actionRequest).tasksAction,
 	"pause": (*actionRequest).pauseAction, "resume": (*actionRequest).pauseAction,
@@ -57,10 +58,10 @@ var actions = map[string]func(*actionRequest, context.Context) (actionResult, er
 
 var errChanged = errors.New("the tasks of the query have changed")
 
-// confirmHeader marks an answer that is a question, for the script of the pages.
+// confirmHeader marks a response that is a question, for the script of the pages.
 const confirmHeader = "X-Runner-Ask"
 
-// action answers a form: with a question, or with the page that the form came from and a line that says what became of it.
+// action handles a form. It responds with a question, or redirects to the page of the form and shows the result there.
 func (h *handler) action(do func(*actionRequest, context.Context) (actionResult, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), actionTimeout)
@@ -97,7 +98,7 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 	}
 }
 
-// parse reads which tasks are meant: ids, or a query and how many tasks the person thinks that it has.
+// parse reads the tasks of the form: ids, or a query and the number of tasks that the user has seen for it.
 func (a *actionRequest) parse() error {
 	a.count = -1
 	for _, text := range a.form["id"] {
@@ -131,7 +132,7 @@ func (a *actionRequest) parse() error {
 	return nil
 }
 
-// tasksAction retries, cancels or deletes tasks, after confirmHeader where that is due.
+// tasksAction retries, cancels or deletes tasks. It asks for a confirmation first where one is needed.
 func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	if err := a.parse(); err != nil {
 		return actionResult{}, err
@@ -174,7 +175,8 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	return d, nil
 }
 
-// needsConfirmation says whether a selection needs a question first: deleting always does, cancelling what runs.
+// needsConfirmation reports whether a selection needs a question first. Deleting always does, and so does cancelling a
+// running task.
 func (a *actionRequest) needsConfirmation(ctx context.Context, ids []int64) (bool, error) {
 	switch {
 	case a.name == string(jobs.VerbDelete) || a.form.Get("ask") == "1":
@@ -198,7 +200,7 @@ func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.Moved,
 
 var pastTense = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted"}
 
-// summary says in a line what became of tasks.
+// summary returns a line with the results of an action.
 func (a *actionRequest) summary(results []runner.Moved) string {
 	did, stopping := 0, 0
 	var refused []string
@@ -242,7 +244,7 @@ func (a *actionRequest) summary(results []runner.Moved) string {
 	return strings.Join(parts, ", ")
 }
 
-// confirmation asks before n tasks are changed.
+// confirmation returns the question to ask before n tasks are changed.
 func (a *actionRequest) confirmation(n int) *confirmView {
 	verb := strings.ToUpper(a.name[:1]) + a.name[1:]
 	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, humanize.Plural(n, "task")), CLI: a.cli(), Fields: []field{{"sure", "1"}, {"back", a.form.Get("back")}}}
@@ -264,10 +266,10 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 	return v
 }
 
-// flagOf are the selectors as options of the command line.
+// flagOf maps the keys of a query to flags of the command line.
 var flagOf = map[string]string{jobs.KeyState: "-s", jobs.KeyQueue: "-q", jobs.KeyJob: "-j", "": "--match"}
 
-// cli is the command that does the same.
+// cli returns the command that does the same.
 func (a *actionRequest) cli() string {
 	args := []string{a.name}
 	const most = 20
@@ -287,7 +289,7 @@ func (a *actionRequest) cli() string {
 	return humanize.Safe(shellLine(args...))
 }
 
-// pauseAction pauses or resumes a queue; an empty name stands for the whole database.
+// pauseAction pauses or resumes a queue. An empty name means all queues.
 func (a *actionRequest) pauseAction(ctx context.Context) (actionResult, error) {
 	queue := a.form.Get("queue")
 	if a.form["queue"] == nil {
@@ -325,8 +327,8 @@ func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error
 	return d, err
 }
 
-// The line that says what an action did is shown once, on the next page. It travels in a cookie, since a line in the address could be
-// made up by whoever makes a link.
+// The result of an action is shown once, on the next page. A cookie carries it, because anybody could write a link that
+// has a text in its URL.
 const (
 	flashCookie = "runner-did"
 	maxFlash    = 3000
@@ -340,7 +342,7 @@ func (h *handler) setFlash(w http.ResponseWriter, text string) {
 		HttpOnly: true, SameSite: http.SameSiteStrictMode})
 }
 
-// takeFlash returns the line and forgets it.
+// takeFlash returns the result of the last action and removes the cookie.
 func (h *handler) takeFlash(w http.ResponseWriter, req *http.Request) string {
 	cookie, err := req.Cookie(flashCookie)
 	if err != nil {

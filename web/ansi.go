@@ -8,15 +8,15 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// What tasks print is for a terminal. Here its colours are shown, every other escape sequence is dropped, and the rest is text.
+// Tasks print text for a terminal. The pages show its sixteen colours and drop every other escape sequence.
 
-// textStyle is the state of a terminal's pen.
+// textStyle is the current style of a terminal.
 type textStyle struct {
-	fg, bg                   int // 0: none, 1–8 and 9–16 the colours and the bright ones
+	fg, bg                   int // 0 for the default, 1 to 8 for the normal colours, 9 to 16 for the bright ones
 	bold, dim, italic, under bool
 }
 
-// class is what a span of this textStyle is called in the style sheet; empty: plain.
+// class returns the CSS classes of this style, or "" for the default style.
 func (k textStyle) class() string {
 	var list []string
 	if k.fg > 0 {
@@ -36,7 +36,8 @@ func (k textStyle) class() string {
 	return strings.Join(list, " ")
 }
 
-// set follows a sequence "select graphic rendition". Of the colours beyond the sixteen none is shown.
+// set applies the parameters of an SGR sequence ("select graphic rendition"). Colours beyond the first sixteen are
+// ignored.
 func (k *textStyle) set(parameters string) {
 	list := strings.FieldsFunc(parameters, func(r rune) bool { return r == ';' || r == ':' })
 	if len(list) == 0 {
@@ -92,8 +93,8 @@ func (k *textStyle) set(parameters string) {
 	}
 }
 
-// cutEscape takes an escape sequence off the front of a line that begins with ESC. sgr are the parameters of one that sets colours. A
-// sequence without an end takes its introducer with it only.
+// cutEscape removes an escape sequence from the start of a line that begins with ESC. It returns the parameters of the
+// sequence and whether it sets colours. If the sequence has no end, only its first characters are removed.
 func cutEscape(line string) (sgr string, colours bool, rest string) {
 	if len(line) < 2 {
 		return "", false, line[1:]
@@ -108,7 +109,7 @@ func cutEscape(line string) (sgr string, colours bool, rest string) {
 			}
 		}
 		return "", false, line[2:]
-	case c == ']' || c == 'P' || c == '_' || c == '^' || c == 'X': // a string, ended by BEL or ST
+	case c == ']' || c == 'P' || c == '_' || c == '^' || c == 'X': // a string, which ends with BEL or ST
 		for i := 2; i < len(line); i++ {
 			if line[i] == 7 {
 				return "", false, line[i+1:]
@@ -126,10 +127,10 @@ func cutEscape(line string) (sgr string, colours bool, rest string) {
 	return "", false, line[1:]
 }
 
-// html makes HTML of a line without its newline. The textStyle goes on with the next line.
+// html returns a line, without its newline, as HTML. The style stays in effect for the next line.
 func (k *textStyle) html(line string) template.HTML {
 	line = strings.TrimRight(line, "\r")
-	line = line[strings.LastIndexByte(line, '\r')+1:] // what was overwritten is not seen
+	line = line[strings.LastIndexByte(line, '\r')+1:] // a terminal overwrites the text before a carriage return
 	var b strings.Builder
 	write := func(text string) {
 		if text == "" {
@@ -157,7 +158,7 @@ func (k *textStyle) html(line string) template.HTML {
 	}
 }
 
-// stripEscapes is a line without its escape sequences.
+// stripEscapes returns a line without its escape sequences.
 func stripEscapes(line []byte) string {
 	text := string(line)
 	var b strings.Builder

@@ -14,17 +14,18 @@ import (
 	"time"
 )
 
-// authenticator is who may pass to the pages of Listen: whoever has the token. It is asked even on the loopback address, where other users of the
-// machine are, and pages of other sites whose name suddenly leads here.
+// authenticator decides who may use the pages of Listen: everybody who has the token. It also checks requests to the
+// loopback address. Other users of the machine can connect to it, and so can a page whose name resolves to it (DNS
+// rebinding).
 type authenticator struct {
-	token  string // empty: everybody, as the file system's rights on the socket have let them in
+	token  string // empty: the file mode of the socket decides instead
 	public *url.URL
-	port   string // that the server listens on; empty: a unix socket
-	local  bool   // it listens on the loopback address only
+	port   string // port that the server listens on; empty for a unix socket
+	local  bool   // whether the server listens on a loopback address only
 }
 
-// isOwnHost says whether the server goes by the name that a request uses. Without this check a foreign page could have its own name lead to
-// this address and read everything.
+// isOwnHost reports whether the Host header names this server. Without this check another site could let its own name
+// resolve to this address and read everything.
 func (g *authenticator) isOwnHost(req *http.Request) bool {
 	if g.public != nil && strings.EqualFold(req.Host, g.public.Host) {
 		return true
@@ -33,7 +34,8 @@ func (g *authenticator) isOwnHost(req *http.Request) bool {
 	if err != nil {
 		host, port = strings.Trim(req.Host, "[]"), "80"
 	}
-	if g.port == "" { // curl --unix-socket; what a proxy passes on is --public-url
+	// A client of the socket sends this name, for example curl --unix-socket. For a proxy, set --public-url.
+	if g.port == "" {
 		return host == "localhost"
 	}
 	if port != g.port {
@@ -48,20 +50,20 @@ func (g *authenticator) isOwnHost(req *http.Request) bool {
 	return ok && ip != nil && ip.Equal(address.IP)
 }
 
-// cookieName differs from database to database: browsers keep one jar for all ports of a host.
+// cookieName returns a name that depends on the token. Browsers share cookies between all ports of a host.
 func (g *authenticator) cookieName() string {
 	sum := sha256.Sum256([]byte("name of the cookie for " + g.token))
 	return "runner-" + hex.EncodeToString(sum[:4])
 }
 
-// cookieValue proves the token without being it.
+// cookieValue returns a value that proves knowledge of the token and does not contain it.
 func (g *authenticator) cookieValue() string {
 	mac := hmac.New(sha256.New, []byte(g.token))
 	io.WriteString(mac, "cookie")
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// hasToken says whether a request comes with the token, or the cookie that it was exchanged for.
+// hasToken reports whether a request has the token, or the cookie that login sets.
 func (g *authenticator) hasToken(req *http.Request) bool {
 	if g.token == "" {
 		return true
@@ -73,18 +75,18 @@ func (g *authenticator) hasToken(req *http.Request) bool {
 	return err == nil && equal(cookie.Value, g.cookieValue())
 }
 
-// equal compares in constant time.
+// equal compares two strings in constant time.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// secure says whether the browser speaks TLS: to us, or to the proxy before us.
+// secure reports whether the browser uses TLS, to this server or to a proxy in front of it.
 func (g *authenticator) secure(req *http.Request) bool {
 	return req.TLS != nil || g.public != nil && g.public.Scheme == "https"
 }
 
-// sessionLength is how long a browser stays signed in.
+// sessionLength is the time that a browser stays signed in.
 const sessionLength = 30 * 24 * time.Hour
 
-// login exchanges the token for a cookie.
+// login sets the cookie if the form contains the token.
 func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 	if !equal(strings.TrimSpace(req.PostFormValue("token")), h.o.auth.token) {
 		h.loginPage(w, req, http.StatusUnauthorized, "This is not the token.")
@@ -96,7 +98,7 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }
 
-// localPath is a place to go back to, if it is one of ours; else the first page.
+// localPath returns place if it is a page of this server, and the overview otherwise.
 func (h *handler) localPath(place string) string {
 	u, err := url.Parse(place)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(place, "\\\r\n\t") || strings.HasPrefix(place, "//") ||

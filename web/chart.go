@@ -11,20 +11,20 @@ import (
 	"example.com/runner/runner"
 )
 
-// Charts are drawn here as SVG: their colours are the style sheet's, their numbers stand in a title for the mouse and in a table for
-// everybody.
+// The charts are SVG that the server draws. The style sheet sets their colours. Each bar has a title with its numbers,
+// and a table shows the same numbers for screen readers.
 
-// span of time of a chart.
+// chartRange is a time range of the chart.
 type chartRange struct {
 	Name   string
-	length time.Duration // of a bar
+	length time.Duration // time range of a bar
 	bars   int
-	fresh  time.Duration // how long what was read will do
+	fresh  time.Duration // how long the data may be reused
 }
 
 var chartRanges = []chartRange{{"1h", time.Minute, 60, 2 * time.Second}, {"24h", 15 * time.Minute, 96, 30 * time.Second}, {"7d", 2 * time.Hour, 84, 2 * time.Minute}}
 
-// chart is what ended lately.
+// chart shows the tasks that ended in a time range.
 type chart struct {
 	Range      string
 	Ranges     []tab
@@ -33,15 +33,15 @@ type chart struct {
 	From       string
 	Summary    string
 	Wait, Run  percentiles
-	Steps      []runner.Stretch // those in which something ended, the latest first
+	Steps      []runner.Stretch // bars with at least one ended task, the latest first
 	Completed  int
 	Failed     int
 	Cancelled  int
-	Per        string // minute
+	Per        string // time range of a bar in words, for example "per minute"
 	AnySamples bool
 }
 
-// percentiles is a line of a percentile and its latest value.
+// percentiles are the lines of the 50th and 95th percentile, and their latest values.
 type percentiles struct {
 	P50, P95         template.HTML
 	LastP50, LastP95 string
@@ -87,7 +87,7 @@ func newChart(p page, r chartRange, steps []runner.Stretch) *chart {
 
 const chartHeight = 100
 
-// bars draws a bar for each step: what failed at the bottom, where it is seen.
+// bars draws a bar for each step. Failed tasks are at the bottom of the bar, where they are easy to see.
 func bars(steps []runner.Stretch, most int, summary string) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`, len(steps)*10, chartHeight, template.HTMLEscapeString(summary))
@@ -111,7 +111,7 @@ func bars(steps []runner.Stretch, most int, summary string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// durations draws small bars of times.
+// durations draws durations as small bars.
 func durations(list []time.Duration) template.HTML {
 	values := make([]float64, len(list))
 	for i, d := range list {
@@ -120,7 +120,7 @@ func durations(list []time.Duration) template.HTML {
 	return spark(values, "")
 }
 
-// spark draws small bars; empty: nothing to draw.
+// spark draws values as small bars.
 func spark(values []float64, class string) template.HTML {
 	most := 0.0
 	for _, v := range values {
@@ -138,7 +138,7 @@ func spark(values []float64, class string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// lastHour draws what ended in a queue, in steps of three minutes.
+// lastHour draws the tasks of a queue that ended in the last hour, in steps of three minutes.
 func lastHour(ended []runner.Ended, queue string, now time.Time) template.HTML {
 	const steps, length = 20, 3 * time.Minute
 	since := now.Truncate(time.Minute).Add(time.Minute - steps*length)

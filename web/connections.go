@@ -8,35 +8,37 @@ import (
 	"sync"
 )
 
-// maxConnections is how many connections a server holds at once: each costs about 20 KiB. The streams of open pages need half of them.
+// maxConnections is the number of connections that a server holds at once. Each one takes about 20 KiB. The streams of
+// open pages may take half of them.
 const maxConnections = 2 * maxStreams
 
-// releaseThreshold are worth a collection of garbage when they have ended.
+// releaseThreshold is the number of connections after which the server returns their memory to the system.
 const releaseThreshold = 200
 
-// connections are the open connections of a server. A new one that is too many replaces another one: that which has waited for a request
-// for the longest, else that which has been busy with one for the longest. So a person still gets pages while others hold all connections.
+// connections are the open connections of a server. When there are too many, a new one replaces the one that has waited
+// longest for a request. If none waits, it replaces the one whose request is oldest. So a user gets pages even while
+// other clients hold all connections.
 type connections struct {
 	mu        sync.Mutex
-	waiting   list.List // of net.Conn, by the time since which no request is under way
-	busy      list.List // of net.Conn, by the time when their request began
+	waiting   list.List // net.Conn without a request, in the order of their last request
+	busy      list.List // net.Conn with a request, in the order of its start
 	positions map[net.Conn]position
-	peak      int // the most connections since memory was last given back
+	peak      int // largest number of connections since memory was last released
 }
 
-// position is where a connection is in one of the two lists.
+// position is the position of a connection in one of the two lists.
 type position struct {
 	list    *list.List
 	element *list.Element
 }
 
-// changed is the hook ConnState of an http.Server.
+// changed is the ConnState hook of an http.Server.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at, known := c.positions[conn]
 	if !known && state != http.StateNew {
-		return // it was closed to make room
+		return // closeOldest has closed it
 	}
 	if known {
 		at.list.Remove(at.element)
@@ -64,7 +66,8 @@ func (c *connections) add(conn net.Conn, to *list.List) {
 	c.peak = max(c.peak, len(c.positions))
 }
 
-// releaseMemory returns memory to the system when most of very many connections have ended: an idle process would keep it for minutes.
+// releaseMemory returns memory to the system after three quarters of many connections have ended. An idle process would
+// keep that memory for minutes.
 func (c *connections) releaseMemory() {
 	if c.peak >= releaseThreshold && len(c.positions) <= c.peak/4 {
 		c.peak = 0
@@ -79,5 +82,5 @@ func (c *connections) closeOldest() {
 	}
 	conn := from.Remove(from.Front()).(net.Conn)
 	delete(c.positions, conn)
-	_ = conn.Close() // whoever serves it notices
+	_ = conn.Close() // its goroutine notices
 }

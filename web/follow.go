@@ -15,13 +15,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// separator ends each batch of lines that a page is sent.
+// separator ends each batch of lines that is sent to a page.
 const separator = "\x1e"
 
-// followInterval is how often a running attempt is asked for more, at most.
+// followInterval is the shortest time between two reads of the output of a running attempt.
 const followInterval = 100 * time.Millisecond
 
-// log answers with what an attempt has printed: byte for byte, or for a page as lines of HTML; with follow until the attempt has ended.
+// log responds with the output of an attempt: byte for byte, or as lines of HTML for a page. With follow=1 it continues
+// until the attempt has ended.
 func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	if h.o.HideArgs {
 		h.writeError(w, req, http.StatusForbidden, "Output is hidden here.")
@@ -54,11 +55,11 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		err = f.follow(req.Context())
 	}
 	if err != nil && req.Context().Err() == nil {
-		h.logger.Debug("log", "task", id, "err", err) // the reader has gone, or the database
+		h.logger.Debug("log", "task", id, "err", err) // the client or the database is gone
 	}
 }
 
-// attempt finds an attempt of a task by its place, from 1; none named: the last.
+// attempt returns an attempt of a task by its number, counted from 1. Without a number it returns the last attempt.
 func (h *handler) attempt(ctx context.Context, id int64, place string) (a jobs.Attempt, n int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, errSlow)
 	defer cancel()
@@ -80,13 +81,13 @@ func (h *handler) attempt(ctx context.Context, id int64, place string) (a jobs.A
 	return attempts[n-1], n, nil
 }
 
-// sink takes the pieces of an attempt's output and says what to send.
+// sink converts chunks of output to the data to send.
 type sink interface {
 	add(jobs.Chunk) []byte
-	flush() []byte // what has no end yet, after the pieces that are there
+	flush() []byte // returns the lines that have no newline yet
 }
 
-// rawSink passes bytes on as they are.
+// rawSink sends the bytes unchanged.
 type rawSink struct{ started bool }
 
 func (s *rawSink) add(c jobs.Chunk) []byte {
@@ -99,7 +100,7 @@ func (s *rawSink) add(c jobs.Chunk) []byte {
 
 func (s *rawSink) flush() []byte { return nil }
 
-// pageSink makes lines of HTML.
+// pageSink converts the output to lines of HTML.
 type pageSink struct {
 	lines   *lineSplitter
 	started bool
@@ -126,7 +127,7 @@ func (s *pageSink) flush() []byte {
 	return b.Bytes()
 }
 
-// html is a line as the template log has it.
+// html returns the line in the form of the template "task".
 func (l logLine) html(more string) string {
 	if l.Stderr {
 		more += " e"
@@ -134,7 +135,7 @@ func (l logLine) html(more string) string {
 	return `<span class="l` + more + `"><i>` + template.HTMLEscapeString(l.At.Local().Format(time.TimeOnly)) + ` </i>` + string(l.Text) + "\n</span>"
 }
 
-// follower is an attempt on its way to a reader, and how far it has come.
+// follower sends the output of an attempt to a client.
 type follower struct {
 	h       *handler
 	attempt jobs.Attempt
@@ -143,7 +144,7 @@ type follower struct {
 	seq     int64
 }
 
-// sendAll sends what is there. It reads by page: no long read transaction.
+// sendAll sends the output that is stored now. It reads in batches to avoid a long read transaction.
 func (f *follower) sendAll(ctx context.Context) error {
 	for {
 		chunks, err := f.h.r.Output(ctx, f.attempt, f.seq, maxChunks)
@@ -169,7 +170,8 @@ func (f *follower) sendAll(ctx context.Context) error {
 	}
 }
 
-// follow sends what is there, and what comes until the attempt has ended. A page gets the last lines first.
+// follow sends the stored output and then new output until the attempt has ended. A page gets only the last lines of
+// the stored output.
 func (f *follower) follow(ctx context.Context) error {
 	if _, page := f.to.(*pageSink); page {
 		chunks, err := f.h.r.LastOutput(ctx, f.attempt, maxChunks)
@@ -201,7 +203,8 @@ func (f *follower) follow(ctx context.Context) error {
 			seen, sent = f.seq, true
 		}
 		if !over && f.seq > before {
-			select { // what prints without pause is read in larger pieces
+			// A task that prints without a pause is read in larger chunks.
+			select {
 			case <-time.After(followInterval):
 			case <-ctx.Done():
 			}

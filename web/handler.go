@@ -1,9 +1,9 @@
-// Package web shows a runner's queues, tasks and schedules to a browser, and its figures to Prometheus. Pages are made on the server and
-// work without JavaScript; with it they keep themselves up to date. Nothing is fetched from another host, and nothing here can enqueue
-// a command.
+// Package web serves the queues, tasks and schedules of a runner to a browser, and metrics to Prometheus. The server
+// renders the pages, so they work without JavaScript. With JavaScript they refresh themselves. The pages load nothing
+// from another host, and nothing here can enqueue a command.
 //
-// A program that embeds runner mounts Handler behind its own authentication; Listen is the server of "runner serve", with a token of its
-// own.
+// A program that embeds runner mounts Handler behind its own authentication. Listen is the server of "runner serve",
+// which uses a token.
 package web
 
 import (
@@ -21,35 +21,36 @@ import (
 	"example.com/runner/runner"
 )
 
-// Options of Handler. The zero Options serves nothing: see Authorize.
+// Options are the options of Handler. The zero Options serves nothing; see Authorize.
 type Options struct {
-	// BasePath is where the pages begin, as in "/admin/tasks". Requests come with it in their path. Defaults to "/".
+	// BasePath is the path prefix of the pages, as "/admin" in "/admin/tasks". The paths of requests contain it.
+	// Defaults to "/".
 	BasePath string
-	// ReadOnly leaves out every form, and refuses whatever would change something. Defaults to false.
+	// ReadOnly removes every form and rejects requests that would change something. Defaults to false.
 	ReadOnly bool
-	// HideArgs keeps arguments, commands, results and output on the server. Defaults to false.
+	// HideArgs hides arguments, commands, results and output. Defaults to false.
 	HideArgs bool
-	// Authorize says who may see and do everything: its error is answered with 403 and not shown. It must not be nil: then nothing but
-	// 403 is served.
+	// Authorize decides whether a request may see and do everything. If it returns an error, the response is 403
+	// without the text of the error. If Authorize is nil, every response is 403.
 	Authorize func(*http.Request) error
-	// Log receives failed readings and what people did. Defaults to none.
+	// Log receives errors of the database and the actions of users. Defaults to none.
 	Log *slog.Logger
 
-	auth *authenticator // of Listen, instead of Authorize
+	auth *authenticator // set by Listen, which uses it instead of Authorize
 }
 
-// limits of one request.
+// The limits of a request.
 const (
-	readTimeout   = 2 * time.Second  // a page's readings
+	readTimeout   = 2 * time.Second  // database reads of a page
 	actionTimeout = time.Minute      // an action on many tasks
-	writeTimeout  = 30 * time.Second // an answer that is no stream
+	writeTimeout  = 30 * time.Second // sending a response that is not a stream
 	maxBody       = 1 << 20
 )
 
 type handler struct {
 	r          *runner.Runner
 	o          Options
-	base       string // without a slash at its end: what links begin with
+	base       string // prefix of all links, without a slash at its end
 	logger     *slog.Logger
 	cross      *http.CrossOriginProtection
 	mux        *http.ServeMux
@@ -62,8 +63,8 @@ type handler struct {
 //go:embed static
 var static embed.FS
 
-// Handler serves the pages of r. It reads r's database and starts nothing, so r need not Work. Requests that change something must come
-// from the same origin, by net/http's CrossOriginProtection.
+// Handler serves the pages of r. It reads r's database and starts no worker. Requests that change something must have
+// the same origin, which net/http's CrossOriginProtection checks.
 func Handler(r *runner.Runner, o Options) http.Handler {
 	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r}, cross: http.NewCrossOriginProtection(), mux: http.NewServeMux()}
 	if h.logger == nil {
@@ -76,11 +77,11 @@ func Handler(r *runner.Runner, o Options) http.Handler {
 func (h *handler) routes() {
 	assets, err := fs.Sub(static, "static")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot happen: the directory is embedded
 	}
 	files := http.StripPrefix("/static/", http.FileServerFS(assets))
 	h.mux.HandleFunc("GET /static/{file}", func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // their names carry a version
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // the URL contains a version
 		files.ServeHTTP(w, req)
 	})
 	h.mux.HandleFunc("GET /{$}", h.page(h.overview))
@@ -106,17 +107,19 @@ func (h *handler) routes() {
 	})
 }
 
-// policy is what a page may load and do: nothing from elsewhere, no inline script or style, no frame around it.
+// policy is the Content-Security-Policy of the pages. It allows nothing from other hosts, no inline script or style,
+// and no frame around a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP is the way of every request: headers, Host, path, who asks, and whether it may change something.
+// ServeHTTP sets the headers and checks the host, the path, the user and the right to change something. Then it calls
+// the handler of the path.
 func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // fails for writers without deadlines
 	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
 		http.Error(w, "403: this server does not go by the name "+quoted(req.Host)+" (runner serve --public-url)", http.StatusForbidden)
 		return
@@ -147,7 +150,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h.mux.ServeHTTP(w, inner)
 }
 
-// allowed says whether a request may go on; if not, it has been answered.
+// allowed reports whether a request is authorized. If not, it has sent the response.
 func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	if needsNoToken(req.URL.Path) {
 		return true
@@ -171,10 +174,10 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-// needsNoToken says whether a path needs no token: it tells nothing of tasks.
+// needsNoToken reports whether a path is public. Public paths reveal nothing about tasks.
 func needsNoToken(path string) bool { return path == "/healthz" || path == "/readyz" }
 
-// readContext is the context of a page's readings.
+// readContext returns a context for the database reads of a page.
 func readContext(req *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(req.Context(), readTimeout, errSlow)
 }

@@ -9,13 +9,15 @@ import (
 	"example.com/runner/internal/admin"
 )
 
-// healthz says that the process lives.
+// healthz responds with 200 while the process runs.
 func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-// heartbeatTimeout is how lately a worker must have been seen for tasks to run: or twice the pause between its heartbeats.
+// heartbeatTimeout is the largest age of a heartbeat of a worker that counts as alive. For long leases, the limit is
+// twice the heartbeat interval instead.
 const heartbeatTimeout = 30 * time.Second
 
-// readyz says whether tasks can be enqueued and are run: the database takes writes, and a worker was seen. It writes nothing itself.
+// readyz responds with 200 if tasks can be enqueued and run: the database accepts writes and a worker is alive. It
+// writes nothing itself.
 func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
@@ -26,7 +28,7 @@ func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 	io.WriteString(w, "ok\n")
 }
 
-// unready is why tasks would not run; empty: they would.
+// unready returns the reason why tasks would not run, or "" if they would.
 func (h *handler) unready(ctx context.Context) string {
 	workers, err := h.r.Workers(ctx)
 	switch {

@@ -12,28 +12,29 @@ import (
 	"example.com/runner/runner"
 )
 
-// Open pages are told when the database has changed, at most once a second, and fetch themselves again. One goroutine looks for all of
-// them, and none while no page is open.
+// An open page subscribes to changes of the database. It is notified at most once a second and then loads its content
+// again. One goroutine polls for all pages, and only while a page is open.
 
 const (
 	pollInterval      = time.Second
-	maxStreams        = 500 // streams at once
+	maxStreams        = 500 // number of streams at once
 	keepAliveInterval = 20 * time.Second
 )
 
-// live is everybody who wants to be told.
+// live notifies the open pages of changes.
 type live struct {
 	r *runner.Runner
 
 	mu          sync.Mutex
 	subscribers map[chan struct{}]struct{}
-	stop        context.CancelFunc // of the looking; nil: nobody looks
-	done        chan struct{}      // closed when that has ended
+	stop        context.CancelFunc // stops polling; nil while nothing polls
+	done        chan struct{}      // closed when polling has ended
 }
 
 var errTooMany = errors.New("too many pages are open")
 
-// subscribe returns a channel that holds a notice when something has changed, and is closed when nobody looks any more. leave it afterwards.
+// subscribe returns a channel that receives a value after a change. The channel is closed when polling ends. The caller
+// must call unsubscribe.
 func (l *live) subscribe() (chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +52,8 @@ func (l *live) subscribe() (chan struct{}, error) {
 		l.stop, l.done = stop, done
 		go func() {
 			defer close(done)
-			_ = admin.Revisions(ctx, l.r, pollInterval, l.notify) // an error is told by the pages that read the same database
+			// The pages read the same database and report its errors.
+			_ = admin.Revisions(ctx, l.r, pollInterval, l.notify)
 			l.closeAll(done)
 		}()
 	}
@@ -64,12 +66,12 @@ func (l *live) notify() {
 	for subscriber := range l.subscribers {
 		select {
 		case subscriber <- struct{}{}:
-		default: // it has not dealt with the last one yet
+		default: // the last notification is still unread
 		}
 	}
 }
 
-// closeAll closes the channels of those who were left when the looking ended by itself.
+// closeAll closes the channels of the remaining subscribers when polling has ended with an error.
 func (l *live) closeAll(done chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +84,8 @@ func (l *live) closeAll(done chan struct{}) {
 	l.subscribers, l.stop, l.done = nil, nil, nil
 }
 
-// unsubscribe ends the looking with the last one. It returns when that holds no connection any more: the database may be closed next.
+// unsubscribe removes a subscriber. After the last one it stops polling and waits until polling uses no connection,
+// because the database may be closed next.
 func (l *live) unsubscribe(subscriber chan struct{}) {
 	l.mu.Lock()
 	var done chan struct{}
@@ -99,7 +102,7 @@ func (l *live) unsubscribe(subscriber chan struct{}) {
 	}
 }
 
-// stream makes an answer one that goes on: no deadline but for each write.
+// stream is a response without an end. It has a deadline for each write, and none for the whole.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -107,13 +110,13 @@ type stream struct {
 
 func newStream(w http.ResponseWriter, kind string) *stream {
 	s := &stream{w, http.NewResponseController(w)}
-	_ = s.control.SetReadDeadline(time.Time{}) // not every writer has deadlines
+	_ = s.control.SetReadDeadline(time.Time{}) // fails for writers without deadlines
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("X-Accel-Buffering", "no") // some proxies would collect it
+	w.Header().Set("X-Accel-Buffering", "no") // without it, some proxies buffer the response
 	return s
 }
 
-// write sends a piece at once.
+// write sends text at once.
 func (s *stream) write(text []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.w.Write(text); err != nil {
@@ -122,7 +125,7 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// events is the stream of notices of a subscriber: an event rev for each change, and one to begin with.
+// events sends an event rev to a page after each change, and one at the beginning.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	subscriber, err := h.live.subscribe()
 	if err != nil {
@@ -136,7 +139,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	}
 	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
-	first := time.After(freshFor) // for what has changed since the page was read, and before this
+	first := time.After(freshFor) // reports changes between the load of the page and the subscription
 	for n := 1; ; n++ {
 		text := fmt.Appendf(nil, "event: rev\ndata: %d\n\n", n)
 		select {

@@ -13,19 +13,19 @@ import (
 
 const (
 	maxLines  = 1000
-	maxChunks = 64 // read at a time, each of at most 32 KiB
+	maxChunks = 64 // chunks in one read, each of at most 32 KiB
 	maxLine   = 16 << 10
 )
 
-// logView is what an attempt has printed.
+// logView is the output of an attempt.
 type logView struct {
-	Attempt int // its place, from 1
+	Attempt int // number of the attempt, from 1
 	Lines   []logLine
-	Cut     bool   // there is more before these lines
-	Gap     string // how much of it is not kept
-	Link    string // all of it, as a file
-	Follow  string // where what comes next can be read; empty: it has ended
-	End     string // how it ended; empty: it has not
+	Cut     bool   // whether the output has more lines before these
+	Gap     string // size of the output that was not kept
+	Link    string // URL of the whole output as a file
+	Follow  string // URL of the output that follows; empty if the attempt has ended
+	End     string // how the attempt ended; empty while it runs
 }
 
 type logLine struct {
@@ -34,7 +34,7 @@ type logLine struct {
 	Text   template.HTML
 }
 
-// lastLines reads the last lines of an attempt.
+// lastLines returns the last lines of the output of an attempt.
 func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int) (*logView, error) {
 	l := &logView{Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
 	chunks, err := h.r.LastOutput(ctx, a, maxChunks)
@@ -70,7 +70,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	return l, nil
 }
 
-// lineSplitter cuts pieces of output into lines, each stream for itself.
+// lineSplitter splits chunks of output into lines, for each stream separately.
 type lineSplitter struct{ partial map[string]*partialLine }
 
 type partialLine struct {
@@ -81,7 +81,7 @@ type partialLine struct {
 
 func newLineSplitter() *lineSplitter { return &lineSplitter{map[string]*partialLine{}} }
 
-// add returns the lines that a piece ends.
+// add returns the lines that end in a chunk.
 func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
 	b := s.partial[c.Stream]
 	if b == nil {
@@ -100,7 +100,7 @@ func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
 	return list
 }
 
-// end returns the lines that were begun and have no end.
+// end returns the lines that have no newline, and removes them.
 func (s *lineSplitter) end() (list []logLine) {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if b := s.partial[stream]; b != nil && b.text.Len() > 0 {
@@ -110,7 +110,7 @@ func (s *lineSplitter) end() (list []logLine) {
 	return list
 }
 
-// unfinished returns the lines that were begun, and goes on with them.
+// unfinished returns the lines that have no newline yet, and keeps them.
 func (s *lineSplitter) unfinished() (list []logLine) {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if b := s.partial[stream]; b != nil && b.text.Len() > 0 {

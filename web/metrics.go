@@ -16,11 +16,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// Metrics for Prometheus. All but the histograms and the last two counters come from the database, so any process on the same file tells
-// the same.
+// The metrics are in the format of Prometheus. Most of them come from the database, so every process on the same file
+// reports the same values. The histograms and the last two counters are those of this process.
 
-// family is a metric with its samples, in the text format of Prometheus. Its library would link protobuf, which costs each process of runner
-// 1.3 MB of memory and each start 0.2 ms.
+// family is a metric with its samples, in the text format of Prometheus. The client library of Prometheus would link
+// protobuf. That costs each process 1.3 MB of memory and each start 0.2 ms.
 type family struct {
 	kind, name, help string
 	samples          []byte
@@ -34,7 +34,7 @@ const (
 
 func (f *family) add(value float64, pairs ...string) { f.sample("", value, pairs...) }
 
-// sample adds a line. pairs are names and values of its labels, in turn.
+// sample adds a sample. The pairs are names and values of its labels, alternating.
 func (f *family) sample(suffix string, value float64, pairs ...string) {
 	f.samples = append(append(f.samples, f.name...), suffix...)
 	separator := byte('{')
@@ -49,7 +49,7 @@ func (f *family) sample(suffix string, value float64, pairs ...string) {
 	f.samples = append(strconv.AppendFloat(append(f.samples, ' '), value, 'g', -1, 64), '\n')
 }
 
-// labelEscapes is how the value of a label is written.
+// labelEscapes escapes the value of a label.
 var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
 func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
@@ -160,12 +160,12 @@ func (h *handler) collect(ctx context.Context) (list []*family, err error) {
 	return append(list, h.histograms.families(h.r)...), nil
 }
 
-// buckets of the histograms, in seconds.
+// buckets are the upper bounds of the histograms, in seconds.
 var buckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200}
 
-// histogram counts values by the first bucket that holds them.
+// histogram counts each value in the first bucket that contains it.
 type histogram struct {
-	counts [17]uint64 // the last for what no bucket holds
+	counts [17]uint64 // the last count is for values above all buckets
 	sum    float64
 }
 
@@ -176,7 +176,7 @@ func (g *histogram) add(d time.Duration) {
 	g.sum += v
 }
 
-// addTo adds the samples of a histogram.
+// addTo adds the samples of the histogram to a family.
 func (g *histogram) addTo(f *family, pairs ...string) {
 	n := uint64(0)
 	for i, counted := range g.counts {
@@ -191,7 +191,8 @@ func (g *histogram) addTo(f *family, pairs ...string) {
 	f.sample("_count", float64(n), pairs...)
 }
 
-// histograms are histograms of what this process runs, from the first question on: who asks nothing pays nothing.
+// histograms measure the attempts of this process. They begin at the first scrape, so a process that is not scraped has
+// no cost.
 type histograms struct {
 	once  sync.Once
 	mu    sync.Mutex
@@ -199,13 +200,13 @@ type histograms struct {
 	waits map[string]*histogram    // by queue
 }
 
-// eventBuffer is how many events may wait to be counted. More, within the time of a scrape of this mutex, are not in the histograms.
+// eventBuffer is the number of events that may wait to be counted. Events beyond it are missing from the histograms.
 const eventBuffer = 4096
 
 func (o *histograms) families(r *runner.Runner) []*family {
 	o.once.Do(func() {
 		o.runs, o.waits = map[[2]string]*histogram{}, map[string]*histogram{}
-		events := r.Events(context.Background(), eventBuffer) // until the runner is closed
+		events := r.Events(context.Background(), eventBuffer) // ends when the runner is closed
 		go func() {
 			for e := range events {
 				o.observe(e)

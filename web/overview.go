@@ -21,31 +21,31 @@ import (
 
 type overviewView struct {
 	page
-	Problems    []problemView // that are shown
-	Rest        []problemView // that are shown when somebody asks
-	Empty       bool          // no task was ever enqueued, or all are forgotten
-	Alive       int           // workers that are not lost
+	Problems    []problemView // problems that are shown at once
+	Rest        []problemView // problems that are shown after a click
+	Empty       bool          // whether the database has no task
+	Alive       int           // number of workers that are not lost
 	Busy, Slots int
 	Waiting     int
-	Oldest      time.Time // when the pending task that waits longest was due
-	Failed      int       // in the last 24 hours
-	Open        int       // of them those that still stand failed
+	Oldest      time.Time // due time of the oldest pending task
+	Failed      int       // tasks that failed in the last 24 hours
+	Open        int       // tasks of Failed that are still failed
 	Done        int
-	Chart       *chart // nil: nothing has ended
+	Chart       *chart // nil if no task has ended
 	Queues      []queueView
 	Workers     []workerView
 }
 
-// maxProblems is how many problems are shown unasked.
+// maxProblems is the number of problems that are shown at once.
 const maxProblems = 6
 
-// problemView is a problem with the one thing to do about it.
+// problemView is a problem and its remedy.
 type problemView struct {
 	page
 	Message, Try string
-	Link, Label  string // where to look
-	Action       string // what the form does: resume
-	Critical     bool   // nothing goes on
+	Link, Label  string // page that shows the problem, and the text of the link
+	Action       string // action of the form: resume or empty
+	Critical     bool   // whether no task can run
 	Queue        string
 }
 
@@ -54,20 +54,20 @@ type queueView struct {
 	Pending, Blocked, Retrying, Running, Scheduled, FailedDay int
 	Paused                                                    bool
 	Why                                                       string
-	Limit, Rate                                               string // 1/2 and 100/1m; empty: that is not limited
-	Closed                                                    bool   // a limit lets nothing start now
+	Limit, Rate                                               string // running limit as 1/2 and rate as 100/1m; empty without a limit
+	Closed                                                    bool   // whether a limit blocks every start now
 	Hour                                                      template.HTML
 }
 
 type workerView struct {
 	runner.WorkerInfo
 	State, Queues string
-	Slots         string // ■■□□ 2/4
+	Slots         string // slots as boxes, for example ■■□□
 	Tasks         []jobs.Task
 	More          int
 }
 
-// maxTasksShown is how many of its running tasks a worker's line names.
+// maxTasksShown is the number of running tasks in the line of a worker.
 const maxTasksShown = 3
 
 func (h *handler) overview(ctx context.Context, req *http.Request) (string, view, error) {
@@ -131,14 +131,15 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	return "overview", v, nil
 }
 
-// trendCache holds what charts show, as they were read last. Many pages ask for the same.
+// trendCache holds the data of the charts that was read last. Many pages show the same charts.
 type trendCache struct {
 	mu    sync.Mutex
 	steps map[string][]runner.Stretch
 	at    map[string]time.Time
 }
 
-// chart draws what ended in the named span of time; without a name in the shortest in which anything has. Nothing has: nil.
+// chart returns the chart of the named time range. Without a name it uses the shortest range in which a task ended, and
+// returns nil if there is none.
 func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error) {
 	chosen := slices.ContainsFunc(chartRanges, func(r chartRange) bool { return r.Name == name })
 	for _, r := range chartRanges {
@@ -150,7 +151,7 @@ func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error
 			return c, err
 		}
 	}
-	return nil, nil // no frame around nothing
+	return nil, nil // no task has ended
 }
 
 func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart, error) {
@@ -170,7 +171,7 @@ func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart
 	return newChart(p, which, t.steps[which.Name]), nil
 }
 
-// titleText is the state of everything in a few words: the title of the tab.
+// titleText returns the title of the page: the most important fact in a few words.
 func (v *overviewView) titleText() string {
 	switch {
 	case v.Alive == 0 && v.Waiting > 0:
@@ -196,7 +197,7 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 	return view
 }
 
-// setLimit shows the limit of a queue.
+// setLimit sets the limit of the queue.
 func (v *queueView) setLimit(gates runner.Gates) {
 	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
 	if l, ok := gates.Limits[target]; ok {
@@ -205,15 +206,15 @@ func (v *queueView) setLimit(gates runner.Gates) {
 	}
 }
 
-// search is the address of the tasks that a search finds.
+// search returns the URL of the task list for a query.
 func (p page) search(terms ...jobs.Term) string {
 	return p.Base + "/tasks?q=" + escaped(jobs.JoinTerms(terms))
 }
 
-// escaped is a text in the query of an address.
+// escaped escapes a text for the query of a URL.
 func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// Find is search for templates: pairs of selector and value.
+// Find returns the URL of the task list for pairs of a key and a value.
 func (p page) Find(pairs ...string) string {
 	var terms []jobs.Term
 	for pair := range slices.Chunk(pairs, 2) {
@@ -222,7 +223,7 @@ func (p page) Find(pairs ...string) string {
 	return p.search(terms...)
 }
 
-// problem adds to a problem where to go with it.
+// problem returns the view of a problem with a link or an action.
 func (v *overviewView) problem(p runner.Problem) problemView {
 	view := problemView{page: v.page, Message: humanize.Safe(p.Message), Try: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
@@ -242,7 +243,7 @@ func (v *overviewView) problem(p runner.Problem) problemView {
 	return view
 }
 
-// workers adds to workers what they run now.
+// workers returns the workers with their running tasks.
 func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now time.Time) ([]workerView, error) {
 	var ids []int64
 	for _, w := range list {
@@ -281,7 +282,7 @@ func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now tim
 	return views, nil
 }
 
-// slotBoxes draws up to eight slots.
+// slotBoxes draws up to eight slots as boxes.
 func slotBoxes(busy, all int) string {
 	const most = 8
 	if all > most {
@@ -291,12 +292,12 @@ func slotBoxes(busy, all int) string {
 	return strings.Repeat("■", busy) + strings.Repeat("□", all-busy)
 }
 
-// shellLine is a command line of runner, quoted for a shell.
+// shellLine returns a command line of runner, quoted for a shell.
 func shellLine(args ...string) string {
 	return shellescape.QuoteCommand(append([]string{"runner"}, args...))
 }
 
-// ShortJob is the first word or two of what a task runs.
+// ShortJob returns the label of a task, the name of its program or its job.
 func (p page) ShortJob(t jobs.Task) string {
 	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))

@@ -21,18 +21,18 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates hold a definition for each page, "main" of which stands in the layout. They are read when the first page is made: whoever
-// links this package, as every command of runner, would pay a millisecond for that at each start.
+// templates contains the templates of all pages. They are parsed when the first page is rendered. Parsing at the start
+// would cost every command of runner a millisecond, because all of them link this package.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Option("missingkey=error").ParseFS(templateFiles, "templates/*.html"))
 })
 
-// page is what all pages have. Its methods are the words of the templates.
+// page has the fields that all pages need. The templates call its methods.
 type page struct {
-	Base     string // what links begin with
+	Base     string // prefix of all links
 	Title    string
-	Nav      string // which entry of the navigation this is; empty: none
-	URL      string // of the page itself, to come back to
+	Nav      string // entry of the navigation; empty if it has none
+	URL      string // URL of the page, for the way back after an action
 	Search   string
 	Now      time.Time
 	ReadOnly bool
@@ -43,7 +43,7 @@ func (h *handler) newPage(req *http.Request, title, nav string) page {
 	return page{Base: h.base, Title: title, Nav: nav, URL: h.base + req.URL.RequestURI(), Now: time.Now(), ReadOnly: h.o.ReadOnly, HideArgs: h.o.HideArgs}
 }
 
-// Asset is the address of a file of ours; it changes with the file, which may then be kept for ever.
+// Asset returns the URL of an embedded file. The URL changes with the file, so browsers may cache the file for ever.
 func (p page) Asset(name string) string { return p.Base + "/static/" + name + "?v=" + assetVersion() }
 
 func (p page) Version() string             { return runner.Version }
@@ -52,7 +52,7 @@ func (p page) Size(n int64) string         { return humanize.Size(n) }
 func (p page) Count(n int) string          { return humanize.Count(int64(n)) }
 func (p page) Safe(text string) string     { return humanize.Safe(text) }
 
-// UpTo is a count that was stopped at counted: 10,000+.
+// UpTo returns a count that stops at maxCount, for example 10,000+.
 func (p page) UpTo(n int) string {
 	if n > maxCount {
 		return humanize.Count(maxCount) + "+"
@@ -60,13 +60,13 @@ func (p page) UpTo(n int) string {
 	return humanize.Count(int64(n))
 }
 
-// Ago is how long ago a moment was, with the moment itself when asked.
+// Ago returns the age of t with the word "ago", and t itself as a tooltip.
 func (p page) Ago(t time.Time) template.HTML { return p.moment(t, humanize.Age(p.Now.Sub(t))+" ago") }
 
-// Age is Ago without the word.
+// Age returns the age of t, and t itself as a tooltip.
 func (p page) Age(t time.Time) template.HTML { return p.moment(t, humanize.Age(p.Now.Sub(t))) }
 
-// In is how soon a moment will be.
+// In returns the time until t.
 func (p page) In(t time.Time) template.HTML {
 	if !t.After(p.Now) {
 		return p.moment(t, "now")
@@ -74,7 +74,7 @@ func (p page) In(t time.Time) template.HTML {
 	return p.moment(t, "in "+humanize.Age((t.Sub(p.Now)+time.Second-1).Truncate(time.Second)))
 }
 
-// Clock is a moment, of which the date is shown if it is not today.
+// Clock returns t as a time of day, with the date if it is not today.
 func (p page) Clock(t time.Time) template.HTML { return p.moment(t, humanize.Clock(t, p.Now)) }
 
 func (p page) moment(t time.Time, text string) template.HTML {
@@ -91,18 +91,19 @@ func (p page) moment(t time.Time, text string) template.HTML {
 var symbols = map[jobs.State]string{jobs.Scheduled: "◷", jobs.Pending: "○", jobs.Blocked: "⊘", jobs.Running: "▶", jobs.Retrying: "↻",
 	jobs.Completed: "✓", jobs.Failed: "✗", jobs.Cancelled: "–"}
 
-// Symbol stands for a state, beside the word.
+// Symbol returns the symbol of a state.
 func (p page) Symbol(s jobs.State) string { return cmp.Or(symbols[s], "?") }
 
-// State is a state as symbol, word and colour.
+// State returns a state with its symbol and colour.
 func (p page) State(s jobs.State) template.HTML {
 	return template.HTML(`<span class="state ` + template.HTMLEscapeString(string(s)) + `"><span aria-hidden="true">` + p.Symbol(s) + `</span> ` + template.HTMLEscapeString(string(s)) + `</span>`)
 }
 
-// maxJobText is how much of what a task runs stands in a line of a list. It may have 1 MiB.
+// maxJobText is the largest length of a command line or a job in a list, in bytes. The arguments of a task may have 1
+// MiB.
 const maxJobText = 500
 
-// Job is what a task runs, in a line.
+// Job returns the command line or the job of a task, in one line.
 func (p page) Job(t jobs.Task) string {
 	if p.HideArgs {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
@@ -110,7 +111,7 @@ func (p page) Job(t jobs.Task) string {
 	return humanize.Safe(truncate(runner.JobText(t), maxJobText))
 }
 
-// truncate is a text, or as much of its start as may be.
+// truncate returns at most limit bytes of text.
 func truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -118,32 +119,33 @@ func truncate(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// rendered is the part of a page that is made from the database.
+// rendered is the part of a page that depends on the database.
 type rendered struct {
 	title string
 	main  []byte
-	at    time.Time // when it was read
+	at    time.Time // time of the database reads
 }
 
-// pageCache remembers what pages showed last: many tabs that look at the same one cost as much as one of them, and while the database is busy
-// the last one is shown again.
+// pageCache keeps the last content of each page. Many open tabs of a page cost as much as one. While the database is
+// busy, the last content is shown again.
 type pageCache struct {
 	mu   sync.Mutex
 	last map[string]*cachedPage
 }
 
 type cachedPage struct {
-	mu   sync.Mutex // held while the page is made
+	mu   sync.Mutex // held while the page is rendered
 	page rendered
 	used time.Time
 }
 
 const (
 	maxPages = 64
-	freshFor = 900 * time.Millisecond // the pages of tabs that were told of a change at the same time
+	freshFor = 900 * time.Millisecond // tabs that were notified of the same change share one rendering
 )
 
-// entry returns the memory of an address. The one that was not asked for longest makes room.
+// entry returns the cache entry of a URL. If the cache is full, it removes the entry that was not used for the longest
+// time.
 func (p *pageCache) entry(url string) *cachedPage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,18 +170,19 @@ func (p *pageCache) entry(url string) *cachedPage {
 	return m
 }
 
-// view is what a page's template is executed with: a struct that embeds page.
+// view is the data of a template: a struct that embeds page.
 type view interface{ common() *page }
 
 func (p *page) common() *page { return p }
 
-// loader reads what a page shows. The error is a person's mistake (jobs.ErrInvalid, jobs.ErrNotFound), or the database's.
+// loader reads the data of a page. An error is jobs.ErrInvalid or jobs.ErrNotFound for a mistake of the user, or an
+// error of the database.
 type loader func(ctx context.Context, req *http.Request) (name string, v view, err error)
 
-// fragment is the media type by which a page that is open asks for its new content.
+// fragment is the media type in the Accept header of an open page that loads its new content.
 const fragment = "text/x-fragment"
 
-// page answers with what a look has found: the whole page, or for a page that is open its live regions only.
+// page handles the requests of a page. It responds with the whole page, or with its content only if the page is open.
 func (h *handler) page(load loader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		isFragment := strings.Contains(req.Header.Get("Accept"), fragment)
@@ -197,7 +200,7 @@ func (h *handler) page(load loader) http.HandlerFunc {
 			case errors.Is(err, jobs.ErrInvalid):
 				h.writeError(w, req, http.StatusBadRequest, sentence(err))
 				return
-			case req.Context().Err() != nil: // nobody waits for it any more
+			case req.Context().Err() != nil: // the client has closed the request
 				return
 			case m.page.main == nil:
 				h.logger.Warn("page", "path", req.URL.Path, "err", err)
@@ -237,16 +240,16 @@ func (h *handler) render(req *http.Request, load loader) (rendered, error) {
 	return rendered{title: v.common().Title, main: b.Bytes(), at: at}, nil
 }
 
-// layout is the frame around a page.
+// layout is the data of the frame around a page.
 type layout struct {
 	page
 	Main         template.HTML
 	Flash, Stale string
-	Listing      bool // the page has a search of its own
-	Bare         bool // there is nowhere to go to
+	Listing      bool // whether the page has its own search field
+	Bare         bool // whether the page has no navigation
 }
 
-// writePage answers with a page that is not made from the database.
+// writePage responds with a page that does not depend on the database.
 func (h *handler) writePage(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
 	var b bytes.Buffer
 	if err := templates().ExecuteTemplate(&b, name, v); err != nil {
@@ -266,10 +269,10 @@ func (h *handler) send(w http.ResponseWriter, status int, name string, l layout)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // a browser that has gone is nobody to tell
+	_, _ = w.Write(b.Bytes()) // an error means that the client is gone
 }
 
-// errorView is a page that says why there is no other.
+// errorView is the data of an error page.
 type errorView struct {
 	page
 	Text string
@@ -279,7 +282,7 @@ func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status in
 	h.writePage(w, req, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
 }
 
-// sentence is an error for a page.
+// sentence returns the text of an error as a sentence.
 func sentence(err error) string {
 	text := err.Error()
 	if p, ok := errors.AsType[*jobs.Error](err); ok {
@@ -290,7 +293,7 @@ func sentence(err error) string {
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
-// Of is how many tasks ended in a state.
+// Of returns the number of tasks that ended in a state.
 func (p page) Of(ended map[jobs.State]int, state string) string {
 	return humanize.Count(int64(ended[jobs.State(state)]))
 }

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	maxDependencies = 20 // of a task's dependencies are shown, to each side
-	maxEarlierRuns  = 10 // of a task's earlier runs are shown
+	maxDependencies = 20 // dependencies shown in each direction
+	maxEarlierRuns  = 10 // earlier tasks shown
 )
 
-// others are tasks that have to do with a task.
+// others are tasks that a task depends on, or that depend on a task.
 type others struct {
 	page
 	List []runner.Dependency
-	More bool // than these
+	More bool // whether there are more than these
 }
 
-// earlier are the runs before a task of what it runs.
+// earlier are the earlier tasks of the same schedule or job.
 type earlier struct {
 	Of   string // schedule or job
 	Runs []earlierRun
-	Took string // how long they took, and this one
+	Took string // median duration of the earlier tasks, and the duration of this one
 }
 
 type earlierRun struct {
@@ -40,7 +40,7 @@ type earlierRun struct {
 	Title string
 }
 
-// related adds the tasks that a task waits for, those that wait for it, and its earlier runs.
+// related adds the dependencies, the dependents and the earlier tasks of a task.
 func (h *handler) related(ctx context.Context, v *taskView) error {
 	on, by, err := h.r.Dependencies(ctx, v.Task.ID, maxDependencies+1)
 	if err != nil {
@@ -59,7 +59,7 @@ func (v *taskView) others(list []runner.Dependency) *others {
 	return &others{page: v.page, List: list[:min(len(list), maxDependencies)], More: len(list) > maxDependencies}
 }
 
-// earlier shows runs, the last first, as a strip, the oldest first.
+// earlier returns the view of runs, oldest first. The newest of runs comes first.
 func (v *taskView) earlier(runs []jobs.Task) *earlier {
 	if len(runs) == 0 {
 		return nil
@@ -87,7 +87,8 @@ func (v *taskView) earlier(runs []jobs.Task) *earlier {
 	return e
 }
 
-// document answers with all of a task's arguments or result, of which a page shows the first part.
+// document responds with the whole arguments or result of a task. The page of the task shows only the first part of a
+// long one.
 func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if h.o.HideArgs {

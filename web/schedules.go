@@ -13,7 +13,7 @@ import (
 
 const (
 	maxRunsShown = 20
-	maxSchedules = 200 // whose runs are shown
+	maxSchedules = 200 // schedules whose tasks are shown
 )
 
 type schedulesView struct {
@@ -25,12 +25,12 @@ type scheduleView struct {
 	jobs.Schedule
 	What   string
 	Paused bool
-	Runs   []runView // oldest first
+	Runs   []runView // tasks of the schedule, oldest first
 	Took   time.Duration
 	Ran    bool
 }
 
-// runView is one of a schedule's tasks.
+// runView is a task of a schedule.
 type runView struct {
 	jobs.Task
 	Due time.Time
@@ -69,7 +69,8 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 	return "schedules", v, nil
 }
 
-// Tick is when a schedule ticks next, beside how soon that is: the day is said where the time alone is not clear.
+// Tick returns the next time of a schedule. It includes the day of the week or the date if the time of day is
+// ambiguous.
 func (p page) Tick(t time.Time) template.HTML {
 	format := "2 Jan 15:04"
 	switch ahead := t.Sub(p.Now); {
@@ -81,7 +82,7 @@ func (p page) Tick(t time.Time) template.HTML {
 	return p.moment(t, t.Local().Format(format))
 }
 
-// tickOf is when a task of a schedule was due.
+// tickOf returns the time at which a task of a schedule was due.
 func tickOf(t jobs.Task) time.Time {
 	if t.Tick.IsZero() {
 		return t.RunAt
@@ -89,7 +90,7 @@ func tickOf(t jobs.Task) time.Time {
 	return t.Tick
 }
 
-// Every is a cron expression in the words of a person, where that is easy.
+// Every returns a cron expression in words if it is a common one.
 func (s scheduleView) Every() string {
 	return cmp.Or(map[string]string{"* * * * *": "every minute", "*/5 * * * *": "every 5 minutes", "*/10 * * * *": "every 10 minutes",
 		"*/15 * * * *": "every 15 minutes", "*/30 * * * *": "every 30 minutes", "0 * * * *": "every hour", "@hourly": "every hour",

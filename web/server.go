@@ -24,18 +24,21 @@ import (
 	"example.com/runner/runner"
 )
 
-// ServerOptions of Listen. The zero ServerOptions listens on 127.0.0.1:8484 and asks for a token.
+// ServerOptions are the options of Listen. The zero ServerOptions listens on 127.0.0.1:8484 and requires a token.
 type ServerOptions struct {
-	Options // Authorize is not asked: the token is
+	Options // Authorize is ignored, because the token replaces it
 	// Listen is HOST:PORT or unix:PATH. Defaults to 127.0.0.1:8484.
 	Listen string
-	// PublicURL is how browsers reach the server through a proxy; its host is then a name of this server. Defaults to none.
+	// PublicURL is the URL of the server for browsers that connect through a proxy. The server accepts its host in
+	// requests. Defaults to none.
 	PublicURL string
-	// TokenFile holds the token, and is made with one if there is none. Defaults to "token" in the directory beside the database.
+	// TokenFile is the file that contains the token. Listen creates it if it does not exist. Defaults to "token" in the
+	// directory beside the database.
 	TokenFile string
-	// NoToken lets everybody in who can reach the server. With a unix socket only. Defaults to false.
+	// NoToken gives access to everybody who can connect to the server. It requires a unix socket. Defaults to false.
 	NoToken bool
-	// Insecure allows an address that other machines reach, to which the token travels in the clear. Defaults to false.
+	// Insecure allows an address that other machines can connect to, although the token is then sent in plain text.
+	// Defaults to false.
 	Insecure bool
 }
 
@@ -43,14 +46,14 @@ type ServerOptions struct {
 type Server struct {
 	handler http.Handler
 	listen  net.Listener
-	socket  string // path of the unix socket; empty: there is none
+	socket  string // path of the unix socket; empty if there is none
 	address string
-	token   string // empty: there is none
-	file    string // that holds the token
+	token   string // empty if no token is required
+	file    string // path of the token file
 	log     *slog.Logger
 }
 
-// Limits against those who send slowly, or much.
+// The limits of the server for slow or large requests.
 const (
 	maxHeader       = 16 << 10
 	headerTimeout   = 5 * time.Second
@@ -59,7 +62,8 @@ const (
 	shutdownTimeout = 3 * time.Second
 )
 
-// Listen opens the address and makes the token, if there is none. Errors are of kind jobs.ErrInvalid or ErrPermission.
+// Listen opens the address, and creates the token if there is none. An error is of kind jobs.ErrInvalid or
+// jobs.ErrPermission.
 func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:8484"
@@ -119,7 +123,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// checkAddress refuses an address that others than this machine's users reach.
+// checkAddress returns an error for an address that other machines can connect to.
 func checkAddress(address string, unix, insecure bool) error {
 	if unix || insecure {
 		return nil
@@ -137,7 +141,7 @@ func checkAddress(address string, unix, insecure bool) error {
 		Hint: "a unix socket behind a proxy with TLS, or Options.Insecure"}
 }
 
-// listenUnix makes a socket for its owner alone. A socket that nobody answers on is in the way, and removed.
+// listenUnix creates a socket that only its owner can use. It replaces a socket on which no process listens.
 func listenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
@@ -151,7 +155,7 @@ func listenUnix(path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	// In a directory of its own the socket has its mode before anybody can reach it.
+	// The socket is created in a private directory, so its mode is set before anybody can connect to it.
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".runner-")
 	if err != nil {
 		return nil, err
@@ -174,7 +178,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// reason is the innermost text of a network error.
+// reason returns the innermost text of a network error.
 func reason(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
 		err = op.Err
@@ -185,7 +189,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// publicAddress is the address to open in a browser, without the token.
+// publicAddress returns the URL to open in a browser, without the token.
 func publicAddress(g *authenticator, address, base string) string {
 	base = strings.TrimRight(path.Clean("/"+base), "/") + "/"
 	u := "unix:" + address
@@ -202,11 +206,11 @@ func publicAddress(g *authenticator, address, base string) string {
 	return u
 }
 
-// Address returns the address to open in a browser. The page asks for the token there.
+// Address returns the URL to open in a browser. The page asks for the token.
 func (s *Server) Address() string { return s.address }
 
-// URL returns Address with the token, if there is one. The token is behind #, which browsers send to nobody. Whoever reads it in a log may
-// sign in.
+// URL returns Address with the token, if there is one. The token is in the fragment, after #, which browsers do not
+// send. A person who reads the URL in a log may sign in.
 func (s *Server) URL() string {
 	if s.token == "" {
 		return s.address
@@ -214,10 +218,10 @@ func (s *Server) URL() string {
 	return s.address + "#t=" + s.token
 }
 
-// TokenFile returns the path of the file that holds the token; empty: there is no token.
+// TokenFile returns the path of the token file, or "" if no token is required.
 func (s *Server) TokenFile() string { return s.file }
 
-// Serve answers requests until ctx ends, and then for a moment those that are under way.
+// Serve handles requests until ctx ends. It then waits up to three seconds for requests in progress.
 func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // ends the streams
 	defer stop()
@@ -238,7 +242,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		shutdown, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
 		if server.Shutdown(shutdown) != nil {
-			_ = server.Close() // they had their time
+			_ = server.Close() // the time to finish is over
 		}
 	})
 	err := server.Serve(s.listen)
@@ -251,12 +255,12 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// assetVersion changes with the files that are embedded.
+// assetVersion returns a hash of the embedded files.
 var assetVersion = sync.OnceValue(func() string {
 	sum := sha256.New()
 	_ = fs.WalkDir(static, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			text, _ := fs.ReadFile(static, name) // embedded: it can be read
+			text, _ := fs.ReadFile(static, name) // cannot fail: the file is embedded
 			sum.Write(text)
 		}
 		return err

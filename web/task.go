@@ -21,50 +21,51 @@ type taskView struct {
 	page
 	Task     jobs.Task
 	Headline string
-	What     string // the command line or the job, in one line
-	Again    string // the command line that would enqueue it
+	What     string // command line or job, in one line
+	Again    string // command line that enqueues the same task
 	Facts    []string
 	Why      string
-	Args     *document // of a function
+	Args     *document // arguments of a function; nil for a command
 	Result   *document
 	Error    string
 	Timeline []span
 	Attempts []attemptView
 	Log      *logView
-	After    *others // what it waits or has waited for; nil: nothing
-	Before   *others // what waits or has waited for it; nil: nothing
+	After    *others // tasks that this task depends on; nil if there are none
+	Before   *others // tasks that depend on this task; nil if there are none
 	Earlier  *earlier
-	Link     string // of this page without an attempt
+	Link     string // URL of this page without an attempt
 	CanRetry bool
-	Now      bool // retry makes it due now
+	Now      bool // whether a retry makes the task due now
 	CanStop  bool
-	Asked    bool // to stop
+	Asked    bool // whether the running task was asked to stop
 	CLI      string
 }
 
-// document is JSON, indented; of a large one the first part.
+// document is indented JSON. Of a large one it holds the first part.
 type document struct {
 	Name string // Arguments or Result
 	Text string
-	More string // how large it is; empty: this is all
-	Link string // all of it, as a file
+	More string // size of a large document; empty if Text is complete
+	Link string // URL of the whole document as a file
 }
 
-// span is a stretch of a task's life: waiting, or an attempt.
+// span is an interval of the life of a task: a wait or an attempt.
 type span struct {
 	Label, Lasted, Class string
 }
 
 type attemptView struct {
 	jobs.Attempt
-	N      int // its place, from 1
+	N      int // number of the attempt, from 1
 	Result string
 	On     bool
 }
 
 const maxDocument = 64 << 10
 
-// what is what a task runs: of a command all of it, within reason; a function's arguments stand apart.
+// what returns the command line or the job of a task, up to maxDocument bytes. The arguments of a function are shown
+// separately.
 func (v *taskView) what(t jobs.Task) string {
 	switch {
 	case v.HideArgs || t.Job != jobs.CommandJob && t.Label == "":
@@ -98,7 +99,8 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v.facts(t)
 	if !h.o.HideArgs {
-		if again := taskoption.Command(&t, v.page.Now, false); len(again) <= maxDocument { // nobody pastes a longer one
+		// Nobody copies a longer one.
+		if again := taskoption.Command(&t, v.page.Now, false); len(again) <= maxDocument {
 			v.Again = humanize.SafeLines(again)
 		}
 		v.Result = shown("Result", t.Result, v.Link+"/result")
@@ -121,7 +123,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	return "task", v, h.attempts(ctx, v, attempts, req.FormValue("attempt"))
 }
 
-// attempts lists the attempts and shows the output of one: the one that was asked for by its place, else the last.
+// attempts lists the attempts and shows the output of one: the requested one, or the last.
 func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Attempt, asked string) error {
 	shown := len(attempts)
 	if n, err := strconv.Atoi(asked); err == nil && 1 <= n && n <= len(attempts) {
@@ -143,7 +145,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 	return err
 }
 
-// facts are the settings of a task, the usual ones left out.
+// facts adds the settings of a task that differ from the default.
 func (v *taskView) facts(t jobs.Task) {
 	add := func(on bool, format string, args ...any) {
 		if on {
@@ -164,7 +166,7 @@ func (v *taskView) facts(t jobs.Task) {
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 }
 
-// shown is JSON for people. Numbers stay as they were written.
+// shown returns a document for JSON. It does not change the numbers in it.
 func shown(name string, text json.RawMessage, link string) *document {
 	if len(text) == 0 {
 		return nil
@@ -184,7 +186,7 @@ func shown(name string, text json.RawMessage, link string) *document {
 	return d
 }
 
-// timeline is a task's life, from its creation to now.
+// timeline returns the life of a task from its creation until now.
 func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []span) {
 	const most = 8
 	list = append(list, span{Label: "created"})

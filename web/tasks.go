@@ -19,41 +19,41 @@ import (
 
 const (
 	perPage      = 50
-	maxCount     = 10_000                 // beyond it counts are not exact
-	countTimeout = 250 * time.Millisecond // or nobody knows how many there are
+	maxCount     = 10_000                 // larger counts are not exact
+	countTimeout = 250 * time.Millisecond // time to count the tasks of a query
 )
 
 type tasksView struct {
 	page
 	Query   string
-	Wrong   string // what is wrong with the query; then nothing is listed
+	Wrong   string // error in the query; then no task is listed
 	Tabs    []tab
 	Rows    []taskRow
-	Total   int    // of the query; -1: not known in time
-	Many    bool   // more than one page, or not known
-	Any     string // link to the same query without its states, where nothing is found; empty: it has none
+	Total   int    // number of tasks of the query; -1 if counting took too long
+	Many    bool   // whether the list has more than one page, or may have
+	Any     string // URL of the same query without states if no task matches; empty if the query has no states
 	Older   string
-	Newest  string // link to the first page; empty: this is it
+	Newest  string // URL of the first page; empty on the first page
 	Actions []queryAction
 }
 
-// tab leads to the tasks of one state, the rest of the query as it is.
+// tab links to the tasks of one state. The rest of the query stays the same.
 type tab struct {
 	Name, Link string
-	N          string // how many; empty: not counted
+	N          string // number of tasks; empty if not counted
 	On         bool
 }
 
-// taskRow is a task in the list.
+// taskRow is a row of the task list.
 type taskRow struct {
 	jobs.Task
 	Try, Note, Error string
 	Lasted           time.Duration
 	Ran              bool
-	When             time.Time // finished, or created
+	When             time.Time // time of the end, or of the creation
 }
 
-// queryAction does something with all tasks of the query.
+// queryAction is a button for an action on all tasks of the query.
 type queryAction struct{ Verb, Label string }
 
 func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, error) {
@@ -116,7 +116,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	return "tasks", v, nil
 }
 
-// filter reads a search. With --hide-args nobody may look for texts: what is found tells of arguments.
+// filter parses a query. With HideArgs it rejects a search for text, because the matches would reveal arguments.
 func (h *handler) filter(query string, at time.Time) ([]jobs.Term, jobs.Filter, error) {
 	terms, err := jobs.ParseTerms(query)
 	if err != nil {
@@ -140,7 +140,7 @@ func number(text string) (int64, error) {
 	return n, nil
 }
 
-// count counts the tasks of a filter on all its pages, as far as that does not take long; -1: it does.
+// count returns the number of tasks of a filter on all pages. It returns -1 if counting takes too long.
 func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -152,7 +152,8 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	return n
 }
 
-// tabs leads to each state. How many tasks are in it is counted where an index does that, and the query names nothing else.
+// tabs adds a tab for each state. It counts the tasks of a state only if an index supports that and the query has no
+// other terms.
 func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, filter jobs.Filter) error {
 	var others []jobs.Term
 	for _, t := range terms {
@@ -170,7 +171,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 			t.Link = v.search(link...)
 		}
 		switch name {
-		case string(jobs.Completed), string(jobs.Cancelled), string(jobs.Blocked): // no index
+		case string(jobs.Completed), string(jobs.Cancelled), string(jobs.Blocked): // no index supports these counts
 		default:
 			if len(others) == 0 {
 				n, err := admin.CountUpTo(ctx, h.r, jobs.Filter{States: states}, maxCount+1)
@@ -194,8 +195,9 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 	return nil
 }
 
-// queryActions are the verbs that have something to do with the states that a query names, and how many tasks they mean if that is clear: all
-// of the query. Without any query there are none: no verb acts on everything by a click.
+// queryActions returns the buttons for the actions that apply to the states of the query. A button shows the number of
+// tasks if the action applies to all tasks of the query. Without a query there are no buttons, because one click must
+// not act on all tasks.
 func queryActions(filter jobs.Filter, terms []jobs.Term, total int) (list []queryAction) {
 	if len(terms) == 0 {
 		return nil
@@ -236,10 +238,10 @@ func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner
 	return row, nil
 }
 
-// maxErrorText is how much of an error stands in a list.
+// maxErrorText is the largest length of an error in a list, in bytes.
 const maxErrorText = 300
 
-// errorLine says why a task failed: how its last attempt ended, and the last line that it printed, or its error.
+// errorLine returns why a task failed: the end of its last attempt, and its last line of output or its error.
 func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 	ending := runner.Ending(t.Reason, t.ExitCode, t.Signal)
 	if h.o.HideArgs {
@@ -268,7 +270,7 @@ func firstLine(text string) string {
 	return text
 }
 
-// closingLine is the last line of a piece of output that is not empty, as a terminal would show it.
+// closingLine returns the last line of a chunk of output that is not empty, as a terminal would show it.
 func closingLine(piece []byte) string {
 	piece = bytes.TrimRight(piece, " \t\r\n")
 	piece = piece[bytes.LastIndexByte(piece, '\n')+1:]
