@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -37,20 +38,20 @@ func stopped(p *term.Printer, err error, ids []int64, left int) error {
 	if len(ids) == 1 {
 		goesOn = fmt.Sprintf("; task %d goes on (runner cancel %[1]d)", ids[0])
 	}
-	f := &failure{}
+	f := &failure.Error{}
 	switch cause := err.(type) {
 	case signalled:
-		f = &failure{code: "interrupted", exit: cause.status(), what: "stopped waiting" + goesOn}
+		f = &failure.Error{Code: "interrupted", Exit: cause.status(), What: "stopped waiting" + goesOn}
 	case gaveUp:
-		f = &failure{code: "timeout", exit: statusGaveUp, what: cause.Error() + goesOn}
+		f = &failure.Error{Code: "timeout", Exit: statusGaveUp, What: cause.Error() + goesOn}
 	default:
 		return err
 	}
 	if p.JSON {
 		return f
 	}
-	p.Say("%s", f.what)
-	return exitStatus(f.exit)
+	p.Say("%s", f.What)
+	return failure.ExitStatus(f.Exit)
 }
 
 // awaitEach waits until each of the tasks has finished or was deleted, and calls ended for it, in the order in which they did.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -77,11 +78,11 @@ func openBatch(p *term.Printer, o enqueueOptions) (*batch, error) {
 	} else {
 		file, err := os.Open(o.batch)
 		if err != nil {
-			return nil, usage("--batch %q: %v", o.batch, reasonOf(err))
+			return nil, failure.Usage("--batch %q: %v", o.batch, reasonOf(err))
 		}
 		if info, err := file.Stat(); err == nil && info.IsDir() {
 			file.Close()
-			return nil, usage("--batch %q: is a directory", o.batch)
+			return nil, failure.Usage("--batch %q: is a directory", o.batch)
 		}
 		b.in, b.opened = file, file
 	}
@@ -202,8 +203,8 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		added, err := r.EnqueueAll(ctx, slices.Values(part))
 		if err != nil {
 			b.bar.Clear()
-			f := explain(err)
-			f.why = append(f.why, fmt.Sprintf("%s tasks of earlier lines are enqueued", humanize.Count(int64(good))))
+			f := failure.Explain(err)
+			f.Why = append(f.Why, fmt.Sprintf("%s tasks of earlier lines are enqueued", humanize.Count(int64(good))))
 			return f
 		}
 		good, part = good+len(added), part[:0]
@@ -218,7 +219,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		if wrong != nil {
 			bad++
 			b.bar.Clear()
-			report(b.p, wrong.failure())
+			failure.Report(b.p, wrong.failure())
 			continue
 		}
 		part = append(part, spec)
@@ -238,7 +239,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	if !b.p.JSON {
 		b.p.Say("%s of %s lines were not enqueued", humanize.Count(int64(bad)), humanize.Count(int64(good+bad)))
 	}
-	return exitStatus(1)
+	return failure.ExitStatus(1)
 }
 
 // lineError says which line of a batch is wrong.
@@ -251,14 +252,14 @@ type lineError struct {
 func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err) }
 func (e *lineError) Unwrap() error { return e.err }
 
-func (e *lineError) failure(why ...string) *failure {
-	f := &failure{code: "usage", exit: 1, what: e.Error(), why: why, err: e.err}
-	switch start, ok := e.err.(*failure); {
+func (e *lineError) failure(why ...string) *failure.Error {
+	f := &failure.Error{Code: "usage", Exit: 1, What: e.Error(), Why: why, Cause: e.err}
+	switch start, ok := e.err.(*failure.Error); {
 	case ok:
-		f.what = fmt.Sprintf("%s:%d: %s", e.file, e.line, start.what)
-		f.code, f.why, f.try = start.code, append(slices.Clone(start.why), why...), start.try
+		f.What = fmt.Sprintf("%s:%d: %s", e.file, e.line, start.What)
+		f.Code, f.Why, f.Try = start.Code, append(slices.Clone(start.Why), why...), start.Try
 	case errors.Is(e.err, errFinished):
-		f.try = "runner list -s unfinished ..., or jq -c 'del(.state)'"
+		f.Try = "runner list -s unfinished ..., or jq -c 'del(.state)'"
 	}
 	return f
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/jsonscan"
 	"example.com/runner/jobs"
 )
@@ -37,7 +38,7 @@ type lineDraft struct {
 // found is where the program of a command is, or why it is nowhere.
 type found struct {
 	path    string
-	failure *failure
+	failure *failure.Error
 }
 
 // pathsMost is how many programs are remembered.

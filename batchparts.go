@@ -3,11 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
-	"example.com/runner/internal/humanize"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
+
+	"example.com/runner/internal/humanize"
 )
 
 const (

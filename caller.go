@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
@@ -27,7 +28,7 @@ type caller struct {
 func newCaller(getenv func(string) string) (caller, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return caller{}, usage("this shell's working directory is gone").because(reasonOf(err).Error()).hint("cd to one that exists")
+		return caller{}, failure.Usage("this shell's working directory is gone").Because(reasonOf(err).Error()).Hint("cd to one that exists")
 	}
 	return caller{dir: dir, path: getenv("PATH")}, nil
 }
@@ -54,7 +55,7 @@ const (
 
 // find returns the absolute path of what the first word of a command names: a file, seen from cwd, when it has a slash; else
 // what the caller's PATH leads to. The failure's exit is 126 or 127.
-func (c caller) find(name, cwd string) (string, *failure) {
+func (c caller) find(name, cwd string) (string, *failure.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
 		path := within(cwd, name)
 		found, err := exec.LookPath(path)
@@ -80,40 +81,40 @@ func (c caller) find(name, cwd string) (string, *failure) {
 	return "", c.notInPath(name, cwd)
 }
 
-func (c caller) notInPath(name, cwd string) *failure {
+func (c caller) notInPath(name, cwd string) *failure.Error {
 	path := "PATH=" + c.path + "  (cron gives scripts a short PATH)"
 	if c.path == "" {
 		path = "PATH is empty"
 	}
-	f := startFailure(statusNotFound, "%q not found in PATH", name).because(path).
-		hint("the full path, or --no-resolve if only the worker has it")
+	f := startFailure(statusNotFound, "%q not found in PATH", name).Because(path).
+		Hint("the full path, or --no-resolve if only the worker has it")
 	if info, err := os.Stat(filepath.Join(cwd, name)); err == nil && info.Mode().IsRegular() {
-		f.try = "./" + name
+		f.Try = "./" + name
 	}
 	return f
 }
 
-func (c caller) noFile(name, path string, err error) *failure {
+func (c caller) noFile(name, path string, err error) *failure.Error {
 	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
 		return startFailure(statusCannotExecute, "%q is a directory", name)
 	}
-	var f *failure
+	var f *failure.Error
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
-		f = startFailure(statusNotFound, "%q not found", name).hint("--no-resolve if only the worker has it")
+		f = startFailure(statusNotFound, "%q not found", name).Hint("--no-resolve if only the worker has it")
 	} else {
 		f = startFailure(statusCannotExecute, "%q cannot be executed: %v", name, reasonOf(err))
 	}
 	if path != name {
-		f.because("looked at " + path)
+		f.Because("looked at " + path)
 	}
-	if f.exit == statusCannotExecute && runtime.GOOS != "windows" {
-		f.hint("chmod +x %s", path)
+	if f.Exit == statusCannotExecute && runtime.GOOS != "windows" {
+		f.Hint("chmod +x %s", path)
 	}
 	return f
 }
 
-func startFailure(exit int, format string, args ...any) *failure {
-	return &failure{code: "start", exit: exit, what: fmt.Sprintf(format, args...)}
+func startFailure(exit int, format string, args ...any) *failure.Error {
+	return &failure.Error{Code: "start", Exit: exit, What: fmt.Sprintf(format, args...)}
 }
 
 // reasonOf is the system's own word for an error, without the names around it.
@@ -140,9 +141,9 @@ func (c caller) enter(dir string, elsewhere bool) (string, error) {
 	info, err := os.Stat(cwd)
 	switch {
 	case err != nil:
-		return "", usage("--cwd %q: %v", dir, reasonOf(err))
+		return "", failure.Usage("--cwd %q: %v", dir, reasonOf(err))
 	case !info.IsDir():
-		return "", usage("--cwd %q: is no directory", dir)
+		return "", failure.Usage("--cwd %q: is no directory", dir)
 	}
 	return cwd, nil
 }
@@ -162,14 +163,14 @@ func environment(settings []string, all bool) (map[string]string, error) {
 		name, value, found := strings.Cut(setting, "=")
 		if !found {
 			if value, found = os.LookupEnv(name); !found {
-				return nil, usage("--env %s: there is no such variable here", name).hint("--env %s=VALUE", name)
+				return nil, failure.Usage("--env %s: there is no such variable here", name).Hint("--env %s=VALUE", name)
 			}
 		}
 		env[name] = value
 	}
 	for name, value := range env {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return nil, usage("the value of the variable %q is not UTF-8", name)
+			return nil, failure.Usage("the value of the variable %q is not UTF-8", name)
 		}
 	}
 	return env, nil
@@ -187,7 +188,7 @@ func (s source) read(stdin io.Reader) ([]byte, error) {
 	if s.file != "-" {
 		file, err := os.Open(s.file)
 		if err != nil {
-			return nil, usage("--%s %q: %v", s.option, s.file, reasonOf(err))
+			return nil, failure.Usage("--%s %q: %v", s.option, s.file, reasonOf(err))
 		}
 		defer file.Close()
 		in = file
@@ -195,9 +196,9 @@ func (s source) read(stdin io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, int64(s.most)+1))
 	switch {
 	case err != nil:
-		return nil, usage("--%s %q: %v", s.option, s.file, reasonOf(err))
+		return nil, failure.Usage("--%s %q: %v", s.option, s.file, reasonOf(err))
 	case len(text) > s.most:
-		return nil, usage("--%s %q: is too large: at most %s", s.option, s.file, humanize.ExactSize(int64(s.most)))
+		return nil, failure.Usage("--%s %q: is too large: at most %s", s.option, s.file, humanize.ExactSize(int64(s.most)))
 	}
 	return text, nil
 }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"example.com/runner/internal/failure"
 )
 
 func TestFindLooksWhereAShellWould(t *testing.T) {
@@ -66,7 +68,7 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 			if want := filepath.Clean(real + test.want); f != nil || err != nil || file != want || !filepath.IsAbs(got) {
 				t.Errorf("%+v: %q is %q, want %q; %v", test, got, file, want, f)
 			}
-		case f == nil || f.exit != test.exit || f.code != "start" || !strings.HasPrefix(f.what, test.want):
+		case f == nil || f.Exit != test.exit || f.Code != "start" || !strings.HasPrefix(f.What, test.want):
 			t.Errorf("%+v: %q %+v", test, got, f)
 		}
 	}
@@ -75,7 +77,7 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 func TestEnvironmentShowsNoValue(t *testing.T) {
 	t.Setenv("SECRET", "pass\xffword")
 	for _, settings := range [][]string{{"SECRET"}, {"X=pass\xffword"}, {"NOSUCH_VARIABLE"}} {
-		if _, err := environment(settings, false); exitCode(err) != 2 || strings.Contains(err.Error(), "pass") {
+		if _, err := environment(settings, false); failure.ExitCode(err) != 2 || strings.Contains(err.Error(), "pass") {
 			t.Errorf("%q: %v", settings, err)
 		}
 	}

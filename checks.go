@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -64,9 +65,9 @@ func (e *examination) all(ctx context.Context, tell func(jsonCheck) error) error
 			}
 		})
 		if err != nil { // what cannot be asked is not well
-			f := explain(err)
-			told = tell(jsonCheck{Check: check.name, Status: checkFail, Message: strings.Join(append([]string{f.what}, f.why...), "; "),
-				Try: known(f.try)})
+			f := failure.Explain(err)
+			told = tell(jsonCheck{Check: check.name, Status: checkFail, Message: strings.Join(append([]string{f.What}, f.Why...), "; "),
+				Try: known(f.Try)})
 		}
 		if told != nil {
 			return told

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -50,11 +51,11 @@ func readBackupOptions(c *cli.Context, a *app) (backupOptions, error) {
 	o := backupOptions{file: c.Args().First(), force: get[bool](c, "force")}
 	switch {
 	case c.NArg() != 1 || o.file == "":
-		return o, usage("backup needs one file, or -").hint("runner backup /var/backups/runner.db")
+		return o, failure.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
 	case o.file == "-" && a.printer.JSON:
-		return o, usage("backup - writes the copy to stdout: it excludes --json")
+		return o, failure.Usage("backup - writes the copy to stdout: it excludes --json")
 	case o.file == "-" && a.printer.Stdout.TTY:
-		return o, usage("backup - would write a database to your terminal").hint("runner backup - >runner.db")
+		return o, failure.Usage("backup - would write a database to your terminal").Hint("runner backup - >runner.db")
 	}
 	return o, nil
 }
@@ -71,7 +72,7 @@ func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupO
 		n, err = r.Backup(ctx, o.file, o.force)
 	}
 	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
-		return exitStatus(s.status())
+		return failure.ExitStatus(s.status())
 	}
 	switch {
 	case err != nil || o.file == "-":

@@ -6,6 +6,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 )
 
@@ -32,7 +33,7 @@ EXIT STATUS
 		Action: func(c *cli.Context) error {
 			script, ok := completionScripts[c.Args().First()]
 			if !ok || c.NArg() != 1 {
-				return usage("completion needs a shell: %s", strings.Join(shells, ", "))
+				return failure.Usage("completion needs a shell: %s", strings.Join(shells, ", "))
 			}
 			a.printer.Print(script)
 			return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -64,7 +65,7 @@ type doctorOptions struct {
 
 func readDoctorOptions(c *cli.Context, a *app) (doctorOptions, error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return doctorOptions{}, usage("doctor takes no words: %q", words[0])
+		return doctorOptions{}, failure.Usage("doctor takes no words: %q", words[0])
 	}
 	d, err := a.findDatabase(get[string](c, "db"))
 	return doctorOptions{quiet: get[bool](c, "quiet"), full: get[bool](c, "full"), path: d.path, others: a.otherDatabases(d.path)}, err
@@ -85,7 +86,7 @@ func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorO
 		return p.Flush()
 	})
 	if err == nil && failed {
-		return exitStatus(1)
+		return failure.ExitStatus(1)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -75,7 +76,7 @@ EXIT STATUS with --wait
 				err = enqueueIn(c, a, o)
 			}
 			if o.wait {
-				err = whileWaiting(err)
+				err = failure.WhileWaiting(err)
 			}
 			return err
 		},
@@ -338,7 +339,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	added, err := r.Add(ctx, o.spec)
 	if s, ok := errors.AsType[signalled](err); ok { // it came before the write began
 		p.Say("nothing was enqueued")
-		return exitStatus(s.status())
+		return failure.ExitStatus(s.status())
 	}
 	if err != nil {
 		return err

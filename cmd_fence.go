@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -47,7 +48,7 @@ type fenceOptions struct{ task, generation int64 }
 func readFenceOptions(c *cli.Context, a *app) (fenceOptions, error) {
 	o := fenceOptions{task: get[int64](c, "task"), generation: get[int64](c, "generation")}
 	if c.Args().Present() {
-		return o, usage("fence takes no words: %q", c.Args().First()).hint("runner fence && %s", c.Args().First())
+		return o, failure.Usage("fence takes no words: %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
 	}
 	for _, number := range []struct {
 		to       *int64
@@ -59,12 +60,12 @@ func readFenceOptions(c *cli.Context, a *app) (fenceOptions, error) {
 		case *number.to != 0:
 			continue
 		case text == "":
-			return o, usage("fence is for commands that run as a task: %s is not set",
-				number.variable).hint("runner fence --task 1042 --generation 5")
+			return o, failure.Usage("fence is for commands that run as a task: %s is not set",
+				number.variable).Hint("runner fence --task 1042 --generation 5")
 		}
 		var err error
 		if *number.to, err = number.parse(text); err != nil {
-			return o, usage("%s=%q %v", number.variable, text, err)
+			return o, failure.Usage("%s=%q %v", number.variable, text, err)
 		}
 	}
 	return o, nil
@@ -86,5 +87,5 @@ func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOpt
 	if told := p.Record(jsonFence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); told != nil || err == nil {
 		return told
 	}
-	return exitStatus(1) // the record is the answer
+	return failure.ExitStatus(1) // the record is the answer
 }

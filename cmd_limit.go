@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -70,7 +71,7 @@ EXIT STATUS
   2   wrong usage`,
 		Action: action(a, false, func(c *cli.Context, _ *app) ([]jobs.Target, error) {
 			if c.Args().Present() {
-				return nil, usage("limit list takes no arguments: %q", c.Args().First())
+				return nil, failure.Usage("limit list takes no arguments: %q", c.Args().First())
 			}
 			return nil, nil
 		}, runLimitList),
@@ -120,14 +121,14 @@ func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 	for _, word := range c.Args().Slice() {
 		target, err := jobs.ParseTarget(word)
 		if f, ok := errors.AsType[*jobs.FieldError](err); ok {
-			return nil, usage("%s", f.Msg)
+			return nil, failure.Usage("%s", f.Msg)
 		}
 		if !slices.Contains(targets, target) {
 			targets = append(targets, target)
 		}
 	}
 	if len(targets) == 0 {
-		return nil, usage("limit %s needs a target: queue:NAME, job:NAME or lane:KEY", verb).hint("runner limit %s queue:media", verb)
+		return nil, failure.Usage("limit %s needs a target: queue:NAME, job:NAME or lane:KEY", verb).Hint("runner limit %s queue:media", verb)
 	}
 	return targets, nil
 }
@@ -140,13 +141,13 @@ func readLimits(c *cli.Context, _ *app) ([]jobs.Limit, error) {
 	r, running, burst := get[startRate](c, "rate"), get[int](c, "running"), get[int](c, "burst")
 	switch {
 	case c.IsSet("running") && running == 0:
-		return nil, usage("--running 0: at least 1").hint("runner pause %s", targets[0].Name)
+		return nil, failure.Usage("--running 0: at least 1").Hint("runner pause %s", targets[0].Name)
 	case c.IsSet("burst") && burst == 0:
-		return nil, usage("--burst 0: at least 1")
+		return nil, failure.Usage("--burst 0: at least 1")
 	case c.IsSet("burst") && r.n == 0:
-		return nil, usage("--burst goes with --rate")
+		return nil, failure.Usage("--burst goes with --rate")
 	case !c.IsSet("running") && r.n == 0:
-		return nil, usage("limit set needs --running or --rate").hint("runner limit set %s --running 2", targets[0])
+		return nil, failure.Usage("limit set needs --running or --rate").Hint("runner limit set %s --running 2", targets[0])
 	case burst == 0:
 		burst = r.n
 	}
@@ -257,5 +258,5 @@ func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targ
 	if len(missing) == 0 {
 		return nil
 	}
-	return (&failure{code: "not_found", exit: 3, what: "no limit " + strings.Join(missing, ", ")}).hint("runner limit list")
+	return (&failure.Error{Code: "not_found", Exit: 3, What: "no limit " + strings.Join(missing, ", ")}).Hint("runner limit list")
 }

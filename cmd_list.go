@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -180,7 +181,7 @@ func noSuchTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return (&failure{code: "not_found", exit: 3, what: "no task " + strings.Join(missing, ", ")}).hint("runner list")
+	return (&failure.Error{Code: "not_found", Exit: 3, What: "no task " + strings.Join(missing, ", ")}).Hint("runner list")
 }
 
 func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time, reveal bool) (any, error) {

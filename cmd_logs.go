@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -71,7 +72,7 @@ func readLogsOptions(c *cli.Context, a *app) (logsOptions, error) {
 	if o.follow && len(o.filter.IDs) == 0 {
 		for _, name := range []string{"state", "until", "older-than"} {
 			if c.IsSet(name) {
-				return o, usage("-f follows the tasks that run: --%s does not go with it", name)
+				return o, failure.Usage("-f follows the tasks that run: --%s does not go with it", name)
 			}
 		}
 	}
@@ -106,7 +107,7 @@ func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptio
 		err = followFilter(ctx, r, p, o, to)
 	}
 	if s, ok := errors.AsType[signalled](err); ok {
-		err = exitStatus(s.status())
+		err = failure.ExitStatus(s.status())
 	}
 	if finishErr := to.finish(); err == nil {
 		err = finishErr
@@ -195,7 +196,7 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *trans
 		tasks[id] = &followed{which: o.which}
 	}
 	if len(absent) > 0 && len(there) > 0 && !to.p.JSON {
-		to.p.Say("runner: %s", absentTasks(absent).what)
+		to.p.Say("runner: %s", absentTasks(absent).What)
 	}
 	if len(there) > 0 {
 		if err := follow(ctx, r, there, tasks, to); err != nil {
@@ -208,7 +209,7 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *trans
 	case len(there) == 0 || to.p.JSON:
 		return absentTasks(absent)
 	}
-	return exitStatus(3)
+	return failure.ExitStatus(3)
 }
 
 // overlap is how far back followFilter looks for tasks that ended since its last look: the clock of a task's end is read some

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -71,15 +72,15 @@ func (a *app) readMoveOptions(c *cli.Context) (moveOptions, error) {
 	named := c.Args().Slice()
 	switch {
 	case c.IsSet("db") && get[string](c, "db") != "":
-		return o, usage("move names its databases as words, not by --db").hint("runner move SRC DST")
+		return o, failure.Usage("move names its databases as words, not by --db").Hint("runner move SRC DST")
 	case o.undo && len(named) != 1:
-		return o, usage("move --undo needs one database").hint("runner move --undo SRC")
+		return o, failure.Usage("move --undo needs one database").Hint("runner move --undo SRC")
 	case !o.undo && len(named) != 2:
-		return o, usage("move needs two databases").hint("runner move runner.db postgres://…")
+		return o, failure.Usage("move needs two databases").Hint("runner move runner.db postgres://…")
 	}
 	for i, to := range []*string{&o.from, &o.to}[:len(named)] {
 		if named[i] == "" {
-			return o, usage("move: an empty name")
+			return o, failure.Usage("move: an empty name")
 		}
 		d, err := a.findDatabase(named[i])
 		if err != nil {
@@ -107,7 +108,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.Total = of; progress.Step(done) })
 	progress.Clear()
 	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
-		return exitStatus(s.status())
+		return failure.ExitStatus(s.status())
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -48,22 +49,22 @@ func readPauseOptions(c *cli.Context, verb string) (pauseOptions, error) {
 	all := get[bool](c, "all")
 	switch {
 	case all && len(o.queues) > 0:
-		return o, usage("queues and --all exclude each other")
+		return o, failure.Usage("queues and --all exclude each other")
 	case all:
 		o.queues = []string{runner.AllQueues}
 		return o, nil
 	case len(o.queues) == 0:
-		return o, usage("%s needs a queue", verb).hint("runner %s media      runner %[1]s --all", verb)
+		return o, failure.Usage("%s needs a queue", verb).Hint("runner %s media      runner %[1]s --all", verb)
 	}
 	for _, queue := range o.queues {
 		if _, err := parseQueue(queue); err != nil {
-			return o, usage("queue %q %v", queue, err)
+			return o, failure.Usage("queue %q %v", queue, err)
 		}
 	}
 	slices.Sort(o.queues)
 	o.queues = slices.Compact(o.queues)
 	if len(o.reason) > jobs.MaxError {
-		return o, usage("--reason is longer than %s", humanize.Size(jobs.MaxError))
+		return o, failure.Usage("--reason is longer than %s", humanize.Size(jobs.MaxError))
 	}
 	return o, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
@@ -32,7 +33,7 @@ EXIT STATUS
 		Action: func(c *cli.Context) error {
 			deletion := get[bool](c, "deletion")
 			if deletion && (c.Args().Present() || get[bool](c, "all")) {
-				return usage("--deletion goes without queues and --all")
+				return failure.Usage("--deletion goes without queues and --all")
 			}
 			var o pauseOptions
 			var err error
@@ -64,7 +65,7 @@ func runResume(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOp
 	}
 	pauses, err := r.Pauses(ctx)
 	if err == nil && pauses.All() && !slices.Contains(o.queues, runner.AllQueues) {
-		err = (&failure{code: "conflict", exit: 1, what: "the whole database is paused"}).hint("runner resume --all")
+		err = (&failure.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -53,11 +54,11 @@ func readRetryOptions(c *cli.Context, a *app) (retryOptions, error) {
 	s, err := readSteering(c, a.now(), "retry", "retried")
 	o := retryOptions{steering: s, in: get[time.Duration](c, "in"), dependents: get[bool](c, "dependents")}
 	if err == nil && o.in > jobs.MaxDelay {
-		return o, usage("--in %s is too long: at most 10 years", exact(o.in))
+		return o, failure.Usage("--in %s is too long: at most 10 years", exact(o.in))
 	}
 	o.only()
 	if err == nil && o.nothing {
-		return o, usage("completed tasks are run again by id only").hint("runner retry 1042")
+		return o, failure.Usage("completed tasks are run again by id only").Hint("runner retry 1042")
 	}
 	return o, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -66,7 +67,7 @@ type scheduleListOptions struct {
 
 func readScheduleListOptions(c *cli.Context, a *app) (o scheduleListOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return o, usage("schedule list takes no words: %q", words[0]).hint("runner schedule show %s", words[0])
+		return o, failure.Usage("schedule list takes no words: %q", words[0]).Hint("runner schedule show %s", words[0])
 	}
 	o.reveal = get[bool](c, "reveal")
 	o.format, err = formatterOf(c, a.printer)
@@ -197,7 +198,7 @@ func readScheduleName(c *cli.Context, verb string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(names) > 1:
-		return "", usage("schedule %s takes one name: %q is left over", verb, names[1])
+		return "", failure.Usage("schedule %s takes one name: %q is left over", verb, names[1])
 	}
 	return names[0], nil
 }
@@ -207,12 +208,12 @@ func readScheduleNames(c *cli.Context, _ *app) (names []string, err error) {
 	for _, word := range c.Args().Slice() {
 		name, err := parseScheduleName(word)
 		if err != nil {
-			return nil, usage("%q %v", word, err)
+			return nil, failure.Usage("%q %v", word, err)
 		}
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return nil, usage("schedule %s needs a name", c.Command.Name).hint("runner schedule list, to find it")
+		return nil, failure.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list, to find it")
 	}
 	return distinct(names), nil
 }

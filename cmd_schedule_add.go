@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -69,18 +70,18 @@ type scheduleAddOptions struct {
 func readScheduleAddOptions(c *cli.Context, a *app) (o scheduleAddOptions, err error) {
 	words := c.Args().Slice()
 	if len(words) == 0 {
-		return o, usage("schedule add needs a name").hint("%s -- backup.sh", typical(c))
+		return o, failure.Usage("schedule add needs a name").Hint("%s -- backup.sh", typical(c))
 	}
 	name, err := parseScheduleName(words[0])
 	if err != nil {
-		return o, usage("%q %v", words[0], err)
+		return o, failure.Usage("%q %v", words[0], err)
 	}
 	words = words[1:]
 	if len(words) > 0 && words[0] == "--" { // the parser stops at the name's side of it
 		words = words[1:]
 	}
 	if !c.IsSet("cron") {
-		return o, usage("schedule add needs --cron").hint("%s -- backup.sh", typical(c))
+		return o, failure.Usage("schedule add needs --cron").Hint("%s -- backup.sh", typical(c))
 	}
 	task, err := readEnqueueOptions(c, a, words)
 	if err != nil {
@@ -97,9 +98,9 @@ func readScheduleAddOptions(c *cli.Context, a *app) (o scheduleAddOptions, err e
 		CatchUpWindow: get[time.Duration](c, "catch-up-window"), Jitter: get[time.Duration](c, "jitter")}
 	switch {
 	case c.IsSet("catch-up-window") && s.CatchUp != jobs.CatchUpAll:
-		return o, usage("--catch-up-window goes with --catch-up all")
+		return o, failure.Usage("--catch-up-window goes with --catch-up all")
 	case s.CatchUpWindow == 0:
-		return o, usage("--catch-up-window 0: no tick would be caught up").hint("--catch-up skip")
+		return o, failure.Usage("--catch-up-window 0: no tick would be caught up").Hint("--catch-up skip")
 	}
 	return scheduleAddOptions{schedule: s, replace: get[bool](c, "replace")}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -52,7 +53,7 @@ EXIT STATUS
 				return err
 			}
 			if len(o.schedules) == 0 && o.how.Prune {
-				return usage("%s holds no schedule: --prune would remove all of them", o.name).hint("runner schedule remove NAME...")
+				return failure.Usage("%s holds no schedule: --prune would remove all of them", o.name).Hint("runner schedule remove NAME...")
 			}
 			return a.applySchedules(c, o)
 		},
@@ -90,7 +91,7 @@ EXIT STATUS
 			o.how = runner.ApplyOptions{Keep: true, DryRun: get[bool](c, "dry-run")}
 			prefix := get[string](c, "prefix")
 			if prefix != "" && jobs.ValidSchedule(prefix) != nil {
-				return usage("--prefix %q: names begin with a letter or digit, and have A-Z a-z 0-9 . _ -", prefix)
+				return failure.Usage("--prefix %q: names begin with a letter or digit, and have A-Z a-z 0-9 . _ -", prefix)
 			}
 			if err := readCrontab(&o, a, prefix); err != nil {
 				return err
@@ -116,9 +117,9 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 	words := c.Args().Slice()
 	switch {
 	case len(words) == 0:
-		return o, usage("schedule %s needs a file, or - for stdin", verb).hint("runner schedule %s FILE", verb)
+		return o, failure.Usage("schedule %s needs a file, or - for stdin", verb).Hint("runner schedule %s FILE", verb)
 	case len(words) > 1:
-		return o, usage("schedule %s takes one file: %q is left over", verb, words[1])
+		return o, failure.Usage("schedule %s takes one file: %q is left over", verb, words[1])
 	}
 	o.name = words[0]
 	in := a.stdin
@@ -127,7 +128,7 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 	} else {
 		file, err := os.Open(o.name)
 		if err != nil {
-			return o, usage("%q: %v", o.name, reasonOf(err))
+			return o, failure.Usage("%q: %v", o.name, reasonOf(err))
 		}
 		defer file.Close()
 		in = file
@@ -135,9 +136,9 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 	o.text, err = io.ReadAll(io.LimitReader(in, applyMost+1))
 	switch {
 	case err != nil:
-		return o, usage("%q: %v", o.name, reasonOf(err))
+		return o, failure.Usage("%q: %v", o.name, reasonOf(err))
 	case len(o.text) > applyMost:
-		return o, usage("%q is too large: at most %s", o.name, humanize.ExactSize(applyMost))
+		return o, failure.Usage("%q is too large: at most %s", o.name, humanize.ExactSize(applyMost))
 	}
 	return o, nil
 }
@@ -170,7 +171,7 @@ func readScheduleLines(o scheduleFile, a *app) (list []jobs.Schedule, lines []in
 func readCrontab(o *scheduleFile, a *app, prefix string) error {
 	home := a.getenv("HOME")
 	if home == "" {
-		return usage("where do the commands run? HOME is not set").hint("HOME=/home/ann runner schedule import ...")
+		return failure.Usage("where do the commands run? HOME is not set").Hint("HOME=/home/ann runner schedule import ...")
 	}
 	zone, err := systemZone(a.getenv)
 	if err != nil {
@@ -215,12 +216,12 @@ func runScheduleApply(ctx context.Context, r *runner.Runner, p *term.Printer, o 
 	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
 		f := (&lineError{o.name, o.lines[bad.Index], bad.Err}).failure()
 		if errors.Is(bad.Err, jobs.ErrConflict) {
-			known := explain(bad.Err)
-			f.what = strings.TrimSuffix(f.what, ": "+strings.Join(known.why, "; "))
-			f.code, f.why = "conflict", known.why
-			f.hint("runner schedule remove %s, or --prefix", o.schedules[bad.Index].Name)
+			known := failure.Explain(bad.Err)
+			f.What = strings.TrimSuffix(f.What, ": "+strings.Join(known.Why, "; "))
+			f.Code, f.Why = "conflict", known.Why
+			f.Hint("runner schedule remove %s, or --prefix", o.schedules[bad.Index].Name)
 		}
-		return f.because(o.nothing)
+		return f.Because(o.nothing)
 	}
 	if err != nil {
 		return err

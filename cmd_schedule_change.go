@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -111,5 +112,5 @@ func runScheduleChange(ctx context.Context, r *runner.Runner, p *term.Printer, n
 	if len(missing) == 0 {
 		return nil
 	}
-	return (&failure{code: "not_found", exit: 3, what: "no schedule " + strings.Join(missing, ", ")}).hint("runner schedule list")
+	return (&failure.Error{Code: "not_found", Exit: 3, What: "no schedule " + strings.Join(missing, ", ")}).Hint("runner schedule list")
 }

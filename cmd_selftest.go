@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/selftest"
 	"example.com/runner/internal/term"
@@ -65,7 +66,7 @@ EXIT STATUS
 			if get[bool](c, "postgres") {
 				stop, err := onOwnServer(c.Context, &o)
 				if err != nil {
-					return &failure{code: "internal", exit: 1, what: "the selftest could not be run", why: []string{err.Error()}, err: err}
+					return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not be run", Why: []string{err.Error()}, Cause: err}
 				}
 				defer stop()
 			}
@@ -77,10 +78,10 @@ EXIT STATUS
 func readSelftestOptions(c *cli.Context, a *app) (selftest.Options, error) {
 	o := selftest.Options{For: get[time.Duration](c, "for"), Seed: get[uint64](c, "seed"), Dir: get[string](c, "dir"), Name: os.Args[0]}
 	if c.Args().Present() {
-		return o, usage("selftest takes no words: %q", c.Args().First())
+		return o, failure.Usage("selftest takes no words: %q", c.Args().First())
 	}
 	if o.For < time.Second {
-		return o, usage("--for %s is too short: nobody would be killed", exact(o.For)).hint("runner selftest --for 10s")
+		return o, failure.Usage("--for %s is too short: nobody would be killed", exact(o.For)).Hint("runner selftest --for 10s")
 	}
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64N(1e9) + 1
@@ -113,13 +114,13 @@ func runSelftest(ctx context.Context, p *term.Printer, o selftest.Options) error
 	report, err := selftest.Run(ctx, o)
 	b.Clear()
 	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
-		return exitStatus(s.status())
+		return failure.ExitStatus(s.status())
 	}
 	switch {
 	case errors.Is(err, selftest.ErrUnsupported):
-		return &failure{code: "internal", exit: 1, what: "no selftest on this system", why: []string{err.Error()}}
+		return &failure.Error{Code: "internal", Exit: 1, What: "no selftest on this system", Why: []string{err.Error()}}
 	case err != nil:
-		return &failure{code: "internal", exit: 1, what: "the selftest could not be run", why: []string{err.Error()}, err: err}
+		return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not be run", Why: []string{err.Error()}, Cause: err}
 	}
 	if p.JSON {
 		err = p.Record(report)
@@ -127,7 +128,7 @@ func runSelftest(ctx context.Context, p *term.Printer, o selftest.Options) error
 		printSelftest(p, report)
 	}
 	if err == nil && len(report.Violations) > 0 {
-		return exitStatus(1)
+		return failure.ExitStatus(1)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 	"example.com/runner/web"
@@ -43,7 +44,7 @@ EXIT STATUS
 			boolOption("open", "open it in the browser")}, serveOptions()...)),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usage("serve takes no words: %q", c.Args().First()).hint("runner serve --listen 127.0.0.1:8484")
+				return failure.Usage("serve takes no words: %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
 			}
 			o := readServeOptions(c)
 			o.Listen = get[string](c, "listen")

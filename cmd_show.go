@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -50,7 +51,7 @@ func readShowOptions(c *cli.Context, a *app) (showOptions, error) {
 	case err != nil:
 		return showOptions{}, err
 	case len(ids) == 0:
-		return showOptions{}, usage("show needs a task id").hint("runner show 1042      runner list, to find it")
+		return showOptions{}, failure.Usage("show needs a task id").Hint("runner show 1042      runner list, to find it")
 	}
 	o := showOptions{ids: ids, reveal: get[bool](c, "reveal")}
 	o.format, err = formatterOf(c, a.printer)

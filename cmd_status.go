@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
@@ -54,12 +55,12 @@ type statusOptions struct {
 
 func readStatusOptions(c *cli.Context, a *app) (o statusOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return o, usage("status takes no words: %q", words[0]).hint("runner status -q %s", words[0])
+		return o, failure.Usage("status takes no words: %q", words[0]).Hint("runner status -q %s", words[0])
 	}
 	o = statusOptions{queues: get[[]string](c, "queue"), follow: get[bool](c, "follow")}
 	o.format, err = formatterOf(c, a.printer)
 	if err == nil && o.follow && (!a.printer.Stdout.TTY || a.printer.JSON || o.format != nil) {
-		err = usage("--follow draws on a terminal").hint("runner status --json, every so often")
+		err = failure.Usage("--follow draws on a terminal").Hint("runner status --json, every so often")
 	}
 	return o, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -79,7 +80,7 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	case err != nil:
 		return o, err
 	case o.result && c.Bool("json"):
-		return o, usage("--result and --json exclude each other").because("the record holds the result")
+		return o, failure.Usage("--result and --json exclude each other").Because("the record holds the result")
 	}
 	return o, s.typed("wait")
 }
@@ -87,7 +88,7 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 // mapped keeps the status of one task clear of our own failures.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.filter.IDs) == 1 || o.any {
-		return whileWaiting(err)
+		return failure.WhileWaiting(err)
 	}
 	return err
 }
@@ -110,7 +111,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.ids) == 0:
 		return absentTasks(w.absent)
 	case len(w.absent) > 0 && !p.JSON:
-		p.Say("runner: %s", absentTasks(w.absent).what)
+		p.Say("runner: %s", absentTasks(w.absent).What)
 	}
 	ctx, stop := waiting(ctx, o.timeout) // before a word is said: a signal may answer it
 	defer stop()
@@ -146,9 +147,9 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.absent) > 0 && p.JSON:
 		return absentTasks(w.absent)
 	case len(w.absent) > 0:
-		return exitStatus(3)
+		return failure.ExitStatus(3)
 	case w.bad > 0:
-		return exitStatus(1)
+		return failure.ExitStatus(1)
 	}
 	return nil
 }
@@ -181,11 +182,11 @@ func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err
 }
 
 // absentTasks is the failure of ids that no task has.
-func absentTasks(ids []int64) *failure {
+func absentTasks(ids []int64) *failure.Error {
 	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ", "), "[]")
-	f := &failure{code: "not_found", exit: 3, what: "no task " + text, try: "runner list"}
+	f := &failure.Error{Code: "not_found", Exit: 3, What: "no task " + text, Try: "runner list"}
 	if len(ids) > 1 {
-		f.what = "no tasks " + text
+		f.What = "no tasks " + text
 	}
 	return f
 }

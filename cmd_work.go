@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -102,7 +103,7 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	o := workOptions{untilEmpty: get[bool](c, "until-empty"), tee: get[bool](c, "tee"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
 		term.IsTerminal(a.stdin)}
 	if c.Args().Present() {
-		return o, usage("work takes no arguments: %q", c.Args().First()).hint("runner enqueue -- %s", c.Args().First())
+		return o, failure.Usage("work takes no arguments: %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
 	}
 	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
 		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
@@ -117,14 +118,14 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 		pages.Listen = address
 		o.serve, o.printToken = &pages, get[bool](c, "print-token")
 	} else if name := firstSet(c, serveOptions()); name != "" {
-		return o, usage("--%s goes with --serve", name).hint("runner work --serve 127.0.0.1:8484")
+		return o, failure.Usage("--%s goes with --serve", name).Hint("runner work --serve 127.0.0.1:8484")
 	}
 	if hook := get[string](c, "on-failure"); hook != "" {
 		o.engine.OnFailure = jobs.Shell(hook).Argv
 	}
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
-			return o, usage("--queue %s is given twice", q.Queue)
+			return o, failure.Usage("--queue %s is given twice", q.Queue)
 		}
 	}
 	var level slog.Level
@@ -238,7 +239,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	err := work(ctx)
 	switch {
 	case errors.Is(err, jobs.ErrShutdown): // the log has said so
-		return exitStatus(1)
+		return failure.ExitStatus(1)
 	case ctx.Err() != nil && errors.Is(err, context.Canceled): // a signal came before the work had begun
 		return nil
 	}

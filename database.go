@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -92,7 +93,7 @@ func (a *app) findDatabase(flag string) (database, error) {
 	}
 	path, err := filepath.Abs(d.path)
 	if err != nil {
-		return d, &failure{code: "no_database", exit: 1, what: "no working directory for " + d.path, err: err}
+		return d, &failure.Error{Code: "no_database", Exit: 1, What: "no working directory for " + d.path, Cause: err}
 	}
 	d.path = path
 	return d, nil
@@ -135,8 +136,8 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 		return d, homeless("HOME")
 	}
 	if flag != "" && admin.OnServer(flag) && hasPassword(flag) {
-		return d, usage("the address of the server holds a password").because("everyone on this machine can read the command lines of others").
-			hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
+		return d, failure.Usage("the address of the server holds a password").Because("everyone on this machine can read the command lines of others").
+			Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
 	}
 	return d, nil
 }
@@ -166,9 +167,9 @@ func mayUse(dir string, uid int, owner func(string) (int, bool)) bool {
 	return ok && (uid == 0 || uid == o)
 }
 
-func homeless(variable string) *failure {
-	return (&failure{code: "no_database", exit: 1, what: "which database? " + variable + " is not set, nor is RUNNER_DB"}).
-		hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
+func homeless(variable string) *failure.Error {
+	return (&failure.Error{Code: "no_database", Exit: 1, What: "which database? " + variable + " is not set, nor is RUNNER_DB"}).
+		Hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
 }
 
 // directoryOwner asks the file system. The uid is read by reflection because the type that has it differs per system, and

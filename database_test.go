@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/runner"
 )
 
@@ -49,7 +50,7 @@ func TestLocateDatabase(t *testing.T) {
 	}
 	none := func(string) string { return "" }
 	_, err := locateDatabase("", none, 8, "linux", owner(-1))
-	if exitCode(err) != 1 || !strings.Contains(explain(err).what+explain(err).try, "RUNNER_DB") {
+	if failure.ExitCode(err) != 1 || !strings.Contains(failure.Explain(err).What+failure.Explain(err).Try, "RUNNER_DB") {
 		t.Errorf("no HOME: %v", err)
 	}
 }
@@ -70,7 +71,7 @@ func TestNobodyIsShownAPassword(t *testing.T) {
 			t.Errorf("%s is shown as %s, want %s", address, got, cmp.Or(want, address))
 		}
 		if _, err := locateDatabase(address, none, 8, "linux", owner); (err != nil) != (want != "") || err != nil &&
-			(exitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
+			(failure.ExitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
 			t.Errorf("--db %s: %v", address, err)
 		}
 		if _, err := locateDatabase("", func(string) string { return address }, 8, "linux", owner); err != nil {
@@ -102,7 +103,7 @@ func TestOpenCreatesWhatItMay(t *testing.T) {
 		return talk.String(), err
 	}
 	file := filepath.Join(state, "service", "runner.db")
-	if _, err := open(false); exitCode(err) != 1 || explain(err).code != "no_database" {
+	if _, err := open(false); failure.ExitCode(err) != 1 || failure.Explain(err).Code != "no_database" {
 		t.Errorf("nothing there: %v", err)
 	}
 	if _, err := os.Stat(filepath.Dir(file)); err == nil {
@@ -117,7 +118,8 @@ func TestOpenCreatesWhatItMay(t *testing.T) {
 	if text, err := open(false, "-v"); err != nil || text != "database: "+file+"   (from $STATE_DIRECTORY)\n" {
 		t.Errorf("opened: %q %v", text, err)
 	}
-	if _, err := open(true, "--db", filepath.Join(state, "nodir", "x.db")); exitCode(err) != 1 || explain(err).code != "no_database" {
+	if _, err := open(true, "--db", filepath.Join(state, "nodir", "x.db")); failure.ExitCode(err) != 1 ||
+		failure.Explain(err).Code != "no_database" {
 		t.Errorf("the parent of a path that somebody named is not created: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/jobs"
 )
 
@@ -175,11 +176,11 @@ func TestUsageErrors(t *testing.T) {
 		{"show --label \x00", `--label "\x00": holds a NUL byte`, ""},
 	} {
 		_, err := parse(t, nil, strings.Fields(test.line)...)
-		f := explain(err)
-		if exitCode(err) != 2 || f.code != "usage" || !strings.HasPrefix(f.what, test.what) || f.try != test.try {
-			t.Errorf("%s: exit %d, %q try %q", test.line, exitCode(err), f.what, f.try)
+		f := failure.Explain(err)
+		if failure.ExitCode(err) != 2 || f.Code != "usage" || !strings.HasPrefix(f.What, test.what) || f.Try != test.try {
+			t.Errorf("%s: exit %d, %q try %q", test.line, failure.ExitCode(err), f.What, f.Try)
 		}
-		if n := strings.Count(f.text(false), "\n"); n > 3 {
+		if n := strings.Count(f.Text(false), "\n"); n > 3 {
 			t.Errorf("%s: %d lines", test.line, n)
 		}
 	}
@@ -202,14 +203,14 @@ func TestSelection(t *testing.T) {
 		s.filter.FinishedBefore.Unix() != 1_800_000_000-3600 || s.filter.Since.Unix() != 1_800_000_000-7200 {
 		t.Errorf("%+v %v", s, err)
 	}
-	if s, err = read("show"); err != nil || !s.empty || exitCode(s.typed("cancel")) != 2 {
+	if s, err = read("show"); err != nil || !s.empty || failure.ExitCode(s.typed("cancel")) != 2 {
 		t.Errorf("%+v %v", s, err)
 	}
 	if s, err = read("show --all"); err != nil || s.empty || !s.all {
 		t.Errorf("%+v %v", s, err)
 	}
 	for _, line := range []string{"show 4 -q x", "show 4 --all", "show --all -q x", "show x", "show 0", "show 4,"} {
-		if _, err := read(line); exitCode(err) != 2 {
+		if _, err := read(line); failure.ExitCode(err) != 2 {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
@@ -222,7 +223,7 @@ func FuzzPermute(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		args := strings.Split(text, "\x01")
 		got, err := parse(t, nil, args...)
-		if err != nil && exitCode(err) != 2 {
+		if err != nil && failure.ExitCode(err) != 2 {
 			t.Fatalf("%q: %v", args, err)
 		}
 		for _, word := range got.words {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 )
@@ -33,11 +34,11 @@ func formatterOf(c *cli.Context, p *term.Printer) (*formatter, error) {
 // newFormatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.
 func newFormatter(p *term.Printer, text string) (*formatter, error) {
 	if p.JSON {
-		return nil, usage("--format and --json exclude each other")
+		return nil, failure.Usage("--format and --json exclude each other")
 	}
 	t, err := template.New("--format").Option("missingkey=error").Funcs(template.FuncMap{"json": templateJSON}).Parse(unescape(text))
 	if err != nil {
-		return nil, usage("--format: %s", templateError(err)).hint(`--format '{{.id}}\t{{.state}}'`)
+		return nil, failure.Usage("--format: %s", templateError(err)).Hint(`--format '{{.id}}\t{{.state}}'`)
 	}
 	return &formatter{p, t}, nil
 }
@@ -65,7 +66,7 @@ func (f *formatter) record(v any) error {
 	}
 	var text strings.Builder
 	if err := f.template.Execute(&text, keys); err != nil {
-		return usage("--format: %s", templateError(err)).hint("--json, to see the keys")
+		return failure.Usage("--format: %s", templateError(err)).Hint("--json, to see the keys")
 	}
 	if f.printer.Stdout.TTY {
 		f.printer.Print(humanize.SafeLines(text.String()) + "\n")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 )
@@ -15,7 +16,7 @@ import (
 func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 	p := a.printer
 	d, err := a.findDatabase(line.last("db"))
-	if exitCode(err) == 2 {
+	if failure.ExitCode(err) == 2 {
 		return err
 	}
 	p.Print("runner - a job runner in one file: one binary, one SQLite database\n\nusage: runner COMMAND [OPTIONS] [ARGS]\n\n")
@@ -41,7 +42,7 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 `)
 	switch {
 	case err != nil:
-		p.Print("database: none   (" + explain(err).what + ")\n")
+		p.Print("database: none   (" + failure.Explain(err).What + ")\n")
 	case d.from == "":
 		p.Print(fitted("database: "+humanize.Safe(d.shown()), "(--db, $RUNNER_DB)"))
 	default:

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/selftest"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -123,7 +124,7 @@ var records = map[string]any{
 	"deleted task":     jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{},
 	"moved table": jsonMoved{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": selftest.Report{},
 	"violation":             selftest.Violation{},
-	"figures of a selftest": selftest.Figures{}, "version": versionRecord{}, "error": errorBody{},
+	"figures of a selftest": selftest.Figures{}, "version": versionRecord{}, "error": failure.Body{},
 }
 
 // more is a record that begins with the keys of a task.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
@@ -98,8 +99,8 @@ func (a *app) run(ctx context.Context, args []string) (status int) {
 	a.printer = a.printerFor(line)
 	defer func() {
 		if v := recover(); v != nil { // Go would exit with 2, which means that nothing was touched
-			report(a.printer, &failure{code: "internal", exit: 1, what: fmt.Sprintf("internal error: %v", v),
-				why: append([]string{"this is a bug in runner; please report it with these lines"},
+			failure.Report(a.printer, &failure.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
+				Why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
 			status = 1
 		}
@@ -108,12 +109,12 @@ func (a *app) run(ctx context.Context, args []string) (status int) {
 		err = a.dispatch(ctx, list, globals, line)
 	}
 	if flushErr := a.printer.Flush(); err == nil && flushErr != nil {
-		err = &failure{code: "internal", exit: 1, what: "cannot write the answer to stdout", err: flushErr}
+		err = &failure.Error{Code: "internal", Exit: 1, What: "cannot write the answer to stdout", Cause: flushErr}
 	}
 	if err != nil {
-		report(a.printer, err)
+		failure.Report(a.printer, err)
 	}
-	return exitCode(err)
+	return failure.ExitCode(err)
 }
 
 // printerFor returns the printer that the command line and the environment ask for.
@@ -143,10 +144,10 @@ func newCLI(list []*cli.Command, globals []*option) *cli.App {
 	prepare = func(list []*cli.Command) {
 		for _, c := range list {
 			c.HideHelp, c.HideHelpCommand = true, true
-			c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usage("%v", err) }
+			c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return failure.Usage("%v", err) }
 			if c.Action == nil { // a group
 				c.Action = func(*cli.Context) error {
-					return usage("%s needs a command", c.Name).hint("runner %s --help", c.Name)
+					return failure.Usage("%s needs a command", c.Name).Hint("runner %s --help", c.Name)
 				}
 			}
 			c.Flags = slices.Clone(c.Flags)

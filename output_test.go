@@ -3,64 +3,19 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
-
-func TestFailuresAreExplained(t *testing.T) {
-	locked := errors.New("database is locked (5) (SQLITE_BUSY)")
-	busy := &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: /x/runner.db", Why: []string{"held for 10s (pid 4411)"}, Hint: "again",
-		Err: fmt.Errorf("insert task: %w", locked)}
-	for _, test := range []struct {
-		err  error
-		exit int
-		text string
-	}{
-		{usage("bad \x1b").because("so").hint("better"), 2, "runner: bad \\x1b\n  so\n  try: better\n"},
-		{fmt.Errorf("enqueue: %w", busy), 75, "runner: database is busy: /x/runner.db\n  held for 10s (pid 4411)\n  try: again\n"},
-		{fmt.Errorf("begin: %w", locked), 1, "runner: begin: database is busy (5) (SQLITE_BUSY)\n"},
-		{&jobs.FieldError{Field: "max_attempts", Msg: "0 is out of range"}, 2, "runner: --max-attempts: 0 is out of range\n"},
-		{&jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, What: "no task 9999"}, 3, "runner: no task 9999\n  try: runner list\n"},
-		{&jobs.Error{Kind: jobs.ErrNoDatabase, What: "no database at /x"}, 1, "runner: no database at /x\n"},
-		{&jobs.Error{Kind: jobs.ErrFull, What: "disk is full"}, 75, "runner: disk is full\n"},
-		{exitStatus(7), 7, ""},
-		{whileWaiting(busy), 125, "runner: database is busy: /x/runner.db\n  held for 10s (pid 4411)\n  try: again\n"},
-		{whileWaiting(usage("bad")), 2, "runner: bad\n"},
-		{whileWaiting(&failure{code: "start", exit: 127, what: "not found"}), 127, "runner: not found\n"},
-		{whileWaiting(exitStatus(3)), 3, ""},
-		{nil, 0, ""},
-	} {
-		p, _, talk := termtest.Printer(0)
-		if report(p, test.err); talk.String() != test.text || exitCode(test.err) != test.exit {
-			t.Errorf("%v: exit %d\n%s", test.err, exitCode(test.err), talk)
-		}
-	}
-	p, _, talk := termtest.Printer(0)
-	p.Verbose = true
-	report(p, busy)
-	if text := talk.String(); !strings.Contains(text, "cause: insert task: database is busy") || strings.Contains(text, "locked") {
-		t.Error(text)
-	}
-	p, _, talk = termtest.Printer(0)
-	p.JSON = true
-	report(p, &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, What: "no task 9999"})
-	want := `{"error":{"code":"not_found","message":"no task 9999","why":null,"try":"runner list","exit":3}}` + "\n"
-	if talk.String() != want {
-		t.Error(talk)
-	}
-}
 
 func TestFormat(t *testing.T) {
 	record := map[string]any{"id": json.Number("9007199254740993"), "state": "failed", "label": nil, "args": []string{"a b", "<"}}
@@ -79,11 +34,11 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	p, _, _ := termtest.Printer(0)
-	if _, err := newFormatter(p, "{{.id"); exitCode(err) != 2 {
+	if _, err := newFormatter(p, "{{.id"); failure.ExitCode(err) != 2 {
 		t.Error(err)
 	}
 	f, _ := newFormatter(p, "{{.nosuch}}")
-	if err := f.record(record); exitCode(err) != 2 {
+	if err := f.record(record); failure.ExitCode(err) != 2 {
 		t.Error(err)
 	}
 }

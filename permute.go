@@ -7,6 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
+
+	"example.com/runner/internal/failure"
 )
 
 // commandLine is an argv that has been understood. Every trap of urfave/cli's parser (cli.md 13) is disarmed here: what it
@@ -35,7 +37,7 @@ func permute(list []*cli.Command, globals []*option, args []string, getenv func(
 	line := &commandLine{globals: globals, options: globals}
 	for i, arg := range args {
 		if !utf8.ValidString(arg) {
-			line.fail(usage("argument %d, %q, is not UTF-8", i+1, arg))
+			line.fail(failure.Usage("argument %d, %q, is not UTF-8", i+1, arg))
 		}
 	}
 	for len(args) > 0 {
@@ -92,12 +94,12 @@ func (line *commandLine) enter(list []*cli.Command, word string) []*cli.Command 
 		names = append(names, append([]string{c.Name}, c.Aliases...)...)
 	}
 	prefix := strings.Join(append([]string{"runner"}, line.path...), " ")
-	f := usage("unknown command %q", strings.Join(append(line.path, word), " ")).hint("%s --help", prefix)
+	f := failure.Usage("unknown command %q", strings.Join(append(line.path, word), " ")).Hint("%s --help", prefix)
 	if near := nearest(word, names); near != "" {
-		f = f.hint("%s %s", prefix, near)
+		f = f.Hint("%s %s", prefix, near)
 	}
 	if instead := elsewhere(word); instead != "" && len(line.path) == 0 {
-		f = f.hint("runner %s", instead)
+		f = f.Hint("runner %s", instead)
 	}
 	line.fail(f)
 	return list
@@ -145,36 +147,36 @@ func (line *commandLine) flag(word string, args []string) []string {
 		text = "true"
 	case len(args) == 0:
 		line.wants = o
-		line.fail(usage("%s needs a value: --%s %s", name, o.name, o.hint))
+		line.fail(failure.Usage("%s needs a value: --%s %s", name, o.name, o.hint))
 		return args
 	default:
 		text, args = args[0], args[1:]
 	}
 	if err := o.value.check(text); err != nil {
-		line.fail(usage("--%s %q: %v", o.name, text, err))
+		line.fail(failure.Usage("--%s %q: %v", o.name, text, err))
 		return args
 	}
 	if strings.IndexByte(text, 0) >= 0 {
-		line.fail(usage("--%s %q: holds a NUL byte", o.name, text))
+		line.fail(failure.Usage("--%s %q: holds a NUL byte", o.name, text))
 	}
 	line.given = append(line.given, givenOption{o, text})
 	return args
 }
 
-func (line *commandLine) unknown(name string) *failure {
+func (line *commandLine) unknown(name string) *failure.Error {
 	where := strings.Join(append([]string{"runner"}, line.path...), " ")
-	f := usage("unknown option %s of %s", name, where)
+	f := failure.Usage("unknown option %s of %s", name, where)
 	if line.command == nil {
-		return usage("unknown option %s before the command", name).hint("runner COMMAND %s", name)
+		return failure.Usage("unknown option %s before the command", name).Hint("runner COMMAND %s", name)
 	}
 	if len(name) > 2 && name[1] != '-' { // -fn 5, -queue
 		letter := slices.IndexFunc(line.options, func(o *option) bool { return o.short != "" && o.short == name[1:2] })
 		word := slices.IndexFunc(line.options, func(o *option) bool { return o.name == name[1:] })
 		switch {
 		case word >= 0:
-			return f.hint("-%s", name)
+			return f.Hint("-%s", name)
 		case letter >= 0:
-			return f.because("letters are not combined; give each its own dash").hint("-%s -%s", name[1:2], name[2:])
+			return f.Because("letters are not combined; give each its own dash").Hint("-%s -%s", name[1:2], name[2:])
 		}
 	}
 	var names []string
@@ -182,9 +184,9 @@ func (line *commandLine) unknown(name string) *failure {
 		names = append(names, "--"+o.name)
 	}
 	if near := nearest(name, names); near != "" && len(name) > 3 {
-		return f.hint("%s", near)
+		return f.Hint("%s", near)
 	}
-	return f.hint("%s --help", where)
+	return f.Hint("%s --help", where)
 }
 
 // environment adds the options that were not given but have a variable which is set. An empty variable counts as unset.
@@ -200,7 +202,7 @@ func (line *commandLine) environment(getenv func(string) string) {
 		}
 		for _, text := range texts {
 			if err := o.value.check(text); err != nil {
-				line.fail(usage("$%s %q: %v", o.env, text, err))
+				line.fail(failure.Usage("$%s %q: %v", o.env, text, err))
 				break
 			}
 			line.given = append(line.given, givenOption{o, text})

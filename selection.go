@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -62,9 +63,9 @@ func readSelection(c *cli.Context, now time.Time, except ...string) (selection, 
 	s.all = get[bool](c, "all")
 	switch {
 	case len(ids) > 0 && (filtered || s.all):
-		return s, usage("task ids and filters exclude each other")
+		return s, failure.Usage("task ids and filters exclude each other")
 	case s.all && filtered:
-		return s, usage("--all and filters exclude each other")
+		return s, failure.Usage("--all and filters exclude each other")
 	}
 	f.IDs = ids
 	s.filter, s.empty = f, len(ids) == 0 && !filtered && !s.all
@@ -78,7 +79,7 @@ func readIDs(words []string) ([]int64, error) {
 	for _, word := range words {
 		more, err := parseIDs(word)
 		if err != nil {
-			return nil, usage("%q %v", word, err)
+			return nil, failure.Usage("%q %v", word, err)
 		}
 		for _, id := range more {
 			if !seen[id] {
@@ -95,8 +96,8 @@ func (s selection) typed(verb string) error {
 	if !s.empty {
 		return nil
 	}
-	return usage("%s needs task ids or a filter", verb).
-		hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
+	return failure.Usage("%s needs task ids or a filter", verb).
+		Hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
 }
 
 // sure asks before a filter changes n tasks: question is "Cancel 118 tasks in media?". One task is no question, nor are
@@ -106,11 +107,11 @@ func (s selection) sure(p *term.Printer, yes bool, n int, question string) error
 	case yes || n <= 1 || len(s.filter.IDs) > 0:
 		return nil
 	case !p.CanAsk:
-		return usage("the filter matches %s tasks, and nobody can be asked", humanize.Count(int64(n))).
-			because("nothing was changed").hint("--yes, or --dry-run to see them")
+		return failure.Usage("the filter matches %s tasks, and nobody can be asked", humanize.Count(int64(n))).
+			Because("nothing was changed").Hint("--yes, or --dry-run to see them")
 	case p.Confirm("%s", question):
 		return nil
 	}
 	p.Say("nothing was changed")
-	return exitStatus(1)
+	return failure.ExitStatus(1)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/selftest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -25,7 +26,7 @@ func selftestRoleCommand(a *app) *cli.Command {
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
 			if len(words) < 2 {
-				return usage("%s is for runner selftest", selftest.RoleCommand)
+				return failure.Usage("%s is for runner selftest", selftest.RoleCommand)
 			}
 			return selftestRole(c.Context, a, words[0], words[1], words[2:])
 		},
@@ -39,7 +40,7 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 	words = append(words, "", "", "") // whoever leaves one out is told what is wrong with it
 	switch role {
 	case "task":
-		return exitStatus(selftest.Task(dir, words[0], words[1]))
+		return failure.ExitStatus(selftest.Task(dir, words[0], words[1]))
 	case "worker":
 		return selftestWorker(ctx, a, dir, words[0], words[1] == "functions")
 	case "browse":

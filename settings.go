@@ -8,6 +8,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/jobs"
 )
 
@@ -55,41 +56,42 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 	attempts := get[int](c, "max-attempts")
 	switch {
 	case len(forms) == 0:
-		return usage("%s needs a command", spoken(c)).hint("%s -- backup.sh --full", typical(c))
+		return failure.Usage("%s needs a command", spoken(c)).Hint("%s -- backup.sh --full", typical(c))
 	case len(forms) > 1 && forms[0] == "a command":
-		return usage("%s and a command exclude each other: %q is left over", forms[1], o.words[0])
+		return failure.Usage("%s and a command exclude each other: %q is left over", forms[1], o.words[0])
 	case len(forms) > 1:
-		return usage("%s and %s exclude each other", forms[0], forms[1])
+		return failure.Usage("%s and %s exclude each other", forms[0], forms[1])
 	case len(o.words) > 0 && o.words[0] == "":
-		return usage("the command is empty")
+		return failure.Usage("the command is empty")
 	case c.IsSet("shell") && strings.TrimSpace(get[string](c, "shell")) == "":
-		return usage("--shell is empty")
+		return failure.Usage("--shell is empty")
 	case c.IsSet("batch") && o.batch == "":
-		return usage("--batch is empty").hint("--batch FILE, or --batch - for stdin")
+		return failure.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
 	case c.IsSet("args") && (!c.IsSet("job") || o.batch != ""):
-		return usage("--args goes with --job").hint("%s --job email.send --args '{}'", typical(c))
+		return failure.Usage("--args goes with --job").Hint("%s --job email.send --args '{}'", typical(c))
 	case get[string](c, "job") == jobs.CommandJob && o.batch == "":
-		return usage("the job %q is reserved", jobs.CommandJob).hint("%s -- backup.sh --full", typical(c))
+		return failure.Usage("the job %q is reserved", jobs.CommandJob).Hint("%s -- backup.sh --full", typical(c))
 	case stdin > 1:
-		return usage("stdin can be read once: --input -, --args - or --batch -")
+		return failure.Usage("stdin can be read once: --input -, --args - or --batch -")
 	case c.IsSet("unique-mode") && get[string](c, "unique") == "" && o.batch == "":
-		return usage("--unique-mode goes with --unique").hint("--unique KEY --unique-mode %s", get[string](c, "unique-mode"))
+		return failure.Usage("--unique-mode goes with --unique").Hint("--unique KEY --unique-mode %s", get[string](c, "unique-mode"))
 	case set("in") != "" && set("at") != "":
-		return usage("--in and --at exclude each other")
+		return failure.Usage("--in and --at exclude each other")
 	case c.IsSet("job") && o.batch == "" && set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on") != "":
-		return usage("--%s is for commands, not for functions", set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on"))
+		return failure.Usage("--%s is for commands, not for functions", set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve",
+			"retry-on"))
 	case get[bool](c, "at-most-once") && (attempts > 1 || c.IsSet("max-losses") && get[int](c, "max-losses") > 0):
-		return usage("--at-most-once is --max-attempts 1 --max-losses 0: more contradicts it")
+		return failure.Usage("--at-most-once is --max-attempts 1 --max-losses 0: more contradicts it")
 	case c.IsSet("retry-on") && attempts < 2:
-		return usage("--retry-on needs --max-attempts above 1")
+		return failure.Usage("--retry-on needs --max-attempts above 1")
 	case o.batch != "" && (o.wait || c.IsSet("wait-timeout") || o.result):
-		return usage("--wait waits for one task, not for a batch").hint("runner wait")
+		return failure.Usage("--wait waits for one task, not for a batch").Hint("runner wait")
 	case o.batch == "" && o.keepGoing:
-		return usage("--keep-going goes with --batch")
+		return failure.Usage("--keep-going goes with --batch")
 	case !o.wait && (c.IsSet("wait-timeout") || o.result):
-		return usage("--%s goes with --wait", set("wait-timeout", "result"))
+		return failure.Usage("--%s goes with --wait", set("wait-timeout", "result"))
 	case o.result && get[bool](c, "json"):
-		return usage("--result and --json exclude each other").because("the record holds the result")
+		return failure.Usage("--result and --json exclude each other").Because("the record holds the result")
 	}
 	return nil
 }
@@ -116,13 +118,13 @@ func (o *enqueueOptions) resolve(command *jobs.Command) error {
 	case f == nil:
 		command.Path = path
 		return nil
-	case len(o.words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.exit == statusNotFound:
-		return usage("%q is one word and names no file: there is no shell", name).hint("--shell %s", shellescape.Quote(name))
-	case len(o.words) == 0 && f.exit == statusNotFound:
-		f = startFailure(f.exit, "no %s in this image", name)
+	case len(o.words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == statusNotFound:
+		return failure.Usage("%q is one word and names no file: there is no shell", name).Hint("--shell %s", shellescape.Quote(name))
+	case len(o.words) == 0 && f.Exit == statusNotFound:
+		f = startFailure(f.Exit, "no %s in this image", name)
 	}
 	if !o.wait {
-		f.exit = 1
+		f.Exit = 1
 	}
 	return f
 }
@@ -137,7 +139,7 @@ func (o *enqueueOptions) function(c *cli.Context, a *app) error {
 		}
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, text); err != nil {
-			return usage("--args: is not JSON: %v", err)
+			return failure.Usage("--args: is not JSON: %v", err)
 		}
 		args = compact.Bytes()
 	}
@@ -154,11 +156,11 @@ func flagged(err error) error {
 	}
 	switch f.Field {
 	case "unique_key":
-		return usage("--unique: %s", f.Msg)
+		return failure.Usage("--unique: %s", f.Msg)
 	case "run_at":
-		return usage("--at: %s", f.Msg)
+		return failure.Usage("--at: %s", f.Msg)
 	case "args": // of a command they are its words
-		return usage("args: %s", f.Msg)
+		return failure.Usage("args: %s", f.Msg)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -199,30 +200,30 @@ func (o *outcomes) end() error {
 		missing += ", " + strconv.FormatInt(id, 10)
 	}
 	missing = "no task " + strings.TrimPrefix(missing, ", ")
-	f := &failure{code: "conflict", exit: 1}
+	f := &failure.Error{Code: "conflict", Exit: 1}
 	switch len(o.refused) {
 	case 0:
 		if len(o.missing) == 0 {
 			return nil
 		}
-		return (&failure{code: "not_found", exit: 3, what: missing}).hint("runner list")
+		return (&failure.Error{Code: "not_found", Exit: 3, What: missing}).Hint("runner list")
 	case 1:
-		f.what = fmt.Sprintf("task %d was not %s: %s", o.refused[0].id, o.s.done, o.refused[0].why)
+		f.What = fmt.Sprintf("task %d was not %s: %s", o.refused[0].id, o.s.done, o.refused[0].why)
 	default:
-		f.what = fmt.Sprintf("%s were not %s", tasksText(len(o.refused)), o.s.done)
+		f.What = fmt.Sprintf("%s were not %s", tasksText(len(o.refused)), o.s.done)
 		for i, one := range o.refused {
 			if i == 2 {
-				f.because(fmt.Sprintf("and %d more", len(o.refused)-i))
+				f.Because(fmt.Sprintf("and %d more", len(o.refused)-i))
 				break
 			}
-			f.because(fmt.Sprintf("%d: %s", one.id, one.why))
+			f.Because(fmt.Sprintf("%d: %s", one.id, one.why))
 		}
 	}
 	if len(o.missing) > 0 {
-		f.because(missing)
+		f.Because(missing)
 	}
 	if o.refused[0].why == whyRunning || o.s.verb == "delete" {
-		f.hint("runner cancel %d", o.refused[0].id)
+		f.Hint("runner cancel %d", o.refused[0].id)
 	}
 	return f
 }

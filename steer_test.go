@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -45,7 +46,7 @@ func TestFiltersAskOnATerminal(t *testing.T) {
 		o.only()
 		err := runCancel(t.Context(), r, p, o)
 		p.Flush()
-		if exitCode(err) != test.status || talk.String() != test.question {
+		if failure.ExitCode(err) != test.status || talk.String() != test.question {
 			t.Errorf("%+v: %v %q", test, err, talk)
 		}
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{test.want}})

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"example.com/runner/internal/humanize"
 	"testing"
 	"time"
+
+	"example.com/runner/internal/humanize"
 )
 
 func TestParseSize(t *testing.T) {

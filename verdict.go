@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
@@ -72,9 +73,9 @@ func ended(p *term.Printer, t jobs.Task) error {
 	case status == 0:
 		return nil
 	case t.State == "":
-		return &failure{code: "not_found", exit: status, what: why}
+		return &failure.Error{Code: "not_found", Exit: status, What: why}
 	case why != "" && !p.JSON:
 		p.Say("runner: %s", why)
 	}
-	return exitStatus(status)
+	return failure.ExitStatus(status)
 }

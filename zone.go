@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"example.com/runner/internal/failure"
 )
 
 // systemZone is the name of this machine's time zone. A schedule keeps the name: "local" would mean something else on another
@@ -20,7 +22,7 @@ func systemZone(getenv func(string) string) (string, error) {
 		if set {
 			where = "TZ is " + getenv("TZ")
 		}
-		return "", usage("which time zone? %s", where).hint("--zone Europe/Berlin")
+		return "", failure.Usage("which time zone? %s", where).Hint("--zone Europe/Berlin")
 	}
 	return name, nil
 }

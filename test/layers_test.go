@@ -59,9 +59,11 @@ var layers = []layer{
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
 	{path: "internal/term", ours: []string{"internal/humanize", "jobs"}, others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},
 	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // tests only
+	{path: "internal/failure", ours: []string{"internal/humanize", "internal/present", "internal/term", "jobs"}},
 	{path: "", // not db: the command line is the library's first user
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
+			"internal/failure",
 			"internal/humanize",
 			"internal/jsonscan",
 			"internal/pgserver",

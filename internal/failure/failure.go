@@ -1,0 +1,195 @@
+// Package failure words every error for the person who typed the command, and maps it to an exit status.
+// Package failure words every error for the person who typed the command, and maps it to an exit status.
+package failure
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+)
+
+// Error is an error for the person who typed the command: what failed, why, and what to try. The three texts are lower case and have no
+// full
+// stop. Explain turns any other error into an Error.
+type Error struct {
+	Code  string   // key "code" of the JSON error: usage, not_found, busy, …
+	Exit  int      // exit status of the program
+	What  string   // what failed, in one line
+	Why   []string // reasons, a line each
+	Try   string   // command to type, or value to change
+	Cause error    // cause, which --verbose shows
+}
+
+func (f *Error) Error() string { return strings.Join(append([]string{f.What}, f.Why...), "; ") }
+func (f *Error) Unwrap() error { return f.Cause }
+
+// Usage returns the error for an invalid command line. The exit status is 2, and nothing was changed.
+func Usage(format string, args ...any) *Error {
+	return &Error{Code: "usage", Exit: 2, What: fmt.Sprintf(format, args...)}
+}
+
+// Because adds lines that explain why.
+func (f *Error) Because(lines ...string) *Error { f.Why = append(f.Why, lines...); return f }
+
+// Hint sets what the person can try.
+func (f *Error) Hint(format string, args ...any) *Error {
+	f.Try = fmt.Sprintf(format, args...)
+	return f
+}
+
+// ExitStatus is an error that ends the program with this status and prints nothing: the status of a task, or 128+n after signal n.
+type ExitStatus int
+
+func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// ExitCode returns the exit status of the program for an error.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if status, ok := errors.AsType[ExitStatus](err); ok {
+		return int(status)
+	}
+	return Explain(err).Exit
+}
+
+// Explain turns any error into an Error. Only this function maps the errors of package jobs to codes and exit statuses.
+func Explain(err error) *Error {
+	if f, ok := errors.AsType[*Error](err); ok {
+		return f
+	}
+	f := &Error{Code: "internal", Exit: 1, What: chain(err)[0], Cause: err}
+	switch {
+	case errors.Is(err, jobs.ErrInvalid):
+		f.Code, f.Exit = "usage", 2
+	case errors.Is(err, jobs.ErrNotFound):
+		f.Code, f.Exit = "not_found", 3
+	case errors.Is(err, jobs.ErrBusy):
+		f.Code, f.Exit = "busy", 75
+	case errors.Is(err, jobs.ErrFull):
+		f.Code, f.Exit = "full", 75
+	case errors.Is(err, jobs.ErrConflict), errors.Is(err, jobs.ErrLost), errors.Is(err, jobs.ErrCancelled):
+		f.Code = "conflict"
+	case errors.Is(err, jobs.ErrCorrupt):
+		f.Code = "corrupt"
+	case errors.Is(err, jobs.ErrReplaced):
+		f.Code = "replaced"
+	case errors.Is(err, jobs.ErrNoDatabase):
+		f.Code = "no_database"
+	case errors.Is(err, jobs.ErrPermission):
+		f.Code = "permission"
+	case errors.Is(err, jobs.ErrSchema):
+		f.Code = "schema"
+	}
+	if p, ok := errors.AsType[*jobs.Error](err); ok {
+		why, try := present.Advice(p)
+		f.What, f.Why, f.Try, f.Cause = p.What, slices.Concat(p.Why, why), try, cmp.Or(p.Err, err)
+	} else if p, ok := errors.AsType[*jobs.FieldError](err); ok {
+		f.What = fmt.Sprintf("--%s: %s", strings.ReplaceAll(p.Field, "_", "-"), p.Msg)
+	}
+	return f
+}
+
+// WhileWaiting changes the exit status of an error for wait and enqueue --wait, which otherwise exit with the status of the task. Every
+// failure of runner itself becomes 125, except usage, 126 and 127. So a status of 1, 3 or 75 always comes from the task.
+func WhileWaiting(err error) error {
+	if _, ok := errors.AsType[ExitStatus](err); ok || err == nil {
+		return err
+	}
+	f := *Explain(err)
+	if f.Exit != 2 && f.Exit < 124 {
+		f.Exit = 125
+	}
+	return &f
+}
+
+// Report writes an error to stderr: as text, or with --json as an object. It writes nothing for an ExitStatus.
+func Report(p *term.Printer, err error) {
+	if _, ok := err.(ExitStatus); ok || err == nil {
+		return
+	}
+	p.Flush()
+	f := Explain(err)
+	if p.JSON {
+		_ = term.WriteJSON(p.Stderr, f.record()) // an error of stderr cannot be reported anywhere
+		return
+	}
+	io.WriteString(p.Stderr, f.Text(p.Verbose))
+}
+
+// errorRecord is the object that --json prints on stderr in place of the text.
+type errorRecord struct {
+	Error Body `json:"error"`
+}
+
+type Body struct {
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Why     *string `json:"why"`
+	Try     *string `json:"try"`
+	Exit    int     `json:"exit"`
+}
+
+func (f *Error) record() errorRecord {
+	body := Body{Code: f.Code, Message: f.What, Exit: f.Exit}
+	if why := strings.Join(f.Why, "\n"); why != "" {
+		body.Why = &why
+	}
+	if f.Try != "" {
+		body.Try = &f.Try
+	}
+	return errorRecord{Error: body}
+}
+
+// Text returns the lines for stderr. With verbose they include the chain of causes.
+func (f *Error) Text(verbose bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "runner: %s\n", humanize.Safe(f.What))
+	for _, line := range f.Why {
+		fmt.Fprintf(&b, "  %s\n", humanize.Safe(line))
+	}
+	if f.Try != "" {
+		fmt.Fprintf(&b, "  try: %s\n", humanize.Safe(f.Try))
+	}
+	if verbose {
+		for _, cause := range chain(f.Cause) {
+			if cause != f.What {
+				fmt.Fprintf(&b, "  cause: %s\n", humanize.Safe(cause))
+			}
+		}
+	}
+	return b.String()
+}
+
+// chain returns the texts of an error and of the errors that it wraps, the outermost first. It replaces SQLite's "database is locked":
+// people
+// would take that for a damaged database, and it means "try again".
+func chain(err error) []string {
+	var list []string
+	for err != nil {
+		text := strings.ReplaceAll(err.Error(), "database is locked", "database is busy")
+		if len(list) == 0 || list[len(list)-1] != text {
+			list = append(list, text)
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, one := range e.Unwrap() {
+				list = append(list, chain(one)...)
+			}
+			return list
+		default:
+			return list
+		}
+	}
+	return list
+}
