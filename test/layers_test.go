@@ -24,6 +24,9 @@ var layers = []layer{
 	{path: "internal/jsonscan"},
 	{path: "jobs", ours: []string{"internal/jsonscan"}, // words and rules: no clock, no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
+	{path: "internal/humanize"},
+	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/taskoption/sample", ours: []string{"jobs"}}, // tests only
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
@@ -34,10 +37,8 @@ var layers = []layer{
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "runner/postgres", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // nobody else links the driver
 	{path: "internal/pgserver"}, // tests, and the selftest
-	{path: "db/dbtest", ours: []string{"db", "jobs", "runner/postgres"}},
+	{path: "db/dbtest", ours: []string{"db", "jobs", "internal/taskoption", "internal/taskoption/sample", "runner/postgres"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
-	{path: "internal/humanize"},
-	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // tests only
 	{path: "runner/internal/notify", not: []string{"os"}},

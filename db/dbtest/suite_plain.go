@@ -27,6 +27,7 @@ var plains = group{
 			s.Errorf("%+v %v", got, err)
 		}
 	},
+	"every task option can be set": plainOptions,
 	"an attempt without a start has no duration": func(s *store) {
 		id := s.insert(task())[0]
 		s.exec(`INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at) VALUES (?, 7, 1, 'failed', 1, 0, 0, 0)`, id)

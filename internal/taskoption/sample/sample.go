@@ -1,0 +1,48 @@
+// Package sample has sample values of task options, for tests that check every option.
+package sample
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Set gives an option a value that is not its default. A directory dir is the value of paths.
+func Set(o *jobs.OptionInfo, s *jobs.Spec, dir string) {
+	switch to := o.Field(s).(type) {
+	case *string:
+		switch {
+		case o.Words != nil:
+			*to = o.Words[0]
+		case o.Key == "queue":
+			*to = "media"
+		case o.Commands:
+			*to = dir
+		default:
+			*to = `-a "key" of 'mine', é`
+		}
+	case *jobs.Codes:
+		*to = "75,100-111"
+		s.MaxAttempts = 2
+	case *int:
+		*to = int(max(o.Min, -100)) + 7
+	case *int64:
+		*to = 5000
+	case *time.Duration:
+		*to = 90*time.Minute + 250*time.Millisecond
+	case *time.Time:
+		*to = time.Now().Add(1000*time.Hour + time.Millisecond).Truncate(time.Millisecond)
+	case *[]int64:
+		*to = []int64{1, 2}
+	case *map[string]string:
+		*to = map[string]string{"SAMPLE_A": "s3 cret", "SAMPLE_B": ""}
+	case *[]byte:
+		*to = []byte("line\n")
+	default:
+		panic(fmt.Sprintf("sample: the option %s has the type %T", o.Key, to))
+	}
+	if o.IsDefault(s) {
+		panic("sample: the sample of " + o.Key + " is its default")
+	}
+}
