@@ -53,7 +53,8 @@ type field struct{ Name, Value string }
 var actions = map[string]func(*actionRequest, context.Context) (actionResult, error){
 	"retry": (*actionRequest).tasksAction, "cancel": (*actionRequest).tasksAction, "delete": (*actionRequest).tasksAction,
 	"pause": (*actionRequest).pauseAction, "resume": (*actionRequest).pauseAction,
-	"schedule-run": (*actionRequest).scheduleAction, "schedule-pause": (*actionRequest).scheduleAction, "schedule-resume": (*actionRequest).scheduleAction,
+	"schedule-run": (*actionRequest).scheduleAction, "schedule-pause": (*actionRequest).scheduleAction,
+	"schedule-resume": (*actionRequest).scheduleAction,
 }
 
 var errChanged = errors.New("the tasks of the query have changed")
@@ -68,10 +69,11 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 		defer cancel()
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionTimeout + writeTimeout))
 		if err := req.ParseForm(); err != nil {
-			h.writeError(w, req, http.StatusBadRequest, "This form is too large, or cannot be read.")
+			h.writeError(w, req, http.StatusBadRequest, "The form is too large or invalid.")
 			return
 		}
-		a := &actionRequest{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(), confirmed: req.PostForm.Get("sure") == "1"}
+		a := &actionRequest{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(),
+			confirmed: req.PostForm.Get("sure") == "1"}
 		d, err := do(a, ctx)
 		back := h.localPath(req.PostForm.Get("back"))
 		switch {
@@ -142,18 +144,19 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	if a.byQuery {
 		filter, ok := a.filter.For(jobs.Verb(a.name))
 		if !ok {
-			return actionResult{line: "no task of these can be " + pastTense[a.name], cli: d.cli}, nil
+			return actionResult{line: "none of these tasks can be " + pastTense[a.name], cli: d.cli}, nil
 		}
 		var err error
 		if ids, err = r.IDs(ctx, filter, runner.Page{}); err != nil {
 			return actionResult{}, err
 		}
 		if len(ids) == 0 {
-			return actionResult{line: "no task of these can be " + pastTense[a.name], cli: d.cli}, nil
+			return actionResult{line: "none of these tasks can be " + pastTense[a.name], cli: d.cli}, nil
 		}
 		if a.confirmed && a.count >= 0 && len(ids) > a.count {
 			d.ask = a.confirmation(len(ids))
-			d.ask.Changed = fmt.Sprintf("Nothing was done: when you were asked it was %s, and now it is %s.", humanize.Plural(a.count, "task"), humanize.Count(int64(len(ids))))
+			d.ask.Changed = fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s.",
+				humanize.Plural(a.count, "task"), humanize.Count(int64(len(ids))))
 			return d, errChanged
 		}
 		if !a.confirmed || a.count < 0 {
@@ -235,7 +238,8 @@ func (a *actionRequest) summary(results []runner.Moved) string {
 	}
 	if len(refused) > 0 {
 		const most = 3
-		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(len(refused), "task"), pastTense[a.name], strings.Join(refused[:min(most, len(refused))], "; "))
+		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(len(refused), "task"), pastTense[a.name],
+			strings.Join(refused[:min(most, len(refused))], "; "))
 		if len(refused) > most {
 			text += fmt.Sprintf("; and %d more", len(refused)-most)
 		}
@@ -247,7 +251,8 @@ func (a *actionRequest) summary(results []runner.Moved) string {
 // confirmation returns the question to ask before n tasks are changed.
 func (a *actionRequest) confirmation(n int) *confirmView {
 	verb := strings.ToUpper(a.name[:1]) + a.name[1:]
-	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, humanize.Plural(n, "task")), CLI: a.cli(), Fields: []field{{"sure", "1"}, {"back", a.form.Get("back")}}}
+	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, humanize.Plural(n, "task")), CLI: a.cli(),
+		Fields: []field{{"sure", "1"}, {"back", a.form.Get("back")}}}
 	v.Question = fmt.Sprintf("%s %s?", verb, humanize.Plural(n, "task"))
 	switch {
 	case a.byQuery:
@@ -338,8 +343,8 @@ func (h *handler) setFlash(w http.ResponseWriter, text string) {
 	if len(text) > maxFlash {
 		text = strings.ToValidUTF8(text[:maxFlash], "") + "…"
 	}
-	http.SetCookie(w, &http.Cookie{Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(text)), Path: h.base + "/", MaxAge: 30,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(text)), Path: h.base + "/",
+		MaxAge: 30, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 }
 
 // takeFlash returns the result of the last action and removes the cookie.

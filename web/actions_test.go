@@ -97,7 +97,7 @@ func TestAllMatchingAreCountedAgain(t *testing.T) {
 	form.Set("count", "3")
 	form.Set("sure", "1")
 	status, body = s.post("/actions/retry", form)
-	has(t, body, "Nothing was done", "it was 3 tasks, and now it is 4", `name="count" value="4"`)
+	has(t, body, "Nothing was changed", "3 tasks matched when you were asked, and now it is 4", `name="count" value="4"`)
 	failed, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Failed}})
 	if status != http.StatusConflict || failed != 5 || err != nil {
 		t.Errorf("%d: %d failed %v", status, failed, err)
@@ -115,7 +115,7 @@ func TestAllMatchingAreCountedAgain(t *testing.T) {
 		t.Error(body)
 	}
 	_, body = s.post("/actions/retry", url.Values{"query": {"state:completed"}, "back": {"/tasks"}})
-	has(t, body, "no task of these can be retried")
+	has(t, body, "none of these tasks can be retried")
 }
 
 func TestQueuesAndSchedulesAreSteered(t *testing.T) {

@@ -22,7 +22,11 @@ type chartRange struct {
 	fresh  time.Duration // how long the data may be reused
 }
 
-var chartRanges = []chartRange{{"1h", time.Minute, 60, 2 * time.Second}, {"24h", 15 * time.Minute, 96, 30 * time.Second}, {"7d", 2 * time.Hour, 84, 2 * time.Minute}}
+var chartRanges = []chartRange{
+	{"1h", time.Minute, 60, 2 * time.Second},
+	{"24h", 15 * time.Minute, 96, 30 * time.Second},
+	{"7d", 2 * time.Hour, 84, 2 * time.Minute},
+}
 
 // chart shows the tasks that ended in a time range.
 type chart struct {
@@ -78,7 +82,8 @@ func newChart(p page, r chartRange, steps []runner.Stretch) *chart {
 	for _, s := range steps {
 		w50, w95, r50, r95 = append(w50, s.WaitP50), append(w95, s.WaitP95), append(r50, s.RunP50), append(r95, s.RunP95)
 	}
-	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", humanize.Count(int64(c.Completed)), humanize.Count(int64(c.Failed)), humanize.Count(int64(c.Cancelled)), r.Name)
+	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Count(c.Completed), p.Count(c.Failed),
+		p.Count(c.Cancelled), r.Name)
 	c.Bars = bars(steps, c.Most, c.Summary)
 	c.Wait.P50, c.Wait.P95 = durations(w50), durations(w95)
 	c.Run.P50, c.Run.P95 = durations(r50), durations(r95)
@@ -90,7 +95,8 @@ const chartHeight = 100
 // bars draws a bar for each step. Failed tasks are at the bottom of the bar, where they are easy to see.
 func bars(steps []runner.Stretch, most int, summary string) template.HTML {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`, len(steps)*10, chartHeight, template.HTMLEscapeString(summary))
+	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`,
+		len(steps)*10, chartHeight, template.HTMLEscapeString(summary))
 	for i, s := range steps {
 		at := s.At.Local().Format("15:04")
 		if len(steps) > 0 && steps[len(steps)-1].At.Sub(steps[0].At) > 24*time.Hour {
@@ -104,7 +110,8 @@ func bars(steps []runner.Stretch, most int, summary string) template.HTML {
 			}
 			height := max(float64(n)/float64(most)*chartHeight, 3)
 			y -= height
-			fmt.Fprintf(&b, `<rect class="%s" x="%d" y="%.1f" width="8" height="%.1f"><title>%s: %d %s</title></rect>`, state, i*10+1, max(y, 0), height, at, n, state)
+			fmt.Fprintf(&b, `<rect class="%s" x="%d" y="%.1f" width="8" height="%.1f"><title>%s: %d %s</title></rect>`,
+				state, i*10+1, max(y, 0), height, at, n, state)
 		}
 	}
 	b.WriteString(`</svg>`)

@@ -132,7 +132,8 @@ func (l logLine) html(more string) string {
 	if l.Stderr {
 		more += " e"
 	}
-	return `<span class="l` + more + `"><i>` + template.HTMLEscapeString(l.At.Local().Format(time.TimeOnly)) + ` </i>` + string(l.Text) + "\n</span>"
+	at := template.HTMLEscapeString(l.At.Local().Format(time.TimeOnly))
+	return `<span class="l` + more + `"><i>` + at + ` </i>` + string(l.Text) + "\n</span>"
 }
 
 // follower sends the output of an attempt to a client.

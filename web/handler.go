@@ -66,7 +66,8 @@ var static embed.FS
 // Handler serves the pages of r. It reads r's database and starts no worker. Requests that change something must have
 // the same origin, which net/http's CrossOriginProtection checks.
 func Handler(r *runner.Runner, o Options) http.Handler {
-	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r}, cross: http.NewCrossOriginProtection(), mux: http.NewServeMux()}
+	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r},
+		cross: http.NewCrossOriginProtection(), mux: http.NewServeMux()}
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
@@ -109,7 +110,8 @@ func (h *handler) routes() {
 
 // policy is the Content-Security-Policy of the pages. It allows nothing from other hosts, no inline script or style,
 // and no frame around a page.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // ServeHTTP sets the headers and checks the host, the path, the user and the right to change something. Then it calls
 // the handler of the path.
@@ -140,7 +142,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if err := h.cross.Check(inner); err != nil {
-		h.writeError(w, inner, http.StatusForbidden, "This came from another site.")
+		h.writeError(w, inner, http.StatusForbidden, "The request came from another site.")
 		return
 	}
 	if h.o.ReadOnly && req.Method != http.MethodGet && req.Method != http.MethodHead && rest != "/login" {

@@ -71,30 +71,58 @@ func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(b.Bytes())
 }
 
-func (h *handler) collect(ctx context.Context) (list []*family, err error) {
-	at := time.Now()
-	metric := func(kind, name, help string) *family {
-		f := &family{kind: kind, name: name, help: help}
-		list = append(list, f)
-		return f
-	}
-	gauge := func(name, help string) *family { return metric(gaugeKind, name, help) }
-	counter := func(name, help string) *family { return metric(counterKind, name, help) }
+// collection is the list of metrics of one scrape.
+type collection struct {
+	at   time.Time
+	list []*family
+}
 
+func (c *collection) add(kind, name, help string) *family {
+	f := &family{kind: kind, name: name, help: help}
+	c.list = append(c.list, f)
+	return f
+}
+
+func (c *collection) gauge(name, help string) *family   { return c.add(gaugeKind, name, help) }
+func (c *collection) counter(name, help string) *family { return c.add(counterKind, name, help) }
+
+func (h *handler) collect(ctx context.Context) ([]*family, error) {
+	c := &collection{at: time.Now()}
 	queues, err := h.r.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tasks := gauge("runner_tasks", "Unfinished tasks by queue and state.")
-	oldest := gauge("runner_oldest_pending_seconds", "How long ago the pending task that waits longest was due; 0: none waits.")
-	paused := gauge("runner_queue_paused", "1: no task of the queue starts.")
+	c.queues(queues)
+	workers, err := h.r.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.workers(workers)
+	totals, err := h.r.Totals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.attempts(totals, queues)
+	schedules, err := h.r.Schedules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.schedules(schedules)
+	c.process(h.r)
+	return append(c.list, h.histograms.families(h.r)...), nil
+}
+
+func (c *collection) queues(queues []runner.Queue) {
+	tasks := c.gauge("runner_tasks", "Unfinished tasks by queue and state.")
+	oldest := c.gauge("runner_oldest_pending_seconds", "How long the oldest pending task has been due; 0 if none is pending.")
+	paused := c.gauge("runner_queue_paused", "1 if the queue is paused.")
 	for _, q := range queues {
 		for _, s := range jobs.Unfinished() {
 			tasks.add(float64(q.Counts[s]), "queue", q.Queue, "state", string(s))
 		}
 		age := 0.0
 		if !q.Oldest.IsZero() {
-			age = max(at.Sub(q.Oldest), 0).Seconds()
+			age = max(c.at.Sub(q.Oldest), 0).Seconds()
 		}
 		oldest.add(age, "queue", q.Queue)
 		on := 0.0
@@ -103,23 +131,20 @@ func (h *handler) collect(ctx context.Context) (list []*family, err error) {
 		}
 		paused.add(on, "queue", q.Queue)
 	}
+}
 
-	workers, err := h.r.Workers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	alive := slices.DeleteFunc(workers, func(w runner.WorkerInfo) bool { return runner.WorkerState(w, at) == runner.WorkerLost })
+func (c *collection) workers(workers []runner.WorkerInfo) {
+	alive := slices.DeleteFunc(workers, func(w runner.WorkerInfo) bool { return runner.WorkerState(w, c.at) == runner.WorkerLost })
 	busy, slots := runner.BusySlots(alive)
-	gauge("runner_workers", "Workers that are alive.").add(float64(len(alive)))
-	slotGauge := gauge("runner_slots", "Slots of all workers that are alive.")
-	slotGauge.add(float64(busy), "state", "busy")
-	slotGauge.add(float64(max(slots-busy, 0)), "state", "free")
+	c.gauge("runner_workers", "Workers that are alive.").add(float64(len(alive)))
+	total := c.gauge("runner_slots", "Slots of all workers that are alive.")
+	total.add(float64(busy), "state", "busy")
+	total.add(float64(max(slots-busy, 0)), "state", "free")
+}
 
-	totals, err := h.r.Totals(ctx)
-	if err != nil {
-		return nil, err
-	}
-	attempts := counter("runner_attempts_total", "Attempts that ended, by result: completed, or the reason. Workers add to it with their heartbeats.")
+func (c *collection) attempts(totals []runner.Total, queues []runner.Queue) {
+	attempts := c.counter("runner_attempts_total",
+		"Attempts that ended, by result: completed, or the reason of the failure. Workers update it with their heartbeats.")
 	lost := map[string]float64{}
 	for _, t := range totals {
 		attempts.add(float64(t.N), "queue", t.Queue, "job", t.Job, "result", t.Result)
@@ -127,7 +152,7 @@ func (h *handler) collect(ctx context.Context) (list []*family, err error) {
 			lost[t.Queue] += float64(t.N)
 		}
 	}
-	losses := counter("runner_losses_total", "Attempts whose worker was lost.")
+	losses := c.counter("runner_losses_total", "Attempts whose worker was lost.")
 	for _, q := range queues {
 		if _, ok := lost[q.Queue]; !ok {
 			lost[q.Queue] = 0
@@ -136,28 +161,30 @@ func (h *handler) collect(ctx context.Context) (list []*family, err error) {
 	for queue, n := range lost {
 		losses.add(n, "queue", queue)
 	}
+}
 
-	schedules, err := h.r.Schedules(ctx)
-	if err != nil {
-		return nil, err
-	}
-	skipped := counter("runner_schedule_skipped_total", "Ticks skipped because an earlier task was unfinished.")
-	next := gauge("runner_schedule_next_timestamp_seconds", "When the schedule ticks next; none while it is paused.")
+func (c *collection) schedules(schedules []jobs.Schedule) {
+	skipped := c.counter("runner_schedule_skipped_total", "Ticks skipped because an earlier task was unfinished.")
+	next := c.gauge("runner_schedule_next_timestamp_seconds", "Next tick of the schedule; missing while the schedule is paused.")
 	for _, s := range schedules {
 		skipped.add(float64(s.Skipped), "schedule", s.Name)
 		if !s.NextAt.IsZero() {
 			next.add(float64(s.NextAt.UnixMilli())/1000, "schedule", s.Name)
 		}
 	}
+}
 
-	file, wal := admin.Size(h.r)
-	bytes := gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")
-	bytes.add(float64(file), "file", "db")
-	bytes.add(float64(wal), "file", "wal")
-	gauge("runner_build_info", "1; the version is a label.").add(1, "version", runner.Version)
-	counter("runner_fenced_total", "Results and heartbeats of this process that were refused, because their task belonged to a newer attempt.").add(float64(admin.Fenced(h.r)))
-	counter("runner_busy_retries_total", "How often writes of this process waited for another process.").add(float64(admin.BusyRetries(h.r)))
-	return append(list, h.histograms.families(h.r)...), nil
+// process adds the size of the database and the counters of this process.
+func (c *collection) process(r *runner.Runner) {
+	file, wal := admin.Size(r)
+	size := c.gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")
+	size.add(float64(file), "file", "db")
+	size.add(float64(wal), "file", "wal")
+	c.gauge("runner_build_info", "Always 1; the version is a label.").add(1, "version", runner.Version)
+	c.counter("runner_fenced_total",
+		"Results and heartbeats of this process that were rejected because a newer attempt owns the task.").add(float64(admin.Fenced(r)))
+	c.counter("runner_busy_retries_total",
+		"How often writes of this process waited for another process.").add(float64(admin.BusyRetries(r)))
 }
 
 // buckets are the upper bounds of the histograms, in seconds.
@@ -214,7 +241,8 @@ func (o *histograms) families(r *runner.Runner) []*family {
 		}()
 	})
 	runs := &family{kind: histogramKind, name: "runner_run_seconds", help: "How long attempts of this process ran."}
-	waits := &family{kind: histogramKind, name: "runner_wait_seconds", help: "How long tasks of this process waited, from when they were due until an attempt started."}
+	waits := &family{kind: histogramKind, name: "runner_wait_seconds",
+		help: "How long tasks of this process waited after they were due until an attempt started."}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key, g := range o.runs {

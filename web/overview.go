@@ -108,7 +108,9 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if v.Workers, err = h.workers(ctx, workers, v.Now); err != nil {
 		return "", nil, err
 	}
-	alive := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool { return runner.WorkerState(w, v.Now) == runner.WorkerLost })
+	alive := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool {
+		return runner.WorkerState(w, v.Now) == runner.WorkerLost
+	})
 	v.Alive = len(alive)
 	v.Busy, v.Slots = runner.BusySlots(alive)
 	for _, p := range runner.Problems(queues, gates.Pauses, workers, schedules, v.Now) {

@@ -40,7 +40,8 @@ type page struct {
 }
 
 func (h *handler) newPage(req *http.Request, title, nav string) page {
-	return page{Base: h.base, Title: title, Nav: nav, URL: h.base + req.URL.RequestURI(), Now: time.Now(), ReadOnly: h.o.ReadOnly, HideArgs: h.o.HideArgs}
+	return page{Base: h.base, Title: title, Nav: nav, URL: h.base + req.URL.RequestURI(), Now: time.Now(),
+		ReadOnly: h.o.ReadOnly, HideArgs: h.o.HideArgs}
 }
 
 // Asset returns the URL of an embedded file. The URL changes with the file, so browsers may cache the file for ever.
@@ -85,18 +86,20 @@ func (p page) moment(t time.Time, text string) template.HTML {
 	if utc := t.UTC().Format("2006-01-02 15:04:05 MST"); utc != local {
 		local += " · " + utc
 	}
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.UTC().Format(time.RFC3339), template.HTMLEscapeString(local), template.HTMLEscapeString(text)))
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.UTC().Format(time.RFC3339),
+		template.HTMLEscapeString(local), template.HTMLEscapeString(text)))
 }
 
-var symbols = map[jobs.State]string{jobs.Scheduled: "◷", jobs.Pending: "○", jobs.Blocked: "⊘", jobs.Running: "▶", jobs.Retrying: "↻",
-	jobs.Completed: "✓", jobs.Failed: "✗", jobs.Cancelled: "–"}
+var symbols = map[jobs.State]string{jobs.Scheduled: "◷", jobs.Pending: "○", jobs.Blocked: "⊘", jobs.Running: "▶",
+	jobs.Retrying: "↻", jobs.Completed: "✓", jobs.Failed: "✗", jobs.Cancelled: "–"}
 
 // Symbol returns the symbol of a state.
 func (p page) Symbol(s jobs.State) string { return cmp.Or(symbols[s], "?") }
 
 // State returns a state with its symbol and colour.
 func (p page) State(s jobs.State) template.HTML {
-	return template.HTML(`<span class="state ` + template.HTMLEscapeString(string(s)) + `"><span aria-hidden="true">` + p.Symbol(s) + `</span> ` + template.HTMLEscapeString(string(s)) + `</span>`)
+	name := template.HTMLEscapeString(string(s))
+	return template.HTML(`<span class="state ` + name + `"><span aria-hidden="true">` + p.Symbol(s) + `</span> ` + name + `</span>`)
 }
 
 // maxJobText is the largest length of a command line or a job in a list, in bytes. The arguments of a task may have 1

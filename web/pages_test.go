@@ -284,7 +284,7 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 		hasNot(t, page, "marker-")
 	}
 	has(t, s.page("/tasks"), "night", "exit 1")
-	has(t, s.page("/tasks?q=marker-args"), "not looked for here")
+	has(t, s.page("/tasks?q=marker-args"), "arguments are hidden")
 	shown := serve(t, r, web.ServerOptions{})
 	has(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // or the test would prove nothing
 }

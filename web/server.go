@@ -79,8 +79,9 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	}
 	socket, unix := strings.CutPrefix(o.Listen, "unix:")
 	if o.NoToken && !unix {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.TokenMissing, Subject: o.Listen, What: "without a token everybody on " + o.Listen + " could see and do everything",
-			Hint: "unix:/run/runner/ui.sock, whose mode says who may"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.TokenMissing, Subject: o.Listen,
+			What: "without a token everybody on " + o.Listen + " could see and do everything",
+			Hint: "unix:/run/runner/ui.sock, whose file mode limits access"}
 	}
 	if err := checkAddress(o.Listen, unix, o.Insecure); err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func checkAddress(address string, unix, insecure bool) error {
 func listenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
-			return nil, &jobs.Error{Kind: jobs.ErrPermission, What: path + " is there and no socket"}
+			return nil, &jobs.Error{Kind: jobs.ErrPermission, What: path + " exists and is not a socket"}
 		}
 		if conn, err := net.Dial("unix", path); err == nil {
 			_ = conn.Close()
@@ -226,7 +227,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // ends the streams
 	defer stop()
 	var open connections
-	server := &http.Server{ConnState: open.changed, Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	server := &http.Server{ConnState: open.changed, Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return stopped }}
 	var closing sync.WaitGroup
 	defer closing.Wait()

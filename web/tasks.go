@@ -60,7 +60,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	query := strings.TrimSpace(req.FormValue("q"))
 	v := &tasksView{page: h.newPage(req, "Tasks", "tasks"), Query: humanize.Safe(query)}
 	if v.Query != query {
-		v.Wrong = "the search holds characters that cannot be seen"
+		v.Wrong = "the search contains invisible characters"
 		return "tasks", v, nil
 	}
 	if query != "" {
@@ -79,7 +79,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	}
 	tasks, err := h.r.List(ctx, filter, runner.Page{Limit: perPage + 1})
 	if errors.Is(context.Cause(ctx), errSlow) {
-		v.Wrong = "there are too many tasks to look through in two seconds; add state: or since: with a text"
+		v.Wrong = "the search took longer than two seconds; add state: or since: to the text"
 		return "tasks", v, nil
 	}
 	if err != nil {
@@ -104,7 +104,8 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	if rest := slices.DeleteFunc(slices.Clone(terms), func(t jobs.Term) bool { return t.Key == jobs.KeyState }); len(tasks) == 0 && len(rest) < len(terms) {
+	rest := slices.DeleteFunc(slices.Clone(terms), func(t jobs.Term) bool { return t.Key == jobs.KeyState })
+	if len(tasks) == 0 && len(rest) < len(terms) {
 		v.Any = v.Base + "/tasks?q=" + escaped(jobs.JoinTerms(rest))
 	}
 	v.Total = len(tasks)
@@ -124,7 +125,7 @@ func (h *handler) filter(query string, at time.Time) ([]jobs.Term, jobs.Filter, 
 	}
 	filter, err := jobs.ParseFilter(terms, at, time.Local)
 	if err == nil && filter.Match != "" && h.o.HideArgs {
-		err = &jobs.FieldError{Field: "search", Msg: "texts are not looked for here, since arguments are hidden"}
+		err = &jobs.FieldError{Field: "search", Msg: "a search for text is not possible, because arguments are hidden"}
 	}
 	return terms, filter, err
 }
@@ -162,7 +163,8 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 		}
 	}
 	add := func(name string, states ...jobs.State) error {
-		t := tab{Name: name, Link: v.Base + "/tasks", On: len(states) == len(filter.States) && (len(states) == 0 || states[0] == filter.States[0])}
+		on := len(states) == len(filter.States) && (len(states) == 0 || states[0] == filter.States[0])
+		t := tab{Name: name, Link: v.Base + "/tasks", On: on}
 		link := others
 		if len(states) > 0 {
 			link = append([]jobs.Term{{Key: jobs.KeyState, Value: name}}, others...)
@@ -187,7 +189,8 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 	if err := add("all"); err != nil {
 		return err
 	}
-	for _, s := range []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying, jobs.Scheduled, jobs.Blocked, jobs.Failed, jobs.Completed, jobs.Cancelled} {
+	for _, s := range []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying, jobs.Scheduled, jobs.Blocked, jobs.Failed,
+		jobs.Completed, jobs.Cancelled} {
 		if err := add(string(s), s); err != nil {
 			return err
 		}
