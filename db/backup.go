@@ -98,7 +98,7 @@ func (d *DB) copyTo(ctx context.Context, part, to string) (int64, error) {
 		return 0, err
 	}
 	// A connection of its own: those for reading may write nothing, and a copy of many seconds must not hold up the writer.
-	from, err := connect(d.path, "rw", 1, "busy_timeout(5000)")
+	from, err := connect(d.path, "rw", "busy_timeout(5000)")
 	if err != nil {
 		return 0, err
 	}
@@ -106,7 +106,7 @@ func (d *DB) copyTo(ctx context.Context, part, to string) (int64, error) {
 	if _, err := from.ExecContext(ctx, vacuumInto, part); err != nil {
 		return 0, explain(err, to)
 	}
-	copied, err := connect(part, "rw", 1)
+	copied, err := connect(part, "rw")
 	if err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -265,7 +266,7 @@ func (w *writer) commit(group []*request) {
 		return
 	}
 	err := w.transaction(group)
-	failed, ok := err.(*memberError)
+	failed, ok := errors.AsType[*memberError](err)
 	if ok && len(group) > 1 {
 		for _, r := range group { // the others must not suffer for it
 			w.commit([]*request{r})

@@ -68,7 +68,7 @@ func say(r report) {
 func (e errand) run() {
 	ctx := context.Background()
 	if e.Do == "keep" { // open, whatever schema it has, until stdin ends
-		raw, err := connect(e.Path, "rw", 1)
+		raw, err := connect(e.Path, "rw")
 		if err == nil {
 			err = raw.Get(new(int), "SELECT count(*) FROM sqlite_schema")
 		}

@@ -35,7 +35,7 @@ func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 	}
 	for done := range len(all) + 1 {
 		path := filepath.Join(t.TempDir(), "x.db")
-		raw, err := connect(path, "rwc", 1)
+		raw, err := connect(path, "rwc")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,7 +117,7 @@ func TestNothingOfAnotherProgramIsTouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := another(t, "PRAGMA journal_mode = WAL", c.text)
 			schema := func() (text string) {
-				raw, err := connect(path, "rw", 1)
+				raw, err := connect(path, "rw")
 				if err != nil {
 					t.Fatal(err)
 				}

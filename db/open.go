@@ -47,8 +47,9 @@ func dsn(path, mode string, pragmas ...string) string {
 
 const driverName = "sqlite"
 
-func connect(path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	return connectBy(driverName, path, mode, most, pragmas...)
+// connect opens a file with one connection.
+func connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
+	return connectBy(driverName, path, mode, 1, pragmas...)
 }
 
 // connectBy is connect with a driver of database/sql.
@@ -72,7 +73,7 @@ func (d *DB) open(ctx context.Context) error {
 	have, prefix, err := d.connectWriter(ctx)
 	if err == nil {
 		d.sql = sqlite.Dialect(prefix)
-		d.read, err = connect(d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
+		d.read, err = connectBy(driverName, d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
 	}
 	switch {
 	case err != nil:

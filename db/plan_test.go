@@ -1,6 +1,7 @@
 package db
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -369,7 +370,7 @@ func openTest(t *testing.T) *DB {
 
 func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	d := openTest(t)
-	raw, err := connect(d.Path(), "rw", 1) // what a database of another program has besides
+	raw, err := connect(d.Path(), "rw") // what a database of another program has besides
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +420,7 @@ func TestNoTriggerIsInTheWayOfAClaimOrOfACompletion(t *testing.T) {
 			}
 			has = has || step[1] == "Program"
 		}
-		if err := rows.Close(); err != nil || has != want {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || has != want {
 			t.Errorf("a trigger: %v, want %v (%v)\n%s", has, want, err, text)
 		}
 	}

@@ -117,7 +117,7 @@ func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
 // What a checkpoint writes to the file is no damage, whichever process made it, when the log starts afresh, too.
 func TestCheckpointsReplaceNothing(t *testing.T) {
 	d := openTest(t)
-	other, err := connect(d.path, "rw", 1)
+	other, err := connect(d.path, "rw")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,10 +43,10 @@ func (r *request) call(t *tx) error {
 func (r *request) answer() error { return raise(<-r.done) }
 
 func raise(err error) error {
-	if p, ok := err.(*panicError); ok {
+	if p, ok := errors.AsType[*panicError](err); ok {
 		panic(p.value)
 	}
-	if err == errGoexit {
+	if errors.Is(err, errGoexit) {
 		runtime.Goexit()
 	}
 	return err

@@ -26,7 +26,7 @@ func (d *DB) Revisions(ctx context.Context) (*Revisions, error) {
 		d.listen(ctx, func(bool) { r.told.Add(1) })
 		return r, nil
 	}
-	pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")
+	pool, err := connect(d.path, "rw", "busy_timeout(5000)", "query_only(1)")
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func olds(t *testing.T) (list []old) {
 func (o old) write(t *testing.T, more ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "old.db")
-	raw, err := connect(path, "rwc", 1)
+	raw, err := connect(path, "rwc")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -550,7 +550,7 @@ const many = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WH
 func (o old) writeMany(t *testing.T, n int) (path string, tasks int) {
 	t.Helper()
 	path = o.write(t)
-	raw, err := connect(path, "rw", 1, "synchronous(OFF)")
+	raw, err := connect(path, "rw", "synchronous(OFF)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -586,7 +586,7 @@ func TestAConversionThatIsKilled(t *testing.T) {
 			_ = c.Process.Kill()
 			_ = c.Wait()
 		}
-		raw, err := connect(path, "rw", 1)
+		raw, err := connect(path, "rw")
 		if err != nil {
 			t.Fatal(err)
 		}

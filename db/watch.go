@@ -29,7 +29,7 @@ func (d *DB) Watch(ctx context.Context, brief bool, told func(news bool)) error 
 	w := &watch{db: d, told: told, every: sweep}
 	close := func() {}
 	if _, _, ok := d.commits.read(); !ok {
-		pool, err := connect(d.path, "rw", 1, "busy_timeout(5000)", "query_only(1)")
+		pool, err := connect(d.path, "rw", "busy_timeout(5000)", "query_only(1)")
 		if err != nil {
 			return err
 		}

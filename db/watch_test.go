@@ -12,14 +12,14 @@ import (
 func TestACommitIsSeenWhoseEventCameBeforeAnotherCommitWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
-		writer, err := connect(path, "rwc", 1)
+		writer, err := connect(path, "rwc")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer writer.Close()
 		writer.MustExec("PRAGMA journal_mode = WAL")
 		writer.MustExec("CREATE TABLE t (n)")
-		pool, err := connect(path, "rw", 1)
+		pool, err := connect(path, "rw")
 		if err != nil {
 			t.Fatal(err)
 		}

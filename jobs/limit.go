@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ func (t Target) Validate() error {
 	default:
 		return invalid("target", "%q is none of queue:NAME, job:NAME, lane:KEY", t.String())
 	}
-	if field, ok := err.(*FieldError); ok {
+	if field, ok := errors.AsType[*FieldError](err); ok {
 		return invalid("target", "%s", field.Msg)
 	}
 	return err

@@ -118,7 +118,7 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	switch {
 	case errors.As(err, &snooze):
 		o.Reason, o.snooze = "", &snooze.in
-		if err == error(snooze) { // else it is wrapped, and the text says why
+		if err == error(snooze) { //nolint:errorlint // if it is wrapped, the text says why
 			o.Error = ""
 		}
 	case errors.As(err, &cancel):

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,7 +142,7 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (Filter, erro
 		default:
 			err = fmt.Errorf("is no selector")
 		}
-		if _, known := err.(*FieldError); err != nil && !known {
+		if _, known := errors.AsType[*FieldError](err); err != nil && !known {
 			return Filter{}, invalid(t.Key, "%q %v", t.Value, err)
 		} else if err != nil {
 			return Filter{}, err

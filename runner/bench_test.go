@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -121,7 +122,7 @@ func (d *bareDB) drain(n, k int) {
 			}
 			batch = append(batch, c)
 		}
-		if err := rows.Close(); err != nil {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			d.b.Fatal(err)
 		}
 		d.exec("COMMIT")

@@ -27,7 +27,7 @@ func (b *bubble) once(n int) {
 }
 
 func TestAFinishWhoseAnswerWasLostCountsOnce(t *testing.T) {
-	fakeOnDisk(t, Options{}, func(_ context.Context, b *bubble, in string) (string, error) {
+	fakeOnDisk(t, func(_ context.Context, b *bubble, in string) (string, error) {
 		b.once(1) // the next commit is that of the finish: nothing else is written now
 		return in, nil
 	}, func(b *bubble) {
@@ -47,7 +47,7 @@ func TestAFinishWhoseAnswerWasLostCountsOnce(t *testing.T) {
 }
 
 func TestAClaimWhoseAnswerWasLostIsGivenBackAtTheNextBeat(t *testing.T) {
-	fakeOnDisk(t, Options{}, nil, func(b *bubble) {
+	fakeOnDisk(t, nil, func(b *bubble) {
 		b.within(65*time.Second, func() { // between two beats
 			b.once(2) // the enqueue's, then the claim's
 			b.enqueue(work.With("x"))
@@ -71,7 +71,7 @@ func TestAClaimWhoseAnswerWasLostIsGivenBackAtTheNextBeat(t *testing.T) {
 }
 
 func TestAnEnqueueWhoseAnswerWasLostIsSafeToRepeatWithAKey(t *testing.T) {
-	fakeOnDisk(t, Options{}, nil, func(b *bubble) {
+	fakeOnDisk(t, nil, func(b *bubble) {
 		b.once(1)
 		if task, err := b.Enqueue(b.Context(), work.With("x", jobs.Unique("k"))); err == nil {
 			b.Error("no error", task)
@@ -90,7 +90,7 @@ func TestAnEnqueueWhoseAnswerWasLostIsSafeToRepeatWithAKey(t *testing.T) {
 // A worker whose file lets it down tries once more, and then stops its attempts and itself.
 func TestDamageEndsTheWork(t *testing.T) {
 	for _, code := range []fault.Code{fault.IOErr, fault.Corrupt, fault.ReadOnly} {
-		fakeOnDisk(t, Options{}, func(ctx context.Context, b *bubble, in string) (string, error) {
+		fakeOnDisk(t, func(ctx context.Context, b *bubble, in string) (string, error) {
 			<-ctx.Done()
 			if at := time.Since(b.began); at > time.Minute+20*time.Second {
 				b.Errorf("stopped after %v", at)
@@ -124,7 +124,7 @@ func TestDamageEndsTheWork(t *testing.T) {
 }
 
 func TestOneErrorOfTheDiskAtATimeEndsNothing(t *testing.T) {
-	fakeOnDisk(t, Options{}, func(_ context.Context, b *bubble, in string) (string, error) {
+	fakeOnDisk(t, func(_ context.Context, b *bubble, in string) (string, error) {
 		time.Sleep(10 * time.Minute)
 		return in, nil
 	}, func(b *bubble) {
@@ -161,7 +161,7 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 		"its directory": func(path string) error { return os.Rename(filepath.Dir(path), filepath.Dir(path)+".old") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			fakeOnDisk(t, Options{}, func(ctx context.Context, b *bubble, in string) (string, error) {
+			fakeOnDisk(t, func(ctx context.Context, b *bubble, in string) (string, error) {
 				<-ctx.Done()
 				if at := time.Since(b.began); at > time.Minute+10*time.Second {
 					b.Errorf("stopped after %v", at)

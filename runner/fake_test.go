@@ -44,9 +44,9 @@ func fake(t *testing.T, options Options, do func(ctx context.Context, b *bubble,
 }
 
 // fakeOnDisk is fake with a disk that does what the test says.
-func fakeOnDisk(t *testing.T, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
+func fakeOnDisk(t *testing.T, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
 	t.Helper()
-	fakeOn(t, fault.Under, options, do, test)
+	fakeOn(t, fault.Under, Options{}, do, test)
 }
 
 func fakeOn(t *testing.T, under func(testing.TB, string) *fault.Disk, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {

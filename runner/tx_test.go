@@ -51,9 +51,9 @@ func begin(t testing.TB, handle *sql.DB) *sql.Tx {
 	return tx
 }
 
-func count(t testing.TB, handle *sql.DB, query string, args ...any) (n int) {
+func count(t testing.TB, handle *sql.DB, query string) (n int) {
 	t.Helper()
-	if err := handle.QueryRow(query, args...).Scan(&n); err != nil {
+	if err := handle.QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -80,7 +80,7 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 		case errors.Is(err, errChanged):
 			w.Header().Set(confirmHeader, "1")
 			d.ask.page = h.newPage(req, "Are you sure?", "")
-			h.writePage(w, req, http.StatusConflict, "confirm", d.ask)
+			h.writePage(w, http.StatusConflict, "confirm", d.ask)
 		case errors.Is(err, jobs.ErrInvalid):
 			h.writeError(w, req, http.StatusBadRequest, sentence(err))
 		case errors.Is(err, jobs.ErrNotFound):
@@ -91,7 +91,7 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 		case d.ask != nil:
 			w.Header().Set(confirmHeader, "1")
 			d.ask.page = h.newPage(req, "Are you sure?", "")
-			h.writePage(w, req, http.StatusOK, "confirm", d.ask)
+			h.writePage(w, http.StatusOK, "confirm", d.ask)
 		default:
 			h.logger.Info("action", "name", a.name, "did", d.line)
 			h.setFlash(w, d.line+"\n"+d.cli)

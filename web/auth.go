@@ -118,5 +118,5 @@ func (h *handler) loginPage(w http.ResponseWriter, req *http.Request, status int
 	if req.URL.Path == "/login" {
 		next = req.FormValue("next")
 	}
-	h.writePage(w, req, status, "login", &loginView{page: h.newPage(req, "Sign in", ""), Wrong: wrong, Next: h.localPath(next)})
+	h.writePage(w, status, "login", &loginView{page: h.newPage(req, "Sign in", ""), Wrong: wrong, Next: h.localPath(next)})
 }

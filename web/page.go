@@ -253,7 +253,7 @@ type layout struct {
 }
 
 // writePage responds with a page that does not depend on the database.
-func (h *handler) writePage(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
+func (h *handler) writePage(w http.ResponseWriter, status int, name string, v view) {
 	var b bytes.Buffer
 	if err := templates().ExecuteTemplate(&b, name, v); err != nil {
 		h.logger.Error("page", "name", name, "err", err)
@@ -282,7 +282,7 @@ type errorView struct {
 }
 
 func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status int, text string) {
-	h.writePage(w, req, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
+	h.writePage(w, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
 }
 
 // sentence returns the text of an error as a sentence.

@@ -73,9 +73,9 @@ func (s *store) exec(text string, args ...any) {
 }
 
 // number reads one integer.
-func (s *store) number(text string, args ...any) (n int64) {
+func (s *store) number(text string) (n int64) {
 	s.Helper()
-	if err := s.raw.QueryRowContext(s.Context(), s.text(text), args...).Scan(&n); err != nil {
+	if err := s.raw.QueryRowContext(s.Context(), s.text(text)).Scan(&n); err != nil {
 		s.Fatal(err)
 	}
 	return n
@@ -97,6 +97,9 @@ func (s *store) history() []change {
 			s.Fatal(err)
 		}
 		all = append(all, c)
+	}
+	if err := rows.Err(); err != nil {
+		s.Fatal(err)
 	}
 	return all
 }

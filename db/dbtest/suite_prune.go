@@ -11,11 +11,11 @@ import (
 )
 
 // endedTasks adds tasks of a queue that end at once in a state.
-func (s *store) endedTasks(w *db.Worker, n int, o jobs.Outcome, options ...jobs.Option) []int64 {
+func (s *store) endedTasks(w *db.Worker, n int, o jobs.Outcome) []int64 {
 	s.Helper()
 	specs := make([]jobs.Spec, n)
 	for i := range specs {
-		specs[i] = task(options...)
+		specs[i] = task()
 	}
 	s.insert(specs...)
 	var list []db.Finish

@@ -80,16 +80,17 @@ func (db *database) integrityProblems(ctx context.Context) (problems []string, e
 		if err != nil {
 			return nil, err
 		}
+		defer rows.Close()
 		for rows.Next() {
 			var text string
 			if err := rows.Scan(&text); err != nil {
-				return nil, errors.Join(err, rows.Close())
+				return nil, err
 			}
 			if text != "ok" {
 				problems = append(problems, text)
 			}
 		}
-		if err := rows.Close(); err != nil {
+		if err := rows.Err(); err != nil {
 			return nil, err
 		}
 	}

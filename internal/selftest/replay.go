@@ -266,7 +266,7 @@ func (r *replay) update(e event, rest []event) {
 		r.claimed(t, e)
 	case to == jobs.Running:
 		if !revoked && e.lease != e.oldLease && ran != nil {
-			r.renew(t, ran, e)
+			r.renew(ran, e)
 		}
 	case from == jobs.Running:
 		r.end(t, ran, e, rest)

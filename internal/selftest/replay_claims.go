@@ -80,7 +80,7 @@ func (r *replay) checkLeaseLength(w *workerHistory, e event) {
 	}
 }
 
-func (r *replay) renew(t *taskHistory, c *claim, e event) {
+func (r *replay) renew(c *claim, e event) {
 	c.leaseEnd, c.leaseWritten = e.lease, e.at
 	if w := r.workers[e.worker]; w != nil {
 		r.checkLeaseLength(w, e)

@@ -28,7 +28,7 @@ func (r *replay) end(t *taskHistory, c *claim, e event, rest []event) {
 		r.violation("I2", e.id, "revoked as generation %d, but then ended as %s", c.generation, e.state)
 	case lost:
 		r.losses++
-		r.endLost(t, c, e, rest)
+		r.endLost(c, e, rest)
 	case back && e.attempt != e.oldAttempt-1:
 		r.violation("I5", e.id, "released as %s with attempt %d after %d", e.state, e.attempt, e.oldAttempt)
 	case !back && e.attempt != e.oldAttempt && jobs.State(e.state) != jobs.Cancelled:
@@ -47,7 +47,7 @@ func reportedByWorker(e event, rest []event) bool {
 	return false
 }
 
-func (r *replay) endLost(t *taskHistory, c *claim, e event, rest []event) {
+func (r *replay) endLost(c *claim, e event, rest []event) {
 	if e.losses != e.oldLosses+1 || e.attempt != e.oldAttempt-1 {
 		r.violation("I5", e.id, "lost: attempt %d, %d losses became attempt %d, %d losses", e.oldAttempt, e.oldLosses, e.attempt, e.losses)
 	}

@@ -140,7 +140,7 @@ func (r *run) setUp(ctx context.Context) (err error) {
 	if r.notes, err = openNotes(r.workspace); err != nil {
 		return err
 	}
-	if err := r.setUpServer(ctx); err != nil {
+	if err := r.setUpServer(); err != nil {
 		return err
 	}
 	r.processes = newProcesses(r.workspace, r.Path, r.Name, r.notes)

@@ -35,7 +35,7 @@ func (w workspace) addresses() []string {
 
 // setUpServer starts the proxies and writes all addresses into a file of the workspace, where the processes of the
 // run find them.
-func (r *run) setUpServer(ctx context.Context) error {
+func (r *run) setUpServer() error {
 	if r.Server == nil {
 		return nil
 	}

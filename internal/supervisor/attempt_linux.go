@@ -265,10 +265,10 @@ func (g *guardian) killAll() (living int, denied []int) {
 		} else {
 			err = unix.Kill(pid, unix.SIGKILL)
 		}
-		switch err {
-		case nil:
+		switch {
+		case err == nil:
 			living++
-		case unix.EPERM:
+		case errors.Is(err, unix.EPERM):
 			denied = append(denied, pid)
 		}
 	}

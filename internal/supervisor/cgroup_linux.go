@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,7 +69,7 @@ func (g *guardian) makeCgroup() {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.cgroupDir, g.cgroupFD, g.cgroupKilled = dir, fd, false; err != unix.ENOENT {
+	if g.cgroupDir, g.cgroupFD, g.cgroupKilled = dir, fd, false; !errors.Is(err, unix.ENOENT) {
 		g.closeCgroupLocked()
 	}
 }

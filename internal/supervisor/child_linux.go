@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 		return nil, err
 	}
 	switch err := g.send(r, rights); {
-	case err == unix.E2BIG:
+	case errors.Is(err, unix.E2BIG):
 		g.dropChild(child)
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
 	case err != nil: // the guardian has not read the whole message and so has done nothing

@@ -179,7 +179,7 @@ func (in *requests) next(r *request) error {
 		awaitReadable(in.socket)
 		n, nOOB, flags, _, err := unix.Recvmsg(in.socket, in.space(), in.oob, unix.MSG_CMSG_CLOEXEC)
 		switch {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
 			return err

@@ -51,7 +51,7 @@ func awaitExit(pid int) error {
 func (p *Process) kill() error {
 	failed := signalGroup(p.pid, unix.SIGKILL)
 	for _, pid := range sessionMembers(p.pid) {
-		if err := killMember(pid, p.pid); err != nil && err != unix.ESRCH && failed == nil {
+		if err := killMember(pid, p.pid); err != nil && !errors.Is(err, unix.ESRCH) && failed == nil {
 			failed = os.NewSyscallError("kill", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,9 +60,9 @@ func (s *sweep) killMatching() (found bool) {
 		if pid == self || !s.matches(readMark(pid)) || !running(pid) {
 			continue
 		}
-		switch err := killIf(pid, func() bool { return s.matches(readMark(pid)) }); err {
-		case unix.ESRCH:
-		case unix.EPERM:
+		switch err := killIf(pid, func() bool { return s.matches(readMark(pid)) }); {
+		case errors.Is(err, unix.ESRCH):
+		case errors.Is(err, unix.EPERM):
 			if p, ok := describeProcess(pid, readMark(pid)); ok {
 				s.denied = append(s.denied, p)
 			}
