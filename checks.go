@@ -228,8 +228,8 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 		tell(checkOK, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.alive, "worker"), s.busy, s.slots), "")
 	case now > 0:
 		tell(checkFail, fmt.Sprintf("%s; %s", last, humanize.TasksWait(now)), "systemctl status runner     or: runner work")
-	case runner.Ticking(s.schedules) > 0:
-		tell(checkFail, last+"; "+humanize.Does(runner.Ticking(s.schedules), "schedule", "ticks", "tick"),
+	case admin.Ticking(s.schedules) > 0:
+		tell(checkFail, last+"; "+humanize.Does(admin.Ticking(s.schedules), "schedule", "ticks", "tick"),
 			"systemctl status runner     or: runner work")
 	case later > 0:
 		tell(checkWarn, fmt.Sprintf("%s; %s later", last, humanize.TasksWait(later)), "systemctl status runner     or: runner work")

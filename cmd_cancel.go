@@ -142,8 +142,8 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Pri
 }
 
 // means says what stops a running task.
-func (o *cancelOptions) means(t jobs.Task, workers []runner.WorkerInfo) string {
-	alive := slices.ContainsFunc(workers, func(w runner.WorkerInfo) bool { return w.ID == t.WorkerID })
+func (o *cancelOptions) means(t jobs.Task, workers []runner.Worker) string {
+	alive := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == t.WorkerID })
 	switch {
 	case len(workers) == 0:
 		return "its worker is gone, and no other runs (runner work)"

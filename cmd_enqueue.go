@@ -268,7 +268,7 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Pr
 	pauses, err := r.Pauses(ctx)
 	if pause, ok := pauses.Of(o.spec.Queue); ok {
 		what := "queue " + o.spec.Queue + " is"
-		if pauses.All() {
+		if admin.AllPaused(pauses) {
 			what = "all queues are"
 		}
 		p.Note("%s paused (%s, by %s)", what, humanize.Age(p.Now().Sub(pause.At)), pause.By)

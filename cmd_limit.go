@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -221,8 +222,8 @@ func (l jsonLimit) line(p *term.Printer) {
 }
 
 // limitRow is a limit for people.
-func limitRow(l runner.LimitStat, now time.Time) []string {
-	running, often, burst := cmp.Or(runner.LimitRunning(l), "–"), cmp.Or(runner.LimitRate(l), "–"), "–"
+func limitRow(l runner.LimitStatus, now time.Time) []string {
+	running, often, burst := cmp.Or(present.LimitRunning(l), "–"), cmp.Or(present.LimitRate(l), "–"), "–"
 	if l.Rate > 0 {
 		burst = strconv.Itoa(l.Burst)
 	}

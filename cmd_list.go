@@ -11,8 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -80,7 +82,7 @@ func readListOptions(c *cli.Context, a *app) (listOptions, error) {
 func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptions) error {
 	now := p.Now()
 	var shown []jobs.Task // for a table, whose columns are as wide as their widest cell
-	held, err := r.Gates(ctx)
+	held, err := r.Holds(ctx)
 	if err != nil {
 		return err
 	}
@@ -198,21 +200,21 @@ func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 	if t.InputBytes == 0 {
 		return nil, nil
 	}
-	return r.Input(ctx, t.ID)
+	return admin.Input(ctx, r, t.ID)
 }
 
 // listLine writes a task for other programs.
-func listLine(p *term.Printer, t jobs.Task, held runner.Gates, now time.Time) {
+func listLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
 	lasted := ""
-	if d, ok := runner.Lasted(t, now); ok {
+	if d, ok := present.Lasted(t, now); ok {
 		lasted = seconds(d).String()
 	}
-	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, runner.Note(t, held, now),
-		t.Worker, runner.JobText(t))
+	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, present.Note(t, held, now),
+		t.Worker, present.JobText(t))
 }
 
 // listTable is the table for people.
-func listTable(tasks []jobs.Task, held runner.Gates, now time.Time, wide bool) term.Table {
+func listTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) term.Table {
 	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
 		{Name: "QUEUE", DropOrder: 4},
 		{Name: "PRI", AlignRight: true, DropOrder: 2}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},
@@ -227,11 +229,11 @@ func listTable(tasks []jobs.Task, held runner.Gates, now time.Time, wide bool) t
 		if wide {
 			lane, worker = task.Lane, task.Worker
 		}
-		if d, ok := runner.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
+		if d, ok := present.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
 			lasted = humanize.Took(d)
 		}
 		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
-			humanize.Age(now.Sub(task.CreatedAt)), lasted, runner.Note(task, held, now), worker, runner.JobText(task)})
+			humanize.Age(now.Sub(task.CreatedAt)), lasted, present.Note(task, held, now), worker, present.JobText(task)})
 	}
 	return t
 }

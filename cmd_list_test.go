@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -60,7 +61,7 @@ func sampleTasks() []jobs.Task {
 
 func drawn(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := termtest.Printer(columns)
-	p.Table(listTable(tasks, runner.Gates{}, noon, wide))
+	p.Table(listTable(tasks, runner.Holds{}, noon, wide))
 	p.Flush()
 	return out.String()
 }
@@ -177,7 +178,7 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "no such customer"}, ""},
 		{jobs.Task{State: jobs.Completed}, ""},
 	} {
-		if got := runner.Note(test.task, runner.Gates{}, noon); got != test.want {
+		if got := present.Note(test.task, runner.Holds{}, noon); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.task, got, test.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
@@ -116,7 +117,7 @@ func (o pauseOptions) tellAll(p *term.Printer, known []runner.Queue, pauses runn
 	for _, q := range known {
 		pending += q.Counts[jobs.Pending]
 	}
-	p.Print("all queues  " + pauseState(pauses.All()) + inBrackets(pending) + "\n")
+	p.Print("all queues  " + pauseState(admin.AllPaused(pauses)) + inBrackets(pending) + "\n")
 	return nil
 }
 
@@ -158,7 +159,7 @@ func (o pauseOptions) doubts(ctx context.Context, r *runner.Runner, p *term.Prin
 	for _, name := range o.queues {
 		used := slices.ContainsFunc(known, func(q runner.Queue) bool {
 			return q.Queue == name && len(q.Counts)+len(q.Ended) > 0
-		}) || slices.ContainsFunc(workers, func(w runner.WorkerInfo) bool { return w.Queues != nil && runner.Serves(w, name) })
+		}) || slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.Queues != nil && w.Serves(name) })
 		if _, own := pauses[name]; own && !used {
 			p.Note("no task is in queue %s, none ended there in 24h, and no worker names it%s", name, meant(name, known))
 		}

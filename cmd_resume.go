@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -64,7 +65,7 @@ func runResume(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOp
 		return err
 	}
 	pauses, err := r.Pauses(ctx)
-	if err == nil && pauses.All() && !slices.Contains(o.queues, runner.AllQueues) {
+	if err == nil && admin.AllPaused(pauses) && !slices.Contains(o.queues, runner.AllQueues) {
 		err = (&failure.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -113,7 +114,7 @@ func scheduleLine(p *term.Printer, s jobs.Schedule) {
 }
 
 // specText is what a task of a schedule runs.
-func specText(s jobs.Spec) string { return runner.JobText(s.Task(time.Time{})) }
+func specText(s jobs.Spec) string { return present.JobText(s.Task(time.Time{})) }
 
 // scheduleTable is the table for people.
 func scheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
@@ -312,11 +313,11 @@ func drawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 			{Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
 		for _, run := range runs {
 			lasted := ""
-			if d, ok := runner.Lasted(run, now); ok {
+			if d, ok := present.Lasted(run, now); ok {
 				lasted = humanize.Took(d)
 			}
 			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(dueOf(run), now), lasted,
-				runner.Note(run, runner.Gates{}, now)})
+				present.Note(run, runner.Holds{}, now)})
 		}
 		p.Table(list)
 		if p.Interactive() {

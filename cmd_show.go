@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -123,7 +124,7 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 		return s, err
 	}
 	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
-		chunks, err := r.LastOutput(ctx, *last, 64)
+		chunks, err := admin.LastOutput(ctx, r, *last, 64)
 		if err != nil {
 			return s, err
 		}
@@ -134,7 +135,8 @@ func readSheet(ctx context.Context, r *runner.Runner, id int64, now time.Time, r
 			return s, err
 		}
 	}
-	s.why, err = r.Why(ctx, t)
+	wait, err := r.Why(ctx, t)
+	s.why = present.Wait(wait, t, s.now)
 	return s, err
 }
 

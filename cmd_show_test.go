@@ -9,10 +9,10 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // sampleSheet is the task of the sample in cli.md 5.6.
@@ -134,7 +134,7 @@ func TestHeadlines(t *testing.T) {
 			"by ann, 1h ago"},
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "gone", FinishedAt: ago(time.Hour)}, "1h ago"},
 	} {
-		if got := runner.Headline(test.task, noon); got != test.want {
+		if got := present.Headline(test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -86,7 +87,7 @@ func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusO
 			s.draw(p)
 			return nil
 		}
-		if s.trend, err = r.Trend(ctx, time.Minute, trendMinutes); err != nil {
+		if s.trend, err = admin.Trend(ctx, r, time.Minute, trendMinutes); err != nil {
 			return err
 		}
 		p.Stdout.Resize()

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/jobs"
@@ -30,13 +32,13 @@ func sampleStatus() standing {
 	s := standing{path: "/var/lib/runner/runner.db", dbSize: 84_000_000, now: noon, alive: 1, busy: 2, slots: 4,
 		queues: []runner.Queue{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
 			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
-		workers: []runner.WorkerInfo{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
+		workers: []runner.Worker{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
 			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
 	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
 	s.held.Pauses = runner.Pauses{"media": s.queues[2].Pause}
 	s.schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
 		{Name: "report", PausedAt: noon.Add(-time.Hour)}}
-	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
+	s.problems = present.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
 	return s
 }
 
@@ -99,7 +101,7 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	s.workers = append(s.workers, gone)
 	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
 	s.held.Pauses = runner.Pauses{"media": s.queues[2].Pause}
-	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
+	s.problems = present.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
@@ -114,52 +116,52 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	worker := func(more func(*runner.WorkerInfo)) runner.WorkerInfo {
-		w := runner.WorkerInfo{Name: "web1:811", Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}
+	worker := func(more func(*runner.Worker)) runner.Worker {
+		w := runner.Worker{Name: "web1:811", Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}
 		more(&w)
 		return w
 	}
-	command := worker(func(*runner.WorkerInfo) {})
-	mail := worker(func(w *runner.WorkerInfo) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
-	sender := worker(func(w *runner.WorkerInfo) { w.Jobs = []string{"email.send"} })
-	lost := worker(func(w *runner.WorkerInfo) {
+	command := worker(func(*runner.Worker) {})
+	mail := worker(func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
+	sender := worker(func(w *runner.Worker) { w.Jobs = []string{"email.send"} })
+	lost := worker(func(w *runner.Worker) {
 		w.Name, w.BeatAt, w.Running = "my web", noon.Add(-90*time.Second), []int64{7}
 	})
-	draining := worker(func(w *runner.WorkerInfo) { w.Draining = true })
+	draining := worker(func(w *runner.Worker) { w.Draining = true })
 	queue := func(name string, states map[jobs.State]int, byJob map[string]int) runner.Queue {
 		return runner.Queue{Queue: name, Counts: states, Jobs: byJob}
 	}
 	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
 	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
 	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // has run again what had failed
-	problem := func(code, message, try, about string) runner.Problem {
-		return runner.Problem{Code: code, Message: message, Try: try, About: about}
+	problem := func(code, message, try, about string) present.Problem {
+		return present.Problem{Code: code, Message: message, Try: try, About: about}
 	}
 	for _, test := range []struct {
 		queues  []runner.Queue
-		workers []runner.WorkerInfo
-		want    []runner.Problem
+		workers []runner.Worker
+		want    []present.Problem
 	}{
 		{nil, nil, nil},
-		{[]runner.Queue{waits}, nil, []runner.Problem{problem("no_worker", "no worker runs, and 4 tasks wait", "runner work", "")}},
-		{[]runner.Queue{waits}, []runner.WorkerInfo{draining}, []runner.Problem{problem("no_worker", "no worker runs, and 4 tasks wait",
+		{[]runner.Queue{waits}, nil, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks wait", "runner work", "")}},
+		{[]runner.Queue{waits}, []runner.Worker{draining}, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks wait",
 			"runner work", "")}},
-		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.WorkerInfo{lost}, []runner.Problem{
+		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.Worker{lost}, []present.Problem{
 			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'", "my web"),
 			problem("no_worker", "no worker runs, and 1 task waits", "runner work", "")}},
-		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.WorkerInfo{mail},
-			[]runner.Problem{problem("no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media", "media")}},
-		{[]runner.Queue{waits}, []runner.WorkerInfo{command}, []runner.Problem{
+		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.Worker{mail},
+			[]present.Problem{problem("no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media", "media")}},
+		{[]runner.Queue{waits}, []runner.Worker{command}, []present.Problem{
 			problem("no_job", "no worker of queue mail has job email.send, and 2 tasks wait", "runner list -q mail -j email.send -s pending",
 				"mail")}},
-		{[]runner.Queue{waits}, []runner.WorkerInfo{sender}, []runner.Problem{
+		{[]runner.Queue{waits}, []runner.Worker{sender}, []present.Problem{
 			problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},
-		{[]runner.Queue{waits}, []runner.WorkerInfo{sender, mail}, nil},
-		{[]runner.Queue{again}, []runner.WorkerInfo{command}, nil},
-		{[]runner.Queue{failed}, []runner.WorkerInfo{command}, []runner.Problem{
+		{[]runner.Queue{waits}, []runner.Worker{sender, mail}, nil},
+		{[]runner.Queue{again}, []runner.Worker{command}, nil},
+		{[]runner.Queue{failed}, []runner.Worker{command}, []present.Problem{
 			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
 	} {
-		got := runner.Problems(test.queues, nil, test.workers, nil, noon)
+		got := present.Problems(test.queues, nil, test.workers, nil, noon)
 		if got == nil || len(got) != len(test.want) {
 			t.Errorf("%+v, want %+v", got, test.want)
 			continue
@@ -193,7 +195,7 @@ func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
 
 func TestStatusPlotsTheLastHour(t *testing.T) {
 	s := sampleStatus()
-	s.trend = make([]runner.Stretch, trendMinutes)
+	s.trend = make([]admin.TimeBucket, trendMinutes)
 	s.trend[0].Ended = map[jobs.State]int{jobs.Completed: 1}
 	s.trend[59].Ended = map[jobs.State]int{jobs.Completed: 80, jobs.Failed: 2}
 	wide := drawnStatus(120, s)

@@ -134,7 +134,7 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 	}
 	o.engine.Log = newLog(p.Stderr, logStyleFor(get[string](c, "log-format"), p.Stderr, a.getenv("JOURNAL_STREAM")), level)
 	if o.notifier = newNotifier(a.getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
-		o.engine.Pulse, o.engine.PulseEvery = o.notifier.pulse, o.notifier.every
+		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.pulse, o.notifier.every
 	}
 	return o, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -148,7 +149,7 @@ func (a *app) arguments(ctx context.Context, line commandLine) (words []suggesti
 	words = a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
 		tasks, err := r.List(ctx, jobs.Filter{States: states}, runner.Page{Limit: recallIDs})
 		for _, t := range tasks {
-			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(runner.JobText(t)), 60)})
+			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(present.JobText(t)), 60)})
 		}
 		return ids, err
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -109,7 +110,7 @@ func (f *followed) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jo
 func (f *followed) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *transcript) error {
 	f.any = true
 	for limit := 8; ; limit *= 4 {
-		chunks, err := r.LastOutput(ctx, a, limit)
+		chunks, err := admin.LastOutput(ctx, r, a, limit)
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (f *followed) show(t jobs.Task, c jobs.Chunk, to *transcript) error {
 	missing := int64(0)
 	switch {
 	case c.DroppedBytes > 0:
-		missing = max(min(c.DroppedBytes, runner.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
+		missing = max(min(c.DroppedBytes, admin.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
 	case c.Seq > f.seq+1 && f.seq > 0:
 		missing = unknown // dropped before it could be shown
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -118,7 +119,7 @@ func optionMember(o *jobs.OptionInfo, s *jobs.Spec) member {
 
 // ran returns how long a task has run in its current or last attempt.
 func ran(t jobs.Task, now time.Time) any {
-	if d, ok := runner.Lasted(t, now); ok {
+	if d, ok := present.Lasted(t, now); ok {
 		return seconds(d)
 	}
 	return nil

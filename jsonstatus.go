@@ -21,7 +21,7 @@ type jsonLimit struct {
 	UpdatedAt stamp    `json:"updated_at"`
 }
 
-func limitRecord(l runner.LimitStat) jsonLimit {
+func limitRecord(l runner.LimitStatus) jsonLimit {
 	return jsonLimit{Target: l.Target.String(), Running: known(l.Running), Rate: known(l.Rate), Per: known(seconds(l.Per)),
 		Burst: known(l.Burst), InUse: l.InUse, NextAt: stamp(l.NextAt), UpdatedAt: stamp(l.UpdatedAt)}
 }
@@ -74,7 +74,7 @@ type jsonQueueFigures struct {
 	Started1h int      `json:"started_1h"`
 }
 
-func queueFiguresRecord(q runner.Queue, f runner.Figures, now time.Time) jsonQueueFigures {
+func queueFiguresRecord(q runner.Queue, f runner.QueueStats, now time.Time) jsonQueueFigures {
 	r := jsonQueueFigures{jsonQueue: queueRecord(q, now), Started1h: f.Starts}
 	if f.Tasks > 0 {
 		r.WaitP50, r.WaitP95 = new(seconds(f.WaitP50)), new(seconds(f.WaitP95))
@@ -107,8 +107,8 @@ type jsonQueueMax struct {
 	Max   *int   `json:"max"`
 }
 
-func workerRecord(w runner.WorkerInfo, now time.Time) jsonWorker {
-	r := jsonWorker{ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, User: w.User, Version: w.Version, State: runner.WorkerState(w, now),
+func workerRecord(w runner.Worker, now time.Time) jsonWorker {
+	r := jsonWorker{ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, User: w.User, Version: w.Version, State: w.State(now),
 		Slots: w.Slots, Busy: len(w.Running), Jobs: append([]string{}, w.Jobs...), Running: append([]int64{}, w.Running...),
 		StartedAt: stamp(w.StartedAt), BeatAt: stamp(w.BeatAt)}
 	for _, q := range w.Queues {

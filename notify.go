@@ -11,6 +11,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -29,7 +30,7 @@ const (
 type notifier struct {
 	log    *slog.Logger
 	every  time.Duration // how often pulses are wanted
-	pulses chan runner.Pulse
+	pulses chan runner.Liveness
 }
 
 // newNotifier returns nil when there is no service manager that listens.
@@ -37,7 +38,7 @@ func newNotifier(socket string, log *slog.Logger) *notifier {
 	if socket == "" {
 		return nil
 	}
-	n := &notifier{log: log, every: notifyEvery, pulses: make(chan runner.Pulse, 1)}
+	n := &notifier{log: log, every: notifyEvery, pulses: make(chan runner.Liveness, 1)}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		log.Warn("watchdog settings are not understood", "err", err)
@@ -49,7 +50,7 @@ func newNotifier(socket string, log *slog.Logger) *notifier {
 }
 
 // pulse is called by the loop, which must not wait for us: only the last pulse counts.
-func (n *notifier) pulse(p runner.Pulse) {
+func (n *notifier) pulse(p runner.Liveness) {
 	select {
 	case <-n.pulses:
 	default:
@@ -77,7 +78,7 @@ func (n *notifier) run(ctx context.Context, r *runner.Runner) {
 	var saidAt time.Time
 	said := ""
 	for {
-		var p runner.Pulse
+		var p runner.Liveness
 		select {
 		case <-ctx.Done():
 			return
@@ -113,7 +114,7 @@ func (n *notifier) tell(lines ...string) {
 }
 
 // statusLine is what systemctl status shows: 2 running, 118 pending (media paused).
-func statusLine(ctx context.Context, r *runner.Runner, p runner.Pulse) string {
+func statusLine(ctx context.Context, r *runner.Runner, p runner.Liveness) string {
 	line := fmt.Sprintf("%d running", p.Running)
 	if p.Draining {
 		line = "draining, " + line
@@ -139,7 +140,7 @@ func statusLine(ctx context.Context, r *runner.Runner, p runner.Pulse) string {
 	line += fmt.Sprintf(", %d pending", pending)
 	slices.Sort(names)
 	switch {
-	case pauses.All():
+	case admin.AllPaused(pauses):
 		line += " (all paused)"
 	case len(names) > 0:
 		line += " (" + strings.Join(names, ", ") + " paused)"

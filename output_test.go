@@ -11,10 +11,10 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 func TestFormat(t *testing.T) {
@@ -65,10 +65,10 @@ func TestWordsForPeople(t *testing.T) {
 		t.Error(got)
 	}
 	task := jobs.Task{Job: "command", Label: "nightly", Args: json.RawMessage(`["report.sh","--days","7 8",""]`)}
-	if got := runner.JobText(task); got != "nightly: report.sh --days '7 8' ''" {
+	if got := present.JobText(task); got != "nightly: report.sh --days '7 8' ''" {
 		t.Error(got)
 	}
-	if got := runner.JobText(jobs.Task{Job: "email.send", Args: json.RawMessage(`{"to":"ann"}`)}); got != `email.send {"to":"ann"}` {
+	if got := present.JobText(jobs.Task{Job: "email.send", Args: json.RawMessage(`{"to":"ann"}`)}); got != `email.send {"to":"ann"}` {
 		t.Error(got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -20,7 +21,7 @@ import (
 func (s *sheet) draw(p *term.Printer) {
 	t := s.task
 	p.Print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.Stdout.Paint(term.StateColour(string(t.State)), string(t.State)),
-		humanize.Safe(runner.Headline(t, s.now))))
+		humanize.Safe(present.Headline(t, s.now))))
 	for _, line := range s.facts() {
 		p.Print(fitFacts(line, p.Stdout.Width))
 	}
@@ -116,7 +117,7 @@ func (s *sheet) runs() (lines [][]fact) {
 	if t.Job == jobs.CommandJob {
 		unlabelled := t
 		unlabelled.Label = ""
-		add(fact{"command", runner.JobText(unlabelled)})
+		add(fact{"command", present.JobText(unlabelled)})
 		add(fact{"path", or(t.Path)}, fact{"cwd", or(t.Cwd)})
 	} else {
 		add(fact{"job", t.Job})
@@ -208,7 +209,7 @@ func (s *sheet) drawAttempts(p *term.Printer) {
 	for _, a := range shown {
 		result := string(a.State)
 		if a.State == jobs.Failed {
-			result = runner.Ending(a.Reason, a.ExitCode, a.Signal)
+			result = present.Ending(a.Reason, a.ExitCode, a.Signal)
 		}
 		output := humanize.Size(a.OutputBytes)
 		if a.State == jobs.Running {

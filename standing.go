@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -17,12 +18,12 @@ type standing struct {
 	path        string
 	dbSize, wal int64
 	queues      []runner.Queue
-	figures     map[string]runner.Figures // of each queue; nil: nobody asked
-	held        runner.Gates
-	workers     []runner.WorkerInfo
+	figures     map[string]runner.QueueStats // of each queue; nil: nobody asked
+	held        runner.Holds
+	workers     []runner.Worker
 	schedules   []jobs.Schedule
-	problems    []runner.Problem
-	trend       []runner.Stretch // the last hour by the minute; nil: nobody asked
+	problems    []present.Problem
+	trend       []admin.TimeBucket // the last hour by the minute; nil: nobody asked
 	now         time.Time
 	alive       int // workers that are not lost
 	busy, slots int // of those
@@ -37,14 +38,14 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	}
 	if only != nil {
 		s.queues = slices.DeleteFunc(s.queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
-		s.figures = map[string]runner.Figures{}
+		s.figures = map[string]runner.QueueStats{}
 		for _, q := range s.queues {
-			if s.figures[q.Queue], err = r.Figures(ctx, q.Queue); err != nil {
+			if s.figures[q.Queue], err = r.QueueStats(ctx, q.Queue); err != nil {
 				return s, err
 			}
 		}
 	}
-	if s.held, err = r.Gates(ctx); err != nil {
+	if s.held, err = r.Holds(ctx); err != nil {
 		return s, err
 	}
 	if s.workers, err = r.Workers(ctx); err != nil {
@@ -53,23 +54,20 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if s.schedules, err = r.Schedules(ctx); err != nil {
 		return s, err
 	}
-	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.WorkerInfo) bool {
-		return runner.WorkerState(w,
-			now) == runner.WorkerLost
-	})
+	alive := slices.DeleteFunc(slices.Clone(s.workers), func(w runner.Worker) bool { return w.State(now) == runner.WorkerLost })
 	s.alive = len(alive)
-	s.busy, s.slots = runner.BusySlots(alive)
-	s.problems = runner.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, now)
+	s.busy, s.slots = admin.BusySlots(alive)
+	s.problems = present.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, now)
 	return s, nil
 }
 
 // record is the standing in JSON.
 func (s *standing) record() jsonStatus {
 	return jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
-		Paused:    s.held.Pauses.All(),
-		Workers:   recordsOf(s.workers, func(w runner.WorkerInfo) jsonWorker { return workerRecord(w, s.now) }),
+		Paused:    admin.AllPaused(s.held.Pauses),
+		Workers:   recordsOf(s.workers, func(w runner.Worker) jsonWorker { return workerRecord(w, s.now) }),
 		Schedules: recordsOf(s.schedules, func(schedule jobs.Schedule) jsonSchedule { return scheduleRecord(schedule, false) }),
-		Problems:  recordsOf(s.problems, func(p runner.Problem) jsonProblem { return jsonProblem{p.Code, p.Message, p.Try} }),
+		Problems:  recordsOf(s.problems, func(p present.Problem) jsonProblem { return jsonProblem{p.Code, p.Message, p.Try} }),
 		Queues: recordsOf(s.queues, func(q runner.Queue) any {
 			if s.figures != nil {
 				return queueFiguresRecord(q, s.figures[q.Queue], s.now)

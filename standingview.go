@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -123,7 +124,7 @@ func (s *standing) figuresTable(width int) term.Table {
 			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
 		if l, ok := s.held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
-			row[6] = strings.TrimSpace(runner.LimitRunning(l) + " " + runner.LimitRate(l)) // 2/2 100/1m
+			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // 2/2 100/1m
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -145,7 +146,7 @@ func (s *standing) workerTable(width int) term.Table {
 			}
 			queues = strings.Join(names, ",")
 		}
-		state := runner.WorkerState(w, s.now)
+		state := w.State(s.now)
 		if state == runner.WorkerReady {
 			state = ""
 		}
@@ -159,7 +160,7 @@ func (s *standing) workerTable(width int) term.Table {
 func nameWidth(width int) int { return max(width/3, 8) }
 
 // problemLines shows a problem and the command to type: on one line if they fit, else below each other.
-func problemLines(problem runner.Problem, to term.Stream) string {
+func problemLines(problem present.Problem, to term.Stream) string {
 	mark := to.Paint(term.Yellow, "!")
 	message, try := humanize.Safe(problem.Message), humanize.Safe(problem.Try)
 	if blanks := to.Width - term.Cells("! "+message+try); blanks >= 3 {

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -98,7 +99,7 @@ func (s *steering) preview(ctx context.Context, r *runner.Runner, p *term.Printe
 			case why != "":
 				out.refuse(t.ID, string(t.State), why, s.record(p, t))
 			default:
-				out.line(t.ID, string(t.State), runner.JobText(t), s.record(p, t))
+				out.line(t.ID, string(t.State), present.JobText(t), s.record(p, t))
 			}
 		}
 	}

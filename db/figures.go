@@ -59,6 +59,14 @@ func (d *DB) History(ctx context.Context, since time.Time) ([]Ended, error) {
 // Times are how long tasks waited, and ran, at their last attempt; sorted.
 type Times struct{ Waits, Runs []time.Duration }
 
+// Rank returns the value below or at which that many percent of sorted values lie, by nearest rank. It returns 0 for no values.
+func Rank(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
+}
+
 // sample is one of Times.
 type sample struct {
 	Step     int    `db:"step"`

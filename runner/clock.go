@@ -25,7 +25,7 @@ const (
 // resumeDeletion is the command by which a person confirms that the clock is right.
 const resumeDeletion = "runner resume --deletion"
 
-// DeletionPause is the key in Pauses of the pause of deletions: workers delete no old tasks. It is not the name of a queue.
+// DeletionPause names the pause of deletions in Pauses and Resume: workers delete no old tasks. It is not the name of a queue.
 const DeletionPause = db.DeletionPause
 
 // clock is what an engine knows of the clocks of its machine.

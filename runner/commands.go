@@ -34,6 +34,3 @@ func Commands(options CommandOptions) jobs.Handler {
 // worker is killed or stopped for too long. In that process Guardian returns true when its work is done. Package initialisation runs
 // there, too. See also Options.GuardianPath.
 func Guardian() bool { return exec.Guardian(Version) }
-
-// HeadSize returns how much of the start of an attempt's output is kept when the whole of it is more than limit bytes.
-func HeadSize(limit int64) int64 { return exec.HeadSize(limit) }

@@ -59,7 +59,7 @@ func TestMiddlewareIsAroundEveryExecution(t *testing.T) {
 	r := open(t, runner.Options{})
 	var trace []string
 	around := func(name string) runner.Middleware {
-		return func(ctx context.Context, task jobs.Task, next runner.Next) (json.RawMessage, error) {
+		return func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 			trace = append(trace, name)
 			result, err := next(context.WithValue(ctx, traceKey{}, name))
 			trace = append(trace, fmt.Sprint(name, " ", string(result), err))
@@ -91,7 +91,7 @@ func TestMiddlewareCanLogBesideACommand(t *testing.T) {
 	var tee strings.Builder
 	r := open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) { mu.Lock(); defer mu.Unlock(); tee.Write(data) }}))
-	r.Use(func(ctx context.Context, _ jobs.Task, next runner.Next) (json.RawMessage, error) {
+	r.Use(func(ctx context.Context, _ jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 		runner.Logger(ctx).Info("before")
 		result, err := next(ctx)
 		runner.Logger(ctx).Info("after")

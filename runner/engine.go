@@ -76,7 +76,7 @@ type engine struct {
 	roomAt    time.Time     // when to look again
 	finished  int
 	released  int
-	pulses    pulsing // what Options.Pulse was told
+	pulses    pulsing // what Options.Liveness was told
 }
 
 func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error) {
@@ -106,7 +106,7 @@ func (r *Runner) newEngine(ctx context.Context, untilEmpty bool) (*engine, error
 		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: r.handlers[job].MaxAttempts})
 	}
 	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), Namespace: pidNamespace(),
-		User: r.user(), UID: os.Getuid(), Version: Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+		User: r.user(), UID: os.Getuid(), Version: Version, Slots: o.Concurrency, Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }), Lease: o.Lease, StartedAt: e.confirmed}
 	e.reaper = newReaper(e)
 	var err error
 	_, commands := r.handlers[jobs.CommandJob]

@@ -15,9 +15,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Enqueued is what became of a Spec: its task's ID, and whether an unfinished task with the same unique key was Kept, or
-// Replaced, instead of adding one.
-type Enqueued = db.Inserted
+// Enqueued is what became of a Spec.
+type Enqueued struct {
+	ID       int64
+	Kept     bool // whether an unfinished task had its unique key: ID is that task, and nothing was added
+	Replaced bool // whether that task had not started and became the new one; then Kept is false
+}
+
+func enqueued(list []db.Inserted) []Enqueued {
+	return convert(list, func(i db.Inserted) Enqueued { return Enqueued(i) })
+}
 
 // Enqueue adds a task and returns it when it is on the disk; with a unique key that an unfinished task has, that one. After an
 // error other than jobs.ErrInvalid the task may exist all the same: a unique key makes it safe to try again.
@@ -50,7 +57,7 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 	if err == nil {
 		err = r.added(ctx)
 	}
-	return done, err
+	return enqueued(done), err
 }
 
 // EnqueueAll adds any number of tasks in one transaction, all or none. It asks specs for each of them once, while no other
@@ -72,7 +79,7 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 	if err == nil {
 		err = r.added(ctx)
 	}
-	return done, err
+	return enqueued(done), err
 }
 
 // added tells Work of new tasks, or with Options.Inline does what it would do.

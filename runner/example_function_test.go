@@ -112,7 +112,7 @@ func ExampleRunner_Use() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
-	r.Use(func(ctx context.Context, task jobs.Task, next runner.Next) (json.RawMessage, error) {
+	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 		result, err := next(ctx)
 		fmt.Println(task.Job, "returned", string(result), err)
 		return result, err

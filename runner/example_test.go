@@ -85,12 +85,12 @@ func ExampleRunner_Enqueue() {
 	task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute), jobs.Priority(7)))
 	fmt.Println(task.Job, string(task.Args), task.State, task.Priority, task.Timeout, err)
 	task, err = r.Enqueue(ctx, jobs.Command{Argv: []string{"backup.sh", "--full"}}.With(jobs.Timeout(time.Hour)))
-	fmt.Println(runner.Describe(task), task.State, task.MaxAttempts, err)
+	fmt.Println(string(task.Args), task.State, task.MaxAttempts, err)
 	_, err = r.Enqueue(ctx, SendEmail.With(Email{}, jobs.Queue("no queue")))
 	fmt.Println(errors.Is(err, jobs.ErrInvalid), err)
 	// Output:
 	// email.send {"to":"ann@example.com"} scheduled 7 30s <nil>
-	// backup.sh --full pending 1 <nil>
+	// ["backup.sh","--full"] pending 1 <nil>
 	// true queue: "no queue" is no name: a letter or digit, then at most 99 letters, digits or ._-
 }
 

@@ -4,20 +4,21 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
-	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
-// Page limits a list: at most Limit entries (0: all), the newest first unless Oldest.
-type Page = db.Page
+// Page limits a list.
+type Page struct {
+	Limit  int  // most entries; 0 for all
+	Oldest bool // whether the oldest entry is the first; by default the newest is
+}
 
 // Get returns a task, or jobs.ErrNotFound.
 func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
-	tasks, err := r.store.List(ctx, jobs.Filter{IDs: []int64{id}}, Page{})
+	tasks, err := r.store.List(ctx, jobs.Filter{IDs: []int64{id}}, db.Page{})
 	if err != nil {
 		return jobs.Task{}, err
 	}
@@ -44,7 +45,7 @@ func notFound(id int64) error {
 
 // List returns the tasks that a filter selects, newest first unless the page says otherwise.
 func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]jobs.Task, error) {
-	return r.store.List(ctx, filter, page)
+	return r.store.List(ctx, filter, db.Page(page))
 }
 
 // allPage is how many tasks All reads at once.
@@ -57,7 +58,7 @@ func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Se
 	return func(yield func(jobs.Task, error) bool) {
 		filter, left := filter, page.Limit
 		for {
-			part := Page{Limit: allPage, Oldest: page.Oldest}
+			part := db.Page{Limit: allPage, Oldest: page.Oldest}
 			if page.Limit > 0 {
 				part.Limit = min(allPage, left)
 			}
@@ -85,7 +86,7 @@ func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Se
 
 // IDs returns the ids of the tasks that a filter selects, as List.
 func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int64, error) {
-	return r.store.IDs(ctx, filter, page)
+	return r.store.IDs(ctx, filter, db.Page(page))
 }
 
 // Count counts the tasks that a filter selects. It may look at each of them.
@@ -104,69 +105,7 @@ func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, 
 	return attempts, err
 }
 
-// Input returns what the command of a task reads on stdin; nil: nothing.
-func (r *Runner) Input(ctx context.Context, id int64) ([]byte, error) { return r.store.Input(ctx, id) }
-
 // Output returns up to limit pieces of what an attempt has printed so far, in order, after piece seq (0: from the start).
 func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return r.store.Output(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
-}
-
-// LastOutput returns up to limit of the last pieces of what an attempt has printed so far, in order.
-func (r *Runner) LastOutput(ctx context.Context, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
-	return r.store.LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
-}
-
-// Queue is what is in one queue. Ended counts what ended in the last 24 hours, Failed the tasks of it that still stand failed; of a
-// thousand and more all count as such.
-type Queue = db.QueueStat
-
-// Queues returns what is in each queue that has tasks waiting or running, or had some end in the last 24 hours; by name.
-func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
-	stats, err := r.store.Queues(ctx, now().Add(-24*time.Hour))
-	if err != nil {
-		return nil, err
-	}
-	queues := make([]Queue, 0, len(stats))
-	for _, stat := range stats {
-		queues = append(queues, *stat)
-	}
-	slices.SortFunc(queues, func(a, b Queue) int {
-		if a.Queue < b.Queue {
-			return -1
-		}
-		return 1
-	})
-	return queues, nil
-}
-
-// WorkerInfo is what a worker says of itself.
-type WorkerInfo = db.WorkerInfo
-
-// seenWithin is how many leases may pass since a worker's last beat before it is taken for gone.
-const seenWithin = 2
-
-// Workers returns the workers that have given a sign of life lately, oldest first.
-func (r *Runner) Workers(ctx context.Context) ([]WorkerInfo, error) {
-	at := now()
-	workers, err := r.store.Workers(ctx, at.Add(-24*time.Hour))
-	return slices.DeleteFunc(workers, func(w WorkerInfo) bool { return at.Sub(w.BeatAt) > seenWithin*w.Lease }), err
-}
-
-// The states of workers.
-const (
-	WorkerReady    = "ready"
-	WorkerDraining = "draining"
-	WorkerLost     = "lost" // its last sign of life is longer ago than its lease
-)
-
-// WorkerState says how a worker stands.
-func WorkerState(w WorkerInfo, now time.Time) string {
-	switch {
-	case now.Sub(w.BeatAt) > w.Lease:
-		return WorkerLost
-	case w.Draining:
-		return WorkerDraining
-	}
-	return WorkerReady
 }

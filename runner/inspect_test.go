@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/access"
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -40,7 +41,7 @@ func TestLastOutputIsTheEnd(t *testing.T) {
 	}
 	for limit, want := range map[int]string{1: "end\n", 2: "err\nend\n", 9: "out\nerr\nend\n"} {
 		var text strings.Builder
-		chunks, err := r.LastOutput(t.Context(), attempts[0], limit)
+		chunks, err := admin.LastOutput(t.Context(), r, attempts[0], limit)
 		for _, c := range chunks {
 			text.Write(c.Data)
 		}

@@ -2,14 +2,20 @@ package runner
 
 import (
 	"context"
+	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
-// LimitStat is a limit and how it stands.
-type LimitStat = db.LimitStat
+// LimitStatus is a limit and its use.
+type LimitStatus struct {
+	jobs.Limit
+	InUse     int       // running tasks of the target
+	NextAt    time.Time // when the rate lets the next task start; zero for now, or without a rate
+	UpdatedAt time.Time
+}
 
 // SetLimit limits how many tasks of a queue or job run at once, or how often those of a queue, job or lane start, over all workers.
 // It replaces the whole limit of its target; setting the same one again changes nothing. It holds for the next start: nothing that
@@ -34,13 +40,22 @@ func (r *Runner) RemoveLimit(ctx context.Context, target jobs.Target) error {
 }
 
 // Limits lists all limits, by kind and name.
-func (r *Runner) Limits(ctx context.Context) ([]LimitStat, error) { return r.store.Limits(ctx, now()) }
+func (r *Runner) Limits(ctx context.Context) ([]LimitStatus, error) {
+	list, err := r.store.Limits(ctx, now())
+	return convert(list, func(l db.LimitStat) LimitStatus { return LimitStatus(l) }), err
+}
 
 // Dependency is one side of a dependency between two tasks.
-type Dependency = db.Dependency
+type Dependency struct {
+	ID    int64
+	Any   bool       // whether any outcome of the earlier task will do
+	State jobs.State // empty if the task was deleted
+}
 
 // Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it, by id: at most most of
 // each; 0: all.
 func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
-	return r.store.Dependencies(ctx, id, most)
+	waitsFor, waiting, err := r.store.Dependencies(ctx, id, most)
+	dependency := func(d db.Dependency) Dependency { return Dependency(d) }
+	return convert(waitsFor, dependency), convert(waiting, dependency), err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/tasktext"
 	"example.com/runner/jobs"
 )
 
@@ -35,7 +36,7 @@ func (e *engine) logStart(a *attempt) {
 	}
 	args := []any{"task", a.task.ID, "attempt", attemptOf(a.task), "queue", a.task.Queue}
 	if a.task.Job == jobs.CommandJob {
-		args = append(args, "cmd", cut(Describe(a.task), 80))
+		args = append(args, "cmd", cut(tasktext.Describe(a.task), 80))
 	} else {
 		args = append(args, "job", a.task.Job)
 	}

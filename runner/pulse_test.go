@@ -13,10 +13,10 @@ import (
 type pulses struct {
 	began time.Time
 	at    []time.Duration
-	list  []Pulse
+	list  []Liveness
 }
 
-func (p *pulses) hear(pulse Pulse) {
+func (p *pulses) hear(pulse Liveness) {
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
@@ -29,7 +29,7 @@ func TestPulsesComeWhileIdleAndWhileBusy(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		return in, nil
 	}
-	fake(t, Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Pulse: heard.hear, PulseEvery: 10 * time.Second}, nap, func(b *bubble) {
+	fake(t, Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Liveness: heard.hear, LivenessEvery: 10 * time.Second}, nap, func(b *bubble) {
 		id := b.enqueue(work.With("x", jobs.In(time.Minute)))
 		b.work(8 * time.Minute) // 1 minute idle, 7 busy, then 3 of the drain
 		b.want(id, jobs.Completed, "")
@@ -52,7 +52,7 @@ func TestNoPulseWithoutTheDatabase(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		return in, nil
 	}
-	fake(t, Options{Concurrency: 1, Lease: 24 * time.Hour, Pulse: heard.hear, PulseEvery: 10 * time.Second}, nap, func(b *bubble) {
+	fake(t, Options{Concurrency: 1, Lease: 24 * time.Hour, Liveness: heard.hear, LivenessEvery: 10 * time.Second}, nap, func(b *bubble) {
 		b.enqueue(work.With("x"))
 		raw := dbtest.Raw(t, b.Path())
 		rename := func(from, to string) func() {
@@ -85,7 +85,7 @@ func TestNoPulseWithoutTheDatabase(t *testing.T) {
 
 func TestTheFirstPulseComesAfterTheFirstClaim(t *testing.T) {
 	var heard pulses
-	fake(t, Options{Pulse: heard.hear}, nil, func(b *bubble) {
+	fake(t, Options{Liveness: heard.hear}, nil, func(b *bubble) {
 		b.enqueue(work.With("x"))
 		b.work(time.Minute)
 	})

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -9,16 +10,20 @@ import (
 	"example.com/runner/jobs"
 )
 
-// AllQueues stands for the whole database where the name of a queue is asked for: queues that come later, too.
-const AllQueues = db.AllQueues
+// AllQueues stands for all queues, also those that do not exist yet, where a queue is named.
+const AllQueues = ""
 
-// Pause says since when, by whom and why no task of a queue is started.
-type Pause = db.Pause
+// Pause is a pause of a queue, of all queues, or of deletions.
+type Pause struct {
+	At     time.Time // when it began; zero: not paused
+	By     string    // name of the user
+	Reason string    // empty if the user gave none
+}
 
-// Pauses are all pauses by the names of their queues, and that of deletions by DeletionPause.
+// Pauses are all pauses by queue. The key AllQueues is the pause of all queues, and DeletionPause that of deletions.
 type Pauses map[string]Pause
 
-// Of returns why no task of a queue is started: its own pause, else that of the database.
+// Of returns the pause that keeps tasks of a queue from starting: its own, or that of all queues.
 func (p Pauses) Of(queue string) (Pause, bool) {
 	if own, ok := p[queue]; ok {
 		return own, true
@@ -27,14 +32,15 @@ func (p Pauses) Of(queue string) (Pause, bool) {
 	return all, ok
 }
 
-// All says whether the whole database is paused.
-func (p Pauses) All() bool {
-	_, ok := p[AllQueues]
-	return ok
+// Pauses returns all pauses.
+func (r *Runner) Pauses(ctx context.Context) (Pauses, error) {
+	list, err := r.store.Pauses(ctx)
+	pauses := Pauses{}
+	for queue, pause := range list {
+		pauses[queue] = Pause(pause)
+	}
+	return pauses, err
 }
-
-// Pauses returns which queues are paused.
-func (r *Runner) Pauses(ctx context.Context) (Pauses, error) { return r.store.Pauses(ctx) }
 
 // Pause makes all workers stop starting tasks of queues (or AllQueues), also after a restart, until Resume. What runs goes on. When
 // Pause returns, no worker starts another task of them. A queue without any task is fine.
@@ -73,4 +79,29 @@ func validQueues(queues []string) error {
 		}
 	}
 	return nil
+}
+
+// Queue is a queue with its counts.
+type Queue struct {
+	Queue  string             // its name
+	Counts map[jobs.State]int // tasks by unfinished state
+	Jobs   map[string]int     // pending tasks by job
+	Ended  map[jobs.State]int // tasks that ended in the last 24 hours, by finished state; a task that ended twice counts twice
+	Failed int                // those of Ended that are still failed; from 1,000 on all that failed count
+	Pause  Pause              // keeps its tasks from starting: its own, or that of all queues; zero if not paused
+	Oldest time.Time          // when the pending task that waits longest was due; zero if none waits
+}
+
+// Queues returns the queues that have waiting or running tasks, or tasks that ended in the last 24 hours, by name.
+func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
+	stats, err := r.store.Queues(ctx, now().Add(-24*time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	queues := make([]Queue, 0, len(stats))
+	for _, q := range stats {
+		queues = append(queues, Queue{Queue: q.Queue, Counts: q.Counts, Jobs: q.Jobs, Ended: q.Ended, Failed: q.Failed, Pause: Pause(q.Pause), Oldest: q.Oldest})
+	}
+	slices.SortFunc(queues, func(a, b Queue) int { return cmp.Compare(a.Queue, b.Queue) })
+	return queues, nil
 }

@@ -26,13 +26,10 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 // runFunc executes one attempt: what a Handler does, with all middleware around it.
 type runFunc func(ctx context.Context, task jobs.Task) (json.RawMessage, error)
 
-// Next is what a Middleware calls: the middleware after it, or the function or command itself.
-type Next func(ctx context.Context) (json.RawMessage, error)
-
 // Middleware is called in place of every execution, of functions and of commands, by the goroutine that executes: it calls next
 // once, with ctx or a context made from it, and returns what that returned, or something else. What it returns is the outcome of the
 // attempt: an error fails it, jobs.Cancel and its like do what they do elsewhere, a panic is one of the function.
-type Middleware func(ctx context.Context, task jobs.Task, next Next) (json.RawMessage, error)
+type Middleware func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)
 
 // Use puts middleware around every execution, whenever its job is registered: the first one outermost. Call it before Work. It costs
 // nothing where there is none.

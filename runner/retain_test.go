@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 )
 
@@ -73,7 +74,7 @@ func TestHistoryOutlivesTasks(t *testing.T) {
 			b.enqueue(work.With("x", jobs.In(time.Duration(day)*24*time.Hour)))
 		}
 		b.work(days * 24 * time.Hour)
-		history, err := b.History(b.Context(), b.began.Add(-time.Hour))
+		history, err := b.store.History(b.Context(), b.began.Add(-time.Hour))
 		if err != nil || len(history) != days {
 			b.Fatalf("%+v %v", history, err)
 		}
@@ -107,13 +108,13 @@ func TestFiguresOfTheLastHour(t *testing.T) {
 			b.enqueue(work.With(d))
 		}
 		b.work(10 * time.Minute)
-		f, err := b.Figures(b.Context(), "default")
+		f, err := b.QueueStats(b.Context(), "default")
 		near := func(got, want time.Duration) bool { return got >= want && got < want+50*time.Millisecond }
 		if err != nil || f.Tasks != 4 || f.Starts != 4 || !near(f.WaitP50, 10*time.Second) || !near(f.WaitP95, time.Minute) ||
 			!near(f.RunP50, 20*time.Second) || !near(f.RunP95, 40*time.Second) {
 			b.Errorf("%+v %v", f, err)
 		}
-		if f, err := b.Figures(b.Context(), "none"); err != nil || f != (Figures{}) {
+		if f, err := b.QueueStats(b.Context(), "none"); err != nil || f != (QueueStats{}) {
 			b.Errorf("%+v %v", f, err)
 		}
 	})
@@ -121,13 +122,13 @@ func TestFiguresOfTheLastHour(t *testing.T) {
 
 func TestRank(t *testing.T) {
 	var sorted []time.Duration
-	if got := rank(sorted, 95); got != 0 {
+	if got := db.Rank(sorted, 95); got != 0 {
 		t.Error(got)
 	}
 	for n := 1; n <= 200; n++ {
 		sorted = append(sorted, time.Duration(n))
 		for _, percent := range []int{50, 95} {
-			got, below := rank(sorted, percent), 0
+			got, below := db.Rank(sorted, percent), 0
 			for _, d := range sorted {
 				if d <= got {
 					below++

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/exec"
 	"example.com/runner/runner/internal/notify"
 )
 
@@ -68,12 +69,12 @@ type Options struct {
 	// the environment of the task and RUNNER_TASK_STATE, _REASON and _ERROR, the last 50 lines of the task's output on its stdin. It
 	// dies with the worker, so a program that sets it must call Guardian. Defaults to none.
 	OnFailure []string
-	// Pulse is called by Work's loop after its first claim, when it begins to drain, and at least every PulseEvery, each time it has been
-	// to the database: what a watchdog wants to know. It must return at once. Defaults to none.
-	Pulse func(Pulse)
-	// PulseEvery is how often Pulse is called. Defaults to a sixth of Lease.
-	PulseEvery time.Duration
-	// InsecurePerms lets Work run commands although others than its user may write the database: see Insecure. Defaults to false.
+	// Liveness is called by the loop of Work after its first claim, when it begins to drain, and at least every LivenessEvery after it has been to the
+	// database: for a watchdog. It must return at once. Defaults to none.
+	Liveness func(Liveness)
+	// LivenessEvery is the longest time between two calls of Liveness. Defaults to a sixth of Lease.
+	LivenessEvery time.Duration
+	// InsecurePerms lets Work run commands although others than its user may write the database: write access is command execution as its user. Defaults to false.
 	InsecurePerms bool
 	// ForeignTriggers lets Work use a database whose own tables somebody has added triggers or indexes to: they act in each write of a
 	// worker. An application's tables, and its triggers on those, need no leave. Defaults to false.
@@ -102,9 +103,6 @@ type Options struct {
 	Driver string
 }
 
-// QueueMax is a queue to serve, and at most how many of its tasks at once; Max 0: as many as there are slots.
-type QueueMax = db.QueueMax
-
 const (
 	// MinLease is the shortest Options.Lease that holds on a busy machine, and the shortest that runner work takes.
 	MinLease = 5 * time.Second
@@ -130,8 +128,8 @@ func (o Options) withDefaults() Options {
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
-	if o.PulseEvery <= 0 {
-		o.PulseEvery = o.Lease / 6
+	if o.LivenessEvery <= 0 {
+		o.LivenessEvery = o.Lease / 6
 	}
 	if o.Keep == 0 {
 		o.Keep = defaultKeep
@@ -221,6 +219,7 @@ func (r *Runner) Path() string { return r.store.Path() }
 
 func init() {
 	access.Store = func(r any) *db.DB { return r.(*Runner).store }
+	access.HeadSize = exec.HeadSize
 	access.Fenced = func(r any) int64 { return r.(*Runner).fenced.Load() }
 }
 

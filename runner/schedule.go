@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
@@ -223,5 +224,5 @@ func (r *Runner) ScheduleRuns(ctx context.Context, name string, n int) ([]jobs.T
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	return r.store.List(ctx, jobs.Filter{IDs: ids}, Page{})
+	return r.store.List(ctx, jobs.Filter{IDs: ids}, db.Page{})
 }

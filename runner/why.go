@@ -2,179 +2,165 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
-// Why says in one sentence what an unfinished task waits for, or where it runs; it is empty for a finished one.
-func (r *Runner) Why(ctx context.Context, t jobs.Task) (string, error) {
+// Wait is why an unfinished task does not run yet, or where it runs. Reason says which of the other fields are set:
+//
+//	""           the task has finished
+//	running      Worker runs it since its StartedAt
+//	worker_gone  Worker is gone; another worker will take the task over
+//	no_heir      Worker is gone, and no other worker runs
+//	scheduled    it starts at its RunAt
+//	backoff      its next attempt starts at its RunAt; Backoff
+//	dependency   Tasks, which it depends on, have not finished
+//	lane         Tasks[0] holds its lane
+//	lane_free    its lane is free, and a worker will give it to the next task
+//	limit        Limit
+//	paused       Pause; AllQueues
+//	no_worker    no worker is ready; Draining
+//	no_queue     no ready worker serves its queue
+//	no_job       no ready worker of its queue has its job
+//	slots        Ahead, Busy, Slots; Estimate
+type Wait struct {
+	Reason    string
+	Worker    string        // name of the worker that runs the task, or ran it
+	Backoff   time.Duration // from the end of the last attempt to the start of the next one
+	Tasks     []int64       // ids
+	Limit     LimitStatus
+	Pause     Pause
+	AllQueues bool          // whether the pause is the one of all queues
+	Draining  []string      // names of the workers that are draining
+	Ahead     int           // tasks of its queue that start before it
+	Busy      int           // slots in use, of the workers that may run it
+	Slots     int           // slots of these workers
+	Estimate  time.Duration // until it starts, if the tasks ahead take as long as recent ones; 0 if unknown, or if a slot is free
+}
+
+// Why returns what an unfinished task waits for, or where it runs.
+func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 	if t.State.Finished() {
-		return "", nil
+		return Wait{}, nil
 	}
-	s, err := r.surroundings(ctx, t)
-	return s.why(t, now()), err
+	c, err := r.waitContext(ctx, t)
+	return c.wait(t, now()), err
 }
 
-// surroundings are what decides when a task starts, besides itself.
-type surroundings struct {
+// waitContext is what decides when a task starts, besides the task itself.
+type waitContext struct {
 	ahead   int   // tasks of its queue that start before it
-	holder  int64 // who has its lane; 0: nobody
-	gates   Gates
-	workers []WorkerInfo  // that gave a sign of life lately
-	run     time.Duration // how long half of the tasks of its queue took at most, lately; 0: not known
+	holder  int64 // id of the task that has its lane; 0 if the lane is free
+	holds   Holds
+	workers []Worker      // with a recent heartbeat
+	run     time.Duration // median run time of recent tasks of its queue; 0 if unknown
 }
 
-func (r *Runner) surroundings(ctx context.Context, t jobs.Task) (s surroundings, err error) {
-	if s.ahead, err = r.store.Ahead(ctx, t); err != nil {
-		return s, err
+func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, err error) {
+	if c.ahead, err = r.store.Ahead(ctx, t); err != nil {
+		return c, err
 	}
-	if s.workers, err = r.Workers(ctx); err != nil {
-		return s, err
+	if c.workers, err = r.Workers(ctx); err != nil {
+		return c, err
 	}
-	if s.gates, err = r.Gates(ctx); err != nil {
-		return s, err
+	if c.holds, err = r.Holds(ctx); err != nil {
+		return c, err
 	}
 	if t.State == jobs.Blocked && t.Lane != "" {
-		if s.holder, err = r.store.LaneHolder(ctx, t.Lane); err != nil {
-			return s, err
+		if c.holder, err = r.store.LaneHolder(ctx, t.Lane); err != nil {
+			return c, err
 		}
 	}
 	if t.State == jobs.Pending {
-		var f Figures
-		f, err = r.Figures(ctx, t.Queue)
-		s.run = f.RunP50
+		var s QueueStats
+		s, err = r.QueueStats(ctx, t.Queue)
+		c.run = s.RunP50
 	}
-	return s, err
+	return c, err
 }
 
-// why is Why, from what was read.
-func (s surroundings) why(t jobs.Task, now time.Time) string {
-	workers := s.workers
+// wait returns what an unfinished task waits for.
+func (c waitContext) wait(t jobs.Task, now time.Time) Wait {
 	switch {
 	case t.State.Finished():
-		return ""
+		return Wait{}
 	case t.State == jobs.Running:
-		return whereItRuns(t, workers, now)
+		return c.running(t, now)
 	case t.RunAt.After(now) && t.State == jobs.Retrying:
-		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now), humanize.Took(humanize.Rounded(t.RunAt.Sub(t.UpdatedAt))))
+		return Wait{Reason: "backoff", Backoff: t.RunAt.Sub(t.UpdatedAt)}
 	case t.RunAt.After(now) && t.State == jobs.Scheduled:
-		return "runs at " + humanize.Clock(t.RunAt, now)
+		return Wait{Reason: "scheduled"}
+	case t.State == jobs.Blocked:
+		return c.blocked(t)
 	}
-	if t.State == jobs.Blocked {
-		return blockedBecause(t, s.holder, s.gates, now)
+	if pause, ok := c.holds.Pauses.Of(t.Queue); ok {
+		_, own := c.holds.Pauses[t.Queue]
+		return Wait{Reason: "paused", Pause: pause, AllQueues: !own}
 	}
-	if pause, ok := s.gates.Pauses.Of(t.Queue); ok {
-		return pausedBecause(t.Queue, pause, s.gates.Pauses, now)
-	}
+	return c.unserved(t, now)
+}
+
+// unserved returns why no worker starts a due task.
+func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 	var draining []string
-	ready := slices.DeleteFunc(slices.Clone(workers), func(w WorkerInfo) bool {
-		state := WorkerState(w, now)
+	ready := slices.DeleteFunc(slices.Clone(c.workers), func(w Worker) bool {
+		state := w.State(now)
 		if state == WorkerDraining {
 			draining = append(draining, w.Name)
 		}
 		return state != WorkerReady
 	})
-	if len(ready) == 0 && len(draining) > 0 {
-		return "no worker runs (" + strings.Join(draining, ", ") + ": draining)"
-	}
 	if len(ready) == 0 {
-		return "no worker runs"
+		return Wait{Reason: "no_worker", Draining: draining}
 	}
-	serving := slices.DeleteFunc(ready, func(w WorkerInfo) bool { return !Serves(w, t.Queue) })
+	serving := slices.DeleteFunc(ready, func(w Worker) bool { return !w.Serves(t.Queue) })
 	if len(serving) == 0 {
-		return "no worker serves queue " + t.Queue
+		return Wait{Reason: "no_queue"}
 	}
-	able := slices.DeleteFunc(serving, func(w WorkerInfo) bool { return !slices.Contains(w.Jobs, t.Job) })
+	able := slices.DeleteFunc(serving, func(w Worker) bool { return !slices.Contains(w.Jobs, t.Job) })
 	if len(able) == 0 {
-		return "no worker has job " + t.Job
+		return Wait{Reason: "no_job"}
 	}
-	if l := s.gates.limit(t); l != nil {
-		return limitedBecause(l, now)
+	if l := c.holds.Limit(t); l != nil {
+		return Wait{Reason: "limit", Limit: *l}
 	}
-	busy, slots := BusySlots(able)
-	return fmt.Sprintf("behind %s, %d/%d slots busy", humanize.Plural(s.ahead, "task"), busy, slots) + s.estimate(busy, slots)
+	w := Wait{Reason: "slots", Ahead: c.ahead}
+	for _, worker := range able {
+		w.Busy += len(worker.Running)
+		w.Slots += worker.Slots
+	}
+	if w.Busy >= w.Slots && w.Slots > 0 { // as if all slots were for its queue
+		w.Estimate = c.run * time.Duration(c.ahead+1) / time.Duration(w.Slots)
+	}
+	return w
 }
 
-// estimate says how long it may take until a task starts for which no slot is free: if the tasks before it take as long as those of the
-// last hour, and all slots are for its queue. Less than a minute says nothing that the number of tasks does not.
-func (s surroundings) estimate(busy, slots int) string {
-	if busy < slots || slots == 0 {
-		return ""
+// blocked returns which tasks a blocked task waits for, or what keeps its lane.
+func (c waitContext) blocked(t jobs.Task) Wait {
+	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
+		return Wait{Reason: "dependency", Tasks: tasks}
 	}
-	wait := s.run * time.Duration(s.ahead+1) / time.Duration(slots)
-	if wait < time.Minute {
-		return ""
+	if c.holder != 0 {
+		return Wait{Reason: "lane", Tasks: []int64{c.holder}}
 	}
-	return ", about " + humanize.Age(wait)
+	if l := c.holds.Limit(t); l != nil {
+		return Wait{Reason: "limit", Limit: *l}
+	}
+	return Wait{Reason: "lane_free"}
 }
 
-// pausedBecause says since when a queue is paused, by whom and why.
-func pausedBecause(queue string, pause Pause, pauses Pauses, now time.Time) string {
-	text := fmt.Sprintf("queue paused %s ago by %s", humanize.Age(now.Sub(pause.At)), pause.By)
-	if _, own := pauses[queue]; !own {
-		text = "all queues " + strings.TrimPrefix(text, "queue ")
+// running returns where a task runs, or that its worker is gone.
+func (c waitContext) running(t jobs.Task, now time.Time) Wait {
+	lost := func(w Worker) bool { return w.State(now) == WorkerLost }
+	at := slices.IndexFunc(c.workers, func(w Worker) bool { return w.ID == t.WorkerID })
+	w := Wait{Reason: "running", Worker: t.Worker}
+	if (at < 0 || lost(c.workers[at])) && t.LeaseExpiresAt.Before(now) {
+		w.Reason = "worker_gone"
+		if !slices.ContainsFunc(c.workers, func(w Worker) bool { return !lost(w) }) {
+			w.Reason = "no_heir"
+		}
 	}
-	if pause.Reason != "" {
-		text += ": " + pause.Reason
-	}
-	return text
-}
-
-// blockedBecause says which tasks a blocked task waits for, or who has its lane. holder has the task's lane; 0: nobody.
-func blockedBecause(t jobs.Task, holder int64, g Gates, now time.Time) string {
-	waits := slices.Concat(t.After, t.AfterAny)
-	switch {
-	case len(waits) > 1:
-		return fmt.Sprintf("waits for task %d and %s more", waits[0], humanize.Count(int64(len(waits)-1)))
-	case len(waits) == 1:
-		return fmt.Sprintf("waits for task %d", waits[0])
-	case holder != 0:
-		return fmt.Sprintf("lane %s is held by task %d", t.Lane, holder)
-	}
-	if l := g.limit(t); l != nil {
-		return limitedBecause(l, now)
-	}
-	return "lane " + t.Lane + " is free: a worker gives it to the next"
-}
-
-func limitedBecause(l *LimitStat, now time.Time) string {
-	if l.Running > 0 && l.InUse >= l.Running {
-		return fmt.Sprintf("limit %s: %d of %d running", l.Target, l.InUse, l.Running)
-	}
-	return fmt.Sprintf("limit %s: next start at %s", l.Target, humanize.Clock(l.NextAt, now))
-}
-
-func whereItRuns(t jobs.Task, workers []WorkerInfo, now time.Time) string {
-	at := slices.IndexFunc(workers, func(w WorkerInfo) bool { return w.ID == t.WorkerID })
-	gone := at < 0 || WorkerState(workers[at], now) == WorkerLost
-	switch {
-	case gone && t.LeaseExpiresAt.Before(now) && !slices.ContainsFunc(workers, func(w WorkerInfo) bool { return WorkerState(w, now) != WorkerLost }):
-		return fmt.Sprintf("%s is gone, and no worker runs that could take over", t.Worker)
-	case gone && t.LeaseExpiresAt.Before(now):
-		return fmt.Sprintf("%s is gone; another worker will take over", t.Worker)
-	}
-	text := fmt.Sprintf("running on %s for %s", t.Worker, humanize.Took(now.Sub(t.StartedAt)))
-	if !t.CancelRequestedAt.IsZero() {
-		text += fmt.Sprintf(", asked to stop %s ago", humanize.Age(now.Sub(t.CancelRequestedAt)))
-	}
-	return text
-}
-
-// Serves says whether a worker takes tasks of a queue.
-func Serves(w WorkerInfo, queue string) bool {
-	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q QueueMax) bool { return q.Queue == queue })
-}
-
-// BusySlots sums up the slots of workers.
-func BusySlots(workers []WorkerInfo) (busy, slots int) {
-	for _, w := range workers {
-		busy += len(w.Running)
-		slots += w.Slots
-	}
-	return busy, slots
+	return w
 }

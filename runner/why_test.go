@@ -1,30 +1,32 @@
-package runner
+package runner_test
 
 import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 
 func TestWhyATaskWaits(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
-	worker := func(name string, seen time.Duration, more func(*WorkerInfo)) WorkerInfo {
-		w := WorkerInfo{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon.Add(-seen)}
+	worker := func(name string, seen time.Duration, more func(*runner.Worker)) runner.Worker {
+		w := runner.Worker{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon.Add(-seen)}
 		if more != nil {
 			more(&w)
 		}
 		return w
 	}
 	idle := worker("web1:811", time.Second, nil)
-	busy := worker("web2:99", time.Second, func(w *WorkerInfo) { w.Running = []int64{1, 2, 3, 4} })
+	busy := worker("web2:99", time.Second, func(w *runner.Worker) { w.Running = []int64{1, 2, 3, 4} })
 	lost := worker("web3:5", 90*time.Second, nil)
-	draining := worker("web4:7", time.Second, func(w *WorkerInfo) { w.Draining = true })
-	mail := worker("web5:8", time.Second, func(w *WorkerInfo) { w.Queues = []QueueMax{{Queue: "mail"}} })
-	sender := worker("app", time.Second, func(w *WorkerInfo) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
+	draining := worker("web4:7", time.Second, func(w *runner.Worker) { w.Draining = true })
+	mail := worker("web5:8", time.Second, func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
+	sender := worker("app", time.Second, func(w *runner.Worker) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
 
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
 	email := pending
@@ -45,7 +47,7 @@ func TestWhyATaskWaits(t *testing.T) {
 	for _, test := range []struct {
 		task    jobs.Task
 		ahead   int
-		workers []WorkerInfo
+		workers []runner.Worker
 		want    string
 		run     time.Duration
 	}{
@@ -56,22 +58,22 @@ func TestWhyATaskWaits(t *testing.T) {
 		{retrying, 0, nil, "waits for its next attempt at 14:12:03 (backoff 48s)", 0},
 		{quick, 0, nil, "waits for its next attempt at 14:11:15 (backoff 300ms)", 0},
 		{pending, 3, nil, "no worker runs", 0},
-		{pending, 3, []WorkerInfo{lost}, "no worker runs", 0},
-		{pending, 3, []WorkerInfo{lost, draining}, "no worker runs (web4:7: draining)", 0},
-		{pending, 3, []WorkerInfo{mail}, "no worker serves queue media", 0},
-		{email, 3, []WorkerInfo{mail, idle}, "no worker has job email.send", 0},
-		{pending, 41, []WorkerInfo{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy", 0},
-		{pending, 41, []WorkerInfo{busy}, "behind 41 tasks, 4/4 slots busy, about 21m", 2 * time.Minute},
-		{pending, 41, []WorkerInfo{busy}, "behind 41 tasks, 4/4 slots busy", time.Second},
-		{pending, 41, []WorkerInfo{busy, idle}, "behind 41 tasks, 4/8 slots busy", time.Hour},
-		{pending, 1, []WorkerInfo{busy, idle}, "behind 1 task, 4/8 slots busy", 0},
-		{email, 1203, []WorkerInfo{busy, sender}, "behind 1,203 tasks, 0/2 slots busy", 0},
-		{running, 0, []WorkerInfo{idle}, "running on web1:811 for 11s", 0},
-		{stopping, 0, []WorkerInfo{idle}, "running on web1:811 for 11s, asked to stop 3s ago", 0},
-		{orphan, 0, []WorkerInfo{lost}, "web3:5 is gone, and no worker runs that could take over", 0},
-		{orphan, 0, []WorkerInfo{idle}, "web3:5 is gone; another worker will take over", 0},
+		{pending, 3, []runner.Worker{lost}, "no worker runs", 0},
+		{pending, 3, []runner.Worker{lost, draining}, "no worker runs (web4:7: draining)", 0},
+		{pending, 3, []runner.Worker{mail}, "no worker serves queue media", 0},
+		{email, 3, []runner.Worker{mail, idle}, "no worker has job email.send", 0},
+		{pending, 41, []runner.Worker{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy", 0},
+		{pending, 41, []runner.Worker{busy}, "behind 41 tasks, 4/4 slots busy, about 21m", 2 * time.Minute},
+		{pending, 41, []runner.Worker{busy}, "behind 41 tasks, 4/4 slots busy", time.Second},
+		{pending, 41, []runner.Worker{busy, idle}, "behind 41 tasks, 4/8 slots busy", time.Hour},
+		{pending, 1, []runner.Worker{busy, idle}, "behind 1 task, 4/8 slots busy", 0},
+		{email, 1203, []runner.Worker{busy, sender}, "behind 1,203 tasks, 0/2 slots busy", 0},
+		{running, 0, []runner.Worker{idle}, "running on web1:811 for 11s", 0},
+		{stopping, 0, []runner.Worker{idle}, "running on web1:811 for 11s, asked to stop 3s ago", 0},
+		{orphan, 0, []runner.Worker{lost}, "web3:5 is gone, and no worker runs that could take over", 0},
+		{orphan, 0, []runner.Worker{idle}, "web3:5 is gone; another worker will take over", 0},
 	} {
-		if got := (surroundings{ahead: test.ahead, workers: test.workers, run: test.run}).why(test.task, noon); got != test.want {
+		if got := present.Wait((runner.Surroundings{Ahead: test.ahead, Workers: test.workers, Run: test.run}).Wait(test.task, noon), test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -82,19 +84,19 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
 	scheduled := pending
 	scheduled.State, scheduled.RunAt = jobs.Scheduled, noon.Add(time.Hour)
-	own := Pause{At: noon.Add(-20 * time.Minute), By: "ann", Reason: "disk is full"}
+	own := runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann", Reason: "disk is full"}
 	for _, test := range []struct {
 		task   jobs.Task
-		pauses Pauses
+		pauses runner.Pauses
 		want   string
 	}{
-		{pending, Pauses{"media": own}, "queue paused 20m ago by ann: disk is full"},
-		{pending, Pauses{"mail": own}, "no worker runs"},
-		{pending, Pauses{"": {At: noon.Add(-time.Hour), By: "bob"}}, "all queues paused 1h ago by bob"},
-		{pending, Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
-		{scheduled, Pauses{"media": own}, "runs at 15:11:15"},
+		{pending, runner.Pauses{"media": own}, "queue paused 20m ago by ann: disk is full"},
+		{pending, runner.Pauses{"mail": own}, "no worker runs"},
+		{pending, runner.Pauses{"": {At: noon.Add(-time.Hour), By: "bob"}}, "all queues paused 1h ago by bob"},
+		{pending, runner.Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
+		{scheduled, runner.Pauses{"media": own}, "runs at 15:11:15"},
 	} {
-		if got := (surroundings{gates: Gates{Pauses: test.pauses}}).why(test.task, noon); got != test.want {
+		if got := present.Wait((runner.Surroundings{Holds: runner.Holds{Pauses: test.pauses}}).Wait(test.task, noon), test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -109,25 +111,25 @@ func TestWhyATaskWaitsForOthers(t *testing.T) {
 	one.AfterAny = nil
 	pending := blocked
 	pending.State = jobs.Pending
-	worker := []WorkerInfo{{Name: "web1:811", Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}}
-	limit := func(kind, name string, l LimitStat) Gates {
+	worker := []runner.Worker{{Name: "web1:811", Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}}
+	limit := func(kind, name string, l runner.LimitStatus) runner.Holds {
 		l.Target = jobs.Target{Kind: kind, Name: name}
-		return Gates{Closed: map[jobs.Target]LimitStat{l.Target: l}}
+		return runner.Holds{Closed: map[jobs.Target]runner.LimitStatus{l.Target: l}}
 	}
 	for want, test := range map[string]struct {
 		task jobs.Task
-		s    surroundings
+		s    runner.Surroundings
 	}{
-		"waits for task 7 and 2 more":                        {after, surroundings{holder: 5}},
-		"waits for task 7":                                   {one, surroundings{}},
-		"lane acct-7 is held by task 5":                      {blocked, surroundings{holder: 5}},
-		"limit lane:acct-7: next start at 14:12:15":          {blocked, surroundings{gates: limit("lane", "acct-7", LimitStat{NextAt: noon.Add(time.Minute)})}},
-		"lane acct-7 is free: a worker gives it to the next": {blocked, surroundings{}},
-		"limit queue:media: 2 of 2 running":                  {pending, surroundings{workers: worker, gates: limit("queue", "media", LimitStat{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
-		"limit job:command: next start at 14:12:15":          {pending, surroundings{workers: worker, gates: limit("job", "command", LimitStat{NextAt: noon.Add(time.Minute)})}},
-		"no worker runs":                                     {pending, surroundings{gates: limit("queue", "media", LimitStat{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+		"waits for task 7 and 2 more":                        {after, runner.Surroundings{Holder: 5}},
+		"waits for task 7":                                   {one, runner.Surroundings{}},
+		"lane acct-7 is held by task 5":                      {blocked, runner.Surroundings{Holder: 5}},
+		"limit lane:acct-7: next start at 14:12:15":          {blocked, runner.Surroundings{Holds: limit("lane", "acct-7", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
+		"lane acct-7 is free: a worker gives it to the next": {blocked, runner.Surroundings{}},
+		"limit queue:media: 2 of 2 running":                  {pending, runner.Surroundings{Workers: worker, Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+		"limit job:command: next start at 14:12:15":          {pending, runner.Surroundings{Workers: worker, Holds: limit("job", "command", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
+		"no worker runs":                                     {pending, runner.Surroundings{Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
 	} {
-		if got := test.s.why(test.task, noon); got != want {
+		if got := present.Wait(test.s.Wait(test.task, noon), test.task, noon); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -44,7 +44,8 @@ var layers = []layer{
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "runner/internal/exec", ours: []string{"db", "jobs", "internal/supervisor"}},
 	{path: "internal/access", ours: []string{"db"}},
-	{path: "runner", ours: []string{"internal/access", "runner/internal/cron", "runner/internal/exec", "runner/internal/notify",
+	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "runner", ours: []string{"internal/access", "internal/tasktext", "runner/internal/cron", "runner/internal/exec", "runner/internal/notify",
 		"db", "jobs", "internal/errcode", "internal/supervisor",
 		"internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
@@ -54,7 +55,7 @@ var layers = []layer{
 		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges
 	{path: "internal/admin", ours: []string{"runner", "db", "jobs", "internal/access", "internal/supervisor"}},
-	{path: "internal/present", ours: []string{"runner", "jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/present", ours: []string{"runner", "internal/admin", "internal/tasktext", "jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "web", ours: []string{"runner", "internal/admin", "internal/taskoption", "internal/errcode", "internal/humanize", "internal/present", "jobs"}, // not db
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},

@@ -167,7 +167,7 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 		d.ask = a.confirmation(len(ids))
 		return d, err
 	}
-	var results []runner.Moved
+	var results []runner.ActionResult
 	for part := range slices.Chunk(ids, 500) {
 		some, err := a.apply(ctx, part)
 		if results = append(results, some...); err != nil {
@@ -191,7 +191,7 @@ func (a *actionRequest) needsConfirmation(ctx context.Context, ids []int64) (boo
 	return false, nil
 }
 
-func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.Moved, error) {
+func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
 	switch jobs.Verb(a.name) {
 	case jobs.VerbCancel:
 		return a.h.r.Cancel(ctx, ids, runner.CancelOptions{Reason: a.form.Get("reason")})
@@ -204,7 +204,7 @@ func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.Moved,
 var pastTense = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted"}
 
 // summary returns a line with the results of an action.
-func (a *actionRequest) summary(results []runner.Moved) string {
+func (a *actionRequest) summary(results []runner.ActionResult) string {
 	did, stopping := 0, 0
 	var refused []string
 	for _, m := range results {

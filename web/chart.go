@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // The charts are SVG that the server draws. The style sheet sets their colours. Each bar has a title with its numbers,
@@ -37,7 +37,7 @@ type chart struct {
 	From       string
 	Summary    string
 	Wait, Run  percentiles
-	Steps      []runner.Stretch // bars with at least one ended task, the latest first
+	Steps      []admin.TimeBucket // bars with at least one ended task, the latest first
 	Completed  int
 	Failed     int
 	Cancelled  int
@@ -51,7 +51,7 @@ type percentiles struct {
 	LastP50, LastP95 string
 }
 
-func newChart(p page, r chartRange, steps []runner.Stretch) *chart {
+func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 	c := &chart{Range: r.Name, From: r.Name + " ago", Per: "in " + jobs.WriteDuration(r.length)}
 	if r.length == time.Minute {
 		c.Per = "per minute"
@@ -93,7 +93,7 @@ func newChart(p page, r chartRange, steps []runner.Stretch) *chart {
 const chartHeight = 100
 
 // bars draws a bar for each step. Failed tasks are at the bottom of the bar, where they are easy to see.
-func bars(steps []runner.Stretch, most int, summary string) template.HTML {
+func bars(steps []admin.TimeBucket, most int, summary string) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`,
 		len(steps)*10, chartHeight, template.HTMLEscapeString(summary))
@@ -146,7 +146,7 @@ func spark(values []float64, class string) template.HTML {
 }
 
 // lastHour draws the tasks of a queue that ended in the last hour, in steps of three minutes.
-func lastHour(ended []runner.Ended, queue string, now time.Time) template.HTML {
+func lastHour(ended []admin.HistoryPoint, queue string, now time.Time) template.HTML {
 	const steps, length = 20, 3 * time.Minute
 	since := now.Truncate(time.Minute).Add(time.Minute - steps*length)
 	values := make([]float64, steps)

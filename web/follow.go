@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
@@ -175,7 +176,7 @@ func (f *follower) sendAll(ctx context.Context) error {
 // the stored output.
 func (f *follower) follow(ctx context.Context) error {
 	if _, page := f.to.(*pageSink); page {
-		chunks, err := f.h.r.LastOutput(ctx, f.attempt, maxChunks)
+		chunks, err := admin.LastOutput(ctx, f.h.r, f.attempt, maxChunks)
 		if err != nil {
 			return err
 		}
@@ -193,7 +194,7 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 		over := t.State != jobs.Running || t.GenerationID != f.attempt.GenerationID
 		before := f.seq
-		last, err := f.h.r.LastOutput(ctx, f.attempt, 1)
+		last, err := admin.LastOutput(ctx, f.h.r, f.attempt, 1)
 		if err != nil {
 			return false, err
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
@@ -37,7 +38,7 @@ type logLine struct {
 // lastLines returns the last lines of the output of an attempt.
 func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int) (*logView, error) {
 	l := &logView{Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
-	chunks, err := h.r.LastOutput(ctx, a, maxChunks)
+	chunks, err := admin.LastOutput(ctx, h.r, a, maxChunks)
 	if err != nil {
 		return nil, err
 	}

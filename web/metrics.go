@@ -98,7 +98,7 @@ func (h *handler) collect(ctx context.Context) ([]*family, error) {
 		return nil, err
 	}
 	c.workers(workers)
-	totals, err := h.r.Totals(ctx)
+	totals, err := admin.Totals(ctx, h.r)
 	if err != nil {
 		return nil, err
 	}
@@ -133,16 +133,16 @@ func (c *collection) queues(queues []runner.Queue) {
 	}
 }
 
-func (c *collection) workers(workers []runner.WorkerInfo) {
-	alive := slices.DeleteFunc(workers, func(w runner.WorkerInfo) bool { return runner.WorkerState(w, c.at) == runner.WorkerLost })
-	busy, slots := runner.BusySlots(alive)
+func (c *collection) workers(workers []runner.Worker) {
+	alive := slices.DeleteFunc(workers, func(w runner.Worker) bool { return w.State(c.at) == runner.WorkerLost })
+	busy, slots := admin.BusySlots(alive)
 	c.gauge("runner_workers", "Workers that are alive.").add(float64(len(alive)))
 	total := c.gauge("runner_slots", "Slots of all workers that are alive.")
 	total.add(float64(busy), "state", "busy")
 	total.add(float64(max(slots-busy, 0)), "state", "free")
 }
 
-func (c *collection) attempts(totals []runner.Total, queues []runner.Queue) {
+func (c *collection) attempts(totals []admin.Total, queues []runner.Queue) {
 	attempts := c.counter("runner_attempts_total",
 		"Attempts that ended, by result: completed, or the reason of the failure. Workers update it with their heartbeats.")
 	lost := map[string]float64{}

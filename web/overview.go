@@ -14,7 +14,9 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -60,7 +62,7 @@ type queueView struct {
 }
 
 type workerView struct {
-	runner.WorkerInfo
+	runner.Worker
 	State, Queues string
 	Slots         string // slots as boxes, for example ■■□□
 	Tasks         []jobs.Task
@@ -84,11 +86,11 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if err != nil {
 		return "", nil, err
 	}
-	gates, err := h.r.Gates(ctx)
+	gates, err := h.r.Holds(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	hour, err := h.r.History(ctx, v.Now.Add(-time.Hour))
+	hour, err := admin.History(ctx, h.r, v.Now.Add(-time.Hour))
 	if err != nil {
 		return "", nil, err
 	}
@@ -108,12 +110,12 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if v.Workers, err = h.workers(ctx, workers, v.Now); err != nil {
 		return "", nil, err
 	}
-	alive := slices.DeleteFunc(slices.Clone(workers), func(w runner.WorkerInfo) bool {
-		return runner.WorkerState(w, v.Now) == runner.WorkerLost
+	alive := slices.DeleteFunc(slices.Clone(workers), func(w runner.Worker) bool {
+		return w.State(v.Now) == runner.WorkerLost
 	})
 	v.Alive = len(alive)
-	v.Busy, v.Slots = runner.BusySlots(alive)
-	for _, p := range runner.Problems(queues, gates.Pauses, workers, schedules, v.Now) {
+	v.Busy, v.Slots = admin.BusySlots(alive)
+	for _, p := range present.Problems(queues, gates.Pauses, workers, schedules, v.Now) {
 		v.Problems = append(v.Problems, v.problem(p))
 	}
 	if len(v.Problems) > maxProblems {
@@ -136,7 +138,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 // trendCache holds the data of the charts that was read last. Many pages show the same charts.
 type trendCache struct {
 	mu    sync.Mutex
-	steps map[string][]runner.Stretch
+	steps map[string][]admin.TimeBucket
 	at    map[string]time.Time
 }
 
@@ -161,10 +163,10 @@ func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.steps == nil {
-		t.steps, t.at = map[string][]runner.Stretch{}, map[string]time.Time{}
+		t.steps, t.at = map[string][]admin.TimeBucket{}, map[string]time.Time{}
 	}
 	if p.Now.Sub(t.at[which.Name]) > which.fresh {
-		steps, err := h.r.Trend(ctx, which.length, which.bars)
+		steps, err := admin.Trend(ctx, h.r, which.length, which.bars)
 		if err != nil {
 			return nil, err
 		}
@@ -200,10 +202,10 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 }
 
 // setLimit sets the limit of the queue.
-func (v *queueView) setLimit(gates runner.Gates) {
+func (v *queueView) setLimit(gates runner.Holds) {
 	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
 	if l, ok := gates.Limits[target]; ok {
-		v.Limit, v.Rate = runner.LimitRunning(l), runner.LimitRate(l)
+		v.Limit, v.Rate = present.LimitRunning(l), present.LimitRate(l)
 		_, v.Closed = gates.Closed[target]
 	}
 }
@@ -226,7 +228,7 @@ func (p page) Find(pairs ...string) string {
 }
 
 // problem returns the view of a problem with a link or an action.
-func (v *overviewView) problem(p runner.Problem) problemView {
+func (v *overviewView) problem(p present.Problem) problemView {
 	view := problemView{page: v.page, Message: humanize.Safe(p.Message), Try: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":
@@ -246,7 +248,7 @@ func (v *overviewView) problem(p runner.Problem) problemView {
 }
 
 // workers returns the workers with their running tasks.
-func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now time.Time) ([]workerView, error) {
+func (h *handler) workers(ctx context.Context, list []runner.Worker, now time.Time) ([]workerView, error) {
 	var ids []int64
 	for _, w := range list {
 		ids = append(ids, w.Running[:min(len(w.Running), maxTasksShown)]...)
@@ -263,7 +265,7 @@ func (h *handler) workers(ctx context.Context, list []runner.WorkerInfo, now tim
 	}
 	views := make([]workerView, len(list))
 	for i, w := range list {
-		views[i] = workerView{WorkerInfo: w, State: runner.WorkerState(w, now), Queues: "all", Slots: slotBoxes(len(w.Running), w.Slots)}
+		views[i] = workerView{Worker: w, State: w.State(now), Queues: "all", Slots: slotBoxes(len(w.Running), w.Slots)}
 		views[i].Name = humanize.Safe(w.Name)
 		if w.Queues != nil {
 			var names []string

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -111,7 +112,7 @@ func (p page) Job(t jobs.Task) string {
 	if p.HideArgs {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
-	return humanize.Safe(truncate(runner.JobText(t), maxJobText))
+	return humanize.Safe(truncate(present.JobText(t), maxJobText))
 }
 
 // truncate returns at most limit bytes of text.

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -80,7 +81,7 @@ func (v *taskView) earlier(runs []jobs.Task) *earlier {
 	if len(took) > 0 {
 		slices.Sort(took)
 		e.Took = "median " + humanize.Took(took[len(took)/2])
-		if lasted, ok := runner.Lasted(v.Task, v.page.Now); ok {
+		if lasted, ok := present.Lasted(v.Task, v.page.Now); ok {
 			e.Took += ", now " + humanize.Took(lasted)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 type taskView struct {
@@ -73,7 +73,7 @@ func (v *taskView) what(t jobs.Task) string {
 	case t.Job != jobs.CommandJob:
 		return humanize.Safe(t.Label + ": " + t.Job)
 	}
-	return humanize.Safe(truncate(runner.JobText(t), maxDocument))
+	return humanize.Safe(truncate(present.JobText(t), maxDocument))
 }
 
 func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
@@ -87,12 +87,13 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v := &taskView{page: h.newPage(req, "", "tasks"), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
-	v.Headline = humanize.Safe(runner.Headline(t, v.page.Now))
+	v.Headline = humanize.Safe(present.Headline(t, v.page.Now))
 	v.What = v.what(t)
-	if v.Why, err = h.r.Why(ctx, t); err != nil {
+	wait, err := h.r.Why(ctx, t)
+	if err != nil {
 		return "", nil, err
 	}
-	v.Why = humanize.Safe(v.Why)
+	v.Why = humanize.Safe(present.Wait(wait, t, v.page.Now))
 	attempts, err := h.r.Attempts(ctx, t)
 	if err != nil {
 		return "", nil, err
@@ -132,7 +133,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 	for i, a := range attempts {
 		view := attemptView{Attempt: a, N: i + 1, Result: string(a.State), On: i+1 == shown}
 		if a.State == jobs.Failed {
-			view.Result = runner.Ending(a.Reason, a.ExitCode, a.Signal)
+			view.Result = present.Ending(a.Reason, a.ExitCode, a.Signal)
 		}
 		view.Worker = humanize.Safe(a.Worker)
 		v.Attempts = append(v.Attempts, view)
@@ -208,7 +209,7 @@ func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []span)
 			s.Label += " " + cmp.Or(symbols[a.State], "◷")
 		}
 		if a.State == jobs.Failed {
-			s.Label += " " + runner.Ending(a.Reason, a.ExitCode, a.Signal)
+			s.Label += " " + present.Ending(a.Reason, a.ExitCode, a.Signal)
 		}
 		list = append(list, s)
 		last = a.StartedAt.Add(a.Duration)

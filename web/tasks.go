@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -93,7 +94,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if filter.Before > 0 {
 		v.Newest = first
 	}
-	gates, err := h.r.Gates(ctx)
+	gates, err := h.r.Holds(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -221,8 +222,8 @@ func queryActions(filter jobs.Filter, terms []jobs.Term, total int) (list []quer
 	return list
 }
 
-func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner.Gates) (taskRow, error) {
-	row := taskRow{Task: t, Try: strconv.Itoa(t.Attempt) + "/–", Note: humanize.Safe(runner.Note(t, gates, p.Now)), When: t.FinishedAt}
+func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner.Holds) (taskRow, error) {
+	row := taskRow{Task: t, Try: strconv.Itoa(t.Attempt) + "/–", Note: humanize.Safe(present.Note(t, gates, p.Now)), When: t.FinishedAt}
 	if t.MaxAttempts > 0 {
 		row.Try = strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
 	}
@@ -230,7 +231,7 @@ func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner
 		row.When = t.CreatedAt
 	}
 	if t.State == jobs.Running || t.State.Finished() {
-		row.Lasted, row.Ran = runner.Lasted(t, p.Now)
+		row.Lasted, row.Ran = present.Lasted(t, p.Now)
 	}
 	if t.State == jobs.Failed || t.State == jobs.Retrying {
 		var err error
@@ -246,7 +247,7 @@ const maxErrorText = 300
 
 // errorLine returns why a task failed: the end of its last attempt, and its last line of output or its error.
 func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
-	ending := runner.Ending(t.Reason, t.ExitCode, t.Signal)
+	ending := present.Ending(t.Reason, t.ExitCode, t.Signal)
 	if h.o.HideArgs {
 		return ending, nil
 	}

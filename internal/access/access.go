@@ -8,3 +8,6 @@ var Store func(r any) *db.DB
 
 // Fenced returns how many results and heartbeats of a *runner.Runner were refused because their task belonged to a newer generation.
 var Fenced func(r any) int64
+
+// HeadSize returns how much of the start of an attempt's output is kept when the whole output has more than limit bytes.
+var HeadSize func(limit int64) int64

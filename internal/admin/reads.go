@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"example.com/runner/db"
+	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -56,3 +58,16 @@ func Revisions(ctx context.Context, r *runner.Runner, every time.Duration, chang
 		}
 	}
 }
+
+// Input returns what the command of a task reads on stdin. It returns nil if it reads nothing.
+func Input(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
+	return store(r).Input(ctx, id)
+}
+
+// LastOutput returns up to limit of the last pieces of output of an attempt, in order. The attempt may still run.
+func LastOutput(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
+	return store(r).LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
+}
+
+// HeadSize returns how much of the start of an attempt's output is kept when the whole output has more than limit bytes.
+func HeadSize(limit int64) int64 { return access.HeadSize(limit) }

@@ -61,7 +61,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	}
 	k := &kit{}
 	kits.Store(r, k)
-	r.Use(func(ctx context.Context, task jobs.Task, next runner.Next) (json.RawMessage, error) {
+	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 		k.start(task.ID)
 		meet()
 		defer func() {

@@ -1,0 +1,148 @@
+package admin
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Problem is something that somebody should look at. Code says which of the other fields are set:
+//
+//	paused           Queue (empty: all queues) is paused since Since, and Tasks wait
+//	deletion_paused  workers delete no old tasks; Reason
+//	lost_worker      Worker has no heartbeat since Since, and holds Tasks
+//	no_worker        no worker is ready, and Tasks wait; or Schedules tick, if Tasks is 0
+//	no_queue         no ready worker serves Queue, and Tasks wait
+//	no_job           no ready worker of Queue has Job, and Tasks wait
+//	failed           Tasks of Queue failed in the last 24 hours
+//	schedule_failed  the last task of Schedule failed
+//	schedule_skips   Schedule has skipped ticks because its last task is unfinished
+type Problem struct {
+	Code      string
+	Queue     string
+	Job       string
+	Worker    string // name
+	Since     time.Time
+	Reason    string
+	Tasks     int
+	Schedules int
+	Schedule  jobs.Schedule
+}
+
+// snapshot is what problems are found in.
+type snapshot struct {
+	queues    []runner.Queue
+	pauses    runner.Pauses
+	workers   []runner.Worker // with a recent heartbeat
+	ready     []runner.Worker
+	schedules []jobs.Schedule
+	found     []Problem
+}
+
+// Problems returns what somebody should look at. workers are those with a recent heartbeat.
+func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
+	s := snapshot{queues: queues, pauses: pauses, workers: workers, schedules: schedules}
+	s.paused()
+	s.lostWorkers(now)
+	s.unserved()
+	for _, q := range queues {
+		if q.Failed > 0 {
+			s.add(Problem{Code: "failed", Queue: q.Queue, Tasks: q.Failed})
+		}
+	}
+	for _, schedule := range schedules {
+		switch {
+		case schedule.LastState == jobs.Failed:
+			s.add(Problem{Code: "schedule_failed", Schedule: schedule})
+		case schedule.LastState != "" && !schedule.LastState.Finished() && schedule.Skipped > 0 && schedule.Overlap == jobs.OverlapSkip:
+			s.add(Problem{Code: "schedule_skips", Schedule: schedule})
+		}
+	}
+	return s.found
+}
+
+func (s *snapshot) add(p Problem) { s.found = append(s.found, p) }
+
+func (s *snapshot) paused() {
+	all, everything := s.pauses[runner.AllQueues]
+	pending := 0
+	for _, q := range s.queues {
+		pending += q.Counts[jobs.Pending]
+		if own, ok := s.pauses[q.Queue]; ok && !everything {
+			s.add(Problem{Code: "paused", Queue: q.Queue, Since: own.At, Tasks: q.Counts[jobs.Pending]})
+		}
+	}
+	if everything {
+		s.add(Problem{Code: "paused", Since: all.At, Tasks: pending})
+	}
+	if pause, ok := s.pauses[runner.DeletionPause]; ok {
+		s.add(Problem{Code: "deletion_paused", Reason: pause.Reason})
+	}
+}
+
+func (s *snapshot) lostWorkers(now time.Time) {
+	for _, w := range s.workers {
+		switch state := w.State(now); {
+		case state == runner.WorkerReady:
+			s.ready = append(s.ready, w)
+		case state == runner.WorkerLost && len(w.Running) > 0:
+			s.add(Problem{Code: "lost_worker", Worker: w.Name, Since: w.BeatAt, Tasks: len(w.Running)})
+		}
+	}
+}
+
+// unserved adds the problems of tasks that no worker takes.
+func (s *snapshot) unserved() {
+	waiting := 0
+	for _, q := range s.queues {
+		for _, n := range q.Counts { // running tasks too: no worker is there to run them
+			waiting += n
+		}
+	}
+	if n := Ticking(s.schedules); len(s.ready) == 0 && (waiting > 0 || n > 0) {
+		s.add(Problem{Code: "no_worker", Tasks: waiting, Schedules: n})
+	}
+	for _, q := range s.queues {
+		if len(s.ready) == 0 || q.Counts[jobs.Pending] == 0 || !q.Pause.At.IsZero() {
+			continue
+		}
+		serving := slices.DeleteFunc(slices.Clone(s.ready), func(w runner.Worker) bool { return !w.Serves(q.Queue) })
+		if len(serving) == 0 {
+			s.add(Problem{Code: "no_queue", Queue: q.Queue, Tasks: q.Counts[jobs.Pending]})
+			continue
+		}
+		for _, job := range slices.Sorted(maps.Keys(q.Jobs)) {
+			if !slices.ContainsFunc(serving, func(w runner.Worker) bool { return slices.Contains(w.Jobs, job) }) {
+				s.add(Problem{Code: "no_job", Queue: q.Queue, Job: job, Tasks: q.Jobs[job]})
+			}
+		}
+	}
+}
+
+// Ticking counts the schedules that are not paused.
+func Ticking(schedules []jobs.Schedule) (n int) {
+	for _, s := range schedules {
+		if s.PausedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// BusySlots sums up the slots of workers.
+func BusySlots(workers []runner.Worker) (busy, slots int) {
+	for _, w := range workers {
+		busy += len(w.Running)
+		slots += w.Slots
+	}
+	return busy, slots
+}
+
+// AllPaused reports whether all queues are paused.
+func AllPaused(pauses runner.Pauses) bool {
+	_, ok := pauses[runner.AllQueues]
+	return ok
+}

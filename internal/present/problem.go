@@ -1,0 +1,86 @@
+package present
+
+import (
+	"fmt"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Problem is something that somebody should look at, in words.
+type Problem struct {
+	Code    string // see admin.Problem
+	Message string // one line, lower case
+	Try     string // the command to type
+	About   string // the queue, worker or schedule; empty for the whole database
+}
+
+// Problems returns what somebody should look at, each with the command to type. workers are those with a recent heartbeat.
+func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
+	list := []Problem{}
+	for _, p := range admin.Problems(queues, pauses, workers, schedules, now) {
+		words := Problem{Code: p.Code, About: p.Queue}
+		switch p.Code {
+		case "paused", "deletion_paused":
+			words.Message, words.Try = pauseProblem(p, now)
+		case "lost_worker":
+			words.About = p.Worker
+			words.Message = fmt.Sprintf("worker %s has not been seen for %s and holds %s", p.Worker, humanize.Age(now.Sub(p.Since)), humanize.Plural(p.Tasks, "task"))
+			words.Try = "runner list -s running --worker " + shellescape.Quote(p.Worker)
+		case "schedule_failed", "schedule_skips":
+			words.About = p.Schedule.Name
+			words.Message, words.Try = scheduleProblem(p, now)
+		default:
+			words.Message, words.Try = waitProblem(p)
+		}
+		list = append(list, words)
+	}
+	return list
+}
+
+func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
+	switch {
+	case p.Code == "deletion_paused":
+		return "no old tasks are deleted for an hour: " + p.Reason, "runner resume --deletion"
+	case p.Queue == "":
+		return fmt.Sprintf("all queues have been paused for %s with %s waiting", humanize.Age(now.Sub(p.Since)), humanize.Plural(p.Tasks, "task")), "runner resume --all"
+	}
+	return fmt.Sprintf("%s has been paused for %s with %s waiting", p.Queue, humanize.Age(now.Sub(p.Since)), humanize.Plural(p.Tasks, "task")), "runner resume " + p.Queue
+}
+
+func waitProblem(p admin.Problem) (message, try string) {
+	waits := humanize.Does(p.Tasks, "task", "waits", "wait")
+	switch p.Code {
+	case "no_worker":
+		if p.Tasks == 0 {
+			waits = humanize.Does(p.Schedules, "schedule", "ticks", "tick")
+		}
+		return "no worker runs, and " + waits, "runner work"
+	case "no_queue":
+		return fmt.Sprintf("no worker serves queue %s, and %s", p.Queue, waits), "runner work -q " + p.Queue
+	case "no_job":
+		try = "runner work -q " + p.Queue
+		if p.Job != jobs.CommandJob { // the program that registers it has to run, and its name is unknown
+			try = fmt.Sprintf("runner list -q %s -j %s -s pending", p.Queue, p.Job)
+		}
+		return fmt.Sprintf("no worker of queue %s has job %s, and %s", p.Queue, p.Job, waits), try
+	case "failed":
+		return fmt.Sprintf("%s failed in %s in 24h", humanize.Plural(p.Tasks, "task"), p.Queue), fmt.Sprintf("runner list -q %s -s failed --since 1d", p.Queue)
+	}
+	return p.Code, ""
+}
+
+func scheduleProblem(p admin.Problem, now time.Time) (message, try string) {
+	s := p.Schedule
+	due := humanize.Age(now.Sub(s.LastAt))
+	if p.Code == "schedule_failed" {
+		return fmt.Sprintf("the last task of schedule %s failed, due %s ago", s.Name, due), "runner schedule show " + s.Name
+	}
+	return fmt.Sprintf("schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name, humanize.Plural(int(s.Skipped), "tick"), s.LastTaskID, due, s.LastState),
+		fmt.Sprintf("runner show %d", s.LastTaskID)
+}

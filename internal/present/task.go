@@ -1,0 +1,176 @@
+package present
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/tasktext"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// JobText returns what a task runs, after its label if it has one: the column JOB of lists. The text is not safe for a terminal.
+func JobText(t jobs.Task) string {
+	if t.Label != "" {
+		return t.Label + ": " + tasktext.Describe(t)
+	}
+	return tasktext.Describe(t)
+}
+
+// Lasted returns how long the current or last attempt of a task has run. ok is false if there was none.
+func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
+	switch {
+	case t.StartedAt.IsZero():
+		return 0, false
+	case t.State == jobs.Running:
+		return max(now.Sub(t.StartedAt), 0), true
+	}
+	return t.Duration, true
+}
+
+// Headline returns the state of a task in one line.
+func Headline(t jobs.Task, now time.Time) string {
+	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
+	lasted, _ := Lasted(t, now)
+	var parts []string
+	switch word := Note(t, runner.Holds{}, now); {
+	case t.State == jobs.Running:
+		parts = []string{attempt, "for " + humanize.Took(lasted), word}
+	case t.State == jobs.Retrying:
+		parts = []string{attempt + " failed", "next " + word}
+	case t.State == jobs.Scheduled && t.RunAt.After(now):
+		parts = []string{"starts " + word}
+	case t.State == jobs.Completed:
+		parts = []string{"took " + humanize.Took(lasted), humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Failed && t.Reason != jobs.ReasonLost && t.Reason != jobs.ReasonShutdown:
+		parts = []string{word + " in " + attempt, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State.Finished():
+		parts = []string{word, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Blocked:
+		parts = []string{word}
+	default: // it may start
+		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + humanize.Age(now.Sub(t.RunAt)) + " ago"}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
+}
+
+// LimitRunning returns how many tasks of a limit run, and how many may run, such as 1/2. It is empty for a limit without that part.
+func LimitRunning(l runner.LimitStatus) string {
+	if l.Running == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", l.InUse, l.Running)
+}
+
+// LimitRate returns how often tasks of a limit may start, such as 100/1m. It is empty for a limit without a rate.
+func LimitRate(l runner.LimitStatus) string {
+	if l.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%s", l.Rate, jobs.WriteDuration(l.Per))
+}
+
+// Note returns in a word or two what is special about a task: the column NOTE of lists.
+func Note(t jobs.Task, h runner.Holds, now time.Time) string {
+	if held := holdNote(t, h); held != "" {
+		return held
+	}
+	switch t.State {
+	case jobs.Scheduled, jobs.Retrying:
+		if !t.RunAt.After(now) {
+			return "due" // no worker has looked yet
+		}
+		return "in " + humanize.Age(humanize.Soon(t.RunAt.Sub(now)))
+	case jobs.Blocked:
+		return blockedBy(t)
+	case jobs.Running:
+		if !t.CancelRequestedAt.IsZero() {
+			return "stopping"
+		}
+		return progress(t.Progress)
+	case jobs.Cancelled:
+		switch by, ok := strings.CutPrefix(t.Error, "cancelled by "); {
+		case t.Reason == jobs.ReasonExpired:
+			return "expired"
+		case t.Reason == jobs.ReasonDependency:
+			return strings.TrimPrefix(t.Error, "task ")
+		case ok && t.Reason == jobs.ReasonCancelled:
+			by, _, _ = strings.Cut(by, ": ")
+			return "by " + by
+		}
+		return ""
+	}
+	if t.Reason == jobs.ReasonLost {
+		return fmt.Sprintf("lost %d", t.Losses)
+	}
+	return Ending(t.Reason, t.ExitCode, t.Signal)
+}
+
+// blockedBy returns in a word or two what a blocked task waits for: after 1036, or its lane.
+func blockedBy(t jobs.Task) string {
+	waits := slices.Concat(t.After, t.AfterAny)
+	switch {
+	case len(waits) == 1:
+		return fmt.Sprintf("after %d", waits[0])
+	case len(waits) > 1:
+		return fmt.Sprintf("after %d +%d", waits[0], len(waits)-1)
+	}
+	return "lane " + t.Lane
+}
+
+// Ending returns in a word or two how an attempt failed: exit 22, signal 9, not found, timeout.
+func Ending(reason jobs.Reason, exitCode *int, signal int) string {
+	switch {
+	case reason == jobs.ReasonExit && exitCode != nil:
+		return fmt.Sprintf("exit %d", *exitCode)
+	case reason == jobs.ReasonSignal:
+		return fmt.Sprintf("signal %d", signal)
+	case reason == jobs.ReasonStart && exitCode != nil && *exitCode == 127:
+		return "not found"
+	case reason == jobs.ReasonStart:
+		return "not started"
+	}
+	return string(reason)
+}
+
+// progress returns the progress that a function reported, in short: 12/40, or its text.
+func progress(report json.RawMessage) string {
+	var p struct {
+		Done, Total json.Number
+		Text        string
+	}
+	if json.Unmarshal(report, &p) != nil {
+		return ""
+	}
+	if p.Done != "" && p.Total != "" {
+		return p.Done.String() + "/" + p.Total.String()
+	}
+	return cmp.Or(cut(p.Text, 12), p.Done.String())
+}
+
+// holdNote returns in a word what holds a pending task. It is empty if nothing does.
+func holdNote(t jobs.Task, h runner.Holds) string {
+	if t.State != jobs.Pending {
+		return ""
+	}
+	if _, paused := h.Pauses.Of(t.Queue); paused {
+		return "paused"
+	}
+	if h.Limit(t) != nil {
+		return "limit"
+	}
+	return ""
+}
+
+// cut shortens a text to at most n bytes, with a mark.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
+}

@@ -1,0 +1,80 @@
+package present
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Wait returns in one sentence what an unfinished task waits for, or where it runs. It is empty for a finished task.
+func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
+	switch w.Reason {
+	case "running":
+		text := fmt.Sprintf("running on %s for %s", w.Worker, humanize.Took(now.Sub(t.StartedAt)))
+		if !t.CancelRequestedAt.IsZero() {
+			text += fmt.Sprintf(", asked to stop %s ago", humanize.Age(now.Sub(t.CancelRequestedAt)))
+		}
+		return text
+	case "worker_gone":
+		return w.Worker + " is gone; another worker will take over"
+	case "no_heir":
+		return w.Worker + " is gone, and no worker runs that could take over"
+	case "scheduled":
+		return "runs at " + humanize.Clock(t.RunAt, now)
+	case "backoff":
+		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now), humanize.Took(humanize.Rounded(w.Backoff)))
+	case "dependency":
+		if more := len(w.Tasks) - 1; more > 0 {
+			return fmt.Sprintf("waits for task %d and %s more", w.Tasks[0], humanize.Count(int64(more)))
+		}
+		return fmt.Sprintf("waits for task %d", w.Tasks[0])
+	case "lane":
+		return fmt.Sprintf("lane %s is held by task %d", t.Lane, w.Tasks[0])
+	case "lane_free":
+		return "lane " + t.Lane + " is free: a worker gives it to the next"
+	case "limit":
+		return limitWait(w.Limit, now)
+	case "paused":
+		return pauseWait(w, now)
+	case "no_worker":
+		if len(w.Draining) > 0 {
+			return "no worker runs (" + strings.Join(w.Draining, ", ") + ": draining)"
+		}
+		return "no worker runs"
+	case "no_queue":
+		return "no worker serves queue " + t.Queue
+	case "no_job":
+		return "no worker has job " + t.Job
+	case "slots":
+		text := fmt.Sprintf("behind %s, %d/%d slots busy", humanize.Plural(w.Ahead, "task"), w.Busy, w.Slots)
+		if w.Estimate >= time.Minute { // less says nothing that the number of tasks does not
+			text += ", about " + humanize.Age(w.Estimate)
+		}
+		return text
+	}
+	return w.Reason
+}
+
+// pauseWait returns since when a queue is paused, by whom and why.
+func pauseWait(w runner.Wait, now time.Time) string {
+	what := "queue"
+	if w.AllQueues {
+		what = "all queues"
+	}
+	text := fmt.Sprintf("%s paused %s ago by %s", what, humanize.Age(now.Sub(w.Pause.At)), w.Pause.By)
+	if w.Pause.Reason != "" {
+		text += ": " + w.Pause.Reason
+	}
+	return text
+}
+
+func limitWait(l runner.LimitStatus, now time.Time) string {
+	if l.Running > 0 && l.InUse >= l.Running {
+		return fmt.Sprintf("limit %s: %d of %d running", l.Target, l.InUse, l.Running)
+	}
+	return fmt.Sprintf("limit %s: next start at %s", l.Target, humanize.Clock(l.NextAt, now))
+}

@@ -1,0 +1,21 @@
+package runner
+
+import (
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Surroundings are what Why reads about a task.
+type Surroundings struct {
+	Ahead   int
+	Holder  int64
+	Holds   Holds
+	Workers []Worker
+	Run     time.Duration
+}
+
+// Wait returns what a task waits for in these surroundings.
+func (s Surroundings) Wait(t jobs.Task, now time.Time) Wait {
+	return waitContext{ahead: s.Ahead, holder: s.Holder, holds: s.Holds, workers: s.Workers, run: s.Run}.wait(t, now)
+}

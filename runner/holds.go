@@ -1,0 +1,47 @@
+package runner
+
+import (
+	"context"
+
+	"example.com/runner/jobs"
+)
+
+// Holds are what keeps due tasks from starting: pauses, and limits that let nothing start now.
+type Holds struct {
+	Pauses Pauses
+	Limits map[jobs.Target]LimitStatus // all limits
+	Closed map[jobs.Target]LimitStatus // limits that let nothing start now
+}
+
+// Holds returns what keeps due tasks from starting now.
+func (r *Runner) Holds(ctx context.Context) (h Holds, err error) {
+	if h.Pauses, err = r.Pauses(ctx); err != nil {
+		return h, err
+	}
+	limits, err := r.Limits(ctx)
+	h.Limits, h.Closed = map[jobs.Target]LimitStatus{}, map[jobs.Target]LimitStatus{}
+	for _, l := range limits {
+		h.Limits[l.Target] = l
+		if !l.NextAt.IsZero() || l.Running > 0 && l.InUse >= l.Running {
+			h.Closed[l.Target] = l
+		}
+	}
+	return h, err
+}
+
+// Limit returns the closed limit that a task waits for, or nil if it waits for none.
+func (h Holds) Limit(t jobs.Task) *LimitStatus {
+	targets := []jobs.Target{{Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
+	switch {
+	case t.State == jobs.Blocked && !t.Waits:
+		targets = []jobs.Target{{Kind: jobs.LaneTarget, Name: t.Lane}}
+	case t.State != jobs.Pending:
+		return nil
+	}
+	for _, target := range targets {
+		if l, closed := h.Closed[target]; closed {
+			return &l
+		}
+	}
+	return nil
+}

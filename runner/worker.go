@@ -1,0 +1,90 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+)
+
+// Worker is what a worker has written about itself.
+type Worker struct {
+	ID        string // random, never reused
+	Name      string // see Options.Name
+	Host      string
+	BootID    string // of the operating system that it runs in; empty if unknown
+	PID       int
+	Namespace string     // of the PID; empty if unknown
+	User      string     // name
+	UID       int        // -1 if unknown
+	Version   string     // see Version
+	Slots     int        // most attempts at once
+	Queues    []QueueMax // nil for all queues
+	Jobs      []string   // names of the jobs that it can run
+	Draining  bool
+	Lease     time.Duration
+	StartedAt time.Time
+	BeatAt    time.Time // time of its last heartbeat
+	Running   []int64   // ids of its running tasks
+}
+
+// QueueMax is a queue that a worker serves.
+type QueueMax struct {
+	Queue string `json:"queue"`
+	Max   int    `json:"max"` // most of its tasks at once; 0 for as many as there are slots
+}
+
+// seenWithin is how many leases may pass after the last heartbeat of a worker before Workers leaves it out.
+const seenWithin = 2
+
+// Workers returns the workers with a recent heartbeat, oldest first.
+func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
+	at := now()
+	list, err := r.store.Workers(ctx, at.Add(-24*time.Hour))
+	var workers []Worker
+	for _, w := range list {
+		if at.Sub(w.BeatAt) > seenWithin*w.Lease {
+			continue
+		}
+		workers = append(workers, Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace, User: w.User, UID: w.UID,
+			Version: w.Version, Slots: w.Slots, Queues: convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }), Jobs: w.Jobs, Draining: w.Draining,
+			Lease: w.Lease, StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running})
+	}
+	return workers, err
+}
+
+// The states of workers.
+const (
+	WorkerReady    = "ready"
+	WorkerDraining = "draining"
+	WorkerLost     = "lost" // its last heartbeat is older than its lease
+)
+
+// State returns the state of a worker at a time: WorkerReady, WorkerDraining or WorkerLost.
+func (w Worker) State(now time.Time) string {
+	switch {
+	case now.Sub(w.BeatAt) > w.Lease:
+		return WorkerLost
+	case w.Draining:
+		return WorkerDraining
+	}
+	return WorkerReady
+}
+
+// Serves reports whether a worker takes tasks of a queue.
+func (w Worker) Serves(queue string) bool {
+	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q QueueMax) bool { return q.Queue == queue })
+}
+
+// convert returns a list with each element converted. It returns nil for nil.
+func convert[From, To any](list []From, to func(From) To) []To {
+	if list == nil {
+		return nil
+	}
+	converted := make([]To, len(list))
+	for i, e := range list {
+		converted[i] = to(e)
+	}
+	return converted
+}
