@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,12 +39,14 @@ func stopped(p *term.Printer, err error, ids []int64, left int) error {
 	if len(ids) == 1 {
 		goesOn = fmt.Sprintf("; task %d goes on (runner cancel %[1]d)", ids[0])
 	}
-	f := &failure.Error{}
-	switch cause := err.(type) {
-	case signalled:
-		f = &failure.Error{Code: "interrupted", Exit: cause.status(), What: "stopped waiting" + goesOn}
-	case gaveUp:
-		f = &failure.Error{Code: "timeout", Exit: statusGaveUp, What: cause.Error() + goesOn}
+	signal, interrupted := errors.AsType[signalled](err)
+	timeout, late := errors.AsType[gaveUp](err)
+	var f *failure.Error
+	switch {
+	case interrupted:
+		f = &failure.Error{Code: "interrupted", Exit: signal.status(), What: "stopped waiting" + goesOn}
+	case late:
+		f = &failure.Error{Code: "timeout", Exit: statusGaveUp, What: timeout.Error() + goesOn}
 	default:
 		return err
 	}

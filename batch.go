@@ -254,7 +254,7 @@ func (e *lineError) Unwrap() error { return e.err }
 
 func (e *lineError) failure(why ...string) *failure.Error {
 	f := &failure.Error{Code: "usage", Exit: 1, What: e.Error(), Why: why, Cause: e.err}
-	switch start, ok := e.err.(*failure.Error); {
+	switch start, ok := errors.AsType[*failure.Error](e.err); {
 	case ok:
 		f.What = fmt.Sprintf("%s:%d: %s", e.file, e.line, start.What)
 		f.Code, f.Why, f.Try = start.Code, append(slices.Clone(start.Why), why...), start.Try

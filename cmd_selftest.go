@@ -59,7 +59,7 @@ EXIT STATUS
 			boolOption("postgres", "on a PostgreSQL server of its own, which is killed, too"),
 		},
 		Action: func(c *cli.Context) error {
-			o, err := readSelftestOptions(c, a)
+			o, err := readSelftestOptions(c)
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ EXIT STATUS
 	}
 }
 
-func readSelftestOptions(c *cli.Context, a *app) (selftest.Options, error) {
+func readSelftestOptions(c *cli.Context) (selftest.Options, error) {
 	o := selftest.Options{For: get[time.Duration](c, "for"), Seed: get[uint64](c, "seed"), Dir: get[string](c, "dir"), Name: os.Args[0]}
 	if c.Args().Present() {
 		return o, failure.Usage("selftest takes no words: %q", c.Args().First())

@@ -4,6 +4,7 @@ package main
 
 import (
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,7 +78,7 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 		got, err := rows.Columns()
 		slices.Sort(got)
 		slices.Sort(want)
-		if err != nil || !slices.Equal(got, want) {
+		if err := errors.Join(err, rows.Err()); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s has the columns %v, want %v (%v)", view, got, want, err)
 		}
 	}
@@ -93,8 +94,8 @@ func TestTheSQLPageNamesEveryColumn(t *testing.T) {
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
-	if err != nil || rows.Next() {
-		t.Fatal("the view enqueue has rows", err)
+	if err != nil || rows.Next() || rows.Err() != nil {
+		t.Fatal("the view enqueue has rows", err, rows.Err())
 	}
 	for _, column := range columns {
 		if !strings.Contains(described, "`"+column+"`") {

@@ -180,10 +180,10 @@ func (f *rowFuzz) open() {
 		if err != nil {
 			f.Fatal(err)
 		}
-		if f.columns[table.name], err = rows.Columns(); err != nil {
+		f.columns[table.name], err = rows.Columns()
+		if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
 			f.Fatal(err)
 		}
-		rows.Close()
 	}
 }
 

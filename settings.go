@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -150,7 +151,7 @@ func (o *enqueueOptions) function(c *cli.Context, a *app) error {
 
 // flagged turns what Validate says of a field into words about the option that it came from.
 func flagged(err error) error {
-	f, ok := err.(*jobs.FieldError)
+	f, ok := errors.AsType[*jobs.FieldError](err)
 	if !ok {
 		return err
 	}

@@ -113,7 +113,7 @@ func WhileWaiting(err error) error {
 
 // Report writes an error to stderr: as text, or with --json as an object. It writes nothing for an ExitStatus.
 func Report(p *term.Printer, err error) {
-	if _, ok := err.(ExitStatus); ok || err == nil {
+	if _, ok := errors.AsType[ExitStatus](err); ok || err == nil {
 		return
 	}
 	p.Flush()
@@ -179,7 +179,7 @@ func chain(err error) []string {
 		if len(list) == 0 || list[len(list)-1] != text {
 			list = append(list, text)
 		}
-		switch e := err.(type) {
+		switch e := err.(type) { //nolint:errorlint // it walks the chain itself
 		case interface{ Unwrap() error }:
 			err = e.Unwrap()
 		case interface{ Unwrap() []error }:
