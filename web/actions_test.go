@@ -34,25 +34,27 @@ func TestASelectionIsRetriedAndDeleted(t *testing.T) {
 	status, body := s.post("/actions/retry", url.Values{"id": ids(a, b), "back": {"/tasks?q=state:failed"}})
 	has(t, body, "2 tasks retried", fmt.Sprintf("runner retry %d %d", a, b), `value="state:failed"`)
 	if status != http.StatusOK || state(t, r, a) != jobs.Pending || state(t, r, b) != jobs.Pending || state(t, r, c) != jobs.Failed {
-		t.Error(status, state(t, r, a), state(t, r, b), state(t, r, c))
+		t.Errorf("got status %d, states %s, %s and %s; want 200, pending, pending and failed",
+			status, state(t, r, a), state(t, r, b), state(t, r, c))
 	}
-	hasNot(t, s.page("/tasks"), "2 tasks retried") // it is said once
+	hasNot(t, s.page("/tasks"), "2 tasks retried") // the result is shown once
 
 	_, body = s.post("/actions/delete", url.Values{"id": ids(c), "back": {"/tasks"}})
 	has(t, body, fmt.Sprintf("Delete task %d?", c), fmt.Sprintf("runner delete %d", c), `name="sure" value="1"`)
 	if state(t, r, c) != jobs.Failed {
-		t.Error("deleted without an answer")
+		t.Error("the task was deleted before the question was answered")
 	}
 	_, body = s.post("/actions/delete", url.Values{"id": ids(c, a, 999), "back": {"/tasks"}, "sure": {"1"}})
 	has(t, body, "1 task deleted, 2 tasks not deleted", fmt.Sprintf("%d: it is pending", a), "999: there is no such task")
 	if state(t, r, c) != "gone" {
-		t.Error(state(t, r, c))
+		t.Errorf("got state %s, want gone", state(t, r, c))
 	}
-	_, body = s.post("/actions/cancel", url.Values{"id": ids(a), "back": {"/tasks"}}) // it waits: no question
+	_, body = s.post("/actions/cancel", url.Values{"id": ids(a), "back": {"/tasks"}}) // the task is pending, so no question is asked
 	has(t, body, "1 task cancelled")
-	for _, bad := range []url.Values{{}, {"id": {"x"}}, {"id": {"1"}, "query": {"state:failed"}}, {"query": {"quue:x"}}, {"query": {"state:failed"}, "count": {"x"}}} {
+	for _, bad := range []url.Values{{}, {"id": {"x"}}, {"id": {"1"}, "query": {"state:failed"}}, {"query": {"quue:x"}},
+		{"query": {"state:failed"}, "count": {"x"}}} {
 		if status, _ := s.post("/actions/retry", bad); status != http.StatusBadRequest {
-			t.Errorf("%v: %d", bad, status)
+			t.Errorf("%v: got status %d, want 400", bad, status)
 		}
 	}
 }
@@ -68,7 +70,7 @@ func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 	_, body = s.post("/actions/cancel", url.Values{"id": ids(id), "back": {"/tasks"}})
 	has(t, body, fmt.Sprintf("Cancel task %d?", id))
 	if state(t, r, id) != jobs.Running {
-		t.Fatal("cancelled without an answer")
+		t.Fatal("the task was cancelled before the question was answered")
 	}
 	_, body = s.post("/actions/cancel", url.Values{"id": ids(id), "back": {"/tasks"}, "sure": {"1"}})
 	has(t, body, "1 task is stopping")
@@ -77,7 +79,7 @@ func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 
 var counted = regexp.MustCompile(`name="count" value="(\d+)"`)
 
-func TestAllMatchingAreCountedAgain(t *testing.T) {
+func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
 	r := open(t)
 	for range 3 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
@@ -90,7 +92,7 @@ func TestAllMatchingAreCountedAgain(t *testing.T) {
 	has(t, body, "Retry all 3 tasks of queue:media since:1d?", "runner retry -q media --since 1d", `value="queue:media since:1d"`)
 	match := counted.FindStringSubmatch(body)
 	if status != http.StatusOK || match == nil || match[1] != "3" {
-		t.Fatal(status, match)
+		t.Fatalf("got status %d, count %v; want 200, 3", status, match)
 	}
 	shell(t, r, "exit 1", jobs.Queue("media"))
 	runnerkit.Drain(t, r)
@@ -100,25 +102,25 @@ func TestAllMatchingAreCountedAgain(t *testing.T) {
 	has(t, body, "Nothing was changed", "3 tasks matched when you were asked, and now it is 4", `name="count" value="4"`)
 	failed, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Failed}})
 	if status != http.StatusConflict || failed != 5 || err != nil {
-		t.Errorf("%d: %d failed %v", status, failed, err)
+		t.Errorf("got status %d, %d failed tasks, error %v; want 409, 5, none", status, failed, err)
 	}
 	form.Set("count", "4")
 	if status, body = s.post("/actions/retry", form); status != http.StatusOK {
-		t.Fatal(status, body)
+		t.Fatalf("got status %d, want 200: %s", status, body)
 	}
 	has(t, body, "4 tasks retried")
 	if state(t, r, other) != jobs.Failed {
-		t.Error("a task that the query does not select")
+		t.Errorf("a task outside the query: got state %s, want failed", state(t, r, other))
 	}
-	form.Del("count") // a client that skips the question has not seen a number
+	form.Del("count") // a client that skips the question has seen no count
 	if _, body = s.post("/actions/cancel", form); !strings.Contains(body, "Cancel all 4 tasks") {
-		t.Error(body)
+		t.Errorf("got a page without the question: %s", body)
 	}
 	_, body = s.post("/actions/retry", url.Values{"query": {"state:completed"}, "back": {"/tasks"}})
 	has(t, body, "none of these tasks can be retried")
 }
 
-func TestQueuesAndSchedulesAreSteered(t *testing.T) {
+func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	r := open(t)
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
 		t.Fatal(err)
@@ -128,7 +130,7 @@ func TestQueuesAndSchedulesAreSteered(t *testing.T) {
 	_, body := s.post("/actions/pause", url.Values{"queue": {"media"}, "back": {"/"}})
 	has(t, body, "media paused", "runner pause media", "media has been paused", `action="/actions/resume"`)
 	if pauses, err := r.Pauses(t.Context()); err != nil || len(pauses) != 1 {
-		t.Error(pauses, err)
+		t.Errorf("got pauses %v, error %v; want one", pauses, err)
 	}
 	_, body = s.post("/actions/resume", url.Values{"queue": {"media"}, "back": {"/"}})
 	has(t, body, "media resumed")
@@ -151,11 +153,11 @@ func TestQueuesAndSchedulesAreSteered(t *testing.T) {
 			t.Fatal(err)
 		}
 		if status, _ := s.post("/actions/schedule-run", values); status != want {
-			t.Errorf("%q: %d", form, status)
+			t.Errorf("%q: got status %d, want %d", form, status, want)
 		}
 	}
 	if status, _ := s.post("/actions/pause", url.Values{}); status != http.StatusBadRequest {
-		t.Error("no queue:", status)
+		t.Errorf("without a queue: got status %d, want 400", status)
 	}
 }
 
@@ -174,19 +176,20 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 		if route.method == "GET" {
 			continue
 		}
-		if status, _ := s.post(route.path, url.Values{"id": ids(id), "queue": {"media"}, "name": {"nightly"}, "sure": {"1"}}); status != http.StatusForbidden {
-			t.Errorf("%s: %d", route.path, status)
+		form := url.Values{"id": ids(id), "queue": {"media"}, "name": {"nightly"}, "sure": {"1"}}
+		if status, _ := s.post(route.path, form); status != http.StatusForbidden {
+			t.Errorf("%s: got status %d, want 403", route.path, status)
 		}
 	}
 	for _, path := range []string{"/", "/tasks", "/tasks?q=state:failed", fmt.Sprintf("/tasks/%d", id), "/schedules"} {
 		hasNot(t, s.page(path), `method="post"`, "/actions/", `type="checkbox" name="id"`)
 	}
 	if state(t, r, id) != jobs.Failed {
-		t.Error(state(t, r, id))
+		t.Errorf("got state %s, want failed", state(t, r, id))
 	}
 }
 
-// TestNoGetChangesTheDatabase asks SQLite: data_version changes with every commit of another connection.
+// TestNoGetChangesTheDatabase checks data_version, which SQLite changes with every commit of another connection.
 func TestNoGetChangesTheDatabase(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "echo hello; exit 1")
@@ -205,25 +208,26 @@ func TestNoGetChangesTheDatabase(t *testing.T) {
 		return n
 	}
 	before := version()
-	paths := []string{"/", "/tasks?q=hello", fmt.Sprintf("/tasks/%d", id), "/schedules", "/healthz", "/readyz", "/login", "/actions/retry?id=1&sure=1"}
+	paths := []string{"/", "/tasks?q=hello", fmt.Sprintf("/tasks/%d", id), "/schedules", "/healthz", "/readyz", "/login",
+		"/actions/retry?id=1&sure=1"}
 	for _, path := range paths {
 		s.get(path)
 	}
 	if after := version(); after != before {
-		t.Error("something was written")
+		t.Errorf("got data_version %d, want %d", after, before)
 	}
 }
 
-func TestNothingCanBeEnqueued(t *testing.T) {
+func TestNoRouteEnqueuesTasks(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	for _, path := range []string{"/tasks", "/actions/enqueue", "/", "/schedules"} {
 		if status, _ := s.post(path, url.Values{"args": {`["true"]`}}); status != http.StatusMethodNotAllowed && status != http.StatusNotFound {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("%s: got status %d, want 404 or 405", path, status)
 		}
 	}
 	if all, err := r.IDs(t.Context(), jobs.Filter{}, runner.Page{}); err != nil || len(all) > 0 {
-		t.Error(all, err)
+		t.Errorf("got tasks %v, error %v; want none", all, err)
 	}
 	names := []string{}
 	for _, route := range routes {
@@ -232,6 +236,6 @@ func TestNothingCanBeEnqueued(t *testing.T) {
 		}
 	}
 	if want := web.Actions(); !slices.Equal(names, want) {
-		t.Errorf("routes of the tests name %v, and there are %v", names, want)
+		t.Errorf("got actions %v in routes, want %v", names, want)
 	}
 }

@@ -17,10 +17,12 @@ import (
 	"example.com/runner/web"
 )
 
-// routes are all there are, but for the streams, which have tests of their own.
+// routes are all routes except the streams, which have tests of their own.
 var routes = []struct{ method, path string }{
-	{"GET", "/"}, {"GET", "/tasks"}, {"GET", "/tasks/1"}, {"GET", "/tasks/1/log"}, {"GET", "/tasks/1/args"}, {"GET", "/tasks/1/result"}, {"GET", "/schedules"}, {"GET", "/metrics"}, {"GET", "/events"}, {"GET", "/nowhere"},
-	{"POST", "/actions/retry"}, {"POST", "/actions/cancel"}, {"POST", "/actions/delete"}, {"POST", "/actions/pause"}, {"POST", "/actions/resume"},
+	{"GET", "/"}, {"GET", "/tasks"}, {"GET", "/tasks/1"}, {"GET", "/tasks/1/log"}, {"GET", "/tasks/1/args"}, {"GET", "/tasks/1/result"},
+	{"GET", "/schedules"}, {"GET", "/metrics"}, {"GET", "/events"}, {"GET", "/nowhere"},
+	{"POST", "/actions/retry"}, {"POST", "/actions/cancel"}, {"POST", "/actions/delete"}, {"POST", "/actions/pause"},
+	{"POST", "/actions/resume"},
 	{"POST", "/actions/schedule-run"}, {"POST", "/actions/schedule-pause"}, {"POST", "/actions/schedule-resume"},
 }
 
@@ -30,30 +32,32 @@ func TestWithoutTheTokenNothingIsShown(t *testing.T) {
 	s := serve(t, r, web.ServerOptions{})
 	s.client.Jar = nil
 	for _, route := range routes {
-		for name, value := range map[string]string{"": "", "Authorization": "Bearer " + strings.Repeat("x", len(s.token)), "Cookie": "runner-00000000=x"} {
+		for name, value := range map[string]string{"": "", "Authorization": "Bearer " + strings.Repeat("x", len(s.token)),
+			"Cookie": "runner-00000000=x"} {
 			req := s.request(route.method, route.path, nil)
 			if name != "" {
 				req.Header.Set(name, value)
 			}
 			status, body, header := s.do(req)
 			if status != http.StatusUnauthorized || !strings.Contains(body, `name="token"`) || strings.Contains(body, "secret-marker") {
-				t.Errorf("%s %s with %s: %d\n%s", route.method, route.path, name, status, body)
+				t.Errorf("%s %s with %s: got status %d, want 401 and the page of the login\n%s", route.method, route.path, name, status, body)
 			}
 			if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") || header.Get("Cache-Control") != "no-store" ||
 				header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Referrer-Policy") != "no-referrer" {
-				t.Errorf("%s: headers %v", route.path, header)
+				t.Errorf("%s: got headers %v", route.path, header)
 			}
 		}
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/login": 200, "/static/style.css": 200, "/static/app.js": 200, "/static/icon.svg": 200, "/static/none": 404} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/login": 200, "/static/style.css": 200,
+		"/static/app.js": 200, "/static/icon.svg": 200, "/static/none": 404} {
 		if status, _ := s.get(path); status != want {
-			t.Errorf("%s: %d, want %d", path, status, want)
+			t.Errorf("%s: got status %d, want %d", path, status, want)
 		}
 	}
 	req := s.request("GET", "/tasks", nil)
 	req.Header.Set("Authorization", "Bearer "+s.token)
 	if status, _, _ := s.do(req); status != http.StatusOK {
-		t.Errorf("with the token: %d", status)
+		t.Errorf("with the token: got status %d, want 200", status)
 	}
 }
 
@@ -61,9 +65,9 @@ func TestTheTokenIsExchangedForACookie(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{PublicURL: "https://runner.example.com"})
 	if got := s.url; got != "https://runner.example.com" {
-		t.Fatal(got)
+		t.Fatalf("got address %s, want https://runner.example.com", got)
 	}
-	// that name leads nowhere here
+	// This name does not resolve here.
 	s = serve(t, r, web.ServerOptions{})
 	s.client.Jar = nil
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -78,25 +82,26 @@ func TestTheTokenIsExchangedForACookie(t *testing.T) {
 		return res, res.StatusCode
 	}
 	if _, status := login("wrong", "/"); status != http.StatusUnauthorized {
-		t.Error(status)
+		t.Errorf("with a wrong token: got status %d, want 401", status)
 	}
-	for next, want := range map[string]string{"/tasks?q=a%20b": "/tasks?q=a%20b", "": "/", "//evil.com/": "/", "https://evil.com/": "/", `/\evil.com`: "/",
+	for next, want := range map[string]string{"/tasks?q=a%20b": "/tasks?q=a%20b", "": "/", "//evil.com/": "/",
+		"https://evil.com/": "/", `/\evil.com`: "/",
 		"/login": "/", "javascript:alert(1)": "/", "/tasks#x": "/tasks"} {
 		res, status := login(s.token, next)
 		if status != http.StatusSeeOther || res.Header.Get("Location") != want {
-			t.Errorf("%q: %d to %q", next, status, res.Header.Get("Location"))
+			t.Errorf("next %q: got status %d, location %q; want 303, %q", next, status, res.Header.Get("Location"), want)
 		}
 		cookies := res.Cookies()
 		if len(cookies) != 1 {
-			t.Fatal(cookies)
+			t.Fatalf("got cookies %v, want one", cookies)
 		}
 		if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Value == s.token || c.Path != "/" {
-			t.Errorf("%+v", c)
+			t.Errorf("got cookie %+v, want an HttpOnly, strict, insecure one without the token", c)
 		}
 	}
 }
 
-func TestAForeignNameIsRefused(t *testing.T) {
+func TestAnUnknownHostIsRejected(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	u, err := url.Parse(s.url)
@@ -104,15 +109,16 @@ func TestAForeignNameIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, route := range append(routes, struct{ method, path string }{"GET", "/login"}, struct{ method, path string }{"POST", "/login"}) {
-		for _, host := range []string{"evil.com:" + u.Port(), "evil.com", "127.0.0.1:1", "127.0.0.2:" + u.Port(), "127.0.0.1." + "evil.com:" + u.Port(), ""} {
+		for _, host := range []string{"evil.com:" + u.Port(), "evil.com", "127.0.0.1:1", "127.0.0.2:" + u.Port(),
+			"127.0.0.1." + "evil.com:" + u.Port(), ""} {
 			req := s.request(route.method, route.path, nil)
 			req.Header.Set("Authorization", "Bearer "+s.token)
 			if req.Host = host; host == "" {
-				req.Host = "\t" // net/http would take the address instead
+				req.Host = "\t" // net/http replaces an empty host by the address
 				continue
 			}
 			if status, _, _ := s.do(req); status != http.StatusForbidden {
-				t.Errorf("%s %s to %q: %d", route.method, route.path, host, status)
+				t.Errorf("%s %s to %q: got status %d, want 403", route.method, route.path, host, status)
 			}
 		}
 	}
@@ -121,7 +127,7 @@ func TestAForeignNameIsRefused(t *testing.T) {
 		req.Host = host
 		req.Header.Set("Authorization", "Bearer "+s.token)
 		if status, _, _ := s.do(req); status != http.StatusOK {
-			t.Errorf("%q: %d", host, status)
+			t.Errorf("%q: got status %d, want 200", host, status)
 		}
 	}
 }
@@ -140,19 +146,20 @@ func TestAnotherSiteChangesNothing(t *testing.T) {
 				req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				req.Header.Set(header, value)
 				if status, _, _ := s.do(req); status != http.StatusForbidden {
-					t.Errorf("%s %s: %d", name, route.path, status)
+					t.Errorf("%s %s: got status %d, want 403", name, route.path, status)
 				}
 			}
 		}
 	}
 	if got := state(t, r, id); got != jobs.Failed {
-		t.Error(got)
+		t.Errorf("got state %s, want failed", got)
 	}
 }
 
-func TestALibraryWithoutRightsServesNothing(t *testing.T) {
+func TestAHandlerWithoutAuthorizeServesNothing(t *testing.T) {
 	r := open(t)
-	for name, authorize := range map[string]func(*http.Request) error{"nil": nil, "refused": func(*http.Request) error { return errors.New("secret reason") }} {
+	refuse := func(*http.Request) error { return errors.New("secret reason") }
+	for name, authorize := range map[string]func(*http.Request) error{"nil": nil, "refused": refuse} {
 		server := &site{t: t, client: http.DefaultClient}
 		mux := http.NewServeMux()
 		mux.Handle("/", web.Handler(r, web.Options{Authorize: authorize}))
@@ -166,28 +173,28 @@ func TestALibraryWithoutRightsServesNothing(t *testing.T) {
 		for _, route := range append(routes, struct{ method, path string }{"GET", "/static/app.js"}) {
 			status, body, _ := server.do(server.request(route.method, route.path, nil))
 			if status != http.StatusForbidden || strings.Contains(body, "secret reason") || name == "nil" && !strings.Contains(body, "Authorize") {
-				t.Errorf("%s: %s: %d %s", name, route.path, status, body)
+				t.Errorf("%s: %s: got status %d, want 403 without the reason: %s", name, route.path, status, body)
 			}
 		}
 	}
 }
 
-func TestAddressesThatOthersReachAreRefused(t *testing.T) {
+func TestAddressesThatOtherMachinesReachAreRejected(t *testing.T) {
 	r := open(t)
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:80", "8484"} {
 		if s, err := web.Listen(r, web.ServerOptions{Listen: address}); !errors.Is(err, jobs.ErrInvalid) {
-			t.Errorf("%s: %v %v", address, s, err)
+			t.Errorf("%s: got server %v, error %v; want %v", address, s, err, jobs.ErrInvalid)
 		}
 	}
 	if _, err := web.Listen(r, web.ServerOptions{Listen: "127.0.0.1:0", NoToken: true}); !errors.Is(err, jobs.ErrInvalid) {
-		t.Errorf("no token: %v", err)
+		t.Errorf("NoToken with an IP address: got error %v, want %v", err, jobs.ErrInvalid)
 	}
 	if _, err := web.Listen(r, web.ServerOptions{Listen: "127.0.0.1:0", PublicURL: "runner.example.com"}); !errors.Is(err, jobs.ErrInvalid) {
-		t.Errorf("no address: %v", err)
+		t.Errorf("PublicURL without a scheme: got error %v, want %v", err, jobs.ErrInvalid)
 	}
 }
 
-func TestAUnixSocketIsItsOwnersAlone(t *testing.T) {
+func TestOnlyItsOwnerCanUseTheUnixSocket(t *testing.T) {
 	r := open(t)
 	socket := filepath.Join(t.TempDir(), "ui.sock")
 	s := &site{t: t, url: "http://localhost", client: &http.Client{Transport: &http.Transport{
@@ -198,16 +205,16 @@ func TestAUnixSocketIsItsOwnersAlone(t *testing.T) {
 	start(t, r, web.ServerOptions{Listen: "unix:" + socket, NoToken: true})
 	info, err := os.Stat(socket)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
+		t.Errorf("got mode %v, error %v; want 0600", info.Mode(), err)
 	}
 	s.page("/tasks")
 	req := s.request("GET", "/tasks", nil)
 	req.Host = "evil.com"
 	if status, _, _ := s.do(req); status != http.StatusForbidden {
-		t.Errorf("a foreign name: %d", status)
+		t.Errorf("another host: got status %d, want 403", status)
 	}
 	if _, err := web.Listen(r, web.ServerOptions{Listen: "unix:" + socket}); err == nil || !strings.Contains(err.Error(), "another process") {
-		t.Errorf("twice: %v", err)
+		t.Errorf("second Listen on the socket: got error %v, want \"another process\"", err)
 	}
 }
 
@@ -216,34 +223,34 @@ func TestTheTokenFileIsGuarded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	token, err := admin.Token(r, file)
 	if err != nil || len(token) != 43 {
-		t.Fatal(token, err)
+		t.Fatalf("got a token of %d bytes, error %v; want 43 bytes", len(token), err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Error(info.Mode(), err)
+		t.Errorf("got mode %v, error %v; want 0600", info.Mode(), err)
 	}
 	if again, err := admin.Token(r, file); again != token || err != nil {
-		t.Error(again, err)
+		t.Errorf("second call: got token %q, error %v; want the same token", again, err)
 	}
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := admin.Token(r, file); !errors.Is(err, jobs.ErrPermission) {
-		t.Error("readable by others:", err)
+		t.Errorf("a file that others may read: got error %v, want %v", err, jobs.ErrPermission)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := admin.Token(r, link); !errors.Is(err, jobs.ErrPermission) {
-		t.Error("a link:", err)
+		t.Errorf("a symbolic link: got error %v, want %v", err, jobs.ErrPermission)
 	}
-	if os.Getuid() == 0 { // a file that another user has planted
+	if os.Getuid() == 0 { // another user may have created the file
 		planted := filepath.Join(t.TempDir(), "token")
 		if err := errors.Join(os.WriteFile(planted, []byte(token), 0o600), os.Chown(planted, 65534, 65534)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := admin.Token(r, planted); !errors.Is(err, jobs.ErrPermission) {
-			t.Errorf("a file of another user: got %v, want an error of kind ErrPermission", err)
+			t.Errorf("a file of another user: got error %v, want %v", err, jobs.ErrPermission)
 		}
 	}
 	for mode, want := range map[os.FileMode]error{0o777: jobs.ErrPermission, 0o777 | os.ModeSticky: nil, 0o755: nil} {
@@ -252,10 +259,10 @@ func TestTheTokenFileIsGuarded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := admin.Token(r, filepath.Join(dir, "token")); !errors.Is(err, want) {
-			t.Errorf("a directory of mode %v: got %v, want %v", mode, err, want)
+			t.Errorf("a directory of mode %v: got error %v, want %v", mode, err, want)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "token")); (err == nil) != (want == nil) {
-			t.Errorf("a directory of mode %v: the token file: %v", mode, err)
+			t.Errorf("a directory of mode %v: stat of the token file: got error %v, want a file: %v", mode, err, want == nil)
 		}
 	}
 	short := filepath.Join(t.TempDir(), "short")
@@ -263,6 +270,6 @@ func TestTheTokenFileIsGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := admin.Token(r, short); !errors.Is(err, jobs.ErrInvalid) {
-		t.Error("a short one:", err)
+		t.Errorf("a short token: got error %v, want %v", err, jobs.ErrInvalid)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axe is the text of axe-core, an auditor of accessibility, where NODE_PATH has it; without it the test is skipped.
+// axe returns the source of axe-core, an auditor of accessibility, from NODE_PATH. It skips the test if axe-core is not
+// there.
 func axe(t *testing.T) string {
 	t.Helper()
 	for _, dir := range filepath.SplitList(os.Getenv("NODE_PATH")) {
@@ -19,18 +20,19 @@ func axe(t *testing.T) string {
 			return string(text)
 		}
 	}
-	t.Skip("there is no axe-core: npm install axe-core, and NODE_PATH to where it is")
+	t.Skip("axe-core is not installed; use npm install axe-core, and set NODE_PATH")
 	return ""
 }
 
-// audit lists what axe-core has against the page: serious and critical findings, a line each.
-const audit = `axe.run(document, {resultTypes: ['violations']}).then(all => all.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').flatMap(
-	v => v.nodes.map(n => v.impact + ' ' + v.id + ': ' + n.target.join(' ') + ': ' + (n.failureSummary || '').replace(/\s+/g, ' '))).join('\n'))`
+// audit returns the serious and critical findings of axe-core, one per line.
+const audit = `axe.run(document, {resultTypes: ['violations']}).then(all =>
+	all.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').flatMap(v => v.nodes.map(n =>
+		v.impact + ' ' + v.id + ': ' + n.target.join(' ') + ': ' + (n.failureSummary || '').replace(/\s+/g, ' '))).join('\n'))`
 
 func TestPagesAreAccessible(t *testing.T) {
 	text := axe(t)
 	r := open(t)
-	tasks := lively(t, r)
+	tasks := sampleDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	press := func(button, shown string) func() {
 		return func() {
@@ -40,7 +42,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	}
 	pages := []struct {
 		name, path string
-		then       func() // what a person does there
+		then       func() // steps of the user on the page
 	}{
 		{"overview", "/", nil},
 		{"figures", "/?range=24h", func() { eval[bool](b, `document.querySelector("details").open = true`) }},
@@ -62,7 +64,7 @@ func TestPagesAreAccessible(t *testing.T) {
 		for _, theme := range themes {
 			b.screen(width, theme)
 			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}) // a colour on its way is none
+				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}) // without transitions of colours
 			for _, page := range pages {
 				b.open(page.path)
 				if page.then != nil {
@@ -75,7 +77,7 @@ func TestPagesAreAccessible(t *testing.T) {
 				}
 				for _, line := range strings.Split(found, "\n") {
 					if line != "" {
-						t.Error(fmt.Sprintf("%s, %d px, %s: ", page.name, width, theme) + line)
+						t.Errorf("%s, %d px, %s: got the finding %s", page.name, width, theme, line)
 					}
 				}
 			}

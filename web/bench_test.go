@@ -12,7 +12,8 @@ import (
 	"example.com/runner/web"
 )
 
-// BenchmarkPages prints what pages take beside many finished tasks and 10,000 pending ones, first reading and all.
+// BenchmarkPages prints the times of the pages for many finished tasks and 10,000 pending ones. They include the first
+// read.
 func BenchmarkPages(b *testing.B) {
 	const finished = 1_000_000
 	r := open(b)
@@ -33,13 +34,18 @@ func BenchmarkPages(b *testing.B) {
 	defer pool.Close()
 	now := time.Now().UnixMilli()
 	if _, err := pool.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-		INSERT INTO tasks (generation_id, state, job, args, queue, priority, attempt, max_attempts, max_losses, worker, created_at, run_at, updated_at, started_at, finished_at, outcome)
-		SELECT 3, CASE WHEN i % 100 = 0 THEN 'failed' ELSE 'completed' END, 'command', '["backup.sh","--full"]', CASE i % 3 WHEN 0 THEN 'default' WHEN 1 THEN 'mail' ELSE 'media' END,
-			5, 1, 1, 3, 1, ?2 - (?1 - i) * 600 - 9, ?2 - (?1 - i) * 600 - 5, ?2 - (?1 - i) * 600, ?2 - (?1 - i) * 600 - 3, ?2 - (?1 - i) * 600, CASE WHEN i % 100 = 0 THEN '{"reason":"exit","error":"exit status 1","exit_code":1}' END FROM n`, finished, now); err != nil {
+		INSERT INTO tasks (generation_id, state, job, args, queue, priority, attempt, max_attempts, max_losses, worker,
+			created_at, run_at, updated_at, started_at, finished_at, outcome)
+		SELECT 3, CASE WHEN i % 100 = 0 THEN 'failed' ELSE 'completed' END, 'command', '["backup.sh","--full"]',
+			CASE i % 3 WHEN 0 THEN 'default' WHEN 1 THEN 'mail' ELSE 'media' END, 5, 1, 1, 3, 1,
+			?2 - (?1 - i) * 600 - 9, ?2 - (?1 - i) * 600 - 5, ?2 - (?1 - i) * 600, ?2 - (?1 - i) * 600 - 3, ?2 - (?1 - i) * 600,
+			CASE WHEN i % 100 = 0 THEN '{"reason":"exit","error":"exit status 1","exit_code":1}' END
+		FROM n`, finished, now); err != nil {
 		b.Fatal(err)
 	}
 	s := serve(b, r, web.ServerOptions{})
-	for _, path := range []string{"/", "/?range=7d", "/tasks", "/tasks?q=state:failed", "/tasks?q=queue:media", "/tasks?q=state:completed%20since:1d", "/tasks?q=state:failed%20since:1d", "/tasks/5", "/tasks/900000", "/schedules", "/metrics"} {
+	for _, path := range []string{"/", "/?range=7d", "/tasks", "/tasks?q=state:failed", "/tasks?q=queue:media",
+		"/tasks?q=state:completed%20since:1d", "/tasks?q=state:failed%20since:1d", "/tasks/5", "/tasks/900000", "/schedules", "/metrics"} {
 		b.Run(path, func(b *testing.B) {
 			for b.Loop() {
 				s.page(path)
@@ -50,7 +56,8 @@ func BenchmarkPages(b *testing.B) {
 	b.Logf("the write-ahead log has %d bytes", wal)
 }
 
-// BenchmarkOpenTabs drains no-op functions while n pages are open and fetch themselves at each notice.
+// BenchmarkOpenTabs drains no-op functions while n pages are open. Each page loads its content after every
+// notification.
 func BenchmarkOpenTabs(b *testing.B) {
 	for _, tabs := range []int{0, 100} {
 		b.Run(fmt.Sprint(tabs), func(b *testing.B) {
@@ -82,7 +89,7 @@ func BenchmarkOpenTabs(b *testing.B) {
 	}
 }
 
-// tab is an open overview.
+// tab does what an open overview page does.
 func tab(ctx context.Context, s *site) {
 	res, err := s.client.Do(s.request("GET", "/events", nil).WithContext(ctx))
 	if err != nil {

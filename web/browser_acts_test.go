@@ -42,9 +42,10 @@ func TestEverythingIsDoneWithoutJavaScript(t *testing.T) {
 	b.open("/")
 	press("button[aria-label='Pause media']", "media paused", "runner pause media")
 	press("button[aria-label='Resume media']", "media resumed")
-	b.run(chromedp.SendKeys("#q", "state:failed queue:media"), chromedp.KeyEvent("\r"), chromedp.WaitVisible("a[rel=next]"), chromedp.Click("a[rel=next]"), chromedp.WaitVisible("#t1"))
+	b.run(chromedp.SendKeys("#q", "state:failed queue:media"), chromedp.KeyEvent("\r"), chromedp.WaitVisible("a[rel=next]"),
+		chromedp.Click("a[rel=next]"), chromedp.WaitVisible("#t1"))
 	if rows := eval[int](b, "document.querySelectorAll('tbody tr').length"); rows != 10 {
-		t.Errorf("%d rows on the second page", rows)
+		t.Errorf("second page: got %d rows, want 10", rows)
 	}
 	b.run(chromedp.Click("#t1 input"), chromedp.Click("#t2 input"))
 	press("#selection button:nth-of-type(1)", "2 tasks retried", "runner retry 2 1")
@@ -55,7 +56,7 @@ func TestEverythingIsDoneWithoutJavaScript(t *testing.T) {
 	press("button[aria-label='Run nightly now']", "of schedule nightly enqueued", "runner schedule run nightly")
 	press("button[aria-label='Pause nightly']", "schedule nightly paused")
 	if state(t, r, 1) != "gone" || state(t, r, 2) != jobs.Pending || state(t, r, 61) != jobs.Pending {
-		t.Error(state(t, r, 1), state(t, r, 2), state(t, r, 61))
+		t.Errorf("got states %s, %s and %s; want gone, pending and pending", state(t, r, 1), state(t, r, 2), state(t, r, 61))
 	}
 }
 
@@ -75,7 +76,8 @@ func TestHostileTextIsInertInABrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell(script).With(jobs.Label(image))}); err != nil {
+	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell(script).With(jobs.Label(image))}
+	if err := r.Schedule(t.Context(), schedule); err != nil {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r)
@@ -84,51 +86,54 @@ func TestHostileTextIsInertInABrowser(t *testing.T) {
 	defer stop()
 	defer func() { r.Cancel(t.Context(), []int64{running}, runner.CancelOptions{}) }()
 	testkit.Eventually(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
-	b := browse(t, serve(t, r, webOptions)) // at its end no console message, which a refusal by the policy would be
-	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks?q=" + "%3Cscript%3Edocument", fmt.Sprintf("/tasks/%d", running)} {
+	b := browse(t, serve(t, r, webOptions)) // at the end the test fails on any console message, such as a violation of the policy
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules",
+		"/tasks?q=" + "%3Cscript%3Edocument", fmt.Sprintf("/tasks/%d", running)} {
 		b.open(path)
 		if strings.HasSuffix(path, fmt.Sprint(running)) {
 			b.until("output is followed", "document.querySelector('.out').textContent.includes('<img')")
 		}
-		if bad := eval[string](b, `document.title === 'owned' ? 'owned' : [...document.querySelectorAll('main img, main script, main [onerror]')].map(e => e.outerHTML).join()`); bad != "" {
-			t.Errorf("%s: %s", path, bad)
+		bad := eval[string](b, `document.title === 'owned' ? 'owned' :
+			[...document.querySelectorAll('main img, main script, main [onerror]')].map(e => e.outerHTML).join()`)
+		if bad != "" {
+			t.Errorf("%s: got active content %s, want none", path, bad)
 		}
 		if !eval[bool](b, `document.body.textContent.includes("document.title='owned'")`) && path != "/" {
-			t.Errorf("%s does not show it", path)
+			t.Errorf("%s: the text is missing", path)
 		}
 	}
 	for _, url := range b.seen() {
 		if strings.Contains(url, "healthz") {
-			t.Error("it has fetched", url)
+			t.Errorf("got a request for %s, want none", url)
 		}
 	}
 }
 
-func TestWhatAPersonHoldsIsNotSwapped(t *testing.T) {
+func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	stop := runnerkit.Work(t, r)
 	defer stop()
-	seen := func(id int64) { // by the page, of which one region at least is free
+	seen := func(id int64) { // the page has shown the task in a region that it may replace
 		t.Helper()
 		b.until("a newer task is known", fmt.Sprintf("document.querySelector('#tabs').textContent.includes('all %d')", id))
 	}
 	b.open("/tasks")
 	b.run(chromedp.WaitVisible(".tools"))
-	eval[bool](b, "window.mine = true") // until the page is loaded anew
+	eval[bool](b, "window.mine = true") // lost when the page is reloaded
 	eval[bool](b, "document.querySelector('#t1 input').checked = true")
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.querySelector('#t1 input').checked && !document.querySelector('#t2')") {
-		t.Error("a selected row was swapped")
+		t.Error("the page replaced rows while one was selected")
 	}
-	b.run(chromedp.Click("#t1 input")) // it lets go, but has the focus
+	b.run(chromedp.Click("#t1 input")) // no row is selected, but one has the focus
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.activeElement === document.querySelector('#t1 input') && !document.querySelector('#t3')") {
-		t.Error("what has the focus was swapped")
+		t.Error("the page replaced rows while one had the focus")
 	}
-	b.run(chromedp.Click("#pager")) // nothing has it
+	b.run(chromedp.Click("#pager")) // no row has the focus
 	id := shell(t, r, "true")
 	b.until("the rows are swapped", fmt.Sprintf("document.querySelector('#t%d')", id))
 
@@ -137,13 +142,13 @@ func TestWhatAPersonHoldsIsNotSwapped(t *testing.T) {
 	id = shell(t, r, "true")
 	seen(id)
 	if eval[bool](b, fmt.Sprintf("document.querySelector('#t%d') !== null", id)) {
-		t.Error("rows were swapped between the press and the release of the mouse: no click comes of that")
+		t.Error("the page replaced rows while the mouse button was down, so a click would be lost")
 	}
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft), chromedp.Click("#pager"))
 	id = shell(t, r, "true")
 	b.until("the rows are swapped again", fmt.Sprintf("document.querySelector('#t%d')", id))
 	if !eval[bool](b, "window.mine === true") {
-		t.Error("the page was loaded anew, where swapping was enough")
+		t.Error("the page was reloaded, want only its regions replaced")
 	}
 
 	b.open("/tasks/1")
@@ -151,9 +156,10 @@ func TestWhatAPersonHoldsIsNotSwapped(t *testing.T) {
 	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil {
 		t.Fatal(err)
 	}
-	b.until("the page goes on behind the question", "document.querySelector('#attempts') || document.querySelector('#state').textContent.includes('run 2')")
+	b.until("the page is up to date behind the question",
+		"document.querySelector('#attempts') || document.querySelector('#state').textContent.includes('run 2')")
 	if !eval[bool](b, "document.querySelector('#ask').open") {
-		t.Error("the question was closed")
+		t.Error("the question was closed, want it open")
 	}
 }
 
@@ -161,21 +167,22 @@ func TestAHiddenTabHoldsNoConnection(t *testing.T) {
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	b.until("it is connected", "stream && stream.readyState === 1")
-	show := func(hidden bool) { // as the browser does when another tab is chosen
-		eval[bool](b, fmt.Sprintf("Object.defineProperty(document, 'hidden', {configurable: true, value: %v}) && document.dispatchEvent(new Event('visibilitychange'))", hidden))
+	show := func(hidden bool) { // as the browser does when the user changes the tab
+		eval[bool](b, fmt.Sprintf(`Object.defineProperty(document, 'hidden', {configurable: true, value: %v}) &&
+			document.dispatchEvent(new Event('visibilitychange'))`, hidden))
 	}
 	show(true)
 	if !eval[bool](b, "stream === undefined") {
-		t.Error("a hidden tab holds its stream")
+		t.Error("the hidden tab has an open stream, want none")
 	}
 	before := len(b.seen())
 	done := shell(t, r, "true")
 	if n := len(b.seen()); n != before {
-		t.Errorf("requests while it is hidden: %v", b.seen()[before:])
+		t.Errorf("got requests %v while the tab is hidden, want none", b.seen()[before:])
 	}
 	show(false)
-	b.until("it is up to date when it is looked at", "document.querySelector('#queues').textContent.includes('default')")
+	b.until("the page is up to date after the tab is shown", "document.querySelector('#queues').textContent.includes('default')")
 	if state(t, r, done) != jobs.Pending {
-		t.Error(state(t, r, done))
+		t.Errorf("got state %s, want pending", state(t, r, done))
 	}
 }

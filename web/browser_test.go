@@ -24,13 +24,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browserFlags keep Chromium from everything but the pages.
-var browserFlags = []chromedp.ExecAllocatorOption{chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+// browserFlags keep Chromium from every request other than those for the pages.
+var browserFlags = []chromedp.ExecAllocatorOption{chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+	chromedp.NoDefaultBrowserCheck,
 	chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 	chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
 	chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")}
 
-// browser is a tab. What its console says, and where it sends requests, is held against it at the end of the test.
+// browser is a tab. At the end, the test fails on unexpected console messages and on requests to other servers.
 type browser struct {
 	t    testing.TB
 	ctx  context.Context
@@ -39,10 +40,10 @@ type browser struct {
 	mu       sync.Mutex
 	said     []string
 	requests []string
-	expected []string // parts of console lines that are meant to come
+	expected []string // parts of expected console messages
 }
 
-// chromium starts a browser; without one the test is skipped.
+// chromium starts a browser. It skips the test if Chromium is not installed.
 func chromium(t testing.TB) context.Context {
 	t.Helper()
 	path := ""
@@ -53,23 +54,24 @@ func chromium(t testing.TB) context.Context {
 		}
 	}
 	if path == "" {
-		t.Skip("there is no Chromium: apt-get install chromium")
+		t.Skip("Chromium is not installed; use apt-get install chromium")
 	}
 	dir, err := os.MkdirTemp("", "chromium")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // its processes end one after the other, and some write to the last
+	t.Cleanup(func() { // the processes end one after the other, and some write files until their end
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			if err := os.RemoveAll(dir); err == nil {
 				return
 			} else if time.Now().After(end) {
-				t.Error(err)
+				t.Errorf("remove the directory of the browser: %v", err)
 				return
 			}
 		}
 	})
-	flags := append([]chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(filepath.Join(dir, "data")), chromedp.Env("TMPDIR=" + dir)}, browserFlags...)
+	flags := append([]chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(filepath.Join(dir, "data")),
+		chromedp.Env("TMPDIR=" + dir)}, browserFlags...)
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), flags...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -77,11 +79,11 @@ func chromium(t testing.TB) context.Context {
 	return ctx
 }
 
-// browse opens a tab that has signed in.
+// browse opens a tab and signs in.
 func browse(t testing.TB, s *site) *browser {
 	t.Helper()
 	b := &browser{t: t, ctx: chromium(t), site: s}
-	if err := chromedp.Do(b.ctx); err != nil { // starts it
+	if err := chromedp.Do(b.ctx); err != nil { // starts the browser
 		t.Fatal(err)
 	}
 	if err := chromedp.Listen(b.ctx, func(event any) {
@@ -119,7 +121,7 @@ func (b *browser) expect(text string) {
 	b.expected = append(b.expected, text)
 }
 
-// seen are the requests so far.
+// seen returns the URLs of the requests so far.
 func (b *browser) seen() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,26 +137,26 @@ func (b *browser) check() {
 			wanted = wanted || strings.Contains(text, part)
 		}
 		if !wanted {
-			b.t.Errorf("the console says: %s", text)
+			b.t.Errorf("got the console message %q, want none", text)
 		}
 	}
 	for _, url := range b.requests {
 		if !strings.HasPrefix(url, b.site.url+"/") && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "about:") {
-			b.t.Errorf("a request to %s", url)
+			b.t.Errorf("got a request for %s, want none to other servers", url)
 		}
 	}
 }
 
 func (b *browser) run(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Minute) // what a step waits for may never come
+	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Minute) // a step may wait for ever
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// call sends a command of the browser's protocol.
+// call sends a command of the DevTools protocol.
 func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, command, params); err != nil {
@@ -162,12 +164,12 @@ func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
 	}
 }
 
-// eval is the value of an expression in the page.
+// eval returns the value of an expression in the page.
 func eval[T any](b *browser, script string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
 	if err != nil {
-		b.t.Fatalf("%s: %v", script, err)
+		b.t.Fatalf("%s: got error %v", script, err)
 	}
 	return value
 }
@@ -177,23 +179,24 @@ func (b *browser) open(path string) {
 	b.run(chromedp.Navigate(b.site.url+path), chromedp.WaitReady("main"))
 }
 
-// until waits for a condition in the page.
+// until waits until a condition in the page is true.
 func (b *browser) until(what, script string) {
 	b.t.Helper()
 	testkit.Eventually(b.t, what, func() bool {
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+script+")"))
-		return err == nil && ok // while it navigates there is nothing to ask
+		return err == nil && ok // eval fails during a navigation
 	})
 }
 
-// screen sets the size of the window, and light or dark.
+// screen sets the size of the window and the colour scheme.
 func (b *browser) screen(width int, theme string) {
 	b.t.Helper()
 	b.run(chromedp.EmulateViewport(int64(width), 900))
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: theme}}})
 }
 
-// shot keeps a picture for people, in the directory that $RUNNER_SCREENSHOTS names.
+// shot saves a screenshot in the directory of the environment variable RUNNER_SCREENSHOTS.
 func (b *browser) shot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("RUNNER_SCREENSHOTS")
@@ -219,15 +222,16 @@ var (
 
 func TestPagesInABrowser(t *testing.T) {
 	r := open(t)
-	pages := lively(t, r)
+	pages := sampleDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
-	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "schedules": "/schedules", "wrong": "/tasks?q=quue:x"})
+	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed",
+		"schedules": "/schedules", "wrong": "/tasks?q=quue:x"})
 	for name, path := range pages {
 		for _, width := range widths {
 			for _, theme := range themes {
 				b.screen(width, theme)
 				b.open(path)
-				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`) // of a slow day
+				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`) // long durations
 				b.fits(name, width)
 				b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
 			}
@@ -235,18 +239,20 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
-// fits looks whether a page is no wider than the window.
+// fits checks that the page is not wider than the window.
 func (b *browser) fits(name string, width int) {
 	b.t.Helper()
 	if excess := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); excess > 0 {
-		wide := eval[string](b, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth).slice(0, 6).map(e => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 40)).join(" | ")`)
-		b.t.Errorf("%s at %d px: %d px too wide: %s", name, width, excess, wide)
+		wide := eval[string](b, `[...document.querySelectorAll("main *")].
+			filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth).slice(0, 6).
+			map(e => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 40)).join(" | ")`)
+		b.t.Errorf("%s at %d px: the page is %d px too wide: %s", name, width, excess, wide)
 	}
 }
 
-func TestPagesOfALotInABrowser(t *testing.T) {
+func TestLargePagesInABrowser(t *testing.T) {
 	r := open(t)
-	pages := crowded(t, r)
+	pages := largeDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "schedules": "/schedules"})
 	for name, path := range pages {
@@ -291,25 +297,25 @@ func TestLiveInABrowser(t *testing.T) {
 	b.run(chromedp.Click("#head button[formaction$=cancel]"), chromedp.WaitVisible("#ask[open]"))
 	b.shot("ask-1280-light")
 	if text := eval[string](b, "document.querySelector('#ask').textContent"); !strings.Contains(text, fmt.Sprintf("runner cancel %d", id)) {
-		t.Error(text)
+		t.Errorf("got the question %q, want it to contain the command", text)
 	}
 	b.run(chromedp.Click("#ask button.primary"))
 	b.until("it has stopped", "document.querySelector('#head').textContent.includes('cancelled')")
 	if got := state(t, r, id); got != jobs.Cancelled {
-		t.Error(got)
+		t.Errorf("got state %s, want cancelled", got)
 	}
 
 	b.open("/")
-	b.run(chromedp.Click("#live")) // off: no more requests
+	b.run(chromedp.Click("#live")) // the page no longer updates itself
 	b.mu.Lock()
 	before := len(b.requests)
 	b.mu.Unlock()
 	done := shell(t, r, "true")
 	testkit.Eventually(t, "a task ends", func() bool { return state(t, r, done) == jobs.Completed })
-	time.Sleep(1500 * time.Millisecond) // longer than a page would need to notice
+	time.Sleep(1500 * time.Millisecond) // longer than the page needs to notice a change
 	b.mu.Lock()
 	if len(b.requests) != before {
-		t.Errorf("requests although it is off: %v", b.requests[before:])
+		t.Errorf("got requests %v although live is off, want none", b.requests[before:])
 	}
 	b.mu.Unlock()
 	b.run(chromedp.Click("#live"))
@@ -341,18 +347,19 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	key("\r")
 	b.until("an answer, and the script of its page", "document.querySelector('.flash') && !document.querySelector('.tools').hidden")
 	if got := state(t, r, 2); got != jobs.Pending {
-		t.Error(got)
+		t.Errorf("got state %s, want pending", got)
 	}
 	key("/")
 	b.until("the search has the focus", "document.activeElement.name == 'q'")
-	eval[string](b, "document.activeElement.value = ''") // the protocol types the key although the page has dealt with it
+	eval[string](b, "document.activeElement.value = ''") // the DevTools protocol types the key although the page has handled it
 	b.run(chromedp.SendKeys("input[name=q]", "state:failed"), chromedp.KeyEvent("\r"))
-	b.until("the search is done", "location.search.includes('failed') && document.querySelectorAll('tbody tr').length == 2 && !document.querySelector('.tools').hidden")
+	b.until("the search is done", "location.search.includes('failed') && document.querySelectorAll('tbody tr').length == 2 && "+
+		"!document.querySelector('.tools').hidden")
 	key("?")
 	b.until("help", "document.querySelector('#keys[open]')")
 }
 
-func TestManyAreRetriedByAQuery(t *testing.T) {
+func TestManyTasksAreRetriedByAQuery(t *testing.T) {
 	r := open(t)
 	for range 118 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
@@ -368,7 +375,7 @@ func TestManyAreRetriedByAQuery(t *testing.T) {
 		b.run(chromedp.Click("button.primary"), chromedp.WaitVisible(".flash"))
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
 		if n != 118 || err != nil {
-			t.Errorf("%s JavaScript: %d %v", name, n, err)
+			t.Errorf("%s JavaScript: got %d pending tasks, error %v; want 118", name, n, err)
 		}
 		runnerkit.Drain(t, r)
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// elsewhere is an address on another host. The names of XML namespaces are none.
+// elsewhere matches a URL on another host. The name of an XML namespace is not a request.
 var elsewhere = regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`)
 
-func TestWhatIsEmbeddedIsSmallAndComplete(t *testing.T) {
+func TestEmbeddedFilesAreSmallAndComplete(t *testing.T) {
 	all, script := 0, 0
 	for _, dir := range []string{"static", "templates"} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -28,10 +28,10 @@ func TestWhatIsEmbeddedIsSmallAndComplete(t *testing.T) {
 				script += len(text)
 			}
 			for _, found := range elsewhere.FindAllString(strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""), -1) {
-				t.Errorf("%s leads to another host: %s", path, found)
+				t.Errorf("%s: got the URL %s of another host, want none", path, found)
 			}
 			if strings.HasSuffix(path, ".html") && regexp.MustCompile(`(?i)\son[a-z]+=|\sstyle=|<script>|<style`).Match(text) {
-				t.Errorf("%s: inline script or style, which the policy forbids", path)
+				t.Errorf("%s: got an inline script or style, which the policy forbids", path)
 			}
 			return nil
 		})
@@ -40,7 +40,7 @@ func TestWhatIsEmbeddedIsSmallAndComplete(t *testing.T) {
 		}
 	}
 	if all > 60_000 || script > 8_000 {
-		t.Errorf("%d bytes are embedded, %d of them script", all, script)
+		t.Errorf("got %d embedded bytes, %d of them scripts; want at most 60000, 8000", all, script)
 	}
-	t.Logf("%d bytes are embedded, %d of them script", all, script)
+	t.Logf("%d bytes are embedded, %d of them scripts", all, script)
 }

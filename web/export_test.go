@@ -1,6 +1,6 @@
 package web
 
-// Actions are the names of all actions.
+// Actions returns the names of all actions.
 func Actions() []string {
 	names := []string{"retry", "cancel", "delete", "pause", "resume", "schedule-run", "schedule-pause", "schedule-resume"}
 	for _, name := range names {

@@ -11,7 +11,7 @@ func TestSamplesAreWrittenAsPrometheusReadsThem(t *testing.T) {
 	f.add(1.5e9)
 	f.add(0, "a", "back\\slash \"quoted\"\nline \xff", "b", "")
 	if got, want := string(f.samples), "m 1.5e+09\nm{a=\"back\\\\slash \\\"quoted\\\"\\nline \ufffd\",b=\"\"} 0\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	g := &histogram{}
 	g.add(time.Millisecond)
@@ -20,10 +20,11 @@ func TestSamplesAreWrittenAsPrometheusReadsThem(t *testing.T) {
 	g.addTo(f, "q", "x")
 	lines := strings.Split(string(f.samples), "\n")
 	for i, want := range map[int]string{
-		0: `h_bucket{q="x",le="0.005"} 1`, 15: `h_bucket{q="x",le="7200"} 1`, 16: `h_bucket{q="x",le="+Inf"} 2`, 17: `h_sum{q="x"} 10800.001`, 18: `h_count{q="x"} 2`,
+		0: `h_bucket{q="x",le="0.005"} 1`, 15: `h_bucket{q="x",le="7200"} 1`, 16: `h_bucket{q="x",le="+Inf"} 2`,
+		17: `h_sum{q="x"} 10800.001`, 18: `h_count{q="x"} 2`,
 	} {
 		if lines[i] != want {
-			t.Errorf("line %d: %s, want %s", i, lines[i], want)
+			t.Errorf("line %d: got %s, want %s", i, lines[i], want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// dialled is a bare connection to a site.
+// dialled returns a TCP connection to a site.
 func dialled(t *testing.T, s *site) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -33,20 +33,21 @@ func TestRequestsAreLimited(t *testing.T) {
 	req := s.request("GET", "/tasks", nil)
 	req.Header.Set("X-Long", strings.Repeat("x", 40<<10))
 	if status, _, _ := s.do(req); status != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("40 KiB of headers: %d", status)
+		t.Errorf("40 KiB of headers: got status %d, want 431", status)
 	}
-	if status, body := s.post("/actions/retry", map[string][]string{"id": {"1"}, "back": {strings.Repeat("x", 2<<20)}}); status != http.StatusBadRequest || !strings.Contains(body, "too large") {
-		t.Errorf("a body of 2 MiB: %d", status)
+	form := map[string][]string{"id": {"1"}, "back": {strings.Repeat("x", 2<<20)}}
+	if status, body := s.post("/actions/retry", form); status != http.StatusBadRequest || !strings.Contains(body, "too large") {
+		t.Errorf("a body of 2 MiB: got status %d, want 400", status)
 	}
 
 	slow := dialled(t, s)
-	fmt.Fprint(slow, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n") // and no more
+	fmt.Fprint(slow, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n") // the headers do not end
 	if text, err := io.ReadAll(slow); err != nil || strings.Contains(string(text), "200 OK") {
-		t.Errorf("headers without an end: %q %v", text, err)
+		t.Errorf("headers without an end: got %q, error %v; want no answer", text, err)
 	}
 }
 
-func TestStreamsAreCounted(t *testing.T) {
+func TestStreamsAreLimited(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
 	const most = 500
@@ -62,17 +63,18 @@ func TestStreamsAreCounted(t *testing.T) {
 	}
 	for range most {
 		if status := ask(); status != http.StatusOK {
-			t.Fatal(status)
+			t.Fatalf("got status %d, want 200", status)
 		}
 	}
 	if status := ask(); status != http.StatusServiceUnavailable {
-		t.Errorf("one more than %d: %d", most, status)
+		t.Errorf("stream %d: got status %d, want 503", most+1, status)
 	}
-	s.page("/") // pages are shown all the same
+	s.page("/") // pages are still served
 }
 
-// Whoever holds as many connections as the server takes keeps nobody else from the pages, whatever these connections do.
-func TestPagesAreServedWhileOthersHoldAllConnections(t *testing.T) {
+// A client that holds all connections of the server does not keep other users from the pages. The state of its
+// connections does not matter.
+func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
 	host := strings.TrimPrefix(s.url, "http://")
@@ -80,7 +82,7 @@ func TestPagesAreServedWhileOthersHoldAllConnections(t *testing.T) {
 	fmt.Fprintf(stream, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", host, s.token)
 	events := bufio.NewReader(stream)
 	if line, err := events.ReadString('\n'); err != nil || !strings.Contains(line, "200 OK") {
-		t.Fatal(line, err)
+		t.Fatalf("got %q, error %v; want 200 OK", line, err)
 	}
 	for _, text := range []string{"", "GET /healthz HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: " + host + "\r\n\r\n",
 		"POST /login HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\n"} {
@@ -95,19 +97,19 @@ func TestPagesAreServedWhileOthersHoldAllConnections(t *testing.T) {
 		s.client.CloseIdleConnections()
 		s.page("/")
 		if strings.HasPrefix(text, "POST") {
-			break // they are busy: which of them are closed is up to chance, and the stream may be one
+			break // for busy connections it depends on chance which one is closed, and it may be the stream
 		}
 		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than any other limit
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, first); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%q: the oldest connection is still open", text)
+			t.Errorf("%q: the oldest connection is open, want it closed", text)
 		}
 		for _, other := range others {
 			_ = other.Close()
 		}
 		if line, err := events.ReadString('\n'); err != nil {
-			t.Errorf("%q: the stream of a page has ended: %q %v", text, line, err)
+			t.Errorf("%q: the stream of a page: got %q, error %v; want it open", text, line, err)
 		}
 	}
 }

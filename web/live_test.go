@@ -17,7 +17,7 @@ import (
 	"example.com/runner/web"
 )
 
-func TestAnOpenPageIsToldOfChanges(t *testing.T) {
+func TestAnOpenPageIsNotifiedOfChanges(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	var tabs []*bufio.Reader
@@ -28,11 +28,11 @@ func TestAnOpenPageIsToldOfChanges(t *testing.T) {
 		}
 		defer res.Body.Close()
 		if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || kind != "text/event-stream" {
-			t.Fatal(res.Status, kind)
+			t.Fatalf("got status %s, type %s; want 200, text/event-stream", res.Status, kind)
 		}
 		tab := bufio.NewReader(res.Body)
 		if line, err := tab.ReadString('\n'); err != nil || line != "retry: 3000\n" {
-			t.Fatal(line, err)
+			t.Fatalf("got %q, error %v; want \"retry: 3000\\n\"", line, err)
 		}
 		tabs = append(tabs, tab)
 	}
@@ -47,13 +47,13 @@ func TestAnOpenPageIsToldOfChanges(t *testing.T) {
 			}
 		}
 	}
-	told() // of what has changed since the page was read
+	told() // reports changes since the page was read
 	began := time.Now()
-	for range 5 { // each commit is a notice; at most one in a second is passed on
+	for range 5 { // each commit causes a notification, but a page receives at most one per second
 		shell(t, r, "true")
 	}
 	told()
-	t.Logf("told after %v", time.Since(began))
+	t.Logf("the page was notified after %v", time.Since(began))
 }
 
 func TestAPageAsksForItsLiveRegions(t *testing.T) {
@@ -64,7 +64,7 @@ func TestAPageAsksForItsLiveRegions(t *testing.T) {
 	req.Header.Set("Accept", "text/x-fragment")
 	status, body, _ := s.do(req)
 	if status != http.StatusOK || strings.Contains(body, "<header>") {
-		t.Error(status, body)
+		t.Errorf("got status %d, want 200 without a header: %s", status, body)
 	}
 	has(t, body, "<title>Tasks – runner</title>", `id="rows" data-live`, `id="t1"`)
 }
@@ -77,11 +77,11 @@ func TestOutputIsDownloadedByteForByte(t *testing.T) {
 	status, body, header := s.do(s.request("GET", fmt.Sprintf("/tasks/%d/log", id), nil))
 	if status != http.StatusOK || body != "a\x1b[31mb\x00\xff\n" || header.Get("Content-Type") != "text/plain; charset=utf-8" ||
 		!strings.Contains(header.Get("Content-Disposition"), `attachment; filename="task-1-run-1.log"`) {
-		t.Errorf("%d %q %v", status, body, header)
+		t.Errorf("got status %d, body %q, headers %v", status, body, header)
 	}
 	for _, path := range []string{"/tasks/1/log?attempt=2", "/tasks/1/log?attempt=x", "/tasks/9/log", "/tasks/x/log"} {
 		if status, _ := s.get(path); status != http.StatusNotFound {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("%s: got status %d, want 404", path, status)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	defer res.Body.Close()
 	text := bufio.NewReader(res.Body)
 	seen := map[string]bool{}
-	for range 2 { // which of two streams is first is chance
+	for range 2 { // either stream may be first
 		line, err := text.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
@@ -109,12 +109,12 @@ func TestOutputIsFollowed(t *testing.T) {
 		seen[line] = true
 	}
 	if !seen["one\n"] || !seen["two\n"] {
-		t.Error(seen)
+		t.Errorf("got lines %v, want one and two", seen)
 	}
 	touch(t, dir+"/go")
-	rest, err := io.ReadAll(text) // it ends with the attempt
+	rest, err := io.ReadAll(text) // the response ends with the attempt
 	if string(rest) != "three\n" || err != nil {
-		t.Errorf("%q %v", rest, err)
+		t.Errorf("got %q, error %v; want three", rest, err)
 	}
 	stop()
 	req := s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1", id), nil)
@@ -122,7 +122,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	_, body, _ := s.do(req)
 	has(t, body, ">one\n</span>", "three\n</span>", `class="l e"`)
 	if !strings.HasSuffix(body, "\x1e") {
-		t.Errorf("no end of a batch: %q", body)
+		t.Errorf("got %q, want a separator at the end", body)
 	}
 }
 
@@ -136,9 +136,9 @@ func TestABusyDatabaseShowsTheLastPage(t *testing.T) {
 	}
 	has(t, s.page("/tasks"), `id="t1"`, "stale since ")
 	if status, body := s.get("/schedules"); status != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer in time") {
-		t.Error(status, body)
+		t.Errorf("got status %d, want 503: %s", status, body)
 	}
 	if status, _ := s.post("/actions/retry", url.Values{"id": {"1"}}); status != http.StatusServiceUnavailable {
-		t.Error(status)
+		t.Errorf("got status %d, want 503", status)
 	}
 }

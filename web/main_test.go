@@ -38,7 +38,7 @@ func open(t testing.TB) *runner.Runner {
 	return r
 }
 
-// shell enqueues a script.
+// shell enqueues a shell script.
 func shell(t testing.TB, r *runner.Runner, script string, options ...jobs.Option) int64 {
 	t.Helper()
 	task, err := r.Enqueue(context.Background(), jobs.Shell(script).With(options...))
@@ -59,7 +59,7 @@ func state(t testing.TB, r *runner.Runner, id int64) jobs.State {
 	return task.State
 }
 
-// site is a server and a client that has signed in.
+// site is a server with a client that has signed in.
 type site struct {
 	t      testing.TB
 	url    string // without a slash at the end
@@ -82,7 +82,7 @@ func serve(t testing.TB, r *runner.Runner, o web.ServerOptions) *site {
 		return s
 	}
 	if status, _ := s.post("/login", url.Values{"token": {token}}); status != http.StatusOK {
-		t.Fatalf("signing in: %d", status)
+		t.Fatalf("sign in: got status %d, want 200", status)
 	}
 	return s
 }
@@ -103,13 +103,13 @@ func start(t testing.TB, r *runner.Runner, o web.ServerOptions) *web.Server {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Error(err)
+			t.Errorf("Serve: got error %v, want none", err)
 		}
 	})
 	return server
 }
 
-// embed serves the pages as a program does that has them behind its own rights.
+// embed serves the pages as a program with its own authentication does.
 func embed(t testing.TB, r *runner.Runner, o web.Options) *site {
 	t.Helper()
 	o.Authorize = func(*http.Request) error { return nil }
@@ -153,7 +153,7 @@ func (s *site) get(path string) (int, string) {
 	return status, body
 }
 
-// post sends a form as a browser does, and follows.
+// post sends a form as a browser does, and follows redirects.
 func (s *site) post(path string, form url.Values) (int, string) {
 	s.t.Helper()
 	req := s.request(http.MethodPost, path, strings.NewReader(form.Encode()))
@@ -163,12 +163,12 @@ func (s *site) post(path string, form url.Values) (int, string) {
 	return status, body
 }
 
-// page is a page that must be there.
+// page returns a page, which must exist.
 func (s *site) page(path string) string {
 	s.t.Helper()
 	status, body := s.get(path)
 	if status != http.StatusOK {
-		s.t.Fatalf("%s: %d\n%s", path, status, body)
+		s.t.Fatalf("%s: got status %d, want 200\n%s", path, status, body)
 	}
 	return body
 }

@@ -28,7 +28,7 @@ func scrape(t *testing.T, s *site) map[string]*dto.MetricFamily {
 	return families
 }
 
-// value is that of the metric with these labels, name=value each; -1: there is none.
+// value returns the value of the metric with these labels (name=value), or -1 if there is none.
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	f := families[name]
 	for _, m := range f.GetMetric() {
@@ -54,7 +54,7 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 func TestMetrics(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
-	scrape(t, s) // from now on attempts are histograms
+	scrape(t, s) // the histograms begin at the first scrape
 	shell(t, r, "exit 22", jobs.Queue("media"))
 	shell(t, r, "true")
 	shell(t, r, "true")
@@ -78,14 +78,14 @@ func TestMetrics(t *testing.T) {
 		{0, "runner_fenced_total", nil},
 	} {
 		if got := value(families, test.name, test.labels...); got != test.want {
-			t.Errorf("%s%v is %v, want %v", test.name, test.labels, got, test.want)
+			t.Errorf("%s%v: got %v, want %v", test.name, test.labels, got, test.want)
 		}
 	}
 	if at := value(families, "runner_schedule_next_timestamp_seconds", "schedule=nightly"); at < 1.7e9 {
-		t.Error("next tick", at)
+		t.Errorf("next tick: got %v, want at least 1.7e9", at)
 	}
 	if n := value(families, "runner_db_bytes", "file=db"); n < 4096 {
-		t.Error("size", n)
+		t.Errorf("size of the database: got %v, want at least 4096", n)
 	}
 	runnerkit.Drain(t, r)
 	testkit.Eventually(t, "both attempts are histograms", func() bool {
@@ -104,16 +104,16 @@ func TestMetrics(t *testing.T) {
 		{1, "runner_run_seconds", []string{"queue=media", "job=command"}},
 	} {
 		if got := value(families, test.name, test.labels...); got != test.want {
-			t.Errorf("%s%v is %v, want %v", test.name, test.labels, got, test.want)
+			t.Errorf("%s%v: got %v, want %v", test.name, test.labels, got, test.want)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		f := families[name]
 		if total := strings.HasSuffix(name, "_total"); total != (f.GetType() == dto.MetricType_COUNTER) {
-			t.Errorf("%s is a %v", name, f.GetType())
+			t.Errorf("%s: got type %v, want a counter exactly for names that end in _total", name, f.GetType())
 		}
 		if f.GetHelp() == "" || !strings.HasPrefix(name, "runner_") {
-			t.Errorf("%s: %q", name, f.GetHelp())
+			t.Errorf("%s: got help %q; want a help text and the prefix runner_", name, f.GetHelp())
 		}
 	}
 }

@@ -25,21 +25,24 @@ func TestOverview(t *testing.T) {
 	has(t, s.page("/"), "There is no task yet", "runner enqueue -- backup.sh", "No worker runs", "<title>Overview – runner</title>")
 	shell(t, r, "exit 1")
 	shell(t, r, "true", jobs.Queue("media"))
-	has(t, s.page("/"), "no worker runs, and 2 tasks wait", `class="problem grave"`, "<code>runner work</code>", "<title>! no worker – runner</title>")
+	has(t, s.page("/"), "no worker runs, and 2 tasks wait", `class="problem grave"`, "<code>runner work</code>",
+		"<title>! no worker – runner</title>")
 	runnerkit.Drain(t, r)
 	page := s.page("/")
-	has(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h", `href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
+	has(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h",
+		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
 	hasNot(t, page, "There is no task yet")
 
-	// What is run again is no alarm any more, though it failed today.
-	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "sure": {"1"}, "back": {"/tasks?q=state:failed%20queue:default"}})
+	// A failed task that runs again is no longer an alarm, although it failed today.
+	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "sure": {"1"},
+		"back": {"/tasks?q=state:failed%20queue:default"}})
 	has(t, page, "1 task retried, to run again", `No task matches. <a href="/tasks?q=queue%3Adefault">In any state</a>`)
 	page = s.page("/")
 	has(t, page, `<a class="tile" href="/tasks?q=state%3Afailed%20since%3A1d"><span>Failed 24h</span><b>1</b>`)
 	hasNot(t, page, "failed in default", "✗")
 }
 
-func TestTheChartShowsTheShortestSpanThatHasAnything(t *testing.T) {
+func TestTheChartShowsTheShortestRangeWithAnEndedTask(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
 	runnerkit.Drain(t, r)
@@ -58,7 +61,7 @@ func TestTheChartShowsTheShortestSpanThatHasAnything(t *testing.T) {
 	has(t, s.page("/?range=1h"), "Finished per minute", `<a href="/?range=1h" aria-current="true">`)
 }
 
-func TestEveryFailedRowSaysWhy(t *testing.T) {
+func TestEveryFailedRowShowsItsError(t *testing.T) {
 	r := open(t)
 	shell(t, r, "echo first; echo 'curl: (22) The requested URL returned error: 503' >&2; exit 22")
 	shell(t, r, `printf 'working\r50 %%\r\033[31mno space left\033[0m\n\n'; exit 1`)
@@ -67,24 +70,26 @@ func TestEveryFailedRowSaysWhy(t *testing.T) {
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks?q=state:failed")
-	has(t, page, "exit 22 · curl: (22) The requested URL returned error: 503", "exit 1 · no space left", "exit 127 · ", "3 tasks", "Retry all 3 matching…", "Delete all 3 matching…", `aria-current="true">failed <b>3</b>`)
+	has(t, page, "exit 22 · curl: (22) The requested URL returned error: 503", "exit 1 · no space left", "exit 127 · ", "3 tasks",
+		"Retry all 3 matching…", "Delete all 3 matching…", `aria-current="true">failed <b>3</b>`)
 	hasNot(t, page, `id="t4"`)
 	has(t, s.page("/tasks?q=zzz"), "No task matches")
-	has(t, s.page("/tasks?q=queue:default"), "4 tasks", "Retry all matching…") // those that failed
+	has(t, s.page("/tasks?q=queue:default"), "4 tasks", "Retry all matching…") // the three failed ones and another
 	has(t, s.page("/tasks?q=nosuch"), `id="t3"`)
 }
 
-func TestAMistakeInASearchIsNamed(t *testing.T) {
+func TestAnInvalidSearchShowsItsError(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
 	s := serve(t, r, web.ServerOptions{})
-	for query, want := range map[string]string{"quue:x": "no selector", "state:done": "unknown state", "since:5": "needs a unit", "%22x": "a quote has no end"} {
+	for query, want := range map[string]string{"quue:x": "no selector", "state:done": "unknown state", "since:5": "needs a unit",
+		"%22x": "a quote has no end"} {
 		page := s.page("/tasks?q=" + query)
 		has(t, page, want, `role="alert"`, `aria-invalid="true"`)
 		hasNot(t, page, `id="t1"`, "matching…")
 	}
 	if status, _ := s.get("/tasks?before=x"); status != http.StatusBadRequest {
-		t.Error(status)
+		t.Errorf("before=x: got status %d, want 400", status)
 	}
 }
 
@@ -105,7 +110,7 @@ func TestTheListHasPages(t *testing.T) {
 		}
 	}
 	if seen != 120 {
-		t.Error(seen)
+		t.Errorf("got %d tasks on all pages, want 120", seen)
 	}
 	hasNot(t, s.page(path), `rel="next"`)
 }
@@ -121,11 +126,11 @@ func TestAQueueShowsItsLimit(t *testing.T) {
 	page := serve(t, r, web.ServerOptions{}).page("/")
 	has(t, page, ">0/2</span>", ">100/1m</span>")
 	if strings.Count(page, "/1m</span>") != 1 {
-		t.Error("at another queue, too")
+		t.Errorf("got %d rates, want 1", strings.Count(page, "/1m</span>"))
 	}
 }
 
-func TestATaskLeadsToThoseItHasToDoWith(t *testing.T) {
+func TestATaskLinksToItsDependencies(t *testing.T) {
 	r := open(t)
 	a, b := shell(t, r, "exit 1"), shell(t, r, "true")
 	runnerkit.Drain(t, r)
@@ -148,7 +153,7 @@ func TestATaskLeadsToThoseItHasToDoWith(t *testing.T) {
 		shell(t, r, "true", jobs.After(c))
 	}
 	if page = s.page(fmt.Sprintf("/tasks/%d", c)); strings.Count(page, "state blocked") != 20 || !strings.Contains(page, "and more") {
-		t.Error(page)
+		t.Errorf("got a page without 20 dependencies and \"and more\": %s", page)
 	}
 }
 
@@ -163,8 +168,9 @@ func TestATaskShowsItsEarlierRuns(t *testing.T) {
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks/4")
 	has(t, page, "Earlier runs of this job", "median ", ", now ")
-	if runs := regexp.MustCompile(`class="run (\w+)" href="/tasks/(\d+)"`).FindAllStringSubmatch(page, -1); len(runs) != 3 || runs[0][2] != "1" || runs[2][1] != "failed" {
-		t.Error(runs)
+	runs := regexp.MustCompile(`class="run (\w+)" href="/tasks/(\d+)"`).FindAllStringSubmatch(page, -1)
+	if len(runs) != 3 || runs[0][2] != "1" || runs[2][1] != "failed" {
+		t.Errorf("got runs %v, want 3, beginning with task 1 and ending with a failed one", runs)
 	}
 	for _, id := range []int64{1, other, id} {
 		hasNot(t, s.page(fmt.Sprintf("/tasks/%d", id)), "Earlier runs")
@@ -185,17 +191,18 @@ func TestALargeResultIsDownloaded(t *testing.T) {
 	page := s.page("/tasks/1")
 	has(t, page, "the first 64 KiB of", `href="/tasks/1/args" download`, `href="/tasks/1/result" download`)
 	if len(page) > 200_000 {
-		t.Error(len(page))
+		t.Errorf("got a page of %d bytes, want at most 200000", len(page))
 	}
 	for path, want := range map[string]string{"/tasks/1/args": `"` + in + `"`, "/tasks/1/result": `["` + in + `","` + in + `"]`} {
 		status, body, header := s.do(s.request("GET", path, nil))
-		if status != http.StatusOK || body != want || header.Get("Content-Type") != "application/json" || !strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
-			t.Errorf("%s: %d, %d bytes, %v", path, status, len(body), header)
+		if status != http.StatusOK || body != want || header.Get("Content-Type") != "application/json" ||
+			!strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("%s: got status %d, %d bytes, headers %v; want 200, %d bytes, an attachment", path, status, len(body), header, len(want))
 		}
 	}
 	for _, path := range []string{"/tasks/2/result", "/tasks/9/args", "/tasks/x/args"} {
 		if status, _ := s.get(path); status != http.StatusNotFound {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("%s: got status %d, want 404", path, status)
 		}
 	}
 }
@@ -205,23 +212,27 @@ func TestTask(t *testing.T) {
 	id := shell(t, r, "echo one; echo two >&2; exit 22", jobs.MaxAttempts(2), jobs.Queue("media"), jobs.Label("night"))
 	s := serve(t, r, web.ServerOptions{})
 	has(t, s.page("/tasks/1"), "no worker runs", "○</span> pending")
-	runnerkit.Drain(t, r) // one attempt; the next is due in 10 s
+	runnerkit.Drain(t, r) // runs the first attempt; the next one is due in 10 s
 	page := s.page(fmt.Sprintf("/tasks/%d", id))
-	has(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c", ">Retry now<", "exit 22 after", "one\n", `class="l e"`, "run 1 ✗ exit 22",
+	has(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c", ">Retry now<",
+		"exit 22 after", "one\n", `class="l e"`, "run 1 ✗ exit 22",
 		"runner enqueue --label night -q media --max-attempts 2")
-	for path, want := range map[string]int{"/tasks/99": 404, "/tasks/0": 404, "/tasks/x": 404, "/tasks/9223372036854775808": 404, "/tasks/1?attempt=9": 200} {
+	for path, want := range map[string]int{"/tasks/99": 404, "/tasks/0": 404, "/tasks/x": 404, "/tasks/9223372036854775808": 404,
+		"/tasks/1?attempt=9": 200} {
 		if status, _ := s.get(path); status != want {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("%s: got status %d, want %d", path, status, want)
 		}
 	}
 }
 
 const hostile = "<script>alert(1)</script>\x1b]0;x\a\u202eRTL"
 
-func TestHostileTextIsShownAndNotObeyed(t *testing.T) {
+func TestHostileTextIsShownAsText(t *testing.T) {
 	r := open(t)
-	shell(t, r, "printf '<script>alert(2)</script>\\033]0;x\\007\\033[2J\u202eRTL\\n'; exit 1", jobs.Label("<img src=x onerror=alert(3)>\u202e"))
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Command{Argv: []string{hostile}}.With(jobs.Label("<b>"))}); err != nil {
+	shell(t, r, "printf '<script>alert(2)</script>\\033]0;x\\007\\033[2J\u202eRTL\\n'; exit 1",
+		jobs.Label("<img src=x onerror=alert(3)>\u202e"))
+	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Command{Argv: []string{hostile}}.With(jobs.Label("<b>"))}
+	if err := r.Schedule(t.Context(), schedule); err != nil {
 		t.Fatal(err)
 	}
 	boom := jobs.Define[string]("boom", jobs.MaxAttempts(1))
@@ -231,7 +242,8 @@ func TestHostileTextIsShownAndNotObeyed(t *testing.T) {
 	}
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
-	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks?q=%3Cscript%3E%1b%e2%80%ae", "/tasks?q=%3Cscript%3Ealert(1)"} {
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks?q=%3Cscript%3E%1b%e2%80%ae",
+		"/tasks?q=%3Cscript%3Ealert(1)"} {
 		page := s.page(path)
 		hasNot(t, page, "<script>alert", "<img src=x", "\x1b", "\u202e", "\a", "<b>:")
 	}
@@ -240,7 +252,7 @@ func TestHostileTextIsShownAndNotObeyed(t *testing.T) {
 	has(t, s.page("/schedules"), `&lt;b&gt;: `)
 }
 
-func TestSecretsStayHere(t *testing.T) {
+func TestSecretsAreNotShown(t *testing.T) {
 	r := open(t)
 	c := jobs.Shell("cat >/dev/null; exit 1")
 	c.Env, c.Input = map[string]string{"TOKEN": "marker-env"}, []byte("marker-input")
@@ -251,18 +263,18 @@ func TestSecretsStayHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r)
-	var log bytes.Buffer // written to by this test's requests, one after the other
+	var log bytes.Buffer // the requests of this test write to it one after the other
 	s := embed(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log", "/tasks/1/args"} {
 		hasNot(t, s.page(path), "marker-env", "marker-input")
 	}
 	for path, form := range map[string]url.Values{"/actions/retry": {"id": {"1"}}, "/actions/schedule-run": {"name": {"s"}}} {
 		if status, body := s.post(path, form); status != http.StatusOK || strings.Contains(body, "marker-") {
-			t.Errorf("%s: %d %s", path, status, body)
+			t.Errorf("%s: got status %d, want 200 without a secret: %s", path, status, body)
 		}
 	}
 	hasNot(t, log.String(), "marker-env", "marker-input")
-	has(t, log.String(), "1 task retried") // or the log would prove nothing
+	has(t, log.String(), "1 task retried") // proves that the log is in use
 	has(t, s.page("/tasks/1"), "env TOKEN=•••", "input 12 B")
 }
 
@@ -279,17 +291,18 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	}
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
-	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks/1/log", "/tasks/1/args", "/tasks/1/result", "/tasks/2/args", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks/1/log", "/tasks/1/args",
+		"/tasks/1/result", "/tasks/2/args", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
 		_, page := s.get(path)
 		hasNot(t, page, "marker-")
 	}
 	has(t, s.page("/tasks"), "night", "exit 1")
 	has(t, s.page("/tasks?q=marker-args"), "arguments are hidden")
 	shown := serve(t, r, web.ServerOptions{})
-	has(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // or the test would prove nothing
+	has(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // proves that the markers exist
 }
 
-// links are addresses in a page that a browser follows.
+// links matches the URLs in a page that a browser follows.
 var links = regexp.MustCompile(`(?:href|src|action|formaction)="([^"]*)"`)
 
 func TestEveryLinkWorksUnderABasePath(t *testing.T) {
@@ -299,7 +312,8 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r)
-	for name, s := range map[string]*site{"library": embed(t, r, web.Options{BasePath: "/admin/tasks"}), "serve": serve(t, r, web.ServerOptions{Options: web.Options{BasePath: "/x/"}})} {
+	for name, s := range map[string]*site{"library": embed(t, r, web.Options{BasePath: "/admin/tasks"}),
+		"serve": serve(t, r, web.ServerOptions{Options: web.Options{BasePath: "/x/"}})} {
 		base := s.url[strings.Index(s.url[8:], "/")+8:]
 		todo, seen := []string{base + "/"}, map[string]bool{}
 		for len(todo) > 0 {
@@ -310,7 +324,7 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 			seen[path] = true
 			local, ok := strings.CutPrefix(path, base)
 			if !ok {
-				t.Errorf("%s: a link to %s", name, path)
+				t.Errorf("%s: got a link to %s, want only links below %s", name, path, base)
 				continue
 			}
 			if strings.HasPrefix(local, "/actions/") {
@@ -318,7 +332,7 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 			}
 			status, body := s.get(local)
 			if status != http.StatusOK {
-				t.Errorf("%s: %s: %d", name, path, status)
+				t.Errorf("%s: %s: got status %d, want 200", name, path, status)
 			}
 			if strings.Contains(local, "/static/") {
 				continue
@@ -332,14 +346,14 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 		}
 		res, err := s.client.Do(s.request("GET", "/events", nil))
 		if err != nil || res.Header.Get("Content-Type") != "text/event-stream" {
-			t.Errorf("%s: /events: %v", name, err)
+			t.Errorf("%s: /events: got error %v, want an event stream", name, err)
 		}
 		res.Body.Close()
 		if len(seen) < 12 {
-			t.Errorf("%s: %v", name, seen)
+			t.Errorf("%s: got links %v, want at least 12", name, seen)
 		}
 		if status, body := s.post("/actions/retry", map[string][]string{"id": {"1"}, "back": {base + "/tasks"}}); status != http.StatusOK {
-			t.Errorf("%s: %d %s", name, status, body)
+			t.Errorf("%s: got status %d, want 200: %s", name, status, body)
 		}
 		runnerkit.Drain(t, r)
 	}
@@ -349,15 +363,15 @@ func TestHealth(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	if status, body := s.get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "no worker was seen") {
-		t.Error(status, body)
+		t.Errorf("got status %d, body %q; want 503, no worker was seen", status, body)
 	}
 	stop := runnerkit.Work(t, r)
 	testkit.Eventually(t, "ready", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
 	stop()
 	if status, _ := s.get("/readyz"); status != http.StatusServiceUnavailable {
-		t.Error("it has said goodbye:", status)
+		t.Errorf("after the worker has stopped: got status %d, want 503", status)
 	}
 	if status, body := s.get("/healthz"); status != http.StatusOK || body != "ok\n" {
-		t.Error(status, body)
+		t.Errorf("got status %d, body %q; want 200, ok", status, body)
 	}
 }

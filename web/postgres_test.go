@@ -13,7 +13,7 @@ import (
 	"example.com/runner/web"
 )
 
-// The pages and figures of a database on a server, each with what only the database knows.
+// TestPagesAndMetricsOnPostgreSQL checks the pages and metrics of a PostgreSQL database.
 func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	server, err := pgserver.Start(t.Context())
 	if errors.Is(err, pgserver.ErrNone) {
@@ -39,7 +39,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	r.Register(runner.Commands(runner.CommandOptions{}))
 
 	s := serve(t, r, web.ServerOptions{})
-	scrape(t, s) // from now on attempts are histograms
+	scrape(t, s) // the histograms begin at the first scrape
 	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
 	shell(t, r, "exit 3", jobs.Queue("media"), jobs.MaxAttempts(1))
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
@@ -47,19 +47,21 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	}
 	runnerkit.Drain(t, r)
 	shell(t, r, "true", jobs.Queue("media"))
-	for page, has := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3", "/tasks/1": "hello from the server", "/schedules": "nightly"} {
+	for page, has := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3",
+		"/tasks/1": "hello from the server", "/schedules": "nightly"} {
 		if text := s.page(page); !strings.Contains(text, has) {
-			t.Errorf("%s lacks %q", page, has)
+			t.Errorf("%s: got a page without %q", page, has)
 		}
 	}
 	families := scrape(t, s)
-	for name, labels := range map[string][]string{"runner_attempts_total": {"queue=media", "job=command", "result=exit"}, "runner_tasks": {"queue=media", "state=pending"},
+	for name, labels := range map[string][]string{"runner_attempts_total": {"queue=media", "job=command", "result=exit"},
+		"runner_tasks": {"queue=media", "state=pending"},
 		"runner_run_seconds": {"queue=media", "job=command"}} {
 		if got := value(families, name, labels...); got != 1 {
-			t.Errorf("%s%v is %v", name, labels, got)
+			t.Errorf("%s%v: got %v, want 1", name, labels, got)
 		}
 	}
 	if got := value(families, "runner_db_bytes", "file=db"); got <= 0 {
-		t.Error("runner_db_bytes is", got)
+		t.Errorf("runner_db_bytes: got %v, want a size above 0", got)
 	}
 }

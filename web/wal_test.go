@@ -15,9 +15,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOpenPagesDoNotHoldTheLog writes many times what the write-ahead log may hold while pages and a log are open. SQLite begins it anew
-// only when nobody reads what is in it: a reader that kept its snapshot would make it as long as all that was written.
-func TestOpenPagesDoNotHoldTheLog(t *testing.T) {
+// TestOpenPagesDoNotHoldTheWriteAheadLog writes much more than the write-ahead log may hold while pages and a log are open.
+// SQLite reuses the log from its start only when no reader uses it. A reader that keeps its snapshot would let the log
+// grow with every write.
+func TestOpenPagesDoNotHoldTheWriteAheadLog(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
 	id := shell(t, r, "i=0; while [ ! -e "+dir+"/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done")
@@ -26,7 +27,7 @@ func TestOpenPagesDoNotHoldTheLog(t *testing.T) {
 	defer touch(t, dir+"/go")
 	testkit.Eventually(t, "it talks", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, webOptions)
-	for range 10 { // tabs
+	for range 10 { // open pages
 		res, err := s.client.Do(s.request("GET", "/events", nil))
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +46,7 @@ func TestOpenPagesDoNotHoldTheLog(t *testing.T) {
 			lines.Add(1)
 		}
 	}()
-	more := func() { // it is followed still
+	more := func() { // the attempt is still followed
 		n := lines.Load()
 		testkit.Eventually(t, "another line", func() bool { return lines.Load() > n })
 	}
@@ -69,6 +70,6 @@ func TestOpenPagesDoNotHoldTheLog(t *testing.T) {
 	more()
 	t.Logf("the log had up to %d bytes while %d were written", most, each*rounds)
 	if most > each*rounds/2 {
-		t.Errorf("the log grew to %d bytes while %d were written", most, each*rounds)
+		t.Errorf("the write-ahead log grew to %d bytes, want at most %d", most, each*rounds/2)
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 var webOptions = web.ServerOptions{}
 
-// lively fills a database with what people see: the tasks of the contract's samples. It returns the pages of some tasks, by what is special.
-func lively(t testing.TB, r *runner.Runner) map[string]string {
+// sampleDatabase fills a database with typical tasks. It returns the pages of some tasks by what they show.
+func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
 	type email struct {
 		To, Subject string
@@ -41,7 +41,8 @@ func lively(t testing.TB, r *runner.Runner) map[string]string {
 		}
 	}
 	shell(t, r, "echo backing up /srv; echo 'sent 120 files, 84 MB'")
-	shell(t, r, "printf 'connecting to example.com\\n\\033[1mGET\\033[0m /hook\\n\\033[33mslow answer\\033[0m\\n'; echo 'curl: (22) The requested URL returned error: 503' >&2; exit 22", jobs.Label("webhook"))
+	shell(t, r, "printf 'connecting to example.com\\n\\033[1mGET\\033[0m /hook\\n\\033[33mslow answer\\033[0m\\n'; "+
+		"echo 'curl: (22) The requested URL returned error: 503' >&2; exit 22", jobs.Label("webhook"))
 	shell(t, r, "echo 'rsync: connection unexpectedly closed (0 bytes received so far)' >&2; exit 12", jobs.Priority(7))
 	shell(t, r, "kill -9 $$", jobs.Queue("media"))
 	enqueue(thumb.With("holiday.jpg"))
@@ -52,7 +53,8 @@ func lively(t testing.TB, r *runner.Runner) map[string]string {
 	}
 	shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.MaxAttempts(3))
 	schedule := func(name, cron, zone, script string) {
-		if err := r.Schedule(context.Background(), jobs.Schedule{Name: name, Cron: cron, Zone: zone, Spec: jobs.Shell(script).With()}); err != nil {
+		spec := jobs.Shell(script).With()
+		if err := r.Schedule(context.Background(), jobs.Schedule{Name: name, Cron: cron, Zone: zone, Spec: spec}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +68,8 @@ func lively(t testing.TB, r *runner.Runner) map[string]string {
 			}
 		}
 	}
-	colours := shell(t, r, `for i in 0 1 2 3 4 5 6 7; do printf "\033[3${i}mcolour $i\033[0m \033[4${i}mon $i\033[0m\n"; done; exit 3`, jobs.Lane("acct-7"),
+	colours := shell(t, r, `for i in 0 1 2 3 4 5 6 7; do printf "\033[3${i}mcolour $i\033[0m \033[4${i}mon $i\033[0m\n"; done; exit 3`,
+		jobs.Lane("acct-7"),
 		jobs.Label("a-name-without-a-single-blank-that-is-longer-than-any-column-of-any-table-on-any-telephone-and-goes-on-for-a-while"))
 	runnerkit.Drain(t, r)
 	if err := r.PauseSchedule(context.Background(), "report"); err != nil {
@@ -79,7 +82,8 @@ func lively(t testing.TB, r *runner.Runner) map[string]string {
 	load := shell(t, r, "load.sh --day today", jobs.Queue("etl"))
 	merge := shell(t, r, "merge.sh", jobs.Queue("etl"), jobs.After(load))
 	shell(t, r, "mail.sh", jobs.Queue("etl"), jobs.After(merge), jobs.AfterAny(1, 2))
-	for _, limit := range []jobs.Limit{{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "etl"}, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}} {
+	etl := jobs.Target{Kind: jobs.QueueTarget, Name: "etl"}
+	for _, limit := range []jobs.Limit{{Target: etl, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}} {
 		if err := r.SetLimit(context.Background(), limit); err != nil {
 			t.Fatal(err)
 		}
@@ -91,21 +95,24 @@ func lively(t testing.TB, r *runner.Runner) map[string]string {
 	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge)}
 }
 
-// crowded fills a database with very much, and with the longest names there may be. It returns the pages of some tasks.
-func crowded(t testing.TB, r *runner.Runner) map[string]string {
+// largeDatabase fills a database with very many tasks, and with the longest names. It returns the pages of some tasks
+// by what they show.
+func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
-	long := func(n, most int) string { // a name without any blank
+	long := func(n, most int) string { // a name without a space
 		return (fmt.Sprintf("name-%02d.", n) + strings.Repeat("abcdefghi.", most/10))[:most]
 	}
 	for n := range 40 {
 		queue := long(n, 100)
 		shell(t, r, "echo "+strings.Repeat("x", 3000)+" >&2; exit 1", jobs.Queue(queue), jobs.Label(long(n, 200)), jobs.Lane(long(n, 200)))
 		if n < 3 {
-			limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: queue}, Running: 1_000_000, Rate: 100_000, Per: 36 * time.Hour, Burst: 100_000}
+			target := jobs.Target{Kind: jobs.QueueTarget, Name: queue}
+			limit := jobs.Limit{Target: target, Running: 1_000_000, Rate: 100_000, Per: 36 * time.Hour, Burst: 100_000}
 			if err := r.SetLimit(context.Background(), limit); err != nil {
 				t.Fatal(err)
 			}
-			s := jobs.Schedule{Name: queue, Cron: "1,3,5,7,11,13,17,19,23,29,31,37 1,2,3,4,5,6,7 1-31 1-12 MON,TUE,WED", Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Shell("exit 1").With(jobs.Label(queue))}
+			s := jobs.Schedule{Name: queue, Cron: "1,3,5,7,11,13,17,19,23,29,31,37 1,2,3,4,5,6,7 1-31 1-12 MON,TUE,WED",
+				Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Shell("exit 1").With(jobs.Label(queue))}
 			if err := r.Schedule(context.Background(), s); err != nil {
 				t.Fatal(err)
 			}
