@@ -4,7 +4,7 @@ FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own def
 export FOR
 
 .PHONY: help build dist test tools lint race examples cross readme failures rows selftest selftest-user selftest-postgres mutants \
-	benchmarks peers bench fuzz storm soak docs ci clean
+	benchmarks peers bench fuzz storm soak docs sample ci clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 20
@@ -79,6 +79,9 @@ docs: ## rewrite the generated parts of docs/ and contrib/
 
 ci: ## everything, as .ci/run does it
 	.ci/run
+
+sample: ## 100 random comments and 100 random sentences to judge; SEED=7
+	@go run ./test/sample -seed $(or $(SEED),1)
 
 clean: ## remove bin, dist and .tools
 	rm -rf bin dist .tools

@@ -78,6 +78,7 @@ var layers = []layer{
 			"github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
 	{path: "test/codeblock"}, // tests only
+	{path: "test/sample"},    // tests only
 	{path: "test"},           // tests only
 }
 
