@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -78,7 +79,7 @@ func openBatch(p *term.Printer, o enqueueOptions) (*batch, error) {
 	} else {
 		file, err := os.Open(o.batch)
 		if err != nil {
-			return nil, failure.Usage("--batch %q: %v", o.batch, reasonOf(err))
+			return nil, failure.Usage("--batch %q: %v", o.batch, invocation.ReasonOf(err))
 		}
 		if info, err := file.Stat(); err == nil && info.IsDir() {
 			file.Close()

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/jsonscan"
 	"example.com/runner/jobs"
 )
@@ -19,7 +20,7 @@ import (
 // lineReader makes Specs of the lines of a batch. It is safe for use by many goroutines.
 type lineReader struct {
 	base      jobs.Spec // options of the command line, for what a line lacks
-	caller    caller
+	caller    invocation.Invocation
 	noResolve bool
 	keys      lineKeys
 
@@ -136,10 +137,10 @@ func (l *lineReader) command(s *jobs.Spec) error {
 	if s.MaxAttempts == 0 {
 		s.MaxAttempts = jobs.CommandAttempts
 	}
-	if s.Cwd = l.caller.absolute(s.Cwd); s.Cwd == "" {
+	if s.Cwd = l.caller.Absolute(s.Cwd); s.Cwd == "" {
 		s.Cwd = l.base.Cwd
 	}
-	if s.EnvFile = l.caller.absolute(s.EnvFile); s.EnvFile == "" {
+	if s.EnvFile = l.caller.Absolute(s.EnvFile); s.EnvFile == "" {
 		s.EnvFile = l.base.EnvFile
 	}
 	if s.Input == nil {
@@ -180,7 +181,7 @@ func (l *lineReader) find(name, cwd string) found {
 		if len(l.paths) >= pathsMost {
 			clear(l.paths)
 		}
-		one.path, one.failure = l.caller.find(name, cwd)
+		one.path, one.failure = l.caller.Find(name, cwd)
 		l.paths[key] = one
 	}
 	return one

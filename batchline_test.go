@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/invocation"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -20,7 +21,7 @@ func testLines(t testing.TB, base jobs.Spec) *lineReader {
 			t.Fatal(err)
 		}
 	}
-	return newLineReader(enqueueOptions{spec: base, caller: caller{dir: dir, path: dir}})
+	return newLineReader(enqueueOptions{spec: base, caller: invocation.Invocation{Dir: dir, Path: dir}})
 }
 
 func BenchmarkBatchLine(b *testing.B) {
@@ -147,10 +148,10 @@ func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
 	if s.Queue != "base" || s.Priority != 1 || s.Cwd != "/base" || s.EnvFile != "/base.env" || string(s.Input) != "base" ||
 		s.MaxAttempts != 1 ||
 		!maps.Equal(s.Env, map[string]string{"A": "line", "B": "base"}) || s.Backoff.Delay != time.Millisecond || s.In != 0 ||
-		s.RunAt.UTC().Hour() != 13 || s.KillAfter != 0 || s.Path != l.caller.dir+"/true" {
+		s.RunAt.UTC().Hour() != 13 || s.KillAfter != 0 || s.Path != l.caller.Dir+"/true" {
 		t.Errorf("%+v", s)
 	}
-	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.dir+"/sub" || s.Backoff.Max != 2*time.Hour ||
+	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.Dir+"/sub" || s.Backoff.Max != 2*time.Hour ||
 		s.In != 0 || !s.RunAt.IsZero() {
 		t.Errorf("%+v", s)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/invocation"
 )
 
 const (
@@ -52,7 +53,7 @@ func parts(in io.Reader) iter.Seq[part] {
 			case errors.Is(err, io.EOF):
 				return
 			case err != nil:
-				yield(part{line: line, err: reasonOf(err)})
+				yield(part{line: line, err: invocation.ReasonOf(err)})
 				return
 			case len(buf) > lineLongest:
 				yield(part{line: line, err: fmt.Errorf("is longer than %s", humanize.ExactSize(lineLongest))})

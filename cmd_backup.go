@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
@@ -61,7 +62,7 @@ func readBackupOptions(c *cli.Context, a *app) (backupOptions, error) {
 }
 
 func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupOptions) error {
-	ctx, stop := untilSignal(ctx) // what is half written is taken away
+	ctx, stop := signals.Until(ctx) // what is half written is taken away
 	defer stop()
 	began := p.Now()
 	var n int64
@@ -71,8 +72,8 @@ func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupO
 	} else {
 		n, err = r.Backup(ctx, o.file, o.force)
 	}
-	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
-		return failure.ExitStatus(s.status())
+	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {
+		return failure.ExitStatus(s.Status())
 	}
 	switch {
 	case err != nil || o.file == "-":

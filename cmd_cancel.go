@@ -154,5 +154,5 @@ func (o *cancelOptions) means(t jobs.Task, workers []runner.Worker) string {
 	case t.CancelNow || t.KillAfter == 0:
 		return "SIGKILL sent"
 	}
-	return "SIGTERM sent, SIGKILL in " + exact(t.KillAfter)
+	return "SIGTERM sent, SIGKILL in " + jobs.WriteDuration(t.KillAfter)
 }

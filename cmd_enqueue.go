@@ -14,8 +14,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/await"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -140,7 +143,7 @@ type enqueueOptions struct {
 	batch     string // FILE or -
 	keepGoing bool
 	noResolve bool
-	caller    caller
+	caller    invocation.Invocation
 	stdin     io.Reader
 }
 
@@ -162,18 +165,18 @@ func readEnqueueOptions(c *cli.Context, a *app, words []string) (enqueueOptions,
 		return o, err
 	}
 	var err error
-	if o.caller, err = newCaller(a.getenv); err != nil {
+	if o.caller, err = invocation.Current(a.getenv); err != nil {
 		return o, err
 	}
-	command := jobs.Command{EnvFile: o.caller.absolute(get[string](c, "env-file"))}
-	if command.Dir, err = o.caller.enter(get[string](c, "cwd"), o.noResolve); err != nil {
+	command := jobs.Command{EnvFile: o.caller.Absolute(get[string](c, "env-file"))}
+	if command.Dir, err = o.caller.WorkDir(get[string](c, "cwd"), o.noResolve); err != nil {
 		return o, err
 	}
-	if command.Env, err = environment(get[[]string](c, "env"), get[bool](c, "inherit-env")); err != nil {
+	if command.Env, err = invocation.Environment(get[[]string](c, "env"), get[bool](c, "inherit-env")); err != nil {
 		return o, err
 	}
 	if c.IsSet("input") {
-		if command.Input, err = (source{"input", get[string](c, "input"), jobs.MaxInput}).read(a.stdin); err != nil {
+		if command.Input, err = invocation.ReadSource("input", get[string](c, "input"), jobs.MaxInput, a.stdin); err != nil {
 			return o, err
 		}
 	}
@@ -334,12 +337,12 @@ func enqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record {
 
 // runEnqueueWait adds a task, shows what it prints, and ends as it does.
 func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
-	ctx, release := waiting(ctx, 0)
+	ctx, release := await.Context(ctx, 0)
 	defer release()
 	added, err := r.Add(ctx, o.spec)
-	if s, ok := errors.AsType[signalled](err); ok { // it came before the write began
+	if s, ok := errors.AsType[signals.Received](err); ok { // it came before the write began
 		p.Say("nothing was enqueued")
-		return failure.ExitStatus(s.status())
+		return failure.ExitStatus(s.Status())
 	}
 	if err != nil {
 		return err
@@ -351,28 +354,28 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	}
 	if o.waitTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.waitTimeout, gaveUp{o.waitTimeout})
+		ctx, cancel = context.WithTimeoutCause(ctx, o.waitTimeout, await.TimedOut{After: o.waitTimeout})
 		defer cancel()
 	}
 	if !p.JSON && !o.result {
 		to := &transcript{p: p, follow: true}
 		tasks := map[int64]*followed{id: {which: which{all: !added[0].Kept, lines: -1}}} // its first attempt may be over already
 		if err := follow(ctx, r, []int64{id}, tasks, to); err != nil {
-			return stopped(p, err, []int64{id}, 1)
+			return await.Stopped(p, err, []int64{id}, 1)
 		}
 		if err := to.finish(); err != nil {
 			return err
 		}
 	}
 	var end error
-	err = awaitEach(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
-		if end = ended(p, t); p.JSON && t.State != "" {
+	err = await.Each(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
+		if end = await.Finish(p, t); p.JSON && t.State != "" {
 			return false, p.Record(enqueuedRecord(t, added[0], p.Now()))
 		}
 		return false, showEnd(p, t, o.result)
 	})
 	if err != nil {
-		return stopped(p, err, []int64{id}, 1)
+		return await.Stopped(p, err, []int64{id}, 1)
 	}
 	return end
 }

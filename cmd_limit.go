@@ -107,7 +107,7 @@ func parseRate(text string) (startRate, error) {
 	if err != nil {
 		return startRate{}, fmt.Errorf("%s %w", number, err)
 	}
-	per, err := parseDuration(dur)
+	per, err := jobs.ParseDuration(dur)
 	if err == nil && per == 0 {
 		err = errors.New("is too short")
 	}

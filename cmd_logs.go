@@ -11,7 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/await"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -98,16 +100,16 @@ func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptio
 	case !o.follow:
 		err = showLogs(ctx, r, o, to)
 	case len(o.filter.IDs) > 0:
-		ctx, stop := untilSignal(ctx)
+		ctx, stop := signals.Until(ctx)
 		defer stop()
 		err = followTasks(ctx, r, o, to)
 	default:
-		ctx, stop := untilSignal(ctx)
+		ctx, stop := signals.Until(ctx)
 		defer stop()
 		err = followFilter(ctx, r, p, o, to)
 	}
-	if s, ok := errors.AsType[signalled](err); ok {
-		err = failure.ExitStatus(s.status())
+	if s, ok := errors.AsType[signals.Received](err); ok {
+		err = failure.ExitStatus(s.Status())
 	}
 	if finishErr := to.finish(); err == nil {
 		err = finishErr
@@ -226,12 +228,12 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 	which.began = began
 	running := map[int64]*followed{}
 	over := map[int64]jobs.Task{} // that ended lately, and are shown to their end
-	var pace pace
+	var pace await.Pace
 	err := r.Changes(ctx, func() (bool, error) {
-		if err := pace.next(ctx); err != nil {
+		if err := pace.Next(ctx); err != nil {
 			return false, err
 		}
-		defer pace.taken()
+		defer pace.Taken()
 		from := looked.Add(-overlap)
 		looked = p.Now()
 		tasks, err := o.going(ctx, r, from, slices.Collect(maps.Keys(running)))

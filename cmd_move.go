@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -101,14 +102,14 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 		p.Note("%s is used again; throw away what it was moved to", r.Path())
 		return nil
 	}
-	ctx, stop := untilSignal(ctx) // between two commits
+	ctx, stop := signals.Until(ctx) // between two commits
 	defer stop()
 	progress := term.NewBar(p, r.Path())
 	progress.Start("moving", 0)
 	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.Total = of; progress.Step(done) })
 	progress.Clear()
-	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
-		return failure.ExitStatus(s.status())
+	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {
+		return failure.ExitStatus(s.Status())
 	}
 	if err != nil {
 		return err

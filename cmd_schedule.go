@@ -331,11 +331,11 @@ func drawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 func scheduleRules(s jobs.Schedule) []fact {
 	catchUp := string(s.CatchUp)
 	if s.CatchUp == jobs.CatchUpAll {
-		catchUp += " within " + exact(s.CatchUpWindow)
+		catchUp += " within " + jobs.WriteDuration(s.CatchUpWindow)
 	}
 	jitter := "–"
 	if s.Jitter > 0 {
-		jitter = exact(s.Jitter)
+		jitter = jobs.WriteDuration(s.Jitter)
 	}
 	return []fact{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))}, {"catch-up", catchUp}, {"jitter", jitter}}
 }

@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -128,7 +129,7 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 	} else {
 		file, err := os.Open(o.name)
 		if err != nil {
-			return o, failure.Usage("%q: %v", o.name, reasonOf(err))
+			return o, failure.Usage("%q: %v", o.name, invocation.ReasonOf(err))
 		}
 		defer file.Close()
 		in = file
@@ -136,7 +137,7 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 	o.text, err = io.ReadAll(io.LimitReader(in, applyMost+1))
 	switch {
 	case err != nil:
-		return o, failure.Usage("%q: %v", o.name, reasonOf(err))
+		return o, failure.Usage("%q: %v", o.name, invocation.ReasonOf(err))
 	case len(o.text) > applyMost:
 		return o, failure.Usage("%q is too large: at most %s", o.name, humanize.ExactSize(applyMost))
 	}
@@ -145,7 +146,7 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 
 // readScheduleLines reads JSON Lines.
 func readScheduleLines(o scheduleFile, a *app) (list []jobs.Schedule, lines []int, err error) {
-	caller, err := newCaller(a.getenv)
+	caller, err := invocation.Current(a.getenv)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,7 +16,9 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/selftest"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
 )
 
 func selftestCommand(a *app) *cli.Command {
@@ -81,7 +83,7 @@ func readSelftestOptions(c *cli.Context) (selftest.Options, error) {
 		return o, failure.Usage("selftest takes no words: %q", c.Args().First())
 	}
 	if o.For < time.Second {
-		return o, failure.Usage("--for %s is too short: nobody would be killed", exact(o.For)).Hint("runner selftest --for 10s")
+		return o, failure.Usage("--for %s is too short: nobody would be killed", jobs.WriteDuration(o.For)).Hint("runner selftest --for 10s")
 	}
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64N(1e9) + 1
@@ -100,7 +102,7 @@ func parseSeed(text string) (uint64, error) {
 }
 
 func runSelftest(ctx context.Context, p *term.Printer, o selftest.Options) error {
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := signals.Until(ctx)
 	defer stop()
 	b := term.NewBar(p, fmt.Sprintf("seed %d", o.Seed))
 	phase, next := "", time.Time{}
@@ -113,8 +115,8 @@ func runSelftest(ctx context.Context, p *term.Printer, o selftest.Options) error
 	}
 	report, err := selftest.Run(ctx, o)
 	b.Clear()
-	if s, ok := errors.AsType[signalled](context.Cause(ctx)); err != nil && ok {
-		return failure.ExitStatus(s.status())
+	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {
+		return failure.ExitStatus(s.Status())
 	}
 	switch {
 	case errors.Is(err, selftest.ErrUnsupported):

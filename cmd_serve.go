@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 	"example.com/runner/web"
@@ -105,7 +106,7 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 		}
 		defer os.Remove(file)
 	}
-	ctx, release := untilSignal(ctx)
+	ctx, release := signals.Until(ctx)
 	defer release()
 	return s.Serve(ctx)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/await"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
@@ -113,16 +114,16 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.absent) > 0 && !p.JSON:
 		p.Say("runner: %s", absentTasks(w.absent).What)
 	}
-	ctx, stop := waiting(ctx, o.timeout) // before a word is said: a signal may answer it
+	ctx, stop := await.Context(ctx, o.timeout) // before a word is said: a signal may answer it
 	defer stop()
 	if err := announce(ctx, r, p, w.ids); ctx.Err() != nil {
-		return stopped(p, context.Cause(ctx), w.ids, w.left)
+		return await.Stopped(p, context.Cause(ctx), w.ids, w.left)
 	} else if err != nil {
 		return err
 	}
 	single := o.any || len(w.ids)+len(w.absent) == 1
 	var first error
-	err = awaitEach(ctx, r, w.ids, func(t jobs.Task) (more bool, err error) {
+	err = await.Each(ctx, r, w.ids, func(t jobs.Task) (more bool, err error) {
 		w.left--
 		if t.State != jobs.Completed {
 			w.bad++
@@ -131,17 +132,17 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 			return false, err
 		}
 		if single {
-			first = ended(p, t)
+			first = await.Finish(p, t)
 			return false, nil
 		}
 		if t.State != jobs.Completed && !p.JSON {
-			p.Say("runner: %s", failedText(t))
+			p.Say("runner: %s", await.FailedText(t))
 		}
 		return true, p.Flush()
 	})
 	switch {
 	case err != nil:
-		return stopped(p, err, w.ids, w.left)
+		return await.Stopped(p, err, w.ids, w.left)
 	case single:
 		return first
 	case len(w.absent) > 0 && p.JSON:

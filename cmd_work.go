@@ -14,6 +14,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/signals"
+	"example.com/runner/internal/systemd"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -92,7 +94,7 @@ type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
 	tee        bool
-	notifier   *notifier          // of a service manager; nil: there is none
+	notifier   *systemd.Notifier  // of a service manager; nil: there is none
 	terminal   bool               // a person started it there, and it ends with the terminal
 	serve      *web.ServerOptions // nil: no pages
 	printToken bool               // print the address of the pages with the token to a log, too
@@ -133,8 +135,8 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 		return o, err
 	}
 	o.engine.Log = newLog(p.Stderr, logStyleFor(get[string](c, "log-format"), p.Stderr, a.getenv("JOURNAL_STREAM")), level)
-	if o.notifier = newNotifier(a.getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
-		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.pulse, o.notifier.every
+	if o.notifier = systemd.New(a.getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
+		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Pulse, o.notifier.Every
 	}
 	return o, nil
 }
@@ -169,9 +171,9 @@ func parseQueueMax(text string) (runner.QueueMax, error) {
 }
 
 func parseLease(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
+	d, err := jobs.ParseDuration(text)
 	if err == nil && d < runner.MinLease {
-		err = errors.New("is too short: at least " + exact(runner.MinLease))
+		err = errors.New("is too short: at least " + jobs.WriteDuration(runner.MinLease))
 	}
 	return d, err
 }
@@ -229,8 +231,8 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 		commands.Tee = newTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).copy
 	}
 	r.Register(runner.Commands(commands))
-	defer o.notifier.start(r)()
-	ctx, stop := obeySignals(ctx, r, o)
+	defer o.notifier.Start(r)()
+	ctx, stop := signals.Obey(ctx, r, signals.Worker{Log: o.engine.Log, Slots: o.engine.Concurrency, Terminal: o.terminal})
 	defer stop()
 	work := r.Work
 	if o.untilEmpty {

@@ -127,7 +127,7 @@ func intOption(names, hint, usage string, value, low int) *option {
 
 // durationOption holds a DUR. get[time.Duration].
 func durationOption(names, usage string, value time.Duration) *option {
-	return scalar(names, "DUR", usage, value, parseDuration)
+	return scalar(names, "DUR", usage, value, jobs.ParseDuration)
 }
 
 // sizeOption holds a SIZE in bytes. get[int64].
@@ -138,14 +138,14 @@ func sizeOption(names, usage string, value int64) *option {
 // timeOption holds a TIME: a moment to come. get[time.Time].
 func (a *app) timeOption(names, usage string) *option {
 	return scalar(names, "TIME", usage, time.Time{}, func(text string) (time.Time, error) {
-		return parseTime(text, a.now(), time.Local)
+		return jobs.ParseTime(text, a.now(), time.Local)
 	})
 }
 
 // whenOption holds a WHEN: a moment gone by. get[time.Time].
 func (a *app) whenOption(names, usage string) *option {
 	return scalar(names, "WHEN", usage, time.Time{}, func(text string) (time.Time, error) {
-		return parseWhen(text, a.now(), time.Local)
+		return jobs.ParseWhen(text, a.now(), time.Local)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/await"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -176,12 +177,12 @@ func tailOf(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 
 // follow shows what tasks print until all of them have finished, or were deleted.
 func follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*followed, to *transcript) error {
-	var pace pace
+	var pace await.Pace
 	err := r.Changes(ctx, func() (bool, error) {
-		if err := pace.next(ctx); err != nil {
+		if err := pace.Next(ctx); err != nil {
 			return false, err
 		}
-		defer pace.taken()
+		defer pace.Taken()
 		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
 		if err != nil {
 			return false, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/invocation"
 	"example.com/runner/jobs"
 )
 
@@ -21,7 +22,7 @@ var (
 
 // readScheduleLine reads a schedule as schedule list --json prints it. What the definition lacks has its default; it is not
 // validated.
-func readScheduleLine(text []byte, caller caller) (s jobs.Schedule, err error) {
+func readScheduleLine(text []byte, caller invocation.Invocation) (s jobs.Schedule, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	var keys map[string]json.RawMessage
 	if err := decoder.Decode(&keys); err != nil {
@@ -71,7 +72,7 @@ func readScheduleLine(text []byte, caller caller) (s jobs.Schedule, err error) {
 
 // readScheduleTask reads the task of a schedule as a line of --batch. A record says what it does not have: a path or directory that
 // is there and null is the worker's business, one that is missing is the caller's.
-func readScheduleTask(text json.RawMessage, caller caller) (jobs.Spec, error) {
+func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.Spec, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keys); err != nil {
 		return jobs.Spec{}, errors.New("is no object")
@@ -81,7 +82,7 @@ func readScheduleTask(text json.RawMessage, caller caller) (jobs.Spec, error) {
 	base := jobs.Command{}.With()
 	base.Args, base.Err = nil, nil
 	if !hasCwd {
-		base.Cwd = caller.dir
+		base.Cwd = caller.Dir
 	}
 	reader := newLineReader(enqueueOptions{spec: base, caller: caller, noResolve: hasPath})
 	spec, names, err := reader.spec(bytes.TrimSpace(text))

@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/selftest"
+	"example.com/runner/internal/signals"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -59,7 +60,7 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 	if err := errors.Join(errSeed, errMS); err != nil {
 		return err
 	}
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := signals.Until(ctx)
 	defer stop()
 	every := time.Duration(ms) * time.Millisecond
 	if role == "sql" {
@@ -80,7 +81,7 @@ func selftestRole(ctx context.Context, a *app, role, dir string, words []string)
 }
 
 func selftestBrowser(ctx context.Context, dir string) error {
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := signals.Until(ctx)
 	defer stop()
 	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
 	if err != nil && ctx.Err() != nil { // told to end before it has begun
@@ -115,9 +116,9 @@ func selftestClient(r *runner.Runner) selftest.Client {
 // selftestWorker is runner work with a shorter lease, and with the functions of the workload.
 func selftestWorker(ctx context.Context, a *app, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	o := workOptions{engine: runner.Options{MustExist: true, Log: log, Name: name, Lease: selftest.Lease, Concurrency: selftest.Slots,
-		Grace: selftest.Grace, Engine: postgres.Engine(), OwnProcess: !functionsOnly, ForeignTriggers: true}}
-	r, err := runner.Open(ctx, selftest.Database(dir), o.engine)
+	o := runner.Options{MustExist: true, Log: log, Name: name, Lease: selftest.Lease, Concurrency: selftest.Slots,
+		Grace: selftest.Grace, Engine: postgres.Engine(), OwnProcess: !functionsOnly, ForeignTriggers: true}
+	r, err := runner.Open(ctx, selftest.Database(dir), o)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func selftestWorker(ctx context.Context, a *app, dir, name string, functionsOnly
 	if !functionsOnly {
 		r.Register(runner.Commands(runner.CommandOptions{}))
 	}
-	ctx, stop := obeySignals(ctx, r, o)
+	ctx, stop := signals.Obey(ctx, r, signals.Worker{Log: log, Slots: o.Concurrency})
 	defer stop()
 	if err := r.Work(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err

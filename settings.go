@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/invocation"
 	"example.com/runner/jobs"
 )
 
@@ -114,15 +115,15 @@ func (o *enqueueOptions) resolve(command *jobs.Command) error {
 		return nil
 	}
 	name := command.Argv[0]
-	path, f := o.caller.find(name, command.Dir)
+	path, f := o.caller.Find(name, command.Dir)
 	switch {
 	case f == nil:
 		command.Path = path
 		return nil
-	case len(o.words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == statusNotFound:
+	case len(o.words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == invocation.StatusNotFound:
 		return failure.Usage("%q is one word and names no file: there is no shell", name).Hint("--shell %s", shellescape.Quote(name))
-	case len(o.words) == 0 && f.Exit == statusNotFound:
-		f = startFailure(f.Exit, "no %s in this image", name)
+	case len(o.words) == 0 && f.Exit == invocation.StatusNotFound:
+		f = invocation.StartFailure(f.Exit, "no %s in this image", name)
 	}
 	if !o.wait {
 		f.Exit = 1
@@ -134,7 +135,7 @@ func (o *enqueueOptions) resolve(command *jobs.Command) error {
 func (o *enqueueOptions) function(c *cli.Context, a *app) error {
 	var args json.RawMessage
 	if c.IsSet("args") {
-		text, err := readArgs(get[string](c, "args"), a.stdin)
+		text, err := invocation.ReadArgs(get[string](c, "args"), a.stdin)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/await"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -167,7 +168,7 @@ func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 		if t.State == jobs.Retrying && a.Attempt == t.Attempt {
 			next = "; next in " + humanize.Took(t.RunAt.Sub(s.p.Now()))
 		}
-		s.p.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, firstLine(a.Error), next)
+		s.p.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, await.FirstLine(a.Error), next)
 	}
 	return nil
 }

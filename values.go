@@ -17,14 +17,6 @@ var (
 	errSize = errors.New("is no size: 65536, 64KiB, 1MiB, 1GiB")
 )
 
-// Durations and times are read, and durations written, as everywhere else in the program.
-var (
-	parseDuration = jobs.ParseDuration
-	parseTime     = jobs.ParseTime
-	parseWhen     = jobs.ParseWhen
-	exact         = jobs.WriteDuration
-)
-
 // parseSize reads a SIZE in bytes.
 func parseSize(text string) (int64, error) {
 	number, unit := text, int64(1)

@@ -1,4 +1,4 @@
-package main
+package invocation
 
 import (
 	"os"
@@ -34,14 +34,14 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := caller{dir: dir + "/sub", path: dir + "/a:" + dir + "/b:" + dir + "/c"}
+	here := Invocation{Dir: dir + "/sub", Path: dir + "/a:" + dir + "/b:" + dir + "/c"}
 	for _, test := range []struct {
 		path, name, cwd string
 		want            string // relative to dir, or the start of what went wrong
 		exit            int
 	}{
-		{here.path, "tool", "", "/a/tool", 0},
-		{here.path, "plain", "", "/c/plain", 0},
+		{here.Path, "tool", "", "/a/tool", 0},
+		{here.Path, "plain", "", "/c/plain", 0},
 		{dir + "/b", "plain", "", `"` + dir + `/b/plain" cannot be executed: permission denied`, 126},
 		{"../b", "tool", "", "/b/tool", 0}, // what is relative in PATH is seen from here
 		{dir + "/a:", "local", "", "/sub/local", 0},
@@ -56,12 +56,12 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 		{"", "./nosuch", "", `"./nosuch" not found`, 127},
 		{"", dir + "/nosuch/tool", "", `"` + dir + `/nosuch/tool" not found`, 127},
 	} {
-		here.path = test.path
+		here.Path = test.path
 		cwd := test.cwd
 		if cwd == "" {
-			cwd = here.dir
+			cwd = here.Dir
 		}
-		got, f := here.find(test.name, cwd)
+		got, f := here.Find(test.name, cwd)
 		switch {
 		case test.exit == 0:
 			file, err := filepath.EvalSymlinks(got)
@@ -77,12 +77,12 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 func TestEnvironmentShowsNoValue(t *testing.T) {
 	t.Setenv("SECRET", "pass\xffword")
 	for _, settings := range [][]string{{"SECRET"}, {"X=pass\xffword"}, {"NOSUCH_VARIABLE"}} {
-		if _, err := environment(settings, false); failure.ExitCode(err) != 2 || strings.Contains(err.Error(), "pass") {
+		if _, err := Environment(settings, false); failure.ExitCode(err) != 2 || strings.Contains(err.Error(), "pass") {
 			t.Errorf("%q: %v", settings, err)
 		}
 	}
 	t.Setenv("SECRET", "a=b\nc")
-	env, err := environment([]string{"SECRET", "X=", "X=1"}, true)
+	env, err := Environment([]string{"SECRET", "X=", "X=1"}, true)
 	if err != nil || env["SECRET"] != "a=b\nc" || env["X"] != "1" || env["PATH"] != os.Getenv("PATH") {
 		t.Errorf("%v %v", env, err)
 	}

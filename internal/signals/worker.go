@@ -1,7 +1,8 @@
-package main
+package signals
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -17,13 +18,20 @@ import (
 // abortWithin is how long a second TERM or INT lets the work take to give back its tasks.
 const abortWithin = 900 * time.Millisecond
 
-// obeySignals makes this process do what signals ask of a worker (cli.md 12.2). The context that it returns ends with the
+// Worker is what signals ask about.
+type Worker struct {
+	Log      *slog.Logger
+	Slots    int
+	Terminal bool // HUP drains it, because it ends with its terminal
+}
+
+// Obey makes this process do what signals ask of a worker (cli.md 12.2). The context that it returns ends with the
 // first TERM or INT; the second one aborts the work.
-func obeySignals(ctx context.Context, r *runner.Runner, o workOptions) (context.Context, func()) {
+func Obey(ctx context.Context, r *runner.Runner, o Worker) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)
-	log := o.engine.Log
+	log := o.Log
 	// A closed stdout or stderr must not end the work. SIGPIPE is caught and not ignored: ignoring it, commands would inherit.
-	incoming, release := catch(append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, statusSignals...)...)
+	incoming, release := Catch(append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, statusRequests...)...)
 	over := make(chan struct{})
 	var listener sync.WaitGroup
 	listener.Go(func() {
@@ -36,9 +44,9 @@ func obeySignals(ctx context.Context, r *runner.Runner, o workOptions) (context.
 			}
 			switch {
 			case s == syscall.SIGPIPE:
-			case slices.Contains(statusSignals, s):
+			case slices.Contains(statusRequests, s):
 				logStatus(ctx, r, o)
-			case s == syscall.SIGHUP && !o.terminal:
+			case s == syscall.SIGHUP && !o.Terminal:
 				log.Info("hangup", "note", "nothing to reload: settings live in the database")
 			case ctx.Err() == nil:
 				drain()
@@ -61,10 +69,10 @@ func obeySignals(ctx context.Context, r *runner.Runner, o workOptions) (context.
 }
 
 // logStatus logs what this worker does and what waits.
-func logStatus(ctx context.Context, r *runner.Runner, o workOptions) {
+func logStatus(ctx context.Context, r *runner.Runner, o Worker) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	log := o.engine.Log
+	log := o.Log
 	workers, err := r.Workers(ctx)
 	if err != nil {
 		log.Warn("no status", "err", err)
@@ -84,7 +92,7 @@ func logStatus(ctx context.Context, r *runner.Runner, o workOptions) {
 			}
 		}
 	}
-	args := []any{"running", len(running), "slots", o.engine.Concurrency, "tasks", strings.Join(running, ",")}
+	args := []any{"running", len(running), "slots", o.Slots, "tasks", strings.Join(running, ",")}
 	for _, state := range []jobs.State{jobs.Pending, jobs.Scheduled, jobs.Retrying} {
 		n := 0
 		for _, q := range queues {

@@ -1,4 +1,4 @@
-package main
+package systemd
 
 import (
 	"context"
@@ -26,31 +26,31 @@ const (
 	stopMargin   = 15 * time.Second // beyond the last attempt: for what is told of failures, and for the goodbye
 )
 
-// notifier tells the service manager. A nil one has nobody to tell.
-type notifier struct {
+// Notifier tells the service manager. A nil one has nobody to tell.
+type Notifier struct {
 	log    *slog.Logger
-	every  time.Duration // how often pulses are wanted
+	Every  time.Duration // how often pulses are wanted
 	pulses chan runner.Liveness
 }
 
-// newNotifier returns nil when there is no service manager that listens.
-func newNotifier(socket string, log *slog.Logger) *notifier {
+// New returns nil when there is no service manager that listens.
+func New(socket string, log *slog.Logger) *Notifier {
 	if socket == "" {
 		return nil
 	}
-	n := &notifier{log: log, every: notifyEvery, pulses: make(chan runner.Liveness, 1)}
+	n := &Notifier{log: log, Every: notifyEvery, pulses: make(chan runner.Liveness, 1)}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		log.Warn("watchdog settings are not understood", "err", err)
 	}
 	if watchdog > 0 {
-		n.every = min(n.every, watchdog/3)
+		n.Every = min(n.Every, watchdog/3)
 	}
 	return n
 }
 
-// pulse is called by the loop, which must not wait for us: only the last pulse counts.
-func (n *notifier) pulse(p runner.Liveness) {
+// Pulse is called by the loop, which must not wait for us: only the last pulse counts.
+func (n *Notifier) Pulse(p runner.Liveness) {
 	select {
 	case <-n.pulses:
 	default:
@@ -58,8 +58,8 @@ func (n *notifier) pulse(p runner.Liveness) {
 	n.pulses <- p
 }
 
-// start tells what pulses say until the returned function is called, which says that the end has come.
-func (n *notifier) start(r *runner.Runner) (stop func()) {
+// Start tells what pulses say until the returned function is called, which says that the end has come.
+func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 	if n == nil {
 		return func() {}
 	}
@@ -73,7 +73,7 @@ func (n *notifier) start(r *runner.Runner) (stop func()) {
 	}
 }
 
-func (n *notifier) run(ctx context.Context, r *runner.Runner) {
+func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 	ready, stopping := false, false
 	var saidAt time.Time
 	said := ""
@@ -107,7 +107,7 @@ func (n *notifier) run(ctx context.Context, r *runner.Runner) {
 	}
 }
 
-func (n *notifier) tell(lines ...string) {
+func (n *Notifier) tell(lines ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
 		n.log.Debug("cannot tell the service manager", "err", err)
 	}

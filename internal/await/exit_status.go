@@ -1,4 +1,4 @@
-package main
+package await
 
 import (
 	"fmt"
@@ -11,14 +11,14 @@ import (
 
 // Exit statuses of waiting that are no task's own (cli.md 8).
 const (
-	statusGaveUp   = 124 // --timeout of the waiting, or the task's own
+	StatusTimedOut = 124 // --timeout of the waiting, or the task's own
 	statusNoResult = 125 // there is no result to report
 )
 
-// verdict is what the end of a task means for a shell: an exit status and, unless what the task printed says enough, why. A task
+// ExitStatus is what the end of a task means for a shell: an exit status and, unless what the task printed says enough, why. A task
 // without a state was deleted.
-func verdict(t jobs.Task) (status int, why string) {
-	line := firstLine(t.Error)
+func ExitStatus(t jobs.Task) (status int, why string) {
+	line := FirstLine(t.Error)
 	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
 	switch t.State {
 	case "":
@@ -46,29 +46,29 @@ func verdict(t jobs.Task) (status int, why string) {
 			return *t.ExitCode, what
 		}
 	case jobs.ReasonTimeout:
-		return statusGaveUp, what
+		return StatusTimedOut, what
 	case jobs.ReasonError, jobs.ReasonPanic:
 		return 1, what
 	}
 	return statusNoResult, what
 }
 
-// failedText says in a line that a task did not complete.
-func failedText(t jobs.Task) string {
-	if _, why := verdict(t); why != "" {
+// FailedText says in a line that a task did not complete.
+func FailedText(t jobs.Task) string {
+	if _, why := ExitStatus(t); why != "" {
 		return why
 	}
-	return fmt.Sprintf("task %d %s: %s", t.ID, t.State, firstLine(t.Error))
+	return fmt.Sprintf("task %d %s: %s", t.ID, t.State, FirstLine(t.Error))
 }
 
-func firstLine(text string) string {
+func FirstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }
 
-// ended is the end of waiting for one task: its status, and on stderr why, unless the task has said it itself or a record does.
-func ended(p *term.Printer, t jobs.Task) error {
-	status, why := verdict(t)
+// Finish is the end of waiting for one task: its status, and on stderr why, unless the task has said it itself or a record does.
+func Finish(p *term.Printer, t jobs.Task) error {
+	status, why := ExitStatus(t)
 	switch {
 	case status == 0:
 		return nil

@@ -1,4 +1,4 @@
-package main
+package await
 
 import (
 	"testing"
@@ -37,7 +37,7 @@ func TestVerdict(t *testing.T) {
 		{jobs.Task{}, 125, "task 7 was deleted"},
 	} {
 		test.task.ID = 7
-		if status, why := verdict(test.task); status != test.status || why != test.why {
+		if status, why := ExitStatus(test.task); status != test.status || why != test.why {
 			t.Errorf("%s %s: %d %q", test.task.State, test.task.Reason, status, why)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package await
 
 import (
 	"cmp"
@@ -10,28 +10,29 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// gaveUp is the cause of a context that ends because the waiting took too long.
-type gaveUp struct{ after time.Duration }
+// TimedOut is the cause of a context that ends because the waiting took too long.
+type TimedOut struct{ After time.Duration }
 
-func (g gaveUp) Error() string { return "gave up waiting after " + exact(g.after) }
+func (g TimedOut) Error() string { return "gave up waiting after " + jobs.WriteDuration(g.After) }
 
-// waiting returns a context for waiting: a signal ends it, and so does the timeout if it is not 0.
-func waiting(ctx context.Context, timeout time.Duration) (context.Context, func()) {
-	ctx, release := untilSignal(ctx)
+// Context returns a context for waiting: a signal ends it, and so does the timeout if it is not 0.
+func Context(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+	ctx, release := signals.Until(ctx)
 	if timeout == 0 {
 		return ctx, release
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, gaveUp{timeout})
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, TimedOut{timeout})
 	return ctx, func() { cancel(); release() }
 }
 
-// stopped is the end of a waiting that did not see its end: by a signal, by --timeout, or by an error. So many of the tasks go on.
-func stopped(p *term.Printer, err error, ids []int64, left int) error {
+// Stopped is the end of a waiting that did not see its end: by a signal, by --timeout, or by an error. So many of the tasks go on.
+func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {
 		goesOn = "; 1 task goes on"
@@ -39,14 +40,14 @@ func stopped(p *term.Printer, err error, ids []int64, left int) error {
 	if len(ids) == 1 {
 		goesOn = fmt.Sprintf("; task %d goes on (runner cancel %[1]d)", ids[0])
 	}
-	signal, interrupted := errors.AsType[signalled](err)
-	timeout, late := errors.AsType[gaveUp](err)
+	signal, interrupted := errors.AsType[signals.Received](err)
+	timeout, late := errors.AsType[TimedOut](err)
 	var f *failure.Error
 	switch {
 	case interrupted:
-		f = &failure.Error{Code: "interrupted", Exit: signal.status(), What: "stopped waiting" + goesOn}
+		f = &failure.Error{Code: "interrupted", Exit: signal.Status(), What: "stopped waiting" + goesOn}
 	case late:
-		f = &failure.Error{Code: "timeout", Exit: statusGaveUp, What: timeout.Error() + goesOn}
+		f = &failure.Error{Code: "timeout", Exit: StatusTimedOut, What: timeout.Error() + goesOn}
 	default:
 		return err
 	}
@@ -57,16 +58,16 @@ func stopped(p *term.Printer, err error, ids []int64, left int) error {
 	return failure.ExitStatus(f.Exit)
 }
 
-// awaitEach waits until each of the tasks has finished or was deleted, and calls ended for it, in the order in which they did.
+// Each waits until each of the tasks has finished or was deleted, and calls ended for it, in the order in which they did.
 // A deleted one has no state. It returns when ended wants no more; the end of ctx returns its cause.
-func awaitEach(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
+func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
 	left := slices.Clone(ids)
-	var pace pace
+	var pace Pace
 	err := r.Changes(ctx, func() (bool, error) {
-		if err := pace.next(ctx); err != nil || len(left) == 0 {
+		if err := pace.Next(ctx); err != nil || len(left) == 0 {
 			return true, err
 		}
-		defer pace.taken()
+		defer pace.Taken()
 		there, err := r.IDs(ctx, jobs.Filter{IDs: left}, runner.Page{Oldest: true})
 		if err != nil {
 			return false, err
@@ -104,16 +105,16 @@ func awaitEach(ctx context.Context, r *runner.Runner, ids []int64, ended func(jo
 	return err
 }
 
-// pace keeps somebody who looks after each commit from looking all the time: at least four fifths of it are a rest.
-type pace struct{ began, free time.Time }
+// Pace keeps somebody who looks after each commit from looking all the time: at least four fifths of it are a rest.
+type Pace struct{ began, free time.Time }
 
 const (
 	restLeast = 10 * time.Millisecond
 	restMost  = time.Second
 )
 
-// next waits until it is time for the next look.
-func (p *pace) next(ctx context.Context) error {
+// Next waits until it is time for the next look.
+func (p *Pace) Next(ctx context.Context) error {
 	if rest := time.Until(p.free); rest > 0 {
 		timer := time.NewTimer(rest)
 		defer timer.Stop()
@@ -127,7 +128,7 @@ func (p *pace) next(ctx context.Context) error {
 	return nil
 }
 
-// taken says that the look is over.
-func (p *pace) taken() {
+// Taken says that the look is over.
+func (p *Pace) Taken() {
 	p.free = time.Now().Add(min(max(4*time.Since(p.began), restLeast), restMost))
 }

@@ -1,4 +1,4 @@
-package main
+package await
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -13,7 +14,7 @@ import (
 var noop = jobs.Define[int]("noop")
 
 func TestAwaitEachSeesEveryEnd(t *testing.T) {
-	r := testRunner(t)
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	var ids []int64
 	for i := range 5 {
 		task, err := r.Enqueue(t.Context(), noop.With(i))
@@ -36,7 +37,7 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 	steer(ids[0], false)
 	var states []jobs.State
 	var seen []int64
-	err := awaitEach(t.Context(), r, ids[:4], func(task jobs.Task) (bool, error) {
+	err := Each(t.Context(), r, ids[:4], func(task jobs.Task) (bool, error) {
 		seen, states = append(seen, task.ID), append(states, task.State)
 		switch len(seen) {
 		case 2: // what happens between two looks is seen at the next: one ends, one ends and is forgotten
@@ -53,10 +54,10 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 	}
 
 	// the end of the context ends it with its cause
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, gaveUp{time.Millisecond})
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, TimedOut{After: time.Millisecond})
 	defer cancel()
-	err = awaitEach(ctx, r, ids[4:], func(jobs.Task) (bool, error) { t.Error("nothing has ended"); return false, nil })
-	if err != (gaveUp{time.Millisecond}) {
+	err = Each(ctx, r, ids[4:], func(jobs.Task) (bool, error) { t.Error("nothing has ended"); return false, nil })
+	if err != (TimedOut{After: time.Millisecond}) {
 		t.Error(err)
 	}
 }

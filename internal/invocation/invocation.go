@@ -1,4 +1,4 @@
-package main
+package invocation
 
 import (
 	"cmp"
@@ -18,23 +18,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// caller is the process that enqueues, as far as tasks take something from it: its directory, its PATH, its variables and its
+// Invocation is the process that enqueues, as far as tasks take something from it: its directory, its PATH, its variables and its
 // files.
-type caller struct {
-	dir  string // working directory
-	path string // $PATH
+type Invocation struct {
+	Dir  string // working directory
+	Path string // $PATH
 }
 
-func newCaller(getenv func(string) string) (caller, error) {
+func Current(getenv func(string) string) (Invocation, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return caller{}, failure.Usage("this shell's working directory is gone").Because(reasonOf(err).Error()).Hint("cd to one that exists")
+		return Invocation{}, failure.Usage("this shell's working directory is gone").Because(ReasonOf(err).Error()).Hint("cd to one that exists")
 	}
-	return caller{dir: dir, path: getenv("PATH")}, nil
+	return Invocation{Dir: dir, Path: getenv("PATH")}, nil
 }
 
-// absolute is a path as seen from the caller's directory; none stays none.
-func (c caller) absolute(path string) string { return within(c.dir, path) }
+// Absolute is a path as seen from the caller's directory; none stays none.
+func (c Invocation) Absolute(path string) string { return within(c.Dir, path) }
 
 // within is a path as seen from a directory. One with .. in it is not cleaned: behind a link it leads elsewhere.
 func within(dir, path string) string {
@@ -50,12 +50,12 @@ func within(dir, path string) string {
 // The exit statuses of shells for what cannot be started.
 const (
 	statusCannotExecute = 126
-	statusNotFound      = 127
+	StatusNotFound      = 127
 )
 
-// find returns the absolute path of what the first word of a command names: a file, seen from cwd, when it has a slash; else
+// Find returns the absolute path of what the first word of a command names: a file, seen from cwd, when it has a slash; else
 // what the caller's PATH leads to. The failure's exit is 126 or 127.
-func (c caller) find(name, cwd string) (string, *failure.Error) {
+func (c Invocation) Find(name, cwd string) (string, *failure.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
 		path := within(cwd, name)
 		found, err := exec.LookPath(path)
@@ -65,8 +65,8 @@ func (c caller) find(name, cwd string) (string, *failure.Error) {
 		return found, nil
 	}
 	denied := ""
-	for _, dir := range filepath.SplitList(c.path) {
-		path := strings.TrimSuffix(c.absolute(cmp.Or(dir, ".")), "/") + "/" + name
+	for _, dir := range filepath.SplitList(c.Path) {
+		path := strings.TrimSuffix(c.Absolute(cmp.Or(dir, ".")), "/") + "/" + name
 		found, err := exec.LookPath(path)
 		if err == nil {
 			return found, nil
@@ -81,12 +81,12 @@ func (c caller) find(name, cwd string) (string, *failure.Error) {
 	return "", c.notInPath(name, cwd)
 }
 
-func (c caller) notInPath(name, cwd string) *failure.Error {
-	path := "PATH=" + c.path + "  (cron gives scripts a short PATH)"
-	if c.path == "" {
+func (c Invocation) notInPath(name, cwd string) *failure.Error {
+	path := "PATH=" + c.Path + "  (cron gives scripts a short PATH)"
+	if c.Path == "" {
 		path = "PATH is empty"
 	}
-	f := startFailure(statusNotFound, "%q not found in PATH", name).Because(path).
+	f := StartFailure(StatusNotFound, "%q not found in PATH", name).Because(path).
 		Hint("the full path, or --no-resolve if only the worker has it")
 	if info, err := os.Stat(filepath.Join(cwd, name)); err == nil && info.Mode().IsRegular() {
 		f.Try = "./" + name
@@ -94,15 +94,15 @@ func (c caller) notInPath(name, cwd string) *failure.Error {
 	return f
 }
 
-func (c caller) noFile(name, path string, err error) *failure.Error {
+func (c Invocation) noFile(name, path string, err error) *failure.Error {
 	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
-		return startFailure(statusCannotExecute, "%q is a directory", name)
+		return StartFailure(statusCannotExecute, "%q is a directory", name)
 	}
 	var f *failure.Error
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
-		f = startFailure(statusNotFound, "%q not found", name).Hint("--no-resolve if only the worker has it")
+		f = StartFailure(StatusNotFound, "%q not found", name).Hint("--no-resolve if only the worker has it")
 	} else {
-		f = startFailure(statusCannotExecute, "%q cannot be executed: %v", name, reasonOf(err))
+		f = StartFailure(statusCannotExecute, "%q cannot be executed: %v", name, ReasonOf(err))
 	}
 	if path != name {
 		f.Because("looked at " + path)
@@ -113,12 +113,12 @@ func (c caller) noFile(name, path string, err error) *failure.Error {
 	return f
 }
 
-func startFailure(exit int, format string, args ...any) *failure.Error {
+func StartFailure(exit int, format string, args ...any) *failure.Error {
 	return &failure.Error{Code: "start", Exit: exit, What: fmt.Sprintf(format, args...)}
 }
 
-// reasonOf is the system's own word for an error, without the names around it.
-func reasonOf(err error) error {
+// ReasonOf is the system's own word for an error, without the names around it.
+func ReasonOf(err error) error {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {
@@ -128,12 +128,12 @@ func reasonOf(err error) error {
 	}
 }
 
-// enter returns the directory that a command is to run in: the caller's, or what --cwd names, seen from there. Unless it may
+// WorkDir returns the directory that a command is to run in: the caller's, or what --cwd names, seen from there. Unless it may
 // be elsewhere it must exist.
-func (c caller) enter(dir string, elsewhere bool) (string, error) {
-	cwd := c.absolute(dir)
+func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
+	cwd := c.Absolute(dir)
 	if cwd == "" {
-		return c.dir, nil
+		return c.Dir, nil
 	}
 	if elsewhere {
 		return cwd, nil
@@ -141,16 +141,16 @@ func (c caller) enter(dir string, elsewhere bool) (string, error) {
 	info, err := os.Stat(cwd)
 	switch {
 	case err != nil:
-		return "", failure.Usage("--cwd %q: %v", dir, reasonOf(err))
+		return "", failure.Usage("--cwd %q: %v", dir, ReasonOf(err))
 	case !info.IsDir():
 		return "", failure.Usage("--cwd %q: is no directory", dir)
 	}
 	return cwd, nil
 }
 
-// environment reads the values of -e: NAME=VALUE, or the NAME of a variable of the caller; with all, every variable comes
+// Environment reads the values of -e: NAME=VALUE, or the NAME of a variable of the caller; with all, every variable comes
 // along. No error shows a value.
-func environment(settings []string, all bool) (map[string]string, error) {
+func Environment(settings []string, all bool) (map[string]string, error) {
 	env := map[string]string{}
 	if all {
 		for _, setting := range os.Environ() {
@@ -176,35 +176,29 @@ func environment(settings []string, all bool) (map[string]string, error) {
 	return env, nil
 }
 
-// source is what an option names that takes a file or - for stdin: its text, of at most so many bytes.
-type source struct {
-	option string
-	file   string
-	most   int
-}
-
-func (s source) read(stdin io.Reader) ([]byte, error) {
+// ReadSource returns the text that an option names: a file, or stdin if the name is "-". Its size is at most limit.
+func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error) {
 	in := stdin
-	if s.file != "-" {
-		file, err := os.Open(s.file)
+	if name != "-" {
+		file, err := os.Open(name)
 		if err != nil {
-			return nil, failure.Usage("--%s %q: %v", s.option, s.file, reasonOf(err))
+			return nil, failure.Usage("--%s %q: %v", option, name, ReasonOf(err))
 		}
 		defer file.Close()
 		in = file
 	}
-	text, err := io.ReadAll(io.LimitReader(in, int64(s.most)+1))
+	text, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	switch {
 	case err != nil:
-		return nil, failure.Usage("--%s %q: %v", s.option, s.file, reasonOf(err))
-	case len(text) > s.most:
-		return nil, failure.Usage("--%s %q: is too large: at most %s", s.option, s.file, humanize.ExactSize(int64(s.most)))
+		return nil, failure.Usage("--%s %q: %v", option, name, ReasonOf(err))
+	case len(text) > limit:
+		return nil, failure.Usage("--%s %q: is too large: at most %s", option, name, humanize.ExactSize(int64(limit)))
 	}
 	return text, nil
 }
 
-// readArgs reads the value of --args: JSON, @FILE or -.
-func readArgs(text string, stdin io.Reader) ([]byte, error) {
+// ReadArgs reads the value of --args: JSON, @FILE or -.
+func ReadArgs(text string, stdin io.Reader) ([]byte, error) {
 	file, isFile := strings.CutPrefix(text, "@")
 	if text == "-" {
 		file, isFile = "-", true
@@ -212,5 +206,5 @@ func readArgs(text string, stdin io.Reader) ([]byte, error) {
 	if !isFile {
 		return []byte(text), nil
 	}
-	return source{"args", file, jobs.MaxArgs}.read(stdin)
+	return ReadSource("args", file, jobs.MaxArgs, stdin)
 }
