@@ -57,7 +57,7 @@ func OpenBeside(t testing.TB) *db.DB {
 			t.Error(err)
 		}
 		if version != 42 || tasks != 1 {
-			t.Errorf("user_version is %d, and the other program has %d tasks", version, tasks)
+			t.Errorf("got user_version %d and %d tasks of the other program, want 42 and 1", version, tasks)
 		}
 	})
 	return OpenAt(t, path, db.Options{Create: true, Beside: true, Normal: true})

@@ -114,7 +114,7 @@ func (s *store) checkHistory() {
 		return
 	}
 	if n := s.number(`SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`); n != 0 {
-		s.Errorf("integrity_check finds %d problems", n)
+		s.Errorf("got %d problems of integrity_check, want none", n)
 	}
 }
 

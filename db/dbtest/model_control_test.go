@@ -50,7 +50,7 @@ func (m *model) cancel(r *rapid.T) {
 		m.set(t, jobs.Cancelled)
 	}
 	if !moved.Done || moved.State != t.State {
-		r.Fatalf("%+v, the model has %+v", moved, *t)
+		r.Fatalf("got %+v, want the model's task %+v", moved, *t)
 	}
 }
 
@@ -63,7 +63,7 @@ func (m *model) retry(r *rapid.T) {
 	switch {
 	case t.State.Finished() && taken:
 		if !moved.Taken || moved.Done {
-			r.Fatalf("%+v", moved)
+			r.Fatalf("got taken %v, done %v; want true, false", moved.Taken, moved.Done)
 		}
 	case t.State.Finished():
 		to := jobs.Pending
@@ -83,7 +83,7 @@ func (m *model) retry(r *rapid.T) {
 		}
 	}
 	if moved.State != t.State {
-		r.Fatalf("%+v, the model has %+v", moved, *t)
+		r.Fatalf("got %+v, want the model's task %+v", moved, *t)
 	}
 }
 
@@ -91,7 +91,7 @@ func (m *model) delete(r *rapid.T) {
 	t := m.some(r)
 	moved := m.moved(m.Delete(m.Context(), []int64{t.ID}))[0]
 	if moved.Done != t.State.Finished() {
-		r.Fatalf("%+v, the model has %+v", moved, *t)
+		r.Fatalf("got %+v, want the model's task %+v", moved, *t)
 	}
 	if moved.Done {
 		delete(m.tasks, t.ID)

@@ -80,7 +80,7 @@ func (m *model) insertSome(r *rapid.T) {
 	for i, added := range must(m.Insert(m.Context(), specs, m.now))(m) {
 		spec := specs[i]
 		if id, taken := m.keys[spec.UniqueKey]; taken != added.Kept || taken && id != added.ID {
-			r.Fatalf("key %q is held by %d: %+v", spec.UniqueKey, id, added)
+			r.Fatalf("key %q: got %+v, want task %d, kept %v", spec.UniqueKey, added, id, taken)
 		}
 		if added.Kept {
 			continue
@@ -88,7 +88,7 @@ func (m *model) insertSome(r *rapid.T) {
 		task := spec.Task(m.now)
 		task.ID = added.ID
 		if m.tasks[task.ID] != nil || len(m.tasks) > 0 && task.ID <= slices.Max(slices.Collect(maps.Keys(m.tasks))) {
-			r.Fatalf("id %d", task.ID)
+			r.Fatalf("got id %d, want one above all ids so far", task.ID)
 		}
 		m.tasks[task.ID] = &task
 		if spec.UniqueKey != "" {
@@ -137,7 +137,7 @@ func (m *model) turn(r *rapid.T) {
 		n = 1
 	}
 	if len(claimed) != min(free, n) {
-		r.Fatalf("claimed %d of %d for %d slots", len(claimed), n, free)
+		r.Fatalf("got %d claims for %d slots, want %d", len(claimed), free, min(free, n))
 	}
 	for _, list := range waiting {
 		slices.SortFunc(list, func(a, b *jobs.Task) int {
@@ -150,7 +150,7 @@ func (m *model) turn(r *rapid.T) {
 	for _, c := range claimed { // within its queue each is the best that was left
 		list := waiting[c.Queue]
 		if len(list) == 0 || list[0].ID != c.ID {
-			r.Fatalf("claimed %d of queue %s, not the best", c.ID, c.Queue)
+			r.Fatalf("got a claim of task %d in queue %s, want the first of %v", c.ID, c.Queue, list)
 		}
 		t := list[0]
 		waiting[c.Queue] = list[1:]
@@ -159,7 +159,7 @@ func (m *model) turn(r *rapid.T) {
 		t.Reason, t.Error = "", ""
 		t.WorkerID, m.started[t.ID] = m.workers[i].ID(), true
 		if c.GenerationID != t.GenerationID || c.Attempt != t.Attempt {
-			r.Fatalf("claimed %+v, the model has %+v", c, *t)
+			r.Fatalf("got claim %+v, want the model's task %+v", c, *t)
 		}
 	}
 	m.held[i] = append(m.held[i], claimed...)
@@ -199,12 +199,12 @@ func (m *model) finishSome(r *rapid.T) {
 	t := m.owns(claimed)
 	done := m.finish(m.workers[i], claimed, o)
 	if done.Fenced != (t == nil) {
-		r.Fatalf("%+v of %+v", done, t)
+		r.Fatalf("got fenced %v, want %v", done.Fenced, (t == nil))
 	}
 	if t != nil {
 		m.apply(t, jobs.Next(*t, o, m.now))
 		if done.Change.State != t.State {
-			r.Fatalf("%+v, the model has %+v", done, *t)
+			r.Fatalf("got %+v, want the model's task %+v", done, *t)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (m *model) staleFinish(r *rapid.T) {
 	claimed := rapid.SampledFrom(m.old).Draw(r, "claim")
 	o := anyOutcome(r)
 	if done := m.finish(rapid.SampledFrom(m.workers).Draw(r, "by"), claimed, o); !done.Fenced {
-		r.Fatalf("accepted: %+v", done)
+		r.Fatalf("accepted: got fenced %v, want true", done.Fenced)
 	}
 }
 
@@ -243,7 +243,7 @@ func (m *model) reapSome(r *rapid.T) {
 	slices.SortFunc(seen, func(a, b db.Lease) int { return int(a.ID - b.ID) })
 	seen = seen[:rapid.IntRange(0, len(seen)).Draw(r, "n")]
 	if n := m.reap(m.workers[i], append(seen, seen...)...); n != len(seen) {
-		r.Fatalf("reaped %d of %d", n, len(seen))
+		r.Fatalf("got %d reaped tasks, want %d", n, len(seen))
 	}
 	for _, l := range seen {
 		t := m.tasks[l.ID]
@@ -274,7 +274,7 @@ func (m *model) revokeSome(r *rapid.T) {
 func (m *model) compare(r *rapid.T) {
 	stored := must(m.List(m.Context(), jobs.Filter{}, db.Page{}))(m)
 	if len(stored) != len(m.tasks) {
-		r.Fatalf("%d tasks, the model has %d", len(stored), len(m.tasks))
+		r.Fatalf("got %d tasks, want %d as in the model", len(stored), len(m.tasks))
 	}
 	for _, got := range stored {
 		want := m.tasks[got.ID]

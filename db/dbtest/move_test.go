@@ -64,12 +64,12 @@ func cutMove(t *testing.T, from, to *db.DB) {
 	for step := 0; ; step++ {
 		m, done, err := from.BeginMove(ctx, to, moving)
 		if err != nil || done {
-			t.Fatal(done, err)
+			t.Fatalf("got error %v, done %v; want nil, false", err, done)
 		}
 		refused(t, from, "being moved")
 		refused(t, to, "is not complete")
 		if err := plain(); err == nil || !strings.Contains(err.Error(), "being moved") {
-			t.Fatal("plain SQL may write:", err)
+			t.Fatalf("plain SQL: got %v, want an error with %q", err, "being moved")
 		}
 		if step == 0 {
 			continue
@@ -91,32 +91,32 @@ func cutMove(t *testing.T, from, to *db.DB) {
 		t.Fatal(err)
 	}
 	if counts[0].Table != "tasks" || counts[0].Rows != movedTasks {
-		t.Error(counts)
+		t.Errorf(`got %v; want counts[0] table "tasks", counts[0] rows %v`, counts, movedTasks)
 	}
 	refused(t, from, "was moved to")
 	if err := from.Foreign(ctx); !errors.Is(err, jobs.ErrConflict) {
-		t.Error("a worker would begin:", err)
+		t.Errorf("register: got error %v, want %v", err, jobs.ErrConflict)
 	}
 	if err := to.Foreign(ctx); err != nil {
 		t.Error(err)
 	}
 	if err := from.UndoMove(ctx); !errors.Is(err, jobs.ErrConflict) {
-		t.Error("a move that has ended was given up:", err)
+		t.Errorf("give up a finished move: got error %v, want %v", err, jobs.ErrConflict)
 	}
 	if _, done, err := from.BeginMove(ctx, to, moving); err != nil || !done {
-		t.Error(done, err)
+		t.Errorf("got error %v, done %v; want nil, true", err, done)
 	}
 
 	// The tasks run over there, each once, and nowhere else.
 	if got := claimed(t, from); got != nil {
-		t.Errorf("%d tasks run where they were moved from", len(got))
+		t.Errorf("got %d claims in the old database, want none", len(got))
 	}
 	if got := claimed(t, to); len(got) != movedTasks-1 { // one waits for another
-		t.Errorf("%d tasks run", len(got))
+		t.Errorf("got %d claims, want %d", len(got), movedTasks-1)
 	}
 	ids, err := insert(t, to, 1)
 	if err != nil || ids[0] <= movedTasks+5 {
-		t.Errorf("the next id is %d, and not a new one: %v", ids, err)
+		t.Errorf("got ids %d, error %v; want ids above %d", ids, err, movedTasks+5)
 	}
 }
 
@@ -140,17 +140,17 @@ func TestAMoveThatWasGivenUpCannotGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := m.End(ctx); !errors.Is(err, jobs.ErrConflict) {
-		t.Error("the other one of two has ended it:", err)
+		t.Errorf("end by the other of two moves: got error %v, want %v", err, jobs.ErrConflict)
 	}
 	refused(t, to, "is not complete")
 	if _, err := insert(t, from, 1); err != nil {
 		t.Error(err)
 	}
 	if _, _, err := from.BeginMove(ctx, to, moving); !errors.Is(err, jobs.ErrConflict) {
-		t.Error("what is there is not what was moved now:", err)
+		t.Errorf("end of a move with foreign rows: got error %v, want %v", err, jobs.ErrConflict)
 	}
 	if err := from.UndoMove(ctx); !errors.Is(err, jobs.ErrConflict) {
-		t.Error(err)
+		t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 	}
 	if _, err := insert(t, from, 1); err != nil {
 		t.Error(err)
@@ -170,7 +170,7 @@ func TestNothingIsMovedWhileItIsAtWork(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := claimed(t, d); len(got) != 1 {
-				t.Fatal(got)
+				t.Fatalf("got %v, want 1 of them", got)
 			}
 		},
 	} {
@@ -178,10 +178,10 @@ func TestNothingIsMovedWhileItIsAtWork(t *testing.T) {
 			from, to := dbtest.Open(t), dbtest.Open(t)
 			work(t, from, db.WorkerInfo{Name: "w", Lease: time.Minute, StartedAt: moving.Add(-time.Second)})
 			if err := from.MayMove(ctx, moving); !errors.Is(err, jobs.ErrConflict) {
-				t.Error(err)
+				t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 			}
 			if _, _, err := from.BeginMove(ctx, to, moving); !errors.Is(err, jobs.ErrConflict) {
-				t.Error(err)
+				t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 			}
 			for _, d := range []*db.DB{from, to} { // neither is frozen
 				if _, err := insert(t, d, 1); err != nil {
@@ -225,13 +225,13 @@ func insert(t *testing.T, d *db.DB, n int) ([]int64, error) {
 func refused(t *testing.T, d *db.DB, why string) {
 	t.Helper()
 	if _, err := insert(t, d, 1); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), why) {
-		t.Fatalf("an insert into a database that %s: %v", why, err)
+		t.Fatalf("an insert into a database that %s: got error %v, want %v with the text %q", why, err, jobs.ErrConflict, why)
 	}
 	if err := d.Pause(t.Context(), []string{"q"}, db.Pause{At: moving}); !errors.Is(err, jobs.ErrConflict) {
-		t.Fatalf("a pause of one that %s: %v", why, err)
+		t.Fatalf("a pause of one that %s: got %v, want error %v", why, err, jobs.ErrConflict)
 	}
 	if got := claimed(t, d); got != nil {
-		t.Fatalf("a worker of one that %s has %d tasks", why, len(got))
+		t.Fatalf("a worker of a database that %s: got %d claims, want none", why, len(got))
 	}
 }
 

@@ -120,14 +120,14 @@ func (m *orderModel) claim(t *rapid.T) {
 	m.running = append(m.running, claimed...)
 	for _, task := range claimed {
 		if m.paused[task.Queue] {
-			t.Fatalf("task %d is claimed from queue %s, which is paused", task.ID, task.Queue)
+			t.Fatalf("got a claim of task %d from paused queue %s, want none", task.ID, task.Queue)
 		}
 	}
 	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // more may run when a limit was set after their start
 		if l.Running > 0 && l.InUse > l.Running && slices.ContainsFunc(claimed, func(task jobs.Task) bool {
 			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} || l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}
 		}) {
-			t.Fatalf("%v: %d of %d run", l.Target, l.InUse, l.Running)
+			t.Fatalf("%v: got %d running tasks, want at most %d", l.Target, l.InUse, l.Running)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (m *orderModel) lose(t *rapid.T) {
 	leases := must(other.Leases(m.Context()))(m)
 	leases = slices.DeleteFunc(leases, func(l db.Lease) bool { return l.ID != task.ID })
 	if n := must(lose(m.Context(), other, leases, m.now))(m); len(n) != 1 {
-		t.Fatal("reaped", n)
+		t.Fatalf("got reaped tasks %v, want one", n)
 	}
 }
 
@@ -232,7 +232,7 @@ func (m *orderModel) see() {
 	for _, task := range tasks {
 		if task.Lane != "" && task.State.HoldsLane() {
 			if other, double := holders[task.Lane]; double {
-				m.T.Fatalf("lane %s is held by %d and %d", task.Lane, other.ID, task.ID)
+				m.T.Fatalf("lane %s: got holders %d and %d, want one", task.Lane, other.ID, task.ID)
 			}
 			holders[task.Lane] = task
 		}
@@ -244,7 +244,7 @@ func (m *orderModel) see() {
 	}
 	for target, l := range limits {
 		if l.InUse != inUse[target] && target.Kind != jobs.LaneTarget {
-			m.T.Fatalf("%v: %d run, %d are told", target, inUse[target], l.InUse)
+			m.T.Fatalf("%v: got %d in use, want %d", target, l.InUse, inUse[target])
 		}
 	}
 	for _, task := range tasks { // whoever waits for a lane waits for somebody, or for its rate, and not in front of the one who has it
@@ -252,16 +252,16 @@ func (m *orderModel) see() {
 			continue
 		}
 		if task.Lane == "" {
-			m.T.Fatalf("task %d is blocked by nothing", task.ID)
+			m.T.Fatalf("got blocked task %d without a dependency or a lane, want a reason", task.ID)
 		}
 		holder, held := holders[task.Lane]
 		if l, limited := limits[jobs.Target{Kind: "lane", Name: task.Lane}]; !held && (!limited || l.NextAt.IsZero()) && !m.dueUnseen(l) {
-			m.T.Fatalf("task %d waits for lane %s, which nobody has", task.ID, task.Lane)
+			m.T.Fatalf("got task %d waiting for free lane %s, want it to hold the lane", task.ID, task.Lane)
 		}
 		was, known := m.before[task.ID]
 		had := m.before[holder.ID]
 		if held && known && was.State == jobs.Blocked && !was.Waits && had.State == jobs.Blocked && cmp.Or(cmp.Compare(holder.Priority, task.Priority), cmp.Compare(task.ID, holder.ID)) < 0 {
-			m.T.Fatalf("task %d took lane %s before %d", holder.ID, task.Lane, task.ID)
+			m.T.Fatalf("lane %s: got holder %d, want %d first", task.Lane, holder.ID, task.ID)
 		}
 	}
 	m.before = tasks
@@ -275,11 +275,11 @@ func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.Nex
 func (m *orderModel) seeWaiting(task jobs.Task, tasks map[int64]jobs.Task) {
 	open := slices.Concat(task.After, task.AfterAny)
 	if task.Waits != (len(open) > 0) || task.Waits && task.State != jobs.Blocked {
-		m.T.Fatalf("task %d waits for %v and is %s", task.ID, open, task.State)
+		m.T.Fatalf("task %d: got state %s, waits %v; want blocked while it waits for %v", task.ID, task.State, task.Waits, open)
 	}
 	for _, id := range open {
 		if on, ok := tasks[id]; !ok || on.State.Finished() {
-			m.T.Fatalf("task %d waits for %d, which has ended", task.ID, id)
+			m.T.Fatalf("task %d: got dependency %d, which has ended, want unfinished ones only", task.ID, id)
 		}
 	}
 	was, known := m.before[task.ID]
@@ -298,10 +298,11 @@ func (m *orderModel) seeWaiting(task jobs.Task, tasks map[int64]jobs.Task) {
 		broken = broken || !slices.Contains(open, id) && !ended(tasks, m.before, id).Finished()
 	}
 	if broken && task.State != jobs.Cancelled {
-		m.T.Fatalf("task %d is %s, and of %v and %v some have not ended well", task.ID, task.State, after, afterAny)
+		m.T.Fatalf("task %d: got state %s with a broken dependency among %v and %v, want cancelled", task.ID, task.State, after, afterAny)
 	}
 	if !broken && task.Reason == jobs.ReasonDependency {
-		m.T.Fatalf("task %d is cancelled (%s) for nothing: %v %v", task.ID, task.Error, after, afterAny)
+		m.T.Fatalf("task %d: got cancelled (%s) without a broken dependency among %v and %v, want another state",
+			task.ID, task.Error, after, afterAny)
 	}
 }
 
@@ -337,5 +338,5 @@ func (m *orderModel) drain() {
 		m.now = m.now.Add(10 * time.Second)
 		m.running = m.order.claim(3)
 	}
-	m.T.Fatalf("not everything ends: %+v", m.before)
+	m.T.Fatalf("got unfinished tasks %+v, want none", m.before)
 }

@@ -35,7 +35,7 @@ var claims = group{
 		all := s.insert(call("a"), call("b"), task(), call("a"), call("aa"))
 		s.wantIDs(ids(s.claim(s.worker("a", "c"), 9)), []int64{all[0], all[3]})
 		if got := s.claim(s.worker("nothing"), 9); got != nil {
-			s.Error(ids(got))
+			s.Errorf("got %v, want nil", got)
 		}
 	},
 	"a claimed task is told as it is stored": func(s *store) {
@@ -47,7 +47,8 @@ var claims = group{
 		stored.Worker = "" // joined for people
 		if s.diff(got, stored); got.WorkerID != w.ID() || got.State != jobs.Running || got.GenerationID != 2 || got.Attempt != 1 ||
 			!got.StartedAt.Equal(s.now) || !got.LeaseExpiresAt.Equal(s.now.Add(lease)) {
-			s.Errorf("%+v", got)
+			s.Errorf("got %+v; want worker id %v, state %v, generation 2, attempt 1, started at %v, lease expires at %v", got,
+				w.ID(), jobs.Running, s.now, s.now.Add(lease))
 		}
 	},
 	"max attempts that nobody named are the job's, once": func(s *store) {
@@ -55,17 +56,17 @@ var claims = group{
 		spec.MaxAttempts = 0
 		s.insert(spec)
 		if before := s.get(1); before.MaxAttempts != 0 {
-			s.Error(before.MaxAttempts)
+			s.Errorf("got before max attempts %v, want 0", before.MaxAttempts)
 		}
 		w := s.worker("f")
 		got := s.one(w)
 		if got.MaxAttempts != 3 || s.get(1).MaxAttempts != 3 {
-			s.Error(got.MaxAttempts, s.get(1).MaxAttempts)
+			s.Errorf("got max attempts %v, task max attempts %v; want 3, 3", got.MaxAttempts, s.get(1).MaxAttempts)
 		}
 		s.finish(w, got, jobs.Outcome{Reason: jobs.ReasonShutdown})
 		other := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: "f", MaxAttempts: 9}}))(s)
 		if got := s.one(other); got.MaxAttempts != 3 || got.Attempt != 1 {
-			s.Error(got.MaxAttempts, got.Attempt)
+			s.Errorf("got max attempts %v, attempt %v; want 3, 1", got.MaxAttempts, got.Attempt)
 		}
 	},
 	"a claim forgets the end of the last attempt": func(s *store) {
@@ -76,10 +77,12 @@ var claims = group{
 		s.finish(w, first, jobs.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code, OutputBytes: 9, OutputTruncated: true, Result: []byte("1")})
 		second, stored := s.one(w), s.get(1)
 		if stored.Reason != "" || stored.Error != "" || stored.ExitCode != nil || stored.OutputBytes != 0 || stored.OutputTruncated || stored.Result != nil || stored.Duration != 0 {
-			s.Errorf("%+v", stored)
+			s.Errorf("got %+v; want reason none, error none, exit code nil, output bytes 0, output truncated false, result nil, duration 0",
+				stored)
 		}
 		if second.Attempt != 2 || second.GenerationID != first.GenerationID+3 { // retrying, pending, running
-			s.Errorf("%+v", second)
+			s.Errorf("got second attempt %v, second generation %v; want 2, %v", second.Attempt, second.GenerationID,
+				first.GenerationID+3)
 		}
 	},
 	"queues take turns whatever lies in them": func(s *store) {
@@ -98,7 +101,7 @@ var claims = group{
 		}
 		for _, queue := range []string{"a", "b", "z"} {
 			if i := slices.Index(served, queue); i < 0 || i > 3 {
-				s.Errorf("%s is not among the first four: %v", queue, served)
+				s.Errorf("got queues %v, want %s among the first four", served, queue)
 			}
 		}
 	},
@@ -116,7 +119,9 @@ var claims = group{
 			count[t.Queue]++
 		}
 		if count["few"] != 1 || count["a"] < 4 || count["b"] < 4 || count["c"] < 4 || count["a"]+count["b"]+count["c"] != 15 {
-			s.Error(count)
+			s.Errorf(`got %v; want count["few"] 1, count["a"] at least 4, count["b"] at least 4, count["c"] at least 4, `+
+				`count["a"]+count["b"]+count["c"] 15`,
+				count)
 		}
 	},
 	"a limit holds for its queue, and a queue without one is not served": func(s *store) {
@@ -132,26 +137,26 @@ var claims = group{
 			return count
 		}
 		if got := turn(map[string]int{"a": 2, "b": 0, "nobody": 5}); len(got) != 1 || got["a"] != 2 {
-			s.Error(got)
+			s.Errorf(`got %v; want length 1, got["a"] 2`, got)
 		}
 		if got := turn(map[string]int{"b": -1}); len(got) != 0 {
-			s.Error(got)
+			s.Errorf("got %v, want none", got)
 		}
 		if got := turn(map[string]int{}); len(got) != 0 {
-			s.Error(got)
+			s.Errorf("got %v, want none", got)
 		}
 		if got := turn(nil); got["a"] != 1 || got["b"]+got["c"] != 6 {
-			s.Error(got)
+			s.Errorf(`got %v; want got["a"] 1, got["b"]+got["c"] 6`, got)
 		}
 	},
 	"nobody claims without a free slot or without jobs": func(s *store) {
 		s.insert(task())
 		none := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, nil))(s)
 		if got := s.claim(none, 1); got != nil {
-			s.Error(ids(got))
+			s.Errorf("got %v, want nil", got)
 		}
 		if got := s.claim(s.worker(), 0); got != nil {
-			s.Error(ids(got))
+			s.Errorf("got %v, want nil", got)
 		}
 	},
 	"eight handles claim 4000 tasks and each goes to one": func(s *store) {
@@ -193,11 +198,11 @@ var claims = group{
 		all.Wait()
 		for id, times := range owner {
 			if times != 1 {
-				s.Errorf("task %d was claimed %d times", id, times)
+				s.Errorf("task %d: got %d claims, want 1", id, times)
 			}
 		}
 		if len(owner) != most || s.ended()[jobs.Completed] != most {
-			s.Errorf("%d tasks were claimed, %v ended", len(owner), s.ended())
+			s.Errorf("got %d claimed tasks, counted %v; want %d of both", len(owner), s.ended(), most)
 		}
 	},
 }

@@ -60,13 +60,13 @@ var commits = group{
 		want := 0
 		for i, err := range <-done {
 			if (err != nil) != bad(i) {
-				s.Errorf("member %d: %v", i, err)
+				s.Errorf("member %d: got an error %v, want %v", i, (err != nil), bad(i))
 			}
 			if !bad(i) {
 				want += 2
 			}
 			if found := len(s.list(jobs.Filter{Label: fmt.Sprint(i)})); found == 1 == bad(i) {
-				s.Errorf("member %d left %d tasks", i, found)
+				s.Errorf("member %d: got %d tasks, failed %v; want one task unless it failed", i, found, bad(i))
 			}
 		}
 		if n := s.number(`SELECT count(*) FROM tasks`); n != int64(want) {
@@ -87,7 +87,7 @@ var commits = group{
 			return err
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 57+300 {
-			s.Error(err)
+			s.Errorf("got error %v, tasks %v; want nil, %v", err, s.number(`SELECT count(*) FROM tasks`), 57+300)
 		}
 	},
 	"a sequence that fails does not harm the writes beside it": func(s *store) {
@@ -103,7 +103,7 @@ var commits = group{
 			return nil
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 36 {
-			s.Error(err)
+			s.Errorf("got error %v, tasks %v; want nil, 36", err, s.number(`SELECT count(*) FROM tasks`))
 		}
 	},
 	"a sequence that panics does so in its caller, and the writes go on": func(s *store) {
@@ -122,7 +122,7 @@ var commits = group{
 			}, s.now))
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 16 {
-			s.Error(err)
+			s.Errorf("got error %v, tasks %v; want nil, 16", err, s.number(`SELECT count(*) FROM tasks`))
 		}
 	},
 	"a sequence that ends its goroutine ends that of its caller, and the writes go on": func(s *store) {
@@ -150,7 +150,7 @@ var commits = group{
 			return nil
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 16 || ended != 4 {
-			s.Error(err, ended)
+			s.Errorf("got error %v, tasks %v, ended %v; want nil, 16, 4", err, s.number(`SELECT count(*) FROM tasks`), ended)
 		}
 	},
 	"a context that has ended writes nothing": func(s *store) {
@@ -158,13 +158,13 @@ var commits = group{
 		ctx, cancel := context.WithCancelCause(s.Context())
 		cancel(cause)
 		if _, err := s.Insert(ctx, []jobs.Spec{task()}, s.now); err != cause {
-			s.Error(err)
+			s.Errorf("got %v, want %v", err, cause)
 		}
 		if _, err := s.Cancel(ctx, []int64{1}, "", false, s.now); err != cause {
-			s.Error(err)
+			s.Errorf("got %v, want %v", err, cause)
 		}
 		if n := s.number(`SELECT count(*) FROM tasks`); n != 0 {
-			s.Error(n)
+			s.Errorf("got %v, want 0", n)
 		}
 	},
 	"the end of a context does not stop a write that has begun": func(s *store) {
@@ -175,7 +175,7 @@ var commits = group{
 			}
 		}, s.now)
 		if err != nil || s.number(`SELECT count(*) FROM tasks`) != 1 {
-			s.Error(err)
+			s.Errorf("got error %v, tasks %v; want nil, 1", err, s.number(`SELECT count(*) FROM tasks`))
 		}
 	},
 	"after Close every write is refused": func(s *store) {
@@ -201,7 +201,7 @@ var commits = group{
 			"input":    second(d.Input(s.Context(), 1)),
 		} {
 			if !errors.Is(err, jobs.ErrClosed) {
-				s.Errorf("%s: %v", name, err)
+				s.Errorf("%s: got %v, want error %v", name, err, jobs.ErrClosed)
 			}
 		}
 	},
@@ -229,7 +229,7 @@ var commits = group{
 			}
 		}
 		if n := s.number(`SELECT count(*) FROM tasks`); n != int64(stored) {
-			s.Errorf("%d inserts succeeded, %d tasks are there", stored, n)
+			s.Errorf("got %d tasks, want %d as inserts that succeeded", n, stored)
 		}
 	},
 	"a lock that others hold for too long is ErrBusy, and nothing is written": func(s *store) {
@@ -237,12 +237,12 @@ var commits = group{
 		release := s.hold()
 		for _, err := range crowd(3, func(int) error { return second(d.Insert(s.Context(), []jobs.Spec{task()}, s.now)) }) {
 			if !errors.Is(err, jobs.ErrBusy) {
-				s.Error(err)
+				s.Errorf("got %v, want error %v", err, jobs.ErrBusy)
 			}
 		}
 		release()
 		if n := must(d.Count(s.Context(), jobs.Filter{}))(s); n != 0 {
-			s.Error(n)
+			s.Errorf("got %v, want 0", n)
 		}
 		must(d.Insert(s.Context(), []jobs.Spec{task()}, s.now))(s)
 	},
@@ -261,7 +261,7 @@ var commits = group{
 			return nil
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 400 {
-			s.Error(err)
+			s.Errorf("got error %v, tasks %v; want nil, 400", err, s.number(`SELECT count(*) FROM tasks`))
 		}
 	},
 }

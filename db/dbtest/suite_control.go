@@ -36,7 +36,7 @@ func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 		s.finish(w, s.one(w), jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
 	}
 	if got := s.get(id); got.State != state {
-		s.Fatalf("%+v", got)
+		s.Fatalf("got state %v, want %v", got.State, state)
 	}
 	return id
 }
@@ -52,17 +52,21 @@ var controls = group{
 			switch {
 			case state.Finished():
 				if m != (db.Moved{ID: id, State: state, Done: true}) || !equal(before, got) {
-					s.Errorf("%s: %+v, %+v", state, m, got)
+					s.Errorf("%s: got m %+v, before %+v; want %+v, %+v", state, m, before,
+						(db.Moved{ID: id, State: state, Done: true}), got)
 				}
 			case state == jobs.Running:
 				if m != (db.Moved{ID: id, State: state, Done: true}) || got.State != state || !got.CancelRequestedAt.Equal(s.now) || got.CancelText != "by ann" ||
 					got.GenerationID != before.GenerationID {
-					s.Errorf("%s: %+v, %+v", state, m, got)
+					s.Errorf(`%s: got %+v, %+v; want m %+v, state %v, cancel requested at %v, cancel text "by ann", generation %v`,
+						state, m, got, (db.Moved{ID: id, State: state, Done: true}), state, s.now, before.GenerationID)
 				}
 			default:
 				if m != (db.Moved{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled || got.Reason != jobs.ReasonCancelled ||
 					got.Error != "by ann" || !got.FinishedAt.Equal(s.now) || s.ended()[jobs.Cancelled] != counted+1 {
-					s.Errorf("%s: %+v, %+v", state, m, got)
+					s.Errorf(`%s: got %+v, %+v; want m %+v, state %v, reason %v, error "by ann", finished at %v, counted[Cancelled] %v`,
+						state, m, got, (db.Moved{ID: id, State: jobs.Cancelled, Done: true}), jobs.Cancelled, jobs.ReasonCancelled,
+						s.now, counted+1)
 				}
 			}
 		}
@@ -83,11 +87,13 @@ var controls = group{
 				switch state {
 				case jobs.Running, jobs.Blocked:
 					if m != (db.Moved{ID: id, State: state}) || !equal(before, got) {
-						s.Errorf("%s: %+v, %+v", state, m, got)
+						s.Errorf("%s: got m %+v, before %+v; want %+v, %+v", state, m, before, (db.Moved{ID: id, State: state}),
+							got)
 					}
 				case jobs.Pending:
 					if m != (db.Moved{ID: id, State: state, Done: true}) || !equal(before, got) {
-						s.Errorf("%s: %+v, %+v", state, m, got)
+						s.Errorf("%s: got m %+v, before %+v; want %+v, %+v", state, m, before,
+							(db.Moved{ID: id, State: state, Done: true}), got)
 					}
 				case jobs.Scheduled, jobs.Retrying: // due then, counts kept
 					if in > 0 {
@@ -95,13 +101,17 @@ var controls = group{
 					}
 					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt || !got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.Equal(before.ExpiresAt) {
-						s.Errorf("%s in %v: %+v, %+v", state, in, m, got)
+						s.Errorf("%s in %v: got %+v, %+v; want m %+v, state %v, attempt %v, run at %v, expires at %v", state, in,
+							m, got, (db.Moved{ID: id, State: to, Done: true}), to, before.Attempt, s.now.Add(in), before.ExpiresAt)
 					}
 				default: // afresh
 					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 || !got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.IsZero() || !got.FinishedAt.IsZero() || !got.StartedAt.IsZero() || got.Reason != "" || got.Error != "" || got.Result != nil || got.ExitCode != nil ||
 						len(s.attempts(id)) != 1 {
-						s.Errorf("%s in %v: %+v, %+v", state, in, m, got)
+						s.Errorf("%s in %v: got %+v, %+v; want m %+v, state %v, attempt 0, losses 0, run at %v, expires at none, "+
+							"finished at none, started at none, reason none, error none, result nil, exit code nil, number of "+
+							"attempts 1",
+							state, in, m, got, (db.Moved{ID: id, State: to, Done: true}), to, s.now.Add(in))
 					}
 				}
 			}
@@ -124,7 +134,7 @@ var controls = group{
 			before := s.attempts(id)
 			back(id)
 			if after := s.attempts(id); len(before) != 1 || before[0].State != jobs.Completed || !reflect.DeepEqual(before, after) {
-				s.Errorf("%s: %+v, then %+v", name, before, after)
+				s.Errorf("%s: got %+v, want one completed attempt as before: %+v", name, after, before)
 			}
 		}
 	},
@@ -134,10 +144,10 @@ var controls = group{
 			m := s.moved(s.Delete(s.Context(), []int64{id}))[0]
 			got := s.get(id)
 			if state.Finished() && (m != (db.Moved{ID: id, Done: true}) || got.ID != 0 || len(s.attempts(id)) != 0) {
-				s.Errorf("%s: %+v, %+v", state, m, got)
+				s.Errorf("%s: got %+v, task %+v; want the task deleted", state, m, got)
 			}
 			if !state.Finished() && (m != (db.Moved{ID: id, State: state}) || got.State != state) {
-				s.Errorf("%s: %+v, %+v", state, m, got)
+				s.Errorf("%s: got %+v, task %+v; want the task unchanged", state, m, got)
 			}
 		}
 	},
@@ -148,7 +158,7 @@ var controls = group{
 		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
 		s.moved(s.Delete(s.Context(), []int64{id}))
 		if n := s.number(`SELECT (SELECT count(*) FROM output) + (SELECT count(*) FROM attempts)`); n != 0 {
-			s.Error(n)
+			s.Errorf("got %v, want 0", n)
 		}
 	},
 	"there is no such task": func(s *store) {
@@ -158,7 +168,7 @@ var controls = group{
 			"delete": func() ([]db.Moved, error) { return s.Delete(s.Context(), []int64{7}) },
 		} {
 			if m := s.moved(call()); len(m) != 1 || m[0] != (db.Moved{ID: 7}) {
-				s.Errorf("%s: %+v", name, m)
+				s.Errorf("%s: got %+v; want length 1, m[0] %+v", name, m, (db.Moved{ID: 7}))
 			}
 		}
 	},
@@ -167,11 +177,12 @@ var controls = group{
 		other := s.insert(call("f", jobs.Unique("k")))[0]
 		before := s.get(id)
 		if m := s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (db.Moved{ID: id, State: jobs.Failed, Taken: true}) || !equal(before, s.get(id)) {
-			s.Errorf("%+v", m)
+			s.Errorf("got m %+v, before %+v; want %+v, %+v", m, before, (db.Moved{ID: id, State: jobs.Failed, Taken: true}),
+				s.get(id))
 		}
 		s.moved(s.Cancel(s.Context(), []int64{other}, "", false, s.now))
 		if m := s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; !m.Done || m.Taken {
-			s.Errorf("%+v", m)
+			s.Errorf("got done %v, taken %v; want true, false", m.Done, m.Taken)
 		}
 	},
 	"the first cancel of a running task names who asked, a later one may be harder": func(s *store) {
@@ -180,19 +191,21 @@ var controls = group{
 		claimed := s.one(w)
 		s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
 		if asked := must(w.Asked(s.Context()))(s); len(asked) != 1 || asked[0] != (db.Asked{ClaimID: claimsOf(claimed)[0], Text: "by ann"}) {
-			s.Errorf("%+v", asked)
+			s.Errorf("got %+v; want number of asked 1, asked[0] %+v", asked,
+				(db.Asked{ClaimID: claimsOf(claimed)[0], Text: "by ann"}))
 		}
 		s.sleep(time.Second)
 		s.moved(s.Cancel(s.Context(), []int64{id}, "by bob", true, s.now))
 		s.moved(s.Cancel(s.Context(), []int64{id}, "by bob", false, s.now))
 		if got := s.get(id); !got.CancelNow || got.CancelText != "by ann" || !got.CancelRequestedAt.Equal(start) {
-			s.Errorf("%+v", got)
+			s.Errorf(`got cancel now %v, cancel text %q, cancel requested at %v; want true, "by ann", %v`, got.CancelNow,
+				got.CancelText, got.CancelRequestedAt, start)
 		}
 		if asked := must(w.Asked(s.Context()))(s); len(asked) != 1 || !asked[0].Now {
-			s.Errorf("%+v", asked)
+			s.Errorf("got %+v; want number of asked 1, asked[0] now true", asked)
 		}
 		if asked := must(s.worker().Asked(s.Context()))(s); len(asked) != 0 {
-			s.Errorf("another worker is asked: %+v", asked)
+			s.Errorf("another worker is asked: got %+v, want none", asked)
 		}
 	},
 	"a long or odd text of a cancel is cut": func(s *store) {
@@ -200,7 +213,7 @@ var controls = group{
 			id := s.inState(state)
 			s.moved(s.Cancel(s.Context(), []int64{id}, strings.Repeat("\xff\x00é", jobs.MaxError), false, s.now))
 			if got := s.get(id); len(got.Error)+len(got.CancelText) > jobs.MaxError {
-				s.Errorf("%s: %d bytes", state, len(got.Error)+len(got.CancelText))
+				s.Errorf("%s: got %d bytes of text, want at most %d", state, len(got.Error)+len(got.CancelText), jobs.MaxError)
 			}
 		}
 	},
@@ -212,10 +225,11 @@ var controls = group{
 		all := s.insert(specs...)
 		m := s.moved(s.Cancel(s.Context(), append(all, 9999), "", false, s.now))
 		if len(m) != 602 || m[600] != (db.Moved{ID: all[600], State: jobs.Cancelled, Done: true}) || m[601] != (db.Moved{ID: 9999}) || s.ended()[jobs.Cancelled] != 601 {
-			s.Error(len(m), s.ended())
+			s.Errorf("got %v, %v; want length 602, m[600] %+v, m[601] %+v, counted[Cancelled] 601", len(m), s.ended(),
+				(db.Moved{ID: all[600], State: jobs.Cancelled, Done: true}), (db.Moved{ID: 9999}))
 		}
 		if m := s.moved(s.Retry(s.Context(), nil, s.now, s.now)); len(m) != 0 {
-			s.Error(m)
+			s.Errorf("got %v, want none", m)
 		}
 	},
 }

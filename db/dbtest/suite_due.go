@@ -18,16 +18,16 @@ var dues = group{
 		id := s.insert(task(jobs.In(time.Hour)))[0]
 		w := s.worker()
 		if next := s.look(w); !next.Equal(start.Add(time.Hour)) {
-			s.Errorf("next due at %v", next)
+			s.Errorf("got next due time %v, want %v", next, start.Add(time.Hour))
 		}
 		s.sleep(time.Hour - time.Millisecond)
 		if got := s.claim(w, 1); len(got) != 0 {
-			s.Fatal("started early")
+			s.Fatalf("got %v before the due time, want none", ids(got))
 		}
 		s.want(id, jobs.Scheduled, "")
 		s.sleep(time.Millisecond)
 		if next := s.look(w); !next.IsZero() {
-			s.Errorf("next due at %v", next)
+			s.Errorf("got next due time %v, want none", next)
 		}
 		s.want(id, jobs.Pending, "")
 		s.one(w)
@@ -44,7 +44,7 @@ var dues = group{
 		s.sleep(time.Minute)
 		got := must(w.Turn(s.Context(), db.Turn{Now: s.now, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
 		if len(got.Claimed) != 0 || !got.NextDue.IsZero() {
-			s.Errorf("%+v", got)
+			s.Errorf("got number of claimed %v, next due %v; want 0, none", len(got.Claimed), got.NextDue)
 		}
 	},
 	"more becomes due than fits in one statement": func(s *store) {
@@ -56,10 +56,10 @@ var dues = group{
 		s.sleep(time.Minute)
 		w := s.worker()
 		if next := s.look(w); !next.IsZero() {
-			s.Error(next)
+			s.Errorf("got %v, want none", next)
 		}
 		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != 1100 {
-			s.Error(n)
+			s.Errorf("got %v, want 1100", n)
 		}
 	},
 	"one look is bounded, and says that there is more": func(s *store) {
@@ -71,17 +71,17 @@ var dues = group{
 		looks := 0
 		for next := start; !next.IsZero(); looks++ {
 			if next = s.look(w); !next.IsZero() && next.After(s.now) {
-				s.Fatalf("next due at %v", next)
+				s.Fatalf("got next due time %v, want none or at most %v", next, s.now)
 			}
 		}
 		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != most || looks != 2 {
-			s.Errorf("%d pending after %d looks", n, looks)
+			s.Errorf("got %d pending tasks after %d looks, want %d after 2", n, looks, most)
 		}
 	},
 	"the next due time is that of what comes first": func(s *store) {
 		w := s.worker()
 		if next := s.look(w); !next.IsZero() {
-			s.Error(next)
+			s.Errorf("got %v, want none", next)
 		}
 		s.insert(task(jobs.In(3*time.Minute)), task(jobs.In(2*time.Minute)), task(jobs.ExpiresIn(time.Minute)))
 		for _, want := range []time.Duration{1, 2, 3} {
@@ -97,17 +97,18 @@ var dues = group{
 		w := s.worker()
 		s.sleep(time.Minute)
 		if got := s.claim(w, 2); len(got) != 0 {
-			s.Error(ids(got))
+			s.Errorf("got %v, want none", ids(got))
 		}
 		if got := s.want(waiting, jobs.Cancelled, jobs.ReasonExpired); !got.FinishedAt.Equal(s.now) || got.Error == "" || len(s.attempts(waiting)) != 0 {
-			s.Errorf("%+v", got)
+			s.Errorf("got finished at %v, error %q, number of attempts %v; want %v, some, 0", got.FinishedAt, got.Error,
+				len(s.attempts(waiting)), s.now)
 		}
 		s.want(late, jobs.Scheduled, "")
 		s.sleep(2 * time.Hour)
 		s.claim(w, 2)
 		s.want(late, jobs.Cancelled, jobs.ReasonExpired)
 		if n := s.ended()[jobs.Cancelled]; n != 2 {
-			s.Errorf("%d cancelled tasks are counted", n)
+			s.Errorf("got %d counted cancelled tasks, want 2", n)
 		}
 	},
 	"only the first start counts for the expiry": func(s *store) {
@@ -135,7 +136,7 @@ var dues = group{
 		s.insert(task(jobs.Lane("l")), task(jobs.Lane("l")))
 		s.finish(w, s.one(w), jobs.Outcome{})
 		if got := s.claim(w, 1); len(got) != 0 {
-			s.Errorf("%v: the rate of the lane is used up", ids(got))
+			s.Errorf("got %v, want none: the rate of the lane is used up", ids(got))
 		}
 
 		ended := s.insert(task(jobs.Queue("ended")))[0]
@@ -143,10 +144,10 @@ var dues = group{
 
 		s.sleep(-ahead)
 		if n := must(s.SetBack(s.Context(), s.now))(s); n != 1 {
-			s.Errorf("%d tasks moved", n)
+			s.Errorf("got %d tasks set back, want 1", n)
 		}
 		if n := must(s.SetBack(s.Context(), s.now))(s); n != 0 {
-			s.Errorf("%d tasks moved again", n)
+			s.Errorf("got %d tasks set back again, want none", n)
 		}
 		if got := s.get(ended).FinishedAt; !got.Equal(s.now) {
 			s.Errorf("a task that ended by the clock that was ahead has ended at %v, want %v: else it is deleted years late", got, s.now)
@@ -161,7 +162,7 @@ var dues = group{
 			s.Errorf("a task that was to wait for an hour is due at %v and expires at %v, want an hour from %v, and two hours after that", got.RunAt, got.ExpiresAt, start)
 		}
 		if got := s.get(id).RunAt; !got.Equal(start.Add(wait)) {
-			s.Errorf("the retry is due at %v, not after %v", got, wait)
+			s.Errorf("got the retry due at %v, want %v", got, start.Add(wait))
 		}
 		s.sleep(min(wait, time.Minute) - time.Millisecond)
 		s.wantIDs(ids(s.claim(w, 3)), nil)
@@ -174,7 +175,7 @@ var dues = group{
 		claimed := s.one(w)
 		s.finishAll(w, db.Finish{Task: claimed, Release: true})
 		if got := s.want(id, jobs.Pending, ""); !got.StartedAt.IsZero() || got.Attempt != 0 {
-			s.Errorf("%+v", got)
+			s.Errorf("got started at %v, attempt %v; want none, 0", got.StartedAt, got.Attempt)
 		}
 		s.sleep(time.Minute)
 		s.look(w)
@@ -186,6 +187,6 @@ var dues = group{
 func (s *store) diff(claimed, stored jobs.Task) {
 	s.Helper()
 	if !equal(claimed, stored) {
-		s.Errorf("claimed %+v\nstored  %+v", claimed, stored)
+		s.Errorf("got claimed task %+v\nwant stored task %+v", claimed, stored)
 	}
 }

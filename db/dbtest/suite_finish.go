@@ -38,24 +38,30 @@ var finishes = group{
 			claimed := s.one(w)
 			s.sleep(1500 * time.Millisecond)
 			if done := s.finish(w, claimed, c.outcome); done.Fenced || done.Change.State != c.state {
-				s.Errorf("%s: %+v", c.name, done)
+				s.Errorf("%s: got fenced %v, change state %v; want false, %v", c.name, done.Fenced, done.Change.State, c.state)
 			}
 			got := s.want(claimed.ID, c.state, c.reason)
 			if got.Attempt != c.count || got.FinishedAt.IsZero() == c.state.Finished() || got.Duration != 1500*time.Millisecond || !got.LeaseExpiresAt.IsZero() ||
 				got.GenerationID != claimed.GenerationID+1 || got.Error != c.outcome.Error || string(got.Result) != string(c.outcome.Result) {
-				s.Errorf("%s: %+v", c.name, got)
+				s.Errorf("%s: got %+v; want attempt %v, finished at is zero other than %v, duration %v, lease expires at "+
+					"none, generation %v, error %v, result %q",
+					c.name, got, c.count, c.state.Finished(), 1500*time.Millisecond, claimed.GenerationID+1, c.outcome.Error,
+					string(c.outcome.Result))
 			}
 			records := s.attempts(claimed.ID)
 			if len(records) != 1 {
-				s.Fatalf("%s: %d attempts", c.name, len(records))
+				s.Fatalf("%s: got %d attempts, want 1", c.name, len(records))
 			}
 			if a := records[0]; a.State != c.attempt || a.Counted != c.counted || a.Attempt != 1 || a.GenerationID != claimed.GenerationID || a.WorkerID != w.ID() ||
 				a.Worker != "w" || a.Reason != c.outcome.Reason || a.Error != c.outcome.Error || !a.FinishedAt.Equal(s.now) || a.Duration != 1500*time.Millisecond {
-				s.Errorf("%s: %+v", c.name, a)
+				s.Errorf(`%s: got %+v; want state %v, counted %v, attempt 1, generation %v, worker id %v, worker "w", reason `+
+					"%v, error %v, finished at %v, duration %v",
+					c.name, a, c.attempt, c.counted, claimed.GenerationID, w.ID(), c.outcome.Reason, c.outcome.Error, s.now,
+					1500*time.Millisecond)
 			}
 		}
 		if n := s.ended(); n[jobs.Completed] != 1 || n[jobs.Failed] != 1 || n[jobs.Cancelled] != 1 {
-			s.Errorf("counted %v", n)
+			s.Errorf("got counts %v, want one completed, one failed and one cancelled", n)
 		}
 	},
 	"a finish of an old generation is refused": func(s *store) {
@@ -65,10 +71,11 @@ var finishes = group{
 		s.finish(w, old, failed)
 		second := s.one(w)
 		if done := s.finish(w, old, jobs.Outcome{Result: []byte(`1`)}); !done.Fenced {
-			s.Errorf("%+v", done)
+			s.Errorf("got fenced %v, want true", done.Fenced)
 		}
 		if got := s.get(id); got.GenerationID != second.GenerationID || got.State != jobs.Running || got.Result != nil {
-			s.Errorf("%+v", got)
+			s.Errorf("got generation %v, state %v, result %v; want %v, %v, nil", got.GenerationID, got.State, got.Result,
+				second.GenerationID, jobs.Running)
 		}
 	},
 	"a finish of another worker is refused": func(s *store) {
@@ -76,7 +83,7 @@ var finishes = group{
 		w, other := s.worker(), s.worker()
 		claimed := s.one(w)
 		if done := s.finish(other, claimed, jobs.Outcome{}); !done.Fenced {
-			s.Errorf("%+v", done)
+			s.Errorf("got fenced %v, want true", done.Fenced)
 		}
 		s.want(id, jobs.Running, "")
 	},
@@ -85,16 +92,16 @@ var finishes = group{
 		w, reaper := s.worker(), s.worker()
 		claimed := s.one(w)
 		if reaped := must(lose(s.Context(), reaper, must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
-			s.Fatal(reaped)
+			s.Fatalf("got %v, want 1 of them", reaped)
 		}
 		for _, o := range []jobs.Outcome{{}, failed} {
 			if done := s.finish(w, claimed, o); !done.Fenced {
-				s.Errorf("%+v", done)
+				s.Errorf("got fenced %v, want true", done.Fenced)
 			}
 		}
 		s.want(id, jobs.Pending, jobs.ReasonLost)
 		if n := s.ended(); len(n) != 0 || len(s.attempts(id)) != 1 {
-			s.Errorf("counted %v, %d attempts", n, len(s.attempts(id)))
+			s.Errorf("got counts %v, %d attempts; want no counts and one attempt", n, len(s.attempts(id)))
 		}
 	},
 	"a finish of a deleted task is refused": func(s *store) {
@@ -103,7 +110,7 @@ var finishes = group{
 		claimed := s.one(w)
 		s.exec(`DELETE FROM tasks`)
 		if done := s.finish(w, claimed, jobs.Outcome{}); !done.Fenced || s.get(id).ID != 0 {
-			s.Errorf("%+v", done)
+			s.Errorf("got fenced %v, task id %v; want true, 0", done.Fenced, s.get(id).ID)
 		}
 	},
 	"a finish that is repeated changes and counts nothing twice": func(s *store) {
@@ -116,14 +123,15 @@ var finishes = group{
 			before, counted := s.get(id), s.ended()
 			s.sleep(time.Second)
 			if again := s.finishAll(w, f)[0]; again.Fenced || again.Change.State != first.Change.State {
-				s.Errorf("%+v, then %+v", first, again)
+				s.Errorf("got again fenced %v, again change state %v; want false, %v", again.Fenced, again.Change.State,
+					first.Change.State)
 			}
 			if after := s.get(id); !equal(before, after) || len(s.attempts(id)) != 1 {
-				s.Errorf("%+v\n%+v", before, after)
+				s.Errorf("got before %+v, number of attempts %v; want %+v, 1", before, len(s.attempts(id)), after)
 			}
 			for state, n := range s.ended() {
 				if counted[state] != n {
-					s.Errorf("%s: counted %d, then %d", state, counted[state], n)
+					s.Errorf("%s: got count %d, want %d as before", state, n, counted[state])
 				}
 			}
 			s.moved(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
@@ -146,14 +154,15 @@ var finishes = group{
 			claimed := s.one(w) // does not know of the request
 			s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
 			if done := s.finish(w, claimed, c.outcome); done.Fenced || done.Change.State != c.state {
-				s.Errorf("%s: %+v", name, done)
+				s.Errorf("%s: got fenced %v, change state %v; want false, %v", name, done.Fenced, done.Change.State, c.state)
 			}
 			if got := s.get(id); got.State != c.state || got.Error != c.text || len(s.attempts(id)) != 1 {
-				s.Errorf("%s: %+v", name, got)
+				s.Errorf("%s: got state %v, error %v, number of attempts %v; want %v, %v, 1", name, got.State, got.Error,
+					len(s.attempts(id)), c.state, c.text)
 			}
 		}
 		if n := s.ended(); n[jobs.Cancelled] != 4 || n[jobs.Completed] != 1 {
-			s.Error(n)
+			s.Errorf("got %v; want n[Cancelled] 4, n[Completed] 1", n)
 		}
 	},
 	"one turn finishes many, each for itself": func(s *store) {
@@ -164,7 +173,8 @@ var finishes = group{
 		done := s.finishAll(w, db.Finish{Task: claimed[0], Outcome: s.times(claimed[0], failed)}, db.Finish{Task: jobs.Task{ID: 99, GenerationID: 2}},
 			db.Finish{Task: claimed[2], Outcome: s.times(claimed[2], jobs.Outcome{})})
 		if done[0].Fenced || done[0].Change.State != jobs.Failed || !done[1].Fenced || done[2].Change.State != jobs.Completed {
-			s.Errorf("%+v", done)
+			s.Errorf("got %+v; want done[0] fenced false, done[0] change state %v, done[1] fenced true, done[2] change state %v",
+				done, jobs.Failed, jobs.Completed)
 		}
 		s.want(all[0], jobs.Failed, jobs.ReasonError)
 		s.want(all[2], jobs.Completed, "")
@@ -184,13 +194,14 @@ var finishes = group{
 			got := s.get(id)
 			if i == 5 {
 				if !done[i].Fenced || got.State != jobs.Running {
-					s.Errorf("the end of an older generation: %+v, %s", done[i], got.State)
+					s.Errorf("the end of an older generation: got %+v, %s; want done[i] fenced true, state %v", done[i],
+						got.State, jobs.Running)
 				}
 				continue
 			}
 			if done[i].Fenced || done[i].Change.State != jobs.Completed || got.State != jobs.Completed || string(got.Result) != fmt.Sprint(i) ||
 				got.ExitCode == nil || *got.ExitCode != i%2 || len(s.attempts(id)) != 1 {
-				s.Errorf("end %d: %+v\n%+v", i, done[i], got)
+				s.Errorf("end %d: got %+v, task %+v; want one attempt that completed with result %d and exit code %d", i, done[i], got, i, i%2)
 			}
 		}
 		if n := s.ended(); n[jobs.Completed] != 29 {
@@ -204,7 +215,7 @@ var finishes = group{
 		got := must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Finish: []db.Finish{{Task: first, Outcome: s.times(first, failed)}},
 			Claim: db.Claim{Free: 1, Lease: lease}}))(s)
 		if len(got.Claimed) != 1 || got.Claimed[0].Attempt != 2 {
-			s.Errorf("%+v", got)
+			s.Errorf("got %+v; want number of claimed 1, claimed[0] attempt 2", got)
 		}
 	},
 	"what was never started is given back as it was": func(s *store) {
@@ -217,11 +228,12 @@ var finishes = group{
 			s.sleep(time.Second)
 			claimed := s.one(w)
 			if done := s.finishAll(w, db.Finish{Task: claimed, Release: true})[0]; done.Fenced || done.Change.State != jobs.Pending {
-				s.Errorf("%+v", done)
+				s.Errorf("got fenced %v, change state %v; want false, %v", done.Fenced, done.Change.State, jobs.Pending)
 			}
 			got := s.get(id)
 			if got.State != jobs.Pending || got.Attempt != before.Attempt || got.Losses != before.Losses || !got.StartedAt.Equal(before.StartedAt) || len(s.attempts(id)) != 1 {
-				s.Errorf("%+v", got)
+				s.Errorf("got %+v; want state %v, attempt %v, losses %v, started at %v, number of attempts 1", got, jobs.Pending,
+					before.Attempt, before.Losses, before.StartedAt)
 			}
 		}
 	},
@@ -244,10 +256,10 @@ var finishes = group{
 			}
 			got := s.want(id, jobs.Cancelled, jobs.ReasonCancelled)
 			if got.Attempt != 1 || got.Losses != 1 || got.Error != "by ann" || len(s.attempts(id)) != 2 {
-				s.Errorf("by id %v: %+v, %d attempts", byID, got, len(s.attempts(id)))
+				s.Errorf("by id %v: got %+v, %d attempts; want attempt 1, one loss, error \"by ann\", 2 attempts", byID, got, len(s.attempts(id)))
 			}
 			if n := s.ended()[jobs.Cancelled]; n != counted+1 {
-				s.Errorf("by id %v: %d cancelled tasks are counted, then %d", byID, counted, n)
+				s.Errorf("by id %v: got %d counted cancelled tasks, want %d", byID, n, counted+1)
 			}
 		}
 	},
@@ -258,10 +270,10 @@ var finishes = group{
 		old := claimed
 		old.GenerationID--
 		if done := s.finishAll(other, db.Finish{Task: claimed, Release: true})[0]; !done.Fenced {
-			s.Errorf("%+v", done)
+			s.Errorf("got fenced %v, want true", done.Fenced)
 		}
 		if done := s.finishAll(w, db.Finish{Task: old, Release: true})[0]; !done.Fenced {
-			s.Errorf("%+v", done)
+			s.Errorf("got fenced %v, want true", done.Fenced)
 		}
 		if err := other.Release(s.Context(), claimsOf(claimed), s.now); err != nil {
 			s.Error(err)

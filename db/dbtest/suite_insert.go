@@ -44,10 +44,10 @@ var inserts = group{
 			s.Errorf("got  %+v\nwant %+v", got, want)
 		}
 		if input := must(s.Input(s.Context(), id))(s); !bytes.Equal(input, spec.Input) {
-			s.Errorf("input %q", input)
+			s.Errorf("got input %q, want %q", input, spec.Input)
 		}
 		if input, err := s.Input(s.Context(), id+1); input != nil || err != nil {
-			s.Errorf("input of nothing: %q, %v", input, err)
+			s.Errorf("input of nothing: got input %v, error %v; want nil, nil", input, err)
 		}
 	},
 	"callers that share a transaction have each their own ids, and one that fails is the only one": func(s *store) {
@@ -69,7 +69,7 @@ var inserts = group{
 				}
 				added, err := s.Insert(s.Context(), specs, s.now)
 				if (err != nil) != (c%10 == 7) {
-					s.Errorf("caller %d: %v", c, err)
+					s.Errorf("caller %d: got an error %v, want %v", c, (err != nil), (c%10 == 7))
 				}
 				answers[c] = added
 			})
@@ -81,15 +81,15 @@ var inserts = group{
 				n++
 				task := s.get(one.ID)
 				if task.Label != fmt.Sprint(c, " ", i) {
-					s.Errorf("task %d of caller %d is %q", i, c, task.Label)
+					s.Errorf("task %d of caller %d: got label %q, want %q", i, c, task.Label, fmt.Sprint(c, " ", i))
 				}
 				if c%10 == 3 && i == len(added)-1 && !slices.Equal(task.After, []int64{added[i-1].ID}) {
-					s.Errorf("it waits for %v, not for %d", task.After, added[i-1].ID)
+					s.Errorf("got dependencies %v, want %d", task.After, added[i-1].ID)
 				}
 			}
 		}
 		if all := must(s.Count(s.Context(), jobs.Filter{}))(s); all != n {
-			s.Errorf("%d tasks, %d were told", all, n)
+			s.Errorf("got %d tasks, want %d as acknowledged", all, n)
 		}
 	},
 	"each of many tasks has the id that was told, with some between them that stand alone": func(s *store) {
@@ -123,7 +123,7 @@ var inserts = group{
 	"a duration that is not 0 does not become 0": func(s *store) {
 		got := s.get(s.insert(task(jobs.Timeout(1), jobs.KillAfter(1)))[0])
 		if got.Timeout != time.Millisecond || got.KillAfter != time.Millisecond {
-			s.Errorf("timeout %v, kill_after %v", got.Timeout, got.KillAfter)
+			s.Errorf("got timeout %v, kill_after %v; want 1 ms for both", got.Timeout, got.KillAfter)
 		}
 	},
 	"everything that Validate accepts is accepted": func(s *store) {
@@ -138,11 +138,11 @@ var inserts = group{
 			"never":   task(jobs.At(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))),
 		} {
 			if err := spec.Validate(); err != nil {
-				s.Errorf("%s: %v", name, err)
+				s.Errorf("%s: got error %v of Validate, want none", name, err)
 				continue
 			}
 			if _, err := s.Insert(s.Context(), []jobs.Spec{spec}, s.now); err != nil {
-				s.Errorf("%s: valid, and refused: %.200v", name, err)
+				s.Errorf("%s: got error %.200v, want none: Validate accepts it", name, err)
 			}
 		}
 	},
@@ -152,43 +152,45 @@ var inserts = group{
 		s.moved(s.Delete(s.Context(), first))
 		second := s.insert(task())
 		if !(first[0] < first[1] && first[1] < first[2] && first[2] < second[0]) {
-			s.Error(first, second)
+			s.Errorf("got %v, want true", (first[0] < first[1] && first[1] < first[2] && first[2] < second[0]))
 		}
 	},
 	"a unique key that an unfinished task has keeps that one": func(s *store) {
 		added := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k")), task(jobs.Unique("k")), task(jobs.Unique("other")), task()}, s.now))(s)
 		again := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s)
 		if added[0].Kept || !added[1].Kept || added[1].ID != added[0].ID || added[2].Kept || again[0] != (db.Inserted{ID: added[0].ID, Kept: true}) {
-			s.Error(added, again)
+			s.Errorf("got %v, %v; want added[0] kept false, added[1] kept true, added[1] id %v, added[2] kept false, again[0] %+v",
+				added, again, added[0].ID, (db.Inserted{ID: added[0].ID, Kept: true}))
 		}
 		w := s.worker()
 		claimed := s.claim(w, 3)
 		if got := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s); !got[0].Kept {
-			s.Errorf("the key of a running task is free: %v", got)
+			s.Errorf("the key of a running task is free: got got[0] kept %v, want true", got[0].Kept)
 		}
 		s.finish(w, claimed[0], jobs.Outcome{})
 		if got := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s); got[0].Kept || got[0].ID == added[0].ID {
-			s.Errorf("the key of a finished task is still taken: %v", got)
+			s.Errorf("the key of a finished task is still taken: got %v; want got[0] kept false, got[0] id other than %v", got,
+				added[0].ID)
 		}
 	},
 	"a batch is stored whole or not at all": func(s *store) {
 		bad := task()
 		bad.MaxLosses = -1 // as if it had not been validated: the table refuses it
 		if added, err := s.Insert(s.Context(), []jobs.Spec{task(), bad, task()}, s.now); err == nil || added != nil {
-			s.Error(added, err)
+			s.Errorf("got %v, %v; want error other than nil, added nil", added, err)
 		}
 		if n := must(s.Count(s.Context(), jobs.Filter{}))(s); n != 0 {
-			s.Errorf("%d tasks are left", n)
+			s.Errorf("got %d tasks, want none", n)
 		}
 	},
 	"an error of the sequence undoes everything and is returned as it is": func(s *store) {
 		end := errors.New("line 17")
 		added, err := s.InsertSeq(s.Context(), each([]jobs.Spec{task(), task(jobs.Unique("k"))}, end), s.now)
 		if err != end || added != nil {
-			s.Error(added, err)
+			s.Errorf("got error %v, added %v; want %v, nil", err, added, end)
 		}
 		if n := s.number(`SELECT count(*) FROM tasks`); n != 0 {
-			s.Errorf("%d tasks are left", n)
+			s.Errorf("got %d tasks, want none", n)
 		}
 	},
 	"a sequence is asked once for each of its tasks": func(s *store) {
@@ -202,7 +204,7 @@ var inserts = group{
 			}
 		}, s.now))(s)
 		if asked != 300 || len(added) != 300 || s.get(added[299].ID).Label != "299" {
-			s.Error(asked, len(added))
+			s.Errorf(`got %v, %v; want asked 300, number of added 300, task label "299"`, asked, len(added))
 		}
 	},
 	"the end of the context ends a sequence between two tasks": func(s *store) {
@@ -213,19 +215,19 @@ var inserts = group{
 			}
 		}, s.now)
 		if !errors.Is(err, context.Canceled) || s.number(`SELECT count(*) FROM tasks`) != 0 {
-			s.Error(err)
+			s.Errorf("got error %v, tasks %v; want error %v, 0", err, s.number(`SELECT count(*) FROM tasks`), context.Canceled)
 		}
 		s.insert(task()) // the connection is whole
 	},
 	"the input lies aside and goes with its task": func(s *store) {
 		id := s.insert(jobs.Command{Argv: []string{"cat"}, Input: []byte("x")}.With())[0]
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 1 || s.get(id).InputBytes != 1 {
-			s.Error(n)
+			s.Errorf("got n %v, task input bytes %v; want 1, 1", n, s.get(id).InputBytes)
 		}
 		s.moved(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
 		s.moved(s.Delete(s.Context(), []int64{id}))
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 0 {
-			s.Error(n)
+			s.Errorf("got %v, want 0", n)
 		}
 	},
 }

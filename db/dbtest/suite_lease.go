@@ -47,23 +47,23 @@ var leases = group{
 		old.GenerationID--
 		owned := s.beat(w, slices.Concat(claimsOf(mine...), claimsOf(foreign), []db.ClaimID{old, {ID: 99, GenerationID: 2}})...)
 		if !slices.Equal(owned, claimsOf(mine[0])) {
-			s.Errorf("owned %v", owned)
+			s.Errorf("got owned claims %v, want %v", owned, claimsOf(mine[0]))
 		}
 		if got := s.get(mine[0].ID); !got.LeaseExpiresAt.Equal(s.now.Add(lease)) || got.GenerationID != mine[0].GenerationID {
-			s.Errorf("%+v", got)
+			s.Errorf("got %+v; want lease expires at %v, generation %v", got, s.now.Add(lease), mine[0].GenerationID)
 		}
 		if got := s.get(foreign.ID); !got.LeaseExpiresAt.Equal(foreign.LeaseExpiresAt) {
-			s.Error("a beat renewed another worker's lease")
+			s.Errorf("the task of another worker: got lease end %v, want %v as before", got.LeaseExpiresAt, foreign.LeaseExpiresAt)
 		}
 	},
 	"a beat without tasks is a sign of life": func(s *store) {
 		w := s.worker()
 		s.sleep(time.Second)
 		if owned := s.beat(w); len(owned) != 0 {
-			s.Error(owned)
+			s.Errorf("got %v, want none", owned)
 		}
 		if seen := must(s.Workers(s.Context(), s.now))(s); len(seen) != 1 || !seen[0].BeatAt.Equal(s.now) {
-			s.Errorf("%+v", seen)
+			s.Errorf("got %+v; want number of seen 1, seen[0] beat at %v", seen, s.now)
 		}
 	},
 	"a beat changes the lease even with the clock set back": func(s *store) {
@@ -75,7 +75,7 @@ var leases = group{
 			s.sleep(-time.Hour)
 			s.beat(w, claimsOf(claimed)...)
 			if after := s.get(claimed.ID).LeaseExpiresAt; !after.After(before) {
-				s.Errorf("%v, then %v", before, after)
+				s.Errorf("got %v, want after %v", after, before)
 			}
 		}
 	},
@@ -87,13 +87,14 @@ var leases = group{
 		slices.SortFunc(got, func(a, b db.Lease) int { return int(a.ID - b.ID) })
 		if len(got) != 2 || got[0].ClaimID != claimsOf(foreign...)[0] || got[0].WorkerID != other.ID() || got[0].Length != lease.Milliseconds() ||
 			got[0].ExpiresAt != s.now.Add(lease).UnixMilli() {
-			s.Errorf("%+v", got)
+			s.Errorf("got %+v; want length 2, got[0] claim id %v, got[0] worker id %v, got[0] length %v, got[0] expires at %v",
+				got, claimsOf(foreign...)[0], other.ID(), lease.Milliseconds(), s.now.Add(lease).UnixMilli())
 		}
 		if got := s.leases(other); len(got) != 1 || got[0].ID != mine.ID {
-			s.Errorf("%+v", got)
+			s.Errorf("got %+v; want length 1, got[0] id %v", got, mine.ID)
 		}
 		if owned := must(w.Owned(s.Context()))(s); !slices.Equal(owned, claimsOf(mine)) {
-			s.Errorf("%+v", owned)
+			s.Errorf("got %v, want %v", owned, claimsOf(mine))
 		}
 	},
 	"a lease of an unknown worker has no length": func(s *store) {
@@ -102,7 +103,7 @@ var leases = group{
 		s.one(other)
 		s.exec(`DELETE FROM workers WHERE id = ?`, other.ID())
 		if got := s.leases(w); len(got) != 1 || got[0].Length != 0 {
-			s.Errorf("%+v", got)
+			s.Errorf("got %+v; want length 1, got[0] length 0", got)
 		}
 	},
 	"a lost task runs again with the same attempt number": func(s *store) {
@@ -111,18 +112,20 @@ var leases = group{
 		claimed := s.one(w)
 		s.sleep(time.Minute)
 		if n := s.reap(reaper, s.leases(reaper)...); n != 1 {
-			s.Error(n)
+			s.Errorf("got %v, want 1", n)
 		}
 		got := s.want(id, jobs.Pending, jobs.ReasonLost)
 		if got.Losses != 1 || got.Attempt != 0 || got.WorkerID != w.ID() {
-			s.Errorf("%+v", got)
+			s.Errorf("got losses %v, attempt %v, worker id %v; want 1, 0, %v", got.Losses, got.Attempt, got.WorkerID, w.ID())
 		}
 		if a := s.attempts(id); len(a) != 1 || a[0].State != jobs.Failed || a[0].Reason != jobs.ReasonLost || a[0].Counted || a[0].GenerationID != claimed.GenerationID ||
 			a[0].WorkerID != w.ID() || a[0].Duration != time.Minute {
-			s.Errorf("%+v", a)
+			s.Errorf("got %+v; want length 1, a[0] state %v, a[0] reason %v, a[0] counted false, a[0] generation %v, a[0] "+
+				"worker id %v, a[0] duration %v",
+				a, jobs.Failed, jobs.ReasonLost, claimed.GenerationID, w.ID(), time.Minute)
 		}
 		if again := s.one(reaper); again.Attempt != 1 || again.Losses != 1 {
-			s.Errorf("%+v", again)
+			s.Errorf("got again attempt %v, again losses %v; want 1, 1", again.Attempt, again.Losses)
 		}
 	},
 	"a task that is lost too often fails": func(s *store) {
@@ -133,15 +136,15 @@ var leases = group{
 			s.one(w)
 			s.reap(reaper, s.leases(reaper)...)
 			if got := s.get(id); got.Losses != i+1 {
-				s.Errorf("%+v", got)
+				s.Errorf("got losses %v, want %v", got.Losses, i+1)
 			}
 		}
 		if got := s.want(id, jobs.Failed, jobs.ReasonLost); got.Attempt != 0 || s.ended()[jobs.Failed] != 1 {
-			s.Errorf("%+v, counted %v", got, s.ended())
+			s.Errorf("got %+v, counts %v; want attempt 0 and one failed task counted", got, s.ended())
 		}
 		s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))
 		if got := s.want(id, jobs.Pending, ""); got.Losses != 0 {
-			s.Errorf("%+v", got)
+			s.Errorf("got losses %v, want 0", got.Losses)
 		}
 	},
 	"at most once ends with the first loss or stop": func(s *store) {
@@ -165,7 +168,7 @@ var leases = group{
 		seen := s.leases(reaper)
 		s.beat(w, claimsOf(claimed)...)
 		if n := s.reap(reaper, seen...); n != 0 {
-			s.Error(n)
+			s.Errorf("got %v, want 0", n)
 		}
 		s.want(id, jobs.Running, "")
 	},
@@ -176,7 +179,7 @@ var leases = group{
 		seen := s.leases(reaper)
 		s.finish(w, claimed, jobs.Outcome{})
 		if n := s.reap(reaper, seen...); n != 0 {
-			s.Error(n)
+			s.Errorf("got %v, want 0", n)
 		}
 		s.want(id, jobs.Completed, "")
 	},
@@ -186,10 +189,10 @@ var leases = group{
 		s.one(w)
 		seen := s.leases(a)
 		if n := s.reap(a, seen...) + s.reap(b, seen...) + s.reap(a, append(seen, seen...)...); n != 1 {
-			s.Error(n)
+			s.Errorf("got %v, want 1", n)
 		}
 		if got := s.get(id); got.Losses != 1 {
-			s.Errorf("%+v", got)
+			s.Errorf("got losses %v, want 1", got.Losses)
 		}
 	},
 	"a lost task that is to be cancelled is cancelled": func(s *store) {
@@ -199,7 +202,7 @@ var leases = group{
 		s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
 		s.reap(reaper, s.leases(reaper)...)
 		if got := s.want(id, jobs.Cancelled, jobs.ReasonCancelled); got.Error != "by ann" || s.ended()[jobs.Cancelled] != 1 {
-			s.Errorf("%+v, counted %v", got, s.ended())
+			s.Errorf("got %+v, counts %v; want error \"by ann\" and one cancelled task counted", got, s.ended())
 		}
 	},
 	"ghosts are given back without a trace": func(s *store) {
@@ -213,7 +216,8 @@ var leases = group{
 			}
 		}
 		if got := s.want(id, jobs.Pending, ""); got.Attempt != 0 || got.Losses != 0 || len(s.attempts(id)) != 0 {
-			s.Errorf("%+v", got)
+			s.Errorf("got attempt %v, losses %v, number of attempts %v; want 0, 0, 0", got.Attempt, got.Losses,
+				len(s.attempts(id)))
 		}
 	},
 	"workers come, drain and go": func(s *store) {
@@ -231,16 +235,19 @@ var leases = group{
 		if len(got) != 1 || got[0].ID != w.ID() || got[0].Name != "web1:7" || got[0].PID != 7 || !got[0].Draining || got[0].Lease != lease || len(got[0].Queues) != 2 ||
 			got[0].Queues[0] != info.Queues[0] || !slices.Equal(got[0].Jobs, []string{"f", "g"}) || !slices.Equal(got[0].Running, ids(claimed)) ||
 			!got[0].BeatAt.Equal(s.now.Add(time.Second)) || got[0].Slots != 3 || got[0].Host != "web1" || got[0].User != "ann" || got[0].Version != "1" {
-			s.Errorf("%+v", got)
+			s.Errorf(`got %+v; want length 1, got[0] id %v, got[0] name "web1:7", got[0] pid 7, got[0] draining true, `+
+				"got[0] lease %v, number of got[0] queues 2, got[0] queues[0] %v, got[0] jobs %+v, got[0] running "+
+				`%v, got[0] beat at %v, got[0] slots 3, got[0] host "web1", got[0] user "ann", got[0] version "1"`,
+				got, w.ID(), lease, info.Queues[0], []string{"f", "g"}, ids(claimed), s.now.Add(time.Second))
 		}
 		if got := must(s.Workers(s.Context(), s.now.Add(time.Minute)))(s); len(got) != 0 {
-			s.Errorf("not seen lately: %+v", got)
+			s.Errorf("not seen lately: got %+v, want none", got)
 		}
 		if err := w.End(s.Context(), s.now); err != nil {
 			s.Error(err)
 		}
 		if got := must(s.Workers(s.Context(), start))(s); len(got) != 0 {
-			s.Errorf("%+v", got)
+			s.Errorf("got %+v, want none", got)
 		}
 	},
 }
@@ -250,7 +257,7 @@ func (s *store) one1(w *db.Worker) jobs.Task {
 	s.Helper()
 	claimed := s.claim(w, 1)
 	if len(claimed) != 1 {
-		s.Fatal("nothing to claim")
+		s.Fatalf("got claims %v, want one", ids(claimed))
 	}
 	return claimed[0]
 }

@@ -26,7 +26,7 @@ func (s *store) list(f jobs.Filter) []int64 {
 	found := must(s.IDs(s.Context(), f, db.Page{Oldest: true}))(s)
 	tasks := ids(must(s.List(s.Context(), f, db.Page{Oldest: true}))(s))
 	if n := must(s.Count(s.Context(), f))(s); n != len(found) || !slices.Equal(tasks, found) {
-		s.Errorf("%+v: List %v, IDs %v, Count %d", f, tasks, found, n)
+		s.Errorf("%+v: got List %v, Count %d; want %v as IDs returned", f, tasks, n, found)
 	}
 	return found
 }
@@ -89,7 +89,7 @@ var lists = group{
 		}
 		s.exec(`UPDATE tasks SET schedule = 's', tick = id * 1000 WHERE id = 1 OR id = 5 OR id = 7 OR id = 10`)
 		if got := must(s.Earlier(s.Context(), s.get(10), 9))(s); !slices.Equal(got, []int64{7, 5, 1}) {
-			s.Errorf("of a schedule: %v", got)
+			s.Errorf("of a schedule: got %+v, want %+v", got, []int64{7, 5, 1})
 		}
 	},
 	"since compares the end of finished tasks and the creation of others": func(s *store) {
@@ -129,7 +129,7 @@ var lists = group{
 		for _, odd := range []string{"'", `"`, "'; DROP TABLE tasks; --", "?", "\x00", "é", `\`, `["a"]`} {
 			f := jobs.Filter{Queues: []string{odd}, Jobs: []string{odd}, Label: odd, Worker: odd, Match: odd}
 			if got := s.list(f); len(got) != 0 {
-				s.Errorf("%q: %v", odd, got)
+				s.Errorf("%q: got %v, want none", odd, got)
 			}
 		}
 		s.wantIDs(s.list(jobs.Filter{}), []int64{1})
@@ -142,10 +142,10 @@ var lists = group{
 			slices.Reverse(newest)
 			s.wantIDs(newest, oldest)
 			if got := must(s.IDs(s.Context(), f, db.Page{Limit: 1}))(s); len(got) != 1 || got[0] != oldest[len(oldest)-1] {
-				s.Errorf("%+v: newest %v", f, got)
+				s.Errorf("%+v: got %v as the newest task, want %d", f, got, oldest[len(oldest)-1])
 			}
 			if got := must(s.IDs(s.Context(), f, db.Page{Limit: 1, Oldest: true}))(s); len(got) != 1 || got[0] != oldest[0] {
-				s.Errorf("%+v: oldest %v", f, got)
+				s.Errorf("%+v: got %v as the oldest task, want %d", f, got, oldest[0])
 			}
 		}
 	},
@@ -160,14 +160,16 @@ var lists = group{
 		got := must(s.Queues(s.Context(), start))(s)
 		a, b := got["a"], got["b"]
 		if len(got) != 2 || a == nil || b == nil {
-			s.Fatalf("%+v", got)
+			s.Fatalf("got %+v; want length 2, a other than nil, b other than nil", got)
 		}
 		if a.Counts[jobs.Pending] != 2 || a.Counts[jobs.Running] != 1 || a.Counts[jobs.Scheduled] != 1 || a.Ended[jobs.Completed] != 1 || a.Jobs["f"] != 2 || a.Jobs["command"] != 0 ||
 			!a.Oldest.Equal(start.Add(-time.Minute)) || b.Counts[jobs.Scheduled] != 1 || !b.Oldest.IsZero() {
-			s.Errorf("%+v\n%+v", *a, *b)
+			s.Errorf("got %+v, %+v; want counts[Pending] 2, counts[Running] 1, counts[Scheduled] 1, ended[Completed] 1, "+
+				`jobs["f"] 2, jobs["command"] 0, oldest %v, counts[Scheduled] 1, oldest none`,
+				*a, *b, start.Add(-time.Minute))
 		}
 		if later := must(s.Queues(s.Context(), start.Add(time.Hour)))(s); later["a"].Ended[jobs.Completed] != 0 {
-			s.Errorf("%+v", later["a"])
+			s.Errorf(`got later["a"] ended[Completed] %v, want 0`, later["a"].Ended[jobs.Completed])
 		}
 	},
 	"a failure stands until it is run again or deleted": func(s *store) {
@@ -202,7 +204,7 @@ var lists = group{
 		place := map[string]int{}
 		for _, t := range s.claim(w, 12) {
 			if ahead[t.ID] != place[t.Queue] {
-				s.Errorf("task %d started as number %d of %s, with %d ahead", t.ID, place[t.Queue], t.Queue, ahead[t.ID])
+				s.Errorf("task %d of queue %s: got %d tasks ahead, want %d", t.ID, t.Queue, ahead[t.ID], place[t.Queue])
 			}
 			place[t.Queue]++
 		}

@@ -64,7 +64,7 @@ var outputs = group{
 			}
 		}
 		if len(got) != 3 {
-			s.Error(len(got))
+			s.Errorf("got %v, want 3", len(got))
 		}
 	},
 	"pages begin behind a piece, and the last come in order": func(s *store) {
@@ -72,17 +72,17 @@ var outputs = group{
 		s.write(w, claimed, db.Output{Add: chunks(1, 9)})
 		claim := claimsOf(claimed)[0]
 		if got := textOf(must(s.Output(s.Context(), claim, 3, 2))(s)); got != "4;5;" {
-			s.Error(got)
+			s.Errorf(`got %q, want "4;5;"`, got)
 		}
 		if got := textOf(must(s.LastOutput(s.Context(), claim, 3))(s)); got != "7;8;9;" {
-			s.Error(got)
+			s.Errorf(`got %q, want "7;8;9;"`, got)
 		}
 		if got := must(s.Output(s.Context(), claim, 9, 2))(s); len(got) != 0 {
-			s.Error(got)
+			s.Errorf("got %v, want none", got)
 		}
 		claim.GenerationID++
 		if got := must(s.Output(s.Context(), claim, 0, 9))(s); len(got) != 0 {
-			s.Error("output of another attempt")
+			s.Errorf("got output %q of another attempt, want none", textOf(got))
 		}
 	},
 	"writing a piece twice changes nothing": func(s *store) {
@@ -91,7 +91,7 @@ var outputs = group{
 			s.write(w, claimed, db.Output{Add: chunks(1, 3)})
 		}
 		if got := textOf(s.output(claimed)); got != "1;2;3;" {
-			s.Error(got)
+			s.Errorf(`got %q, want "1;2;3;"`, got)
 		}
 	},
 	"a range is deleted, its end excluded": func(s *store) {
@@ -99,12 +99,12 @@ var outputs = group{
 		s.write(w, claimed, db.Output{Add: chunks(1, 9)})
 		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 3, To: 6}})
 		if got := textOf(s.output(claimed)); got != "1;2;6;7;8;9;" {
-			s.Error(got)
+			s.Errorf(`got %q, want "1;2;6;7;8;9;"`, got)
 		}
 		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 6, To: 6}})
 		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 9, To: 6}})
 		if got := textOf(s.output(claimed)); got != "1;2;6;7;8;9;" {
-			s.Error(got)
+			s.Errorf(`got %q, want "1;2;6;7;8;9;"`, got)
 		}
 	},
 	"the finish stores the rest, deletes and cuts": func(s *store) {
@@ -114,10 +114,10 @@ var outputs = group{
 			Output: db.Output{Add: []jobs.Chunk{chunk(6, "stderr", "six")}, Delete: db.Pieces{From: 2, To: 4}, Cut: db.Cut{Seq: 4, Skip: 1, Dropped: 5}}})
 		got := s.output(claimed)
 		if text := textOf(got); text != "1;;5;six" || got[1].DroppedBytes != 5 || got[3].Stream != "stderr" {
-			s.Errorf("%q %+v", text, got)
+			s.Errorf(`got %q %+v; want text "1;;5;six", got[1] dropped bytes 5, got[3] stream "stderr"`, text, got)
 		}
 		if task := s.get(claimed.ID); task.OutputBytes != 12 || !task.OutputTruncated {
-			s.Errorf("%+v", task)
+			s.Errorf("got output bytes %v, output truncated %v; want 12, true", task.OutputBytes, task.OutputTruncated)
 		}
 	},
 	"pieces may be empty, and be cut to nothing": func(s *store) {
@@ -125,7 +125,7 @@ var outputs = group{
 		s.write(w, claimed, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", ""), chunk(2, "stdout", "abc")}})
 		s.write(w, claimed, db.Output{Cut: db.Cut{Seq: 2, Skip: 3, Dropped: 3}})
 		if got := s.output(claimed); len(got) != 2 || textOf(got) != "" || got[1].DroppedBytes != 3 {
-			s.Errorf("%+v", got)
+			s.Errorf("got %+v; want length 2, got none, got[1] dropped bytes 3", got)
 		}
 	},
 	"an attempt that lost its task writes nothing": func(s *store) {
@@ -136,12 +136,12 @@ var outputs = group{
 		for name, out := range map[string]db.Output{"add": {Add: chunks(4, 5)}, "replace": {Add: []jobs.Chunk{chunk(1, "stdout", "changed")}},
 			"delete": {Delete: db.Pieces{From: 1, To: 3}}, "cut": {Cut: db.Cut{Seq: 1, Skip: 1}}} {
 			if err := w.WriteOutput(s.Context(), claimed, out); !errors.Is(err, jobs.ErrLost) {
-				s.Errorf("%s: %v", name, err)
+				s.Errorf("%s: got %v, want error %v", name, err, jobs.ErrLost)
 			}
 		}
 		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Output: db.Output{Add: chunks(4, 5)}})
 		if got := textOf(s.output(claimed)); got != "1;2;3;" {
-			s.Error(got)
+			s.Errorf(`got %q, want "1;2;3;"`, got)
 		}
 	},
 	"attempts have output of their own": func(s *store) {
@@ -151,7 +151,7 @@ var outputs = group{
 		second := s.one(w)
 		s.write(w, second, db.Output{Add: chunks(1, 4)})
 		if a, b := textOf(s.output(first)), textOf(s.output(second)); a != "1;2;" || b != "1;2;3;4;" {
-			s.Error(a, b)
+			s.Errorf(`got a %q, b %q; want "1;2;", "1;2;3;4;"`, a, b)
 		}
 	},
 }

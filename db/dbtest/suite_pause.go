@@ -79,10 +79,10 @@ var pauses = group{
 		s.pause("a")
 		s.resume(db.AllQueues) // every pause
 		if got := s.pauses(); len(got) != 0 {
-			s.Error(got)
+			s.Errorf("got %v, want none", got)
 		}
 		if got := s.claim(w, 9); len(got) != 2 {
-			s.Error(ids(got))
+			s.Errorf("got %v, want 2 of them", ids(got))
 		}
 	},
 	"what runs goes on, and what it retries waits": func(s *store) {
@@ -91,7 +91,7 @@ var pauses = group{
 		running := s.one(w)
 		s.pause("default")
 		if done := s.finish(w, running, failed); done.Change.State != jobs.Retrying {
-			s.Errorf("%+v", done)
+			s.Errorf("got change state %v, want %v", done.Change.State, jobs.Retrying)
 		}
 		s.sleep(time.Minute)
 		s.wantIDs(ids(s.claim(w, 9)), nil)
@@ -105,7 +105,7 @@ var pauses = group{
 		for s.claim(dead, 1)[0].ID != all[0] { // queues take turns
 		}
 		if reaped := must(lose(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 || !s.get(all[0]).Suspect() {
-			s.Fatalf("%+v", reaped)
+			s.Fatalf("got %+v; want number of reaped other than 0, task suspect true", reaped)
 		}
 		turn := func(idle bool) []int64 {
 			return ids(must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}))(s).Claimed)
@@ -129,14 +129,14 @@ var pauses = group{
 		}
 		s.resume("a", "b") // b: was not paused
 		if got := s.pauses(); len(got) != 0 {
-			s.Error(got)
+			s.Errorf("got %v, want none", got)
 		}
 	},
 	"a paused queue is listed though nothing waits in it": func(s *store) {
 		s.pause("idle", db.AllQueues)
 		queues := must(s.Queues(s.Context(), s.now))(s)
 		if q := queues["idle"]; len(queues) != 1 || q == nil || !q.Pause.At.Equal(s.now) {
-			s.Errorf("%+v", queues)
+			s.Errorf("got %+v; want number of queues 1, q other than nil, pause at %v", queues, s.now)
 		}
 	},
 }

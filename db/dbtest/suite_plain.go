@@ -24,7 +24,10 @@ var plains = group{
 		argv, err := jobs.Argv(got.Args)
 		if err != nil || len(argv) != 2 || got.Queue != jobs.DefaultQueue || got.Priority != jobs.DefaultPriority || got.MaxLosses != jobs.DefaultMaxLosses ||
 			got.KillAfter != jobs.DefaultKillAfter || got.Backoff != jobs.DefaultBackoff || got.OutputLimit != jobs.DefaultOutputLimit || got.MaxAttempts != 3 {
-			s.Errorf("%+v %v", got, err)
+			s.Errorf("got %+v %v; want error nil, number of argv 2, queue %v, priority %v, max losses %v, kill after %v, "+
+				"backoff %v, output limit %v, max attempts 3",
+				got, err, jobs.DefaultQueue, jobs.DefaultPriority, jobs.DefaultMaxLosses, jobs.DefaultKillAfter,
+				jobs.DefaultBackoff, jobs.DefaultOutputLimit)
 		}
 	},
 	"every task option can be set": plainOptions,
@@ -41,7 +44,7 @@ var plains = group{
 		s.exec(`INSERT INTO enqueue (args, run_at) VALUES (json_array('true'), 0), (json_array('true'), ?)`, due.UnixMilli())
 		s.want(1, jobs.Pending, "")
 		if got := s.want(2, jobs.Scheduled, ""); got.GenerationID != 1 || !got.RunAt.Equal(due) {
-			s.Errorf("%+v", got)
+			s.Errorf("got generation %v, run at %v; want 1, %v", got.GenerationID, got.RunAt, due)
 		}
 		s.now = time.Now()
 		w := s.worker()
@@ -57,13 +60,13 @@ var plains = group{
 		}
 		var id int64
 		if err := tx.QueryRowContext(s.Context(), s.text(`SELECT max(id) FROM tasks`)).Scan(&id); err != nil || id != 1 {
-			s.Error(id, err)
+			s.Errorf("got error %v, id %v; want nil, 1", err, id)
 		}
 		if err := tx.Rollback(); err != nil {
 			s.Error(err)
 		}
 		if n := s.number(`SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM inputs)`); n != 0 {
-			s.Errorf("%d rows are left", n)
+			s.Errorf("got %d rows, want none", n)
 		}
 	},
 	"a unique key that is taken adds nothing": func(s *store) {
@@ -105,7 +108,7 @@ var plains = group{
 		s.finish(w, claimed[0], jobs.Outcome{})
 		s.finish(w, claimed[1], jobs.Outcome{})
 		if got := s.one(w); got.ID != 2 || got.InputBytes != 2 {
-			s.Errorf("%+v", got)
+			s.Errorf("got id %v, input bytes %v; want 2, 2", got.ID, got.InputBytes)
 		}
 	},
 	"an application's trigger may enqueue": func(s *store) {
@@ -115,14 +118,14 @@ var plains = group{
 		s.exec(`INSERT INTO users VALUES ('ann@example.com')`)
 		s.now = time.Now()
 		if got := s.one(s.worker("email.send")); strings.ReplaceAll(string(got.Args), " ", "") != `{"to":"ann@example.com"}` {
-			s.Errorf("%s", got.Args)
+			s.Errorf(`got replace all %q, want "{\"to\":\"ann@example.com\"}"`, strings.ReplaceAll(string(got.Args), " ", ""))
 		}
 	},
 	"a due time of 0, or before it, holds nobody up": func(s *store) {
 		s.exec(`INSERT INTO enqueue (run_at) VALUES (0), (0)`)
 		s.exec(`INSERT INTO enqueue (run_at, expires_at) VALUES (0, 0)`)
 		if w := s.worker(); !s.look(w).IsZero() {
-			s.Error("it is not looked at")
+			s.Error("got a next due time, want none: the tasks are due")
 		}
 		s.direct("run_at", int64(-5))
 		expiring := s.insert(call("f", jobs.ExpiresIn(time.Minute)))[0]
@@ -147,7 +150,9 @@ var plains = group{
 		claimed := s.claim(w, 9)
 		s.wantIDs(ids(claimed), []int64{1, 3, good})
 		if t := claimed[0]; t.Timeout < 0 || t.KillAfter < 0 || t.Backoff.Delay < 0 || t.Backoff.Max < 0 || t.Timeout < 100*365*24*time.Hour {
-			s.Errorf("%+v", t)
+			s.Errorf("got %+v; want timeout at least 0, kill after at least 0, backoff delay at least 0, backoff max at "+
+				"least 0, timeout at least %v",
+				t, 100*365*24*time.Hour)
 		}
 		for _, t := range claimed {
 			s.finish(w, t, failed)
@@ -169,7 +174,7 @@ var plains = group{
 			{"state, finished_at, lease_expires_at", []any{"failed", 1, 1}}, {"waits", []any{1}}, {"id", []any{0}}, {"id", []any{-1}}, {"id", []any{int64(1<<53 + 1)}},
 		} {
 			if _, err := s.tryDirect(row.columns, row.values...); err == nil {
-				s.Errorf("taken: %s = %v", row.columns, row.values)
+				s.Errorf("%s = %v: got no error, want one", row.columns, row.values)
 			}
 		}
 	},
@@ -213,7 +218,7 @@ var plains = group{
 			s.refused(row, why)
 		}
 		if n := s.number(`SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM inputs)`); n != 0 {
-			s.Errorf("%d rows are left of what was refused", n)
+			s.Errorf("got %d rows of rejected inserts, want none", n)
 		}
 	},
 	"ids are the database's to give, and no row takes them from others": func(s *store) {
@@ -223,7 +228,7 @@ var plains = group{
 		}
 		for _, set := range []string{"id = 9223372036854775807", "id = 2", "id = 0", "id = -1"} {
 			if _, err := s.raw.ExecContext(s.Context(), s.text(`UPDATE tasks SET `+set)); err == nil {
-				s.Errorf("%s was taken", set)
+				s.Errorf("%s: got no error, want one", set)
 			}
 		}
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
@@ -252,7 +257,7 @@ var plains = group{
 		for i, n := range []int64{math.MinInt64, -1 << 53, -1, 0, 1, 1 << 53, math.MaxInt64} {
 			for _, column := range columns {
 				if _, err := s.tryDirect(column+", label", n, fmt.Sprint(column, i)); err != nil && !strings.Contains(err.Error(), "times: ") {
-					s.Errorf("%s = %d: %v", column, n, err) // a server refuses times of other years than 0 to 9999
+					s.Errorf("%s = %d: got error %v, want none", column, n, err) // a server refuses times of other years than 0 to 9999
 				}
 			}
 		}
@@ -264,11 +269,11 @@ var plains = group{
 		}
 		n := int(s.number(`SELECT count(*) FROM tasks`))
 		if got := len(s.list(jobs.Filter{})); got != n || n < 60 {
-			s.Errorf("%d tasks are listed, of %d", got, n)
+			s.Errorf("got %d listed tasks, want %d and at least 60", got, n)
 		}
 		for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
 			if len(t.Args) > 0 && !json.Valid(t.Args) || len(t.Result) > 0 && !json.Valid(t.Result) {
-				s.Errorf("args %s, result %s", t.Args, t.Result)
+				s.Errorf("got args %s, result %s; want valid JSON", t.Args, t.Result)
 			}
 		}
 		good := s.insert(task(jobs.Priority(9)))[0]
@@ -298,7 +303,7 @@ var plains = group{
 		s.exec(`INSERT INTO enqueue (job, run_at, after, after_any) VALUES ('test', 0, '[1]', '[2]')`)
 		for _, bad := range []string{`[99]`, `7`, `["1"]`, `[6]`, `[1.5]`, `[[1]]`, `x`, `{}`, `[null]`, `[0]`, `[-1]`} {
 			if _, err := s.raw.ExecContext(s.Context(), s.text(`INSERT INTO enqueue (after) VALUES (?)`), bad); err == nil {
-				s.Errorf("%s was taken", bad)
+				s.Errorf("%s: got no error, want one", bad)
 			}
 		}
 		claimed := w.claim(10)
@@ -311,7 +316,8 @@ var plains = group{
 		w.is(4, jobs.Pending)
 		s.want(5, jobs.Cancelled, jobs.ReasonDependency)
 		if on, by, err := s.Dependencies(s.Context(), first, 0); err != nil || len(on) != 0 || len(by) != 3 || by[0].ID != 2 || by[0].State != jobs.Cancelled {
-			s.Error(on, by, err)
+			s.Errorf("got %v, %v, %v; want error nil, number of on 0, number of by 3, by[0] id 2, by[0] state %v", on, by, err,
+				jobs.Cancelled)
 		}
 	},
 	"the reset by hand works": func(s *store) {
@@ -319,7 +325,7 @@ var plains = group{
 		s.exec(`UPDATE OR IGNORE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, losses = 0, expires_at = NULL, finished_at = NULL,
 			started_at = NULL, outcome = NULL, result = NULL WHERE state = 'failed' AND finished_at > 0`)
 		if got := s.one(s.worker("control.failed")); got.ID != id || got.Attempt != 1 {
-			s.Errorf("%+v", got)
+			s.Errorf("got id %v, attempt %v; want %v, 1", got.ID, got.Attempt, id)
 		}
 	},
 }
@@ -350,10 +356,10 @@ func (s *store) tryDirect(columns string, values ...any) (sql.Result, error) {
 func (s *store) refused(row, why string) {
 	s.Helper()
 	if _, err := s.raw.ExecContext(s.Context(), s.text(`INSERT INTO enqueue `+row)); err == nil {
-		s.Errorf("taken: %.80s", row)
+		s.Errorf("%.80s: got no error, want one", row)
 	} else if s.Server() != nil && (strings.Contains(row, "char(0)") || strings.Contains(row, `\u0000`) || strings.HasPrefix(row, "(input)")) {
 		return // the server itself refuses a NUL, and what is no bytes
 	} else if !strings.Contains(err.Error(), why) {
-		s.Errorf("%.80s: %v, want %q", row, err, why)
+		s.Errorf("%.80s: got error %v, want one with %q", row, err, why)
 	}
 }

@@ -25,7 +25,7 @@ func (s *store) endedTasks(w *db.Worker, n int, o jobs.Outcome) []int64 {
 	ids := make([]int64, 0, n)
 	for i, done := range s.finishAll(w, list...) {
 		if !done.Change.State.Finished() {
-			s.Fatalf("%+v", done)
+			s.Fatalf("got change state finished %v, want true", done.Change.State.Finished())
 		}
 		ids = append(ids, list[i].Task.ID)
 	}
@@ -60,7 +60,7 @@ var prunes = group{
 		running := s.claim(w, 1)
 		before := s.now.Add(-time.Minute)
 		if steps := s.pruneAll(db.Prune{Before: before}); !slices.Equal(steps, []int{3}) {
-			s.Error(steps)
+			s.Errorf("got steps %+v, want %+v", steps, []int{3})
 		}
 		s.wantIDs(s.all(), slices.Concat(oldFailed, young, waits))
 		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // attempts of the failed tasks
@@ -69,7 +69,7 @@ var prunes = group{
 			}
 		}
 		if steps := s.pruneAll(db.Prune{FailedBefore: before}); !slices.Equal(steps, []int{2}) {
-			s.Error(steps)
+			s.Errorf("got steps %+v, want %+v", steps, []int{2})
 		}
 		s.wantIDs(s.all(), slices.Concat(young, waits))
 		s.finish(w, running[0], jobs.Outcome{})
@@ -80,10 +80,10 @@ var prunes = group{
 		s.endedTasks(w, 2, failed)
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{}); !slices.Equal(steps, []int{0}) {
-			s.Error(steps)
+			s.Errorf("got steps %+v, want %+v", steps, []int{0})
 		}
 		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{4}) {
-			s.Error(steps)
+			s.Errorf("got steps %+v, want %+v", steps, []int{4})
 		}
 	},
 	"a transaction takes 500 at most, and no more than a few MiB": func(s *store) {
@@ -92,12 +92,12 @@ var prunes = group{
 		s.endedTasks(w, 300, failed)
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{500, 500, 500, 0}) {
-			s.Error(steps)
+			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 500, 0})
 		}
 		s.endedTasks(w, 10, jobs.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", jobs.MaxResult-2) + `"`)})
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now}); !slices.Equal(steps, []int{7, 3}) {
-			s.Error(steps)
+			s.Errorf("got steps %+v, want %+v", steps, []int{7, 3})
 		}
 	},
 	"a task that was retried since it was seen is not forgotten": func(s *store) {
@@ -109,7 +109,7 @@ var prunes = group{
 		s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))
 		s.finish(w, s.one(w), jobs.Outcome{})
 		if steps := s.pruneAll(db.Prune{Before: cut, FailedBefore: cut}); !slices.Equal(steps, []int{0}) {
-			s.Error(steps)
+			s.Errorf("got steps %+v, want %+v", steps, []int{0})
 		}
 		s.wantIDs(s.all(), []int64{id})
 	},
@@ -121,12 +121,12 @@ var prunes = group{
 		s.sleep(time.Minute)
 		done := must(s.Prune(s.Context(), db.Prune{Before: s.now}))(s)
 		if done.Tasks != 2 || done.More || !done.From.Equal(s.now) {
-			s.Errorf("%+v", done)
+			s.Errorf("got tasks %v, more %v, from %v; want 2, false, %v", done.Tasks, done.More, done.From, s.now)
 		}
 		s.endedTasks(w, 1, jobs.Outcome{})
 		s.sleep(time.Minute)
 		if done = must(s.Prune(s.Context(), db.Prune{From: done.From, Before: s.now}))(s); done.Tasks != 1 {
-			s.Errorf("%+v", done)
+			s.Errorf("got tasks %v, want 1", done.Tasks)
 		}
 	},
 	"workers of long ago are forgotten, but for those that own a task": func(s *store) {
@@ -142,7 +142,7 @@ var prunes = group{
 			s.Fatal(err)
 		}
 		if n := s.number(`SELECT count(*) FROM workers`); n != 2 {
-			s.Error(n)
+			s.Errorf("got %v, want 2", n)
 		}
 	},
 	"counters become hours, and nothing is lost or counted twice": func(s *store) {
@@ -163,7 +163,7 @@ var prunes = group{
 		for i, h := range history {
 			got[h.State] += h.N
 			if h.Queue != "default" || i > 0 && h.At.Before(history[i-1].At) || (h.Span == time.Hour) != h.At.Add(2*time.Hour).Before(s.now.Truncate(time.Hour)) {
-				s.Errorf("%+v", h)
+				s.Errorf("got %+v, want a point of queue default, in order, with hours before minutes", h)
 			}
 		}
 		if got[jobs.Completed] != want[jobs.Completed] || got[jobs.Failed] != want[jobs.Failed] {
@@ -173,7 +173,7 @@ var prunes = group{
 			s.Fatal(err)
 		}
 		if left := must(s.History(s.Context(), start))(s); len(left) > 2 {
-			s.Error(left)
+			s.Errorf("got %v, want at most 2 of them", left)
 		}
 	},
 	"the file reaches a plateau, and shrinks when nothing runs": func(s *store) {
@@ -190,13 +190,13 @@ var prunes = group{
 			sizes = append(sizes, s.number(`SELECT page_count * 4096 FROM pragma_page_count`))
 		}
 		if sizes[7] > sizes[3]*21/20 {
-			s.Errorf("the file grows: %v", sizes)
+			s.Errorf("the file grows: got sizes[7] %v, want at most %v", sizes[7], sizes[3]*21/20)
 		}
 		s.pruneAll(db.Prune{Before: s.now})
 		for must(s.Vacuum(s.Context()))(s) {
 		}
 		if after := s.number(`SELECT page_count * 4096 FROM pragma_page_count`); after > sizes[7]*3/4 {
-			s.Errorf("%d bytes are left of %d", after, sizes[7])
+			s.Errorf("got %d bytes after vacuum, want at most three quarters of %d", after, sizes[7])
 		}
 	},
 	"figures of a queue are of its own tasks, and of their last attempts": func(s *store) {
@@ -210,21 +210,23 @@ var prunes = group{
 			s.finish(w, t, failed)
 		}
 		if a := must(s.Recent(s.Context(), "a", since))(s); len(a.Waits) != 0 || a.Starts != 1 || !a.Whole {
-			s.Errorf("while it waits for its second attempt: %+v", a)
+			s.Errorf("while it waits for its second attempt: got number of waits %v, starts %v, whole %v; want 0, 1, true",
+				len(a.Waits), a.Starts, a.Whole)
 		}
 		s.sleep(2 * time.Minute)
 		second := s.one(w)
 		if a := must(s.Recent(s.Context(), "a", since))(s); a.Starts != 2 {
-			s.Errorf("while it runs again: %+v", a)
+			s.Errorf("while it runs again: got starts %v, want 2", a.Starts)
 		}
 		s.sleep(5 * time.Second)
 		s.finish(w, second, jobs.Outcome{})
 		a, b := must(s.Recent(s.Context(), "a", since))(s), must(s.Recent(s.Context(), "b", since))(s)
 		if !slices.Equal(a.Runs, []time.Duration{5 * time.Second}) || a.Waits[0] != second.StartedAt.Sub(second.RunAt) || a.Starts != 2 {
-			s.Errorf("%+v", a)
+			s.Errorf("got %+v; want runs %+v, waits[0] %v, starts 2", a, []time.Duration{5 * time.Second},
+				second.StartedAt.Sub(second.RunAt))
 		}
 		if !slices.Equal(b.Waits, []time.Duration{3 * time.Second}) || b.Starts != 1 {
-			s.Errorf("%+v", b)
+			s.Errorf("got waits %+v, starts %v; want %+v, 1", b.Waits, b.Starts, []time.Duration{3 * time.Second})
 		}
 	},
 }

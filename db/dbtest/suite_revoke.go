@@ -28,21 +28,22 @@ var revocations = group{
 		w, reaper, claimed, _ := s.revoke()
 		got := s.want(claimed.ID, jobs.Running, "")
 		if got.WorkerID != w.ID() || got.GenerationID != claimed.GenerationID+1 || got.Losses != 0 || got.Attempt != 1 || len(s.attempts(claimed.ID)) != 0 {
-			s.Errorf("%+v, %d attempts", got, len(s.attempts(claimed.ID)))
+			s.Errorf("got %+v, %d attempts; want the same worker, the next generation, attempt 1 and no loss",
+				got, len(s.attempts(claimed.ID)))
 		}
 		if more := s.claim(reaper, 1); len(more) != 0 {
-			s.Errorf("claimed %+v before the loss was recorded", more)
+			s.Errorf("got claims %+v before the loss was recorded, want none", more)
 		}
 	},
 	"a late finish after a revocation is refused": func(s *store) {
 		w, reaper, claimed, revoked := s.revoke()
 		for _, o := range []jobs.Outcome{{}, failed, {Reason: jobs.ReasonSignal, Signal: 9}, {Reason: jobs.ReasonLost}} {
 			if done := s.finish(w, claimed, o); !done.Fenced {
-				s.Errorf("%+v was accepted: %+v", o, done)
+				s.Errorf("%+v: got %+v, want fenced", o, done)
 			}
 		}
 		if done := s.finishAll(w, db.Finish{Task: claimed, Release: true}); !done[0].Fenced {
-			s.Errorf("a release was accepted: %+v", done)
+			s.Errorf("a release was accepted: got done[0] fenced %v, want true", done[0].Fenced)
 		}
 		s.want(claimed.ID, jobs.Running, "")
 		if reaped := must(reaper.Reap(s.Context(), revoked, s.now))(s); len(reaped) != 1 {
@@ -54,10 +55,10 @@ var revocations = group{
 		w, _, claimed, _ := s.revoke()
 		claim := claimsOf(claimed)[0]
 		if owned := s.beat(w, claim); len(owned) != 0 {
-			s.Errorf("a beat renewed %v", owned)
+			s.Errorf("heartbeat: got owned claims %v, want none", owned)
 		}
 		if owned := must(w.Owned(s.Context()))(s); len(owned) != 0 {
-			s.Errorf("it owns %v, and would give it back", owned)
+			s.Errorf("got owned claims %v, want none", owned)
 		}
 		if err := w.AddStep(s.Context(), claim, 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("a step: %v, want %v", err, jobs.ErrLost)
@@ -70,7 +71,7 @@ var revocations = group{
 			s.Error(err)
 		}
 		if got := s.want(claimed.ID, jobs.Running, ""); got.Progress != nil || len(s.steps(claimed.ID)) != 0 || !got.LeaseExpiresAt.IsZero() {
-			s.Errorf("%+v, steps %v", got, s.steps(claimed.ID))
+			s.Errorf("got %+v, steps %v; want no progress, no steps and no lease", got, s.steps(claimed.ID))
 		}
 	},
 	"a late FinishTx after a revocation is refused": func(s *store) {
@@ -88,7 +89,8 @@ var revocations = group{
 		other := s.worker()
 		seen := s.leases(other)
 		if len(seen) != 1 || !seen[0].Revoked() || seen[0].WorkerID != w.ID() || seen[0].Claimed() != claimsOf(claimed)[0] {
-			s.Fatalf("%+v", seen)
+			s.Fatalf("got %+v; want number of seen 1, seen[0] revoked true, seen[0] worker id %v, seen[0] claimed %v", seen,
+				w.ID(), claimsOf(claimed)[0])
 		}
 		if again := must(other.Revoke(s.Context(), seen))(s); !slices.Equal(again, seen) {
 			s.Errorf("revoked again: %+v, want %+v", again, seen)
@@ -101,7 +103,7 @@ var revocations = group{
 			s.Errorf("%+v, attempts %+v; want one, of generation %d", got, a, claimed.GenerationID)
 		}
 		if again := s.one(other); again.Losses != 1 || again.Attempt != 1 {
-			s.Errorf("%+v", again)
+			s.Errorf("got again losses %v, again attempt %v; want 1, 1", again.Losses, again.Attempt)
 		}
 	},
 	"a loss is recorded of revoked claims only": func(s *store) {
@@ -109,7 +111,7 @@ var revocations = group{
 		w, reaper := s.worker(), s.worker()
 		s.one(w)
 		if reaped := must(reaper.Reap(s.Context(), s.leases(reaper), s.now))(s); len(reaped) != 0 {
-			s.Errorf("reaped %+v", reaped)
+			s.Errorf("got reaped tasks %+v, want none", reaped)
 		}
 		s.want(id, jobs.Running, "")
 	},
@@ -122,7 +124,7 @@ var revocations = group{
 		}
 		for _, c := range []jobs.Task{claimed, second} {
 			if a := s.attempts(c.ID); len(a) != 1 || a[0].GenerationID != c.GenerationID || s.get(c.ID).Losses != 1 {
-				s.Errorf("%+v, attempts %+v", s.get(c.ID), a)
+				s.Errorf("got %+v, attempts %+v; want one loss and one attempt of generation %d", s.get(c.ID), a, c.GenerationID)
 			}
 		}
 	},

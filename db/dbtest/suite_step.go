@@ -27,7 +27,7 @@ var steps = group{
 		}
 		got := s.steps(claimed.ID)
 		if len(got) != len(want) {
-			s.Fatalf("%d steps", len(got))
+			s.Fatalf("got %d steps, want %d", len(got), len(want))
 		}
 		for i := range want {
 			if g, w := got[i], want[i]; g.Name != w.Name || g.GenerationID != w.GenerationID || string(g.Value) != string(w.Value) ||
@@ -45,14 +45,14 @@ var steps = group{
 		s.exec(`UPDATE tasks SET unique_key = 'k' WHERE id = ?`, claimed.ID)
 		s.insert(jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"), jobs.In(lease)))
 		if m := s.moved(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Taken || m.Done {
-			s.Fatalf("%+v", m)
+			s.Fatalf("got taken %v, done %v; want true, false", m.Taken, m.Done)
 		}
 		if n := len(s.steps(claimed.ID)); n != 1 {
-			s.Errorf("%d steps are left", n)
+			s.Errorf("got %d steps, want 1", n)
 		}
 		s.exec(`DELETE FROM tasks WHERE unique_key = 'k' AND id <> ?`, claimed.ID)
 		if m := s.moved(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Done || len(s.steps(claimed.ID)) != 0 {
-			s.Errorf("%+v, %d steps", m, len(s.steps(claimed.ID)))
+			s.Errorf("got %+v, %d steps; want done, no steps", m, len(s.steps(claimed.ID)))
 		}
 	},
 	"an attempt that lost its task stores nothing": func(s *store) {
@@ -60,13 +60,13 @@ var steps = group{
 		s.finish(w, old, jobs.Outcome{Reason: jobs.ReasonError})
 		claimed := s.one(w)
 		if err := w.AddStep(s.Context(), claimsOf(old)[0], 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
-			s.Error(err)
+			s.Errorf("got %v, want error %v", err, jobs.ErrLost)
 		}
 		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(old)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
 			s.Error(err)
 		}
 		if got := s.get(claimed.ID); got.Progress != nil || len(s.steps(claimed.ID)) != 0 {
-			s.Errorf("progress %s, steps %v", got.Progress, s.steps(claimed.ID))
+			s.Errorf("got progress %s, steps %v; want none", got.Progress, s.steps(claimed.ID))
 		}
 	},
 	"steps stay with what failed, and go with what completed": func(s *store) {
@@ -79,7 +79,7 @@ var steps = group{
 		}
 		again := func(want int) jobs.Task {
 			if moved := must(s.Retry(s.Context(), []int64{id}, s.now, s.now))(s); !moved[0].Done {
-				s.Fatalf("%+v", moved)
+				s.Fatalf("got moved[0] done %v, want true", moved[0].Done)
 			}
 			if got := s.steps(id); len(got) != want {
 				s.Errorf("%d steps, want %d", len(got), want)
@@ -92,7 +92,7 @@ var steps = group{
 		s.finish(w, claimed, jobs.Outcome{})
 		add(again(0))
 		if left := must(s.Delete(s.Context(), []int64{id}))(s); left[0].Done {
-			s.Error("a running task was deleted")
+			s.Errorf("delete of a running task: got %+v, want not done", left[0])
 		}
 	},
 	"progress is no change of state": func(s *store) {
@@ -101,11 +101,12 @@ var steps = group{
 			s.Fatal(err)
 		}
 		if got := s.get(claimed.ID); string(got.Progress) != `{"done":1}` || got.GenerationID != claimed.GenerationID || !got.UpdatedAt.Equal(claimed.UpdatedAt) {
-			s.Errorf("%+v", got)
+			s.Errorf(`got progress %q, generation %v, updated at %v; want "{\"done\":1}", %v, %v`, string(got.Progress),
+				got.GenerationID, got.UpdatedAt, claimed.GenerationID, claimed.UpdatedAt)
 		}
 		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Progress: []byte(`{"done":2}`)})
 		if got := s.get(claimed.ID); string(got.Progress) != `{"done":2}` {
-			s.Errorf("%+v", got)
+			s.Errorf(`got progress %q, want "{\"done\":2}"`, string(got.Progress))
 		}
 	},
 }

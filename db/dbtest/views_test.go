@@ -62,7 +62,7 @@ func TestReaderViewsSayTheSameOnBothEngines(t *testing.T) {
 		for i, row := range want {
 			for k, value := range row {
 				if got[i][k] != value {
-					t.Errorf("%s, row %d, %s: %s in a file and %s on a server", view, i, names[k], value, got[i][k])
+					t.Errorf("%s, row %d, %s: got %s on a server, want %s as in a file", view, i, names[k], got[i][k], value)
 				}
 			}
 		}
@@ -123,15 +123,15 @@ func TestAnEnqueueOnPostgreSQLReturnsTheID(t *testing.T) {
 		}
 	}
 	if id, err := add(`(unique_key) VALUES ('k')`); !errors.Is(err, sql.ErrNoRows) {
-		t.Errorf("a unique key that is taken: id %d, %v", id, err)
+		t.Errorf("a taken unique key: got id %d, error %v; want %v", id, err, sql.ErrNoRows)
 	}
 	for _, values := range []string{`(id) VALUES (7)`, `(env) VALUES ('{"A":"\ud800"}')`, `(env) VALUES ('{"A":"\u0000"}')`} {
 		if id, err := add(values); err == nil {
-			t.Errorf("%s was taken: %d", values, id)
+			t.Errorf("%s: got id %d, want an error", values, id)
 		}
 	}
 	var n int
 	if err := raw.QueryRow(dbtest.Text(d, `SELECT count(*) FROM tasks_view WHERE input_bytes = 0`)).Scan(&n); err != nil || n != 3 {
-		t.Errorf("%d tasks, %v", n, err)
+		t.Errorf("got %d tasks, error %v; want 3", n, err)
 	}
 }

@@ -1,0 +1,252 @@
+package dbtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// A dependent that was set to pending by hand, before its time, does not keep the tasks from ending that it named.
+func endsDoNotNeedDependentsThatWait(s *store) {
+	t, w := s.T, newOrder(s)
+	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))
+	freed, spared := w.add(jobs.After(completes)), w.add(jobs.After(fails))
+	s.exec(`UPDATE tasks SET state = 'pending', waits = NULL, generation_id = generation_id + 1 WHERE waits = 1`)
+	claimed := w.claim(10)
+	if want := []int64{completes, fails, freed, spared}; !slices.Equal(ids(claimed), want) {
+		t.Fatalf("got %v, want %v", ids(claimed), want)
+	}
+	for i, err := range []error{nil, errBad, nil, nil} {
+		w.finish(claimed[i], err)
+	}
+	w.is(completes, jobs.Completed)
+	w.is(fails, jobs.Failed)
+	w.is(freed, jobs.Completed)
+	w.is(spared, jobs.Completed)
+}
+
+func afterStartsWhenAllHaveCompleted(s *store) {
+	t, w := s.T, newOrder(s)
+	a, b := w.add(), w.add()
+	c := w.add(jobs.After(a), jobs.AfterAny(b, a))
+	if task := w.is(c, jobs.Blocked); !slices.Equal(task.After, []int64{a}) || !slices.Equal(task.AfterAny, []int64{b}) || !task.Depends {
+		t.Fatalf("got after %+v, after any %+v, depends %v; want %+v, %+v, true", task.After, task.AfterAny, task.Depends,
+			[]int64{a}, []int64{b})
+	}
+	claimed := w.claim(10)
+	if !slices.Equal(ids(claimed), []int64{a, b}) {
+		t.Fatalf("got %+v, want %+v", ids(claimed), []int64{a, b})
+	}
+	w.finish(claimed[0], nil)
+	if task := w.is(c, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) {
+		t.Fatalf("got number of after %v, after any %+v; want 0, %+v", len(task.After), task.AfterAny, []int64{b})
+	}
+	w.finish(claimed[1], jobs.Cancel(errBad))
+	w.is(c, jobs.Pending)
+	if claimed := w.claim(10); len(claimed) != 1 || !claimed[0].Depends || claimed[0].Waits {
+		t.Fatalf("got %+v; want number of claimed 1, claimed[0] depends true, claimed[0] waits false", claimed)
+	}
+}
+
+func failureCancelsDownAChainInOneTransaction(s *store) {
+	t, w := s.T, newOrder(s)
+	a := w.add(jobs.MaxAttempts(1))
+	b := w.add(jobs.After(a))
+	c := w.add(jobs.After(b), jobs.Lane("l"))
+	d := w.add(jobs.AfterAny(c))
+	w.finish(w.claim(1)[0], errBad)
+	if task := w.is(b, jobs.Cancelled); task.Reason != jobs.ReasonDependency || task.Error != fmt.Sprintf("task %d failed", a) || task.FinishedAt.IsZero() {
+		t.Fatalf("got reason %v, error %q, finished at %v; want %v, %q, a time", task.Reason, task.Error, task.FinishedAt,
+			jobs.ReasonDependency, fmt.Sprintf("task %d failed", a))
+	}
+	if task := w.is(c, jobs.Cancelled); task.Error != fmt.Sprintf("task %d cancelled", b) {
+		t.Fatalf("got %q, want %q", task.Error, fmt.Sprintf("task %d cancelled", b))
+	}
+	w.is(d, jobs.Pending)
+	stats, err := w.Queues(t.Context(), w.now.Add(-time.Hour))
+	if err != nil || stats["default"].Ended[jobs.Cancelled] != 2 || stats["default"].Ended[jobs.Failed] != 1 {
+		t.Fatalf(`got %+v %v; want error nil, stats["default"] ended[Cancelled] 2, stats["default"] ended[Failed] 1`,
+			stats["default"], err)
+	}
+}
+
+func whatHasEndedCountsAsIfItEndedNow(s *store) {
+	t, w := s.T, newOrder(s)
+	good, bad := w.add(), w.add(jobs.MaxAttempts(1))
+	claimed := w.claim(2)
+	w.finish(claimed[0], nil)
+	w.finish(claimed[1], errBad)
+	w.is(w.add(jobs.After(good), jobs.AfterAny(bad)), jobs.Pending)
+	w.is(w.add(jobs.After(good), jobs.In(time.Hour)), jobs.Scheduled)
+	late := w.add(jobs.After(good, bad))
+	if task := w.is(late, jobs.Cancelled); task.Reason != jobs.ReasonDependency || task.Error != fmt.Sprintf("task %d failed", bad) {
+		t.Fatalf("got reason %v, error %q; want %v, %q", task.Reason, task.Error, jobs.ReasonDependency,
+			fmt.Sprintf("task %d failed", bad))
+	}
+	n, _ := w.Count(t.Context(), jobs.Filter{})
+	_, err := w.tryAdd(jobs.After(good, 999))
+	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "999") {
+		t.Fatalf("got error %v, want %v for task 999", err, jobs.ErrNotFound)
+	}
+	if after, _ := w.Count(t.Context(), jobs.Filter{}); after != n {
+		t.Fatalf("got %d tasks after the failed insert, want %d", after, n)
+	}
+}
+
+// everyEndReleases goes through all ways in which a task ends beside finishing.
+func everyEndReleases(s *store) {
+	w := newOrder(s)
+	ends := map[string]func(w *order, id int64){
+		"cancel while it waits": func(w *order, id int64) {
+			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
+				w.Fatal(err)
+			}
+		},
+		"expiry": func(w *order, id int64) {
+			w.now = w.now.Add(2 * time.Hour)
+			w.turn(db.Turn{Look: true})
+		},
+		"cancel while it runs": func(w *order, id int64) {
+			task := w.claim(1)[0]
+			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
+				w.Fatal(err)
+			}
+			w.finish(task, errBad)
+		},
+		"loss": func(w *order, id int64) {
+			w.claim(1)
+			leases, err := w.worker("x").Leases(w.Context())
+			if err != nil || len(leases) != 1 {
+				w.Fatalf("got error %v, number of leases %v; want nil, 1", err, len(leases))
+			}
+			if n, err := lose(w.Context(), w.worker("x"), leases, w.now); len(n) != 1 || err != nil {
+				w.Fatalf("got number of n %v, error %v; want 1, nil", len(n), err)
+			}
+		},
+		"release of one to be cancelled": func(w *order, id int64) {
+			task := w.claim(1)[0]
+			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
+				w.Fatal(err)
+			}
+			if err := w.w.Release(w.Context(), claimsOf(task), w.now); err != nil {
+				w.Fatal(err)
+			}
+		},
+	}
+	for name, end := range ends {
+		first := w.add(jobs.Lane("l"), jobs.ExpiresIn(time.Hour), jobs.MaxLosses(0))
+		next, after, any := w.add(jobs.Lane("l")), w.add(jobs.After(first)), w.add(jobs.AfterAny(first))
+		w.is(next, jobs.Blocked)
+		end(w, first)
+		if state := w.get(first).State; !state.Finished() {
+			s.Fatalf("%s: got state finished %v, want true", name, state.Finished())
+		}
+		w.is(next, jobs.Pending)
+		w.is(after, jobs.Cancelled)
+		w.is(any, jobs.Pending)
+		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || !moved[0].Done {
+			s.Fatalf("%s: got %v, %v; want error nil, moved[0] done true", name, moved, err)
+		}
+		w.is(any, jobs.Pending)
+		for _, task := range w.claim(10) {
+			w.finish(task, nil)
+		}
+	}
+}
+
+func retryWithDependents(s *store) {
+	t, w := s.T, newOrder(s)
+	a, other := w.add(jobs.MaxAttempts(1)), w.add(jobs.MaxAttempts(1))
+	b := w.add(jobs.After(a))
+	c := w.add(jobs.After(b))
+	both := w.add(jobs.After(a, other))
+	claimed := w.claim(2)
+	w.finish(claimed[0], errBad)
+	w.finish(claimed[1], errBad)
+	w.is(c, jobs.Cancelled)
+	moved, err := w.RetryWithDependents(t.Context(), []int64{a}, w.now, w.now)
+	if err != nil || len(moved) != 3 {
+		t.Fatalf("got error %v, number of moved %v; want nil, 3", err, len(moved))
+	}
+	w.is(a, jobs.Pending)
+	w.is(b, jobs.Blocked)
+	w.is(c, jobs.Blocked)
+	w.is(both, jobs.Cancelled) // the other one still has not completed
+	if _, err := w.RetryWithDependents(t.Context(), []int64{other}, w.now, w.now); err != nil {
+		t.Fatal(err)
+	}
+	if task := w.is(both, jobs.Blocked); !slices.Equal(task.After, []int64{a, other}) {
+		t.Fatalf("got %+v, want %+v", task.After, []int64{a, other})
+	}
+	for range 4 {
+		for _, task := range w.claim(10) {
+			w.finish(task, nil)
+		}
+	}
+	for _, id := range []int64{a, b, c, both} {
+		w.is(id, jobs.Completed)
+	}
+	// Retried by itself, a task does not wait for what has finished.
+	if _, err := w.Retry(t.Context(), []int64{b}, w.now, w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.is(b, jobs.Pending)
+}
+
+// huge is how many tasks one waits for, or wait for one.
+const huge = 10_000
+
+func aHugeFanInAndFanOut(s *store) {
+	t, w, n := s.T, newOrder(s), huge
+	if raceDetector {
+		n /= 20 // it makes the engine slower by that much
+	}
+	specs := make([]jobs.Spec, n, n+1)
+	for i := range specs {
+		specs[i] = job.With("x")
+	}
+	last := job.With("last")
+	for i := range n {
+		last.Earlier = append(last.Earlier, i)
+	}
+	added, err := w.Insert(t.Context(), append(specs, last), w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := added[n].ID
+	var slowest time.Duration
+	for done := 0; done < n; done += 100 {
+		w.is(end, jobs.Blocked)
+		claimed := w.claim(100)
+		finish := make([]db.Finish, len(claimed))
+		for i, task := range claimed {
+			finish[i] = db.Finish{Task: task, Outcome: jobs.Outcome{Started: w.now, Finished: w.now}}
+		}
+		began := time.Now()
+		w.turn(db.Turn{Finish: finish})
+		slowest = max(slowest, time.Since(began))
+	}
+	t.Logf("fan-in of %d: finishing 100 of them took %v at most", n, slowest)
+	for i := range specs {
+		specs[i].After = []int64{end}
+	}
+	if _, err := w.Insert(t.Context(), specs, w.now); err != nil {
+		t.Fatal(err)
+	}
+	task := w.claim(10)
+	if len(task) != 1 || task[0].ID != end {
+		t.Fatalf("got %v; want number of task 1, task[0] id %v", ids(task), end)
+	}
+	began := time.Now()
+	w.finish(task[0], nil)
+	t.Logf("fan-out of %d: finishing the one took %v", n, time.Since(began))
+	pending, err := w.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
+	if err != nil || pending != n {
+		t.Fatalf("got error %v, pending %v; want nil, %v", err, pending, n)
+	}
+}

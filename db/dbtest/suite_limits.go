@@ -1,0 +1,136 @@
+package dbtest
+
+import (
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+func runningLimits(s *store) {
+	t, w := s.T, newOrder(s)
+	for range 5 {
+		w.add(jobs.Queue("a"))
+		w.add(jobs.Queue("b"))
+	}
+	w.set(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 2})
+	count := func(tasks []jobs.Task, queue string) (n int) {
+		for _, task := range tasks {
+			if task.Queue == queue {
+				n++
+			}
+		}
+		return n
+	}
+	claimed := w.claim(20)
+	if count(claimed, "a") != 2 || count(claimed, "b") != 5 {
+		t.Fatalf(`got count(claimed, "a") %v, count(claimed, "b") %v; want 2, 5`, count(claimed, "a"), count(claimed, "b"))
+	}
+	if more := w.claim(20); len(more) != 0 {
+		t.Fatalf("got %v, want none", ids(more))
+	}
+	i := slices.IndexFunc(claimed, func(t jobs.Task) bool { return t.Queue == "a" })
+	w.finish(claimed[i], nil)
+	if more := w.claim(20); count(more, "a") != 1 {
+		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
+	}
+	w.set(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 3})
+	if more := w.claim(20); count(more, "a") != 1 {
+		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
+	}
+	if found, err := w.RemoveLimit(t.Context(), jobs.Target{Kind: "queue", Name: "a"}, w.now); !found || err != nil {
+		t.Fatalf("got found %v, error %v; want true, nil", found, err)
+	}
+	if more := w.claim(20); count(more, "a") != 1 {
+		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
+	}
+}
+
+// aJobsLimitHoldsWithinOneClaim mixes a job with few starts left and one without a limit, in one queue.
+func aJobsLimitHoldsWithinOneClaim(s *store) {
+	t, w := s.T, newOrder(s)
+	other := jobs.Define[string]("other")
+	var specs []jobs.Spec
+	for range 30 {
+		specs = append(specs, job.With("x", jobs.Priority(9)), other.With("y"))
+	}
+	if _, err := w.Insert(t.Context(), specs, w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.set(jobs.Limit{Target: jobs.Target{Kind: "job", Name: "test"}, Running: 3})
+	claimed := w.claim(10)
+	n := 0
+	for _, task := range claimed {
+		if task.Job == "test" {
+			n++
+		}
+	}
+	if len(claimed) != 10 || n != 3 || claimed[0].Job != "test" {
+		t.Fatalf(`got %v, %v; want number of claimed 10, n 3, claimed[0] job "test"`, len(claimed), n)
+	}
+	if claimed = w.claim(10); len(claimed) != 10 || slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.Job == "test" }) {
+		t.Fatalf("got claims %v, want 10 of other jobs", ids(claimed))
+	}
+}
+
+// aSuspectThatALimitHoldsHoldsNobodyElse: busy workers stop claiming for the sake of a suspect, but not while its job is at its limit.
+func aSuspectThatALimitHoldsHoldsNobodyElse(s *store) {
+	w := newOrder(s)
+	lost := w.add(jobs.MaxLosses(2))
+	dead := s.worker("test", "other")
+	s.claim(dead, 1)
+	if reaped := must(lose(s.Context(), w.w, must(w.w.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 || !s.get(lost).Suspect() {
+		s.Fatalf("got number of reaped %v, task suspect %v; want 1, true", len(reaped), s.get(lost).Suspect())
+	}
+	other := must(s.Insert(s.Context(), []jobs.Spec{jobs.Define[string]("other").With("x"), jobs.Define[string]("other").With("x")}, s.now))(s)
+	target := jobs.Target{Kind: jobs.JobTarget, Name: "test"}
+	w.set(jobs.Limit{Target: target, Rate: 1, Per: 24 * time.Hour, Burst: 1})
+	s.sleep(time.Second)
+	turn := func(idle bool) []int64 {
+		return ids(w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
+	}
+	w.add(jobs.Priority(9))
+	s.wantIDs(turn(true), []int64{lost}) // the one start there is
+	if reaped := must(lose(s.Context(), dead, must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
+		s.Fatalf("got %+v, want 1 of them", reaped)
+	}
+	s.sleep(time.Hour)
+	s.wantIDs(turn(false), []int64{other[0].ID})
+	must(s.RemoveLimit(s.Context(), target, s.now))(s)
+	s.wantIDs(turn(false), nil) // now it does
+	s.wantIDs(turn(true), []int64{lost})
+}
+
+func ratesHoldAndTellWhenTheNextMayStart(s *store) {
+	t, w := s.T, newOrder(s)
+	for range 100 {
+		w.add()
+	}
+	l := jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "default"}, Rate: 5, Per: time.Second, Burst: 1}
+	w.set(l)
+	began := w.now
+	var starts []time.Time
+	for w.now.Sub(began) < 10*time.Second {
+		w.set(l) // gives nothing away
+		done := w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
+		for range done.Claimed {
+			starts = append(starts, w.now)
+		}
+		if done.NextStart.IsZero() || !done.NextStart.After(w.now) {
+			t.Fatalf("got next start %v, want one after %v", done.NextStart, w.now)
+		}
+		w.now = done.NextStart
+	}
+	if len(starts) != 50 {
+		t.Fatalf("got %d starts in ten seconds, want 50", len(starts))
+	}
+	for i := range starts[6:] {
+		if starts[i+6].Sub(starts[i]) < time.Second {
+			t.Fatalf("got starts at %v and %v, want at most six in a second", starts[i], starts[i+6])
+		}
+	}
+	for len(w.claim(10)) > 0 {
+		w.now = w.now.Add(time.Minute)
+	}
+}
