@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
 	"example.com/runner/runner/internal/exec"
 )
 
@@ -19,7 +20,7 @@ type CommandOptions struct {
 func Commands(options CommandOptions) jobs.Handler {
 	return jobs.Handler{Job: jobs.CommandJob, MaxAttempts: jobs.CommandAttempts,
 		Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
-			return runCommand(ctx, task, options.Tee)
+			return engine.RunCommand(ctx, task, options.Tee)
 		}}
 }
 

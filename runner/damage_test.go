@@ -87,6 +87,11 @@ func TestAnEnqueueWhoseAnswerWasLostIsSafeToRepeatWithAKey(t *testing.T) {
 	})
 }
 
+// isUnusable reports whether err is one by which a Work ends.
+func isUnusable(err error) bool {
+	return errors.Is(err, jobs.ErrCorrupt) || errors.Is(err, jobs.ErrPermission) || errors.Is(err, jobs.ErrReplaced)
+}
+
 // A worker whose file lets it down tries once more, and then stops its attempts and itself.
 func TestDamageEndsTheWork(t *testing.T) {
 	for _, code := range []fault.Code{fault.IOErr, fault.Corrupt, fault.ReadOnly} {
@@ -111,7 +116,7 @@ func TestDamageEndsTheWork(t *testing.T) {
 				})
 			})
 			err := b.Work(b.Context())
-			if at := time.Since(b.began); !unusable(err) || at < time.Minute || at > time.Minute+20*time.Second {
+			if at := time.Since(b.began); !isUnusable(err) || at < time.Minute || at > time.Minute+20*time.Second {
 				b.Errorf("code %d: after %v: %v", code, at, err)
 			}
 			if opened == 0 {

@@ -28,9 +28,9 @@ type Event struct {
 	Dropped int
 }
 
-// events are the subscribers of a Runner.
+// events are the subscribers of a Runner. It is the engine.Observer of its Work.
 type events struct {
-	any    atomic.Bool // there is a subscriber: nothing is made of an event otherwise
+	any    atomic.Bool // whether there is a subscriber
 	mu     sync.Mutex
 	to     map[*subscriber]struct{}
 	closed bool
@@ -84,8 +84,8 @@ func (e *events) close() {
 	e.any.Store(false)
 }
 
-// tell sends an event to all subscribers that have room for it.
-func (e *events) tell(event Event) {
+// send sends an event to all subscribers that have room for it.
+func (e *events) send(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for s := range e.to {
@@ -99,26 +99,11 @@ func (e *events) tell(event Event) {
 	}
 }
 
-func (e *engine) tellStart(a *attempt) {
-	if e.r.events.any.Load() {
-		e.r.events.tell(Event{Kind: EventStarted, At: now(), Task: a.task})
-	}
-}
+// Observing reports whether there is a subscriber. Otherwise the engine makes no events.
+func (e *events) Observing() bool { return e.any.Load() }
 
-func (e *engine) tellEnd(a *attempt, c jobs.Change) {
-	if !e.r.events.any.Load() {
-		return
-	}
-	t := a.task
-	t.State, t.Reason, t.Error, t.Result, t.Attempt, t.Losses = c.State, c.Reason, c.Error, c.Result, c.Attempt, c.Losses
-	t.ExitCode, t.Signal, t.Duration, t.OutputBytes, t.OutputTruncated = a.outcome.ExitCode, a.outcome.Signal, a.outcome.Duration,
-		a.outcome.OutputBytes, a.outcome.OutputTruncated
-	t.GenerationID++
-	if !c.RunAt.IsZero() {
-		t.RunAt = c.RunAt
-	}
-	if c.State.Finished() {
-		t.FinishedAt = a.outcome.Finished
-	}
-	e.r.events.tell(Event{Kind: EventEnded, At: now(), Task: t})
-}
+// Started sends the start of an attempt.
+func (e *events) Started(task jobs.Task) { e.send(Event{Kind: EventStarted, At: now(), Task: task}) }
+
+// Ended sends the end of an attempt.
+func (e *events) Ended(task jobs.Task) { e.send(Event{Kind: EventEnded, At: now(), Task: task}) }

@@ -68,22 +68,3 @@ func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
 		}
 	})
 }
-
-// A worker that stood still between its claim and the start finds that its lease is over. It starts nothing: the task may be another's by now.
-func TestNothingStartsWhenItsLeaseIsOver(t *testing.T) {
-	fake(t, Options{Lease: time.Minute}, nil, func(b *bubble) {
-		e, err := b.newEngine(b.Context(), false)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer e.unlock(true)
-		for _, claimed := range []time.Duration{time.Minute, time.Second} { // ago
-			a := e.add(jobs.Task{ID: 1, GenerationID: 2, Job: "work", Args: []byte(`"x"`)}, now().Add(-claimed))
-			a.begin()
-			<-e.ended
-			if late := claimed == time.Minute; a.release != late || (len(b.runs) == 0) != late {
-				b.Errorf("claimed %v ago: given back: %v, started: %+v", claimed, a.release, b.runs)
-			}
-		}
-	})
-}

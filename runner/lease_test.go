@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -246,46 +245,4 @@ func TestAFunctionThatIgnoresItsContextIsGivenUp(t *testing.T) {
 			b.Errorf("%+v", got)
 		}
 	})
-}
-
-func TestExpiredCountsOnlyWhatItHasSeenItself(t *testing.T) {
-	lease := func(expires int64) db.Lease {
-		return db.Lease{ClaimID: db.ClaimID{ID: 1, GenerationID: 2}, WorkerID: "w", ExpiresAt: expires, Length: 60_000}
-	}
-	unknown, revoked := lease(5), lease(0)
-	unknown.Length = 0
-	next := lease(5)
-	next.GenerationID++
-	for name, c := range map[string]struct {
-		looks []db.Lease
-		every time.Duration // between two looks
-		lost  int           // the look that finds it lost; -1: none does
-	}{
-		"over long ago, by the clock on the wall": {slices.Repeat([]db.Lease{lease(1)}, 9), 10 * time.Second, 6},
-		"valid for years, by the same clock":      {slices.Repeat([]db.Lease{lease(1 << 50)}, 9), 10 * time.Second, 6},
-		"renewed in between":                      {[]db.Lease{lease(1), lease(1), lease(1), lease(1), lease(2), lease(2), lease(2), lease(2)}, 10 * time.Second, -1},
-		"renewed with the clock set back":         {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)}, 10 * time.Second, -1},
-		"claimed again":                           {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, 10 * time.Second, -1},
-		"of a worker that nobody knows":           {slices.Repeat([]db.Lease{unknown}, 9), 10 * time.Second, 3}, // 30 s, as our own
-		"seen by a reaper that was stopped":       {[]db.Lease{lease(1), lease(1), lease(1)}, 24 * time.Hour, -1},
-		"seen by a reaper that is always late":    {slices.Repeat([]db.Lease{lease(1)}, 9), time.Hour, 3},
-		"revoked, and its reaper has died":        {[]db.Lease{lease(1), revoked, revoked}, time.Second, 2},
-	} {
-		p := &reaper{e: &engine{r: &Runner{options: Options{Lease: 30 * time.Second}}}}
-		found := -1
-		for i, l := range c.looks {
-			var lost []db.Lease
-			p.seen, lost = p.expired([]db.Lease{l}, c.every)
-			if len(lost) > 0 && found < 0 {
-				found = i
-			}
-		}
-		if found != c.lost {
-			t.Errorf("%s: lost at look %d, want %d", name, found, c.lost)
-		}
-	}
-	p := &reaper{seen: map[db.Lease]time.Duration{lease(1): time.Hour}}
-	if seen, lost := p.expired(nil, time.Second); len(seen) != 0 || len(lost) != 0 {
-		t.Errorf("what has gone is remembered: %v %v", seen, lost)
-	}
 }

@@ -13,6 +13,9 @@ import (
 // AllQueues stands for all queues, also those that do not exist yet, where a queue is named.
 const AllQueues = ""
 
+// DeletionPause names the pause of deletions in Pauses and Resume: workers delete no old tasks. It is not the name of a queue.
+const DeletionPause = db.DeletionPause
+
 // Pause is a pause of a queue, of all queues, or of deletions.
 type Pause struct {
 	At     time.Time // when it began; zero: not paused

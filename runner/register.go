@@ -23,9 +23,6 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 	}
 }
 
-// runFunc executes one attempt: what a Handler does, with all middleware around it.
-type runFunc func(ctx context.Context, task jobs.Task) (json.RawMessage, error)
-
 // Middleware is called in place of every execution, of functions and of commands, by the goroutine that executes: it calls next
 // once, with ctx or a context made from it, and returns what that returned, or something else. What it returns is the outcome of the
 // attempt: an error fails it, jobs.Cancel and its like do what they do elsewhere, a panic is one of the function.
@@ -35,17 +32,17 @@ type Middleware func(ctx context.Context, task jobs.Task, next func(context.Cont
 // nothing where there is none.
 func (r *Runner) Use(middleware ...Middleware) { r.middleware = append(r.middleware, middleware...) }
 
-// wrapped returns how to run each registered job.
-func (r *Runner) wrapped() map[string]runFunc {
-	all := make(map[string]runFunc, len(r.handlers))
+// wrapped returns the registered handlers with all middleware around them.
+func (r *Runner) wrapped() map[string]jobs.Handler {
+	all := make(map[string]jobs.Handler, len(r.handlers))
 	for job, h := range r.handlers {
-		all[job] = h.Run
 		for _, m := range slices.Backward(r.middleware) {
-			inner := all[job]
-			all[job] = func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
+			inner := h.Run
+			h.Run = func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
 				return m(ctx, task, func(ctx context.Context) (json.RawMessage, error) { return inner(ctx, task) })
 			}
 		}
+		all[job] = h
 	}
 	return all
 }

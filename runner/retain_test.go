@@ -43,29 +43,6 @@ func TestTasksAreForgottenWhenTheyAreOld(t *testing.T) {
 	})
 }
 
-func TestForEverIsForEver(t *testing.T) {
-	at := time.Now()
-	for _, test := range []struct {
-		options      Options
-		keep, failed time.Duration
-	}{
-		{Options{}, 7 * 24 * time.Hour, 30 * 24 * time.Hour},
-		{Options{Keep: time.Hour, KeepFailed: -1}, time.Hour, 0},
-		{Options{Keep: -1, KeepFailed: 2 * time.Hour}, 0, 2 * time.Hour},
-	} {
-		r := &Runner{options: test.options.withDefaults()}
-		p := r.prune(at, time.Time{})
-		for _, age := range []struct {
-			before time.Time
-			want   time.Duration
-		}{{p.Before, test.keep}, {p.FailedBefore, test.failed}} {
-			if age.before.IsZero() != (age.want == 0) || age.want != 0 && !age.before.Equal(at.Add(-age.want)) {
-				t.Errorf("%+v keeps %+v", test.options, p)
-			}
-		}
-	}
-}
-
 // What is counted outlives the tasks: by the minute for two days, then by the hour.
 func TestHistoryOutlivesTasks(t *testing.T) {
 	fake(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(b *bubble) {
@@ -138,5 +115,14 @@ func TestRank(t *testing.T) {
 				t.Errorf("of 1..%d, %d percent are at most %d", n, percent, got)
 			}
 		}
+	}
+}
+
+func TestTasksAreKeptForAWeekAndFailedOnesForAMonthByDefault(t *testing.T) {
+	if o := (Options{}).withDefaults(); o.Keep != 7*24*time.Hour || o.KeepFailed != 30*24*time.Hour {
+		t.Errorf("got %v and %v, want 7 and 30 days", o.Keep, o.KeepFailed)
+	}
+	if o := (Options{Keep: -1, KeepFailed: -1}).withDefaults(); o.Keep >= 0 || o.KeepFailed >= 0 {
+		t.Errorf("got %v and %v, want negative times, which keep forever", o.Keep, o.KeepFailed)
 	}
 }

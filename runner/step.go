@@ -3,25 +3,12 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
 )
-
-// A function with steps is called from its start in every attempt. Steps that have ended return what they returned; so it comes to where
-// it was, and on from there.
-
-// steps is what an attempt knows of the steps of its task.
-type steps struct {
-	mu     sync.Mutex
-	loaded bool
-	known  []jobs.Step // of all attempts, in order
-	done   int         // those of them that this attempt has come to
-	asleep error       // a sleep has begun: what the function has to return
-}
 
 // Step does a part of a function once: it calls do, and keeps the value that it returns, as JSON, before it returns itself. When the
 // task is run again, because a later step failed or its worker was lost, Step returns the value without calling do. An error of do is
@@ -41,11 +28,10 @@ type steps struct {
 // forgotten when one that completed is. Outside of an attempt Step calls do and keeps nothing, so that functions can be tested without a Runner.
 func Step[T any](ctx context.Context, name string, do func(context.Context) (T, error)) (T, error) {
 	var value T
-	a := attemptFrom(ctx)
-	if a == nil {
+	if !engine.InAttempt(ctx) {
 		return do(ctx)
 	}
-	text, err := a.step(ctx, name, func(ctx context.Context) (json.RawMessage, error) {
+	text, err := engine.Step(ctx, name, func(ctx context.Context) (json.RawMessage, error) {
 		value, err := do(ctx)
 		if err != nil {
 			return nil, err
@@ -71,115 +57,7 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 // Someone who makes the task due earlier does not end the sleep. name and order are as those of Step; d is at most jobs.MaxDelay.
 // Outside of an attempt it waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
-	a := attemptFrom(ctx)
-	if a == nil {
-		return wait(ctx, d)
-	}
-	if d > jobs.MaxDelay {
-		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, jobs.MaxDelay)
-	}
-	s := a.stepped()
-	if !s.mu.TryLock() {
-		return amidst(name)
-	}
-	defer s.mu.Unlock()
-	known, err := a.come(ctx, name, true)
-	if err != nil {
-		return err
-	}
-	at := now()
-	if known == nil {
-		step := jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
-		if known, err = a.keep(ctx, step); err != nil {
-			return err
-		}
-	}
-	if left := known.WakeAt.Sub(at); left > 0 {
-		s.asleep = jobs.Snooze(left)
-		return s.asleep
-	}
-	s.done++
-	return nil
-}
-
-// stepped returns what the attempt knows of steps: nothing at first.
-func (a *attempt) stepped() *steps {
-	if s := a.steps.Load(); s != nil {
-		return s
-	}
-	a.steps.CompareAndSwap(nil, &steps{}) // another goroutine may have been quicker
-	return a.steps.Load()
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func amidst(name string) error {
-	return fmt.Errorf("%w: %q comes while another one is under way: they cannot be nested, nor concurrent", jobs.ErrStep, name)
-}
-
-// step returns the value of a step, from an earlier attempt or by doing it.
-func (a *attempt) step(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
-	s := a.stepped()
-	if !s.mu.TryLock() {
-		return nil, amidst(name)
-	}
-	defer s.mu.Unlock()
-	known, err := a.come(ctx, name, false)
-	if err != nil {
-		return nil, err
-	}
-	if known == nil {
-		value, err := do(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if known, err = a.keep(ctx, jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}); err != nil {
-			return nil, err
-		}
-	}
-	s.done++
-	return known.Value, nil
-}
-
-// come returns what is known of the step that the function comes to; nil: it is new.
-func (a *attempt) come(ctx context.Context, name string, sleep bool) (*jobs.Step, error) {
-	s := a.stepped()
-	switch {
-	case s.asleep != nil:
-		return nil, s.asleep
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case !s.loaded:
-		known, err := a.e.r.store.Steps(ctx, a.task.ID)
-		if err != nil {
-			return nil, err
-		}
-		s.known, s.loaded = known, true
-	}
-	return jobs.NextStep(s.known, s.done, name, sleep)
-}
-
-// keep stores a step that is new. What has been done is stored even if the attempt is being stopped.
-func (a *attempt) keep(ctx context.Context, step jobs.Step) (*jobs.Step, error) {
-	s := a.stepped()
-	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.done+1, step); err != nil {
-		if errors.Is(err, jobs.ErrLost) {
-			a.fenced.Store(true)
-			a.stop(jobs.ErrLost, true)
-		}
-		return nil, err
-	}
-	s.known = append(s.known, step)
-	return &s.known[s.done], nil
+	return engine.Sleep(ctx, name, d)
 }
 
 // Steps returns the steps of a task that have ended, and its sleeps, in their order.

@@ -397,23 +397,3 @@ func TestJitterStaysWithinItsBounds(t *testing.T) {
 		}
 	})
 }
-
-// A tick beside the last look of WorkUntilEmpty: its task would be left behind, and the ticks after it skipped for its sake.
-func TestWorkUntilEmptyLeavesNoTickBehind(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
-		c.add(jobs.Schedule{Name: "beat", Cron: "@every 1s"})
-		e, err := c.r.newEngine(c.Context(), true)
-		if err != nil {
-			c.Fatal(err)
-		}
-		defer e.unlock(true)
-		time.Sleep(1500 * time.Millisecond)
-		e.tick(c.Context(), true)
-		c.want("enqueued", len(c.tasks("beat")), 1)
-		c.want("the end, after a tick that nobody has looked at", e.endTicks(), false)
-		c.want("the end, after another look", e.endTicks(), true)
-		time.Sleep(3 * time.Second)
-		e.tick(c.Context(), true)
-		c.want("enqueued after the end", len(c.tasks("beat")), 1)
-	})
-}

@@ -3,11 +3,9 @@ package runner
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 
-	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
 )
 
 // EnqueueTx adds a task as part of a transaction of the caller: the task exists when tx commits, and never did when it is rolled back.
@@ -26,8 +24,6 @@ func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (job
 	return r.store.InsertTx(ctx, tx, &spec, now())
 }
 
-var errNotCommitted = errors.New("the transaction in which the task was finished was not committed")
-
 // FinishTx completes the task whose attempt runs with ctx as part of a transaction of its function, with result, which is marshalled
 // to JSON, or without one if it is nil. Effect and completion are committed together or not at all: exactly once. For tx see
 // Runner.EnqueueTx.
@@ -38,27 +34,5 @@ var errNotCommitted = errors.New("the transaction in which the task was finished
 // attempt, or for a result that cannot be kept or a transaction of another file; jobs.ErrBusy, or the driver's. Call it last: until
 // the commit every other writer waits.
 func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
-	a := attemptFrom(ctx)
-	if a == nil {
-		_ = tx.Rollback()
-		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
-	}
-	at := now()
-	a.inTx.Store(at.UnixMilli()) // before anything is written: from now on a commit may have ended the attempt
-	f := db.Finish{Task: a.task, Progress: a.progress(), Outcome: jobs.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
-	if result != nil {
-		text, err := jobs.MarshalResult(result)
-		if err != nil {
-			_ = tx.Rollback()
-			return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
-		}
-		f.Outcome.Result = text
-	}
-	if output := a.output.Load(); output != nil {
-		f.Output = output.Rest()
-		f.Output.Cut = db.Cut{} // it is cut once, by the write that ends the attempt in this process
-		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
-	}
-	a.txResult.Store(&f.Outcome.Result)
-	return a.e.worker.FinishTx(ctx, tx, f, at)
+	return engine.FinishTx(ctx, tx, result)
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
 	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
 )
 
 // Work runs tasks until ctx ends. Then it starts nothing more, gives the running attempts Options.Grace to end, stops the others
@@ -33,10 +32,10 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	if len(r.handlers) == 0 {
 		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
 	}
-	if err := r.insecure(); err != nil {
+	if err := r.checkRights(); err != nil {
 		return err
 	}
-	if err := r.sound(ctx); err != nil {
+	if err := r.checkIntegrity(ctx); err != nil {
 		return err
 	}
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
@@ -53,7 +52,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 		defer r.mu.Unlock()
 		r.abort = nil
 	}()
-	e, err := r.enter(ctx, aborted.Done(), untilEmpty)
+	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty)
 	if e == nil {
 		return err
 	}
@@ -61,20 +60,46 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 	r.mu.Lock()
 	r.abort = func() {
 		abort()
-		e.stopAll(jobs.ErrShutdown, true) // here too: the loop may be waiting for a lock
+		e.Abort() // at once, because the loop may be waiting for a lock
 	}
 	r.mu.Unlock()
-	return e.run(ctx, aborted.Done())
+	return e.Run(ctx, aborted.Done())
 }
 
-// enter makes the engine of a Work. On a disk that is full it waits until there is room; nil without an error: it was ended before.
-func (r *Runner) enter(ctx context.Context, aborted <-chan struct{}, untilEmpty bool) (*engine, error) {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		e, err := r.newEngine(ctx, untilEmpty)
+// checkRights returns an error if commands must not run, because another user than this process's may write the database.
+func (r *Runner) checkRights() error {
+	if _, commands := r.handlers[jobs.CommandJob]; !commands || r.options.InsecurePerms || r.store.Server() != nil {
+		return nil // a server decides itself who may write
+	}
+	return db.Insecure(r.Path())
+}
+
+// checkIntegrity returns an error if someone has added triggers or indexes to runner's own tables, or if a crash has left the file damaged.
+func (r *Runner) checkIntegrity(ctx context.Context) error {
+	if !r.options.ForeignTriggers {
+		if err := r.store.Foreign(ctx); err != nil {
+			return err
+		}
+	}
+	if r.store.Unclean() {
+		return r.store.Damage(ctx)
+	}
+	return nil
+}
+
+const (
+	firstStartPause = 20 * time.Millisecond // between two attempts to start on a full disk
+	maxStartPause   = 2 * time.Second
+)
+
+// newEngine returns the engine of a Work. While the disk is full it waits. It returns nil without an error if ctx ends before that.
+func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool) (*engine.Engine, error) {
+	for pause := firstStartPause; ; pause = min(2*pause, maxStartPause) {
+		e, err := engine.New(ctx, r.engineOptions(untilEmpty))
 		if !errors.Is(err, jobs.ErrFull) {
 			return e, err
 		}
-		if pause == firstPause {
+		if pause == firstStartPause {
 			r.log.Error("nothing is started until the disk has room", "err", err)
 		}
 		select {
@@ -87,221 +112,14 @@ func (r *Runner) enter(ctx context.Context, aborted <-chan struct{}, untilEmpty 
 	}
 }
 
-// loop is a Work until nothing runs any more. Each round does one thing, or waits for the first of what may happen.
-func (e *engine) loop(ctx, write context.Context, notices <-chan struct{}, aborted <-chan struct{}) error {
-	var grace, abandon <-chan time.Time
-	draining, failing := ctx.Done(), e.failing
-	stopping := false // nothing is started any more
-	e.look, e.more = true, true
-	e.ready()
-	for {
-		if err := e.failed(); unusable(err) {
-			e.log.Error("the work cannot go on", "err", err)
-			e.awaitEnds()
-			return err
-		}
-		if !stopping && (ctx.Err() != nil || e.failed() != nil) {
-			stopping, draining, failing = true, nil, nil
-			if err := e.failed(); err != nil {
-				e.log.Error("the work cannot go on", "err", err)
-			}
-			e.log.Info("draining", "running", len(e.running), "grace", max(e.r.options.Grace, 0))
-			e.beside.Go(func() {
-				if err := e.worker.Drain(write); err != nil {
-					e.log.Warn("cannot tell that this worker drains", "err", err)
-				}
-			})
-			grace = time.After(max(e.r.options.Grace, 0))
-			e.pulses.givesUpAt = now().Add(max(e.r.options.Grace, 0) + e.longestEnd())
-		}
-		e.pulse(write, stopping)
-		if e.changed && e.free() > 0 {
-			e.look, e.more = true, true
-		}
-		// Without a free slot too what is due must become pending, and what expires must end.
-		if !e.resting() && (len(e.unsettled) > 0 || !stopping && (e.more && e.free() > 0 || e.reached())) {
-			if err := e.turn(write, stopping); err != nil {
-				e.giveUp(err)
-				e.awaitEnds()
-				return err
-			}
-			continue // what became free, or what ended meanwhile, is looked at again without waiting
-		}
-		if e.idle() && (stopping || e.untilEmpty && !e.resting() && !e.isDue() && !e.held()) {
-			if stopping || e.empty && e.endTicks() {
-				return e.verdict(aborted)
-			}
-			e.look, e.more = true, true // nothing is known to be due: look once more before believing it
-			continue
-		}
-		e.r.notifier.SetBusy(e.free() <= 0)
-		timer := time.NewTimer(e.untilPulse(e.untilAsked(e.sleep(stopping))))
-		select {
-		case a := <-e.ended:
-			e.collect(a)
-		case <-notices:
-			e.changed, e.more = true, true
-			e.noticed()
-		case <-timer.C:
-			e.look, e.more = true, true
-		case <-draining:
-		case <-failing:
-		case <-grace:
-			grace = nil
-			abandon = time.After(e.stopAll(jobs.ErrShutdown, false))
-		case <-aborted:
-			aborted, grace = nil, nil
-			abandon = time.After(min(e.stopAll(jobs.ErrShutdown, true), abortWait))
-			stopping, draining, failing = true, nil, nil
-		case <-abandon:
-			abandon = nil
-			e.abandonAll()
-		}
-		timer.Stop()
-		e.askedToCancel(write)
-		e.sweep(write)
+func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
+	o := r.options
+	options := engine.Options{Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version, User: r.user(),
+		Handlers: r.wrapped(), Fenced: &r.fenced, UntilEmpty: untilEmpty, Concurrency: o.Concurrency, Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }), MaxWait: o.MaxWait,
+		Grace: o.Grace, Lease: o.Lease, Timeout: o.Timeout, Name: o.Name, Keep: o.Keep, KeepFailed: o.KeepFailed, OnFailure: o.OnFailure,
+		LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}
+	if o.Liveness != nil {
+		options.Liveness = func(l engine.Liveness) { o.Liveness(Liveness(l)) }
 	}
-}
-
-const (
-	firstPause   = 20 * time.Millisecond  // after an error
-	longestPause = 2 * time.Second        //
-	abortWait    = 700 * time.Millisecond // for killed attempts to end before they are given up
-	stopWait     = 5 * time.Second        // beyond the longest kill_after
-)
-
-func (e *engine) free() int {
-	if e.alone > 0 {
-		return 0
-	}
-	return e.slots - len(e.running)
-}
-
-func (e *engine) idle() bool { return len(e.running) == 0 && len(e.unsettled) == 0 }
-
-func (e *engine) isDue() bool { return e.more || e.noRoom != nil || e.reached() }
-
-// reached says whether the time has come of what is known to be scheduled, or to look whether the disk has room.
-func (e *engine) reached() bool {
-	at := now()
-	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.noRoom != nil && !e.roomAt.After(at)
-}
-
-// held says whether a task that is due waits for a rate alone.
-func (e *engine) held() bool { return !e.nextStart.IsZero() || !e.nextLane.IsZero() }
-
-func (e *engine) resting() bool { return now().Before(e.resumeAt) }
-
-func (e *engine) rest(d time.Duration) { e.resumeAt = now().Add(d) }
-
-// sleep is how long there is nothing to do unless something happens.
-func (e *engine) sleep(stopping bool) time.Duration {
-	switch {
-	case e.resting():
-		return e.resumeAt.Sub(now())
-	case stopping:
-		return e.r.options.Lease / 6
-	case e.noRoom != nil:
-		return max(e.roomAt.Sub(now()), 0)
-	}
-	next := e.nextDue
-	if e.free() > 0 && !e.nextStart.IsZero() && (next.IsZero() || e.nextStart.Before(next)) {
-		next = e.nextStart
-	}
-	if next.IsZero() {
-		return e.r.options.Lease / 6
-	}
-	// Times in the file are whole milliseconds; a jump of the wall clock delays nothing for long.
-	return min(max(next.Sub(now()), 0)+time.Millisecond, e.r.options.Lease/6)
-}
-
-// Attempts that end within a moment share a transaction: it is given up after so many looks in a row that found nothing, some microseconds,
-// or after so long in all.
-const (
-	collectLooks   = 100
-	collectLongest = time.Millisecond
-)
-
-// collect takes an attempt that has ended, and those that end within a moment. With ten short functions at once that makes nine a turn of
-// seven, and a drain a tenth faster.
-func (e *engine) collect(a *attempt) {
-	e.unsettled = append(e.unsettled, a)
-	began := now()
-	for looks := 0; looks < collectLooks && len(e.unsettled) < len(e.running); looks++ {
-		select {
-		case a := <-e.ended:
-			e.unsettled = append(e.unsettled, a)
-			looks = 0
-		default:
-			if now().Sub(began) > collectLongest { // functions that only compute keep the others waiting
-				return
-			}
-			runtime.Gosched()
-		}
-	}
-}
-
-// askEvery is the least time between two looks of a busy worker for what others have changed: for cancel requests, and, while all slots are
-// taken, for what has become due and for new queues. In full swing, a look at each notice was a twentieth of its work.
-const askEvery = 20 * time.Millisecond
-
-// noticed says that there may be a cancel request to look for.
-func (e *engine) noticed() {
-	if e.askAt.IsZero() && len(e.running) > 0 {
-		e.askAt = e.askedAt.Add(askEvery)
-	}
-}
-
-// untilAsked shortens a sleep so that the next look for cancel requests is not missed.
-func (e *engine) untilAsked(d time.Duration) time.Duration {
-	if e.askAt.IsZero() {
-		return d
-	}
-	return min(d, max(e.askAt.Sub(now()), 0))
-}
-
-// askedToCancel stops the attempts whose tasks someone wants cancelled, when it is time to look.
-func (e *engine) askedToCancel(ctx context.Context) {
-	at := now()
-	if e.askAt.IsZero() || at.Before(e.askAt) {
-		return
-	}
-	e.askAt, e.askedAt = time.Time{}, at
-	if len(e.running) == 0 {
-		return
-	}
-	asked, err := e.worker.Asked(ctx)
-	if err != nil {
-		e.log.Warn("cannot look for cancel requests", "err", err)
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, ask := range asked {
-		if a := e.running[ask.ClaimID]; a != nil {
-			a.stop(jobs.ErrCancelled, ask.Now)
-		}
-	}
-}
-
-// sweep gives back ghosts every sixth of a lease: tasks that the database says are this worker's and that it does not run, because
-// the answer to their claim was lost. It belongs to the loop, so that no claim is under way.
-func (e *engine) sweep(ctx context.Context) {
-	at := now()
-	if at.Sub(e.sweptAt) < e.r.options.Lease/6 {
-		return
-	}
-	e.sweptAt = at
-	owned, err := e.worker.Owned(ctx)
-	if err != nil {
-		return // told by the next write
-	}
-	ghosts := slices.DeleteFunc(owned, func(c db.ClaimID) bool { return e.running[c] != nil })
-	if len(ghosts) == 0 {
-		return
-	}
-	e.log.Warn("giving back tasks whose claim was not answered", "tasks", len(ghosts))
-	if err := e.worker.Release(ctx, ghosts, now()); err != nil {
-		e.log.Warn("cannot give back tasks", "err", err)
-	}
+	return options
 }

@@ -43,11 +43,12 @@ var layers = []layer{
 	{path: "runner/internal/cron/crontest"}, // tests only
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "runner/internal/exec", ours: []string{"db", "jobs", "internal/supervisor"}},
-	{path: "internal/access", ours: []string{"db"}},
 	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "runner", ours: []string{"internal/access", "internal/tasktext", "runner/internal/cron", "runner/internal/exec", "runner/internal/notify",
-		"db", "jobs", "internal/errcode", "internal/supervisor",
-		"internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"},
+	{path: "runner/internal/engine", ours: []string{"runner/internal/cron", "runner/internal/exec", "runner/internal/notify", "db", "jobs",
+		"internal/tasktext", "internal/supervisor", "internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
+	{path: "internal/access", ours: []string{"db"}},
+	{path: "runner", ours: []string{"db", "internal/access", "internal/errcode", "jobs",
+		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "internal/testkit"}, // tests only
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // tests only

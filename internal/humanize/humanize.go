@@ -171,3 +171,11 @@ func ExactSize(bytes int64) string {
 
 // TasksWait says how many tasks wait: "1 task waits", "118 tasks wait".
 func TasksWait(n int) string { return Does(n, "task", "waits", "wait") }
+
+// Cut shortens text to at most n bytes. It marks a cut with an ellipsis.
+func Cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
+}

@@ -150,7 +150,7 @@ func progress(report json.RawMessage) string {
 	if p.Done != "" && p.Total != "" {
 		return p.Done.String() + "/" + p.Total.String()
 	}
-	return cmp.Or(cut(p.Text, 12), p.Done.String())
+	return cmp.Or(humanize.Cut(p.Text, 12), p.Done.String())
 }
 
 // holdNote returns in a word what holds a pending task. It is empty if nothing does.
@@ -165,12 +165,4 @@ func holdNote(t jobs.Task, h runner.Holds) string {
 		return "limit"
 	}
 	return ""
-}
-
-// cut shortens a text to at most n bytes, with a mark.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
 }

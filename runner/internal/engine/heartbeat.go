@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -10,12 +10,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// heartbeat renews the leases of the running tasks every sixth of a lease, until the loop is over. An attempt whose task is no
-// longer ours is stopped and its result discarded; when no beat comes through in time, all of them are stopped while their
-// leases still stand, so that no successor runs beside them.
-func (e *engine) heartbeat() {
-	lease := e.r.options.Lease
-	margin := lease / 6
+// heartbeat renews the leases of the running tasks at the interval beatEvery, until the loop is over. It stops an attempt whose task
+// belongs to another worker by now, and discards its result. If no heartbeat succeeds in time, it stops all attempts while their leases
+// still hold, so that no other worker runs the tasks at the same time.
+func (e *Engine) heartbeat() {
+	margin := e.o.beatEvery()
 	ticker := time.NewTicker(margin)
 	defer ticker.Stop()
 	for {
@@ -25,14 +24,14 @@ func (e *engine) heartbeat() {
 		case <-ticker.C:
 		}
 		e.watchClock(context.Background())
-		e.beat(lease)
+		e.beat()
 		e.keepDir()
 		e.checkLock()
 		e.watchLog()
-		if e.r.options.OwnProcess || e.info.PID == 1 {
+		if e.o.OwnProcess || e.info.PID == 1 {
 			supervisor.ReapAdopted()
 		}
-		if now().Sub(e.lastBeat()) >= lease-margin {
+		if time.Since(e.lastBeat()) >= e.o.Lease-margin {
 			e.mu.Lock()
 			if len(e.running) > 0 {
 				e.log.Error("no heartbeat came through: stopping all attempts", "since", e.confirmed)
@@ -45,25 +44,27 @@ func (e *engine) heartbeat() {
 	}
 }
 
-func (e *engine) lastBeat() time.Time {
+// lastBeat returns when the last successful heartbeat was sent.
+func (e *Engine) lastBeat() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.confirmed
 }
 
-func (e *engine) beat(lease time.Duration) {
+// beat renews the leases once.
+func (e *Engine) beat() {
 	e.mu.Lock()
 	claims := make([]db.ClaimID, 0, len(e.running))
 	for claim := range e.running {
 		claims = append(claims, claim)
 	}
 	e.mu.Unlock()
-	sent := now()
-	owned, err := e.worker.Beat(context.Background(), claims, lease, sent)
+	sent := time.Now()
+	owned, err := e.worker.Beat(context.Background(), claims, e.o.Lease, sent)
 	if err != nil && unusable(err) && !errors.Is(err, jobs.ErrReplaced) {
 		e.log.Error("heartbeat failed, will try once more", "err", err)
-		sent = now()
-		owned, err = e.worker.Beat(context.Background(), claims, lease, sent)
+		sent = time.Now()
+		owned, err = e.worker.Beat(context.Background(), claims, e.o.Lease, sent)
 	}
 	switch {
 	case unusable(err):
@@ -73,13 +74,13 @@ func (e *engine) beat(lease time.Duration) {
 		e.log.Warn("heartbeat failed", "err", err)
 		return
 	}
+	deadline := e.deadline(sent)
+	if e.commands.Guardians != nil {
+		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }() // without the mutex, since Renew may have to wait
+	}
 	kept := make(map[db.ClaimID]bool, len(owned))
 	for _, claim := range owned {
 		kept[claim] = true
-	}
-	deadline := e.deadline(sent)
-	if e.commands.Guardians != nil {
-		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }() // without the mutex, since it may have to wait
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,8 +91,8 @@ func (e *engine) beat(lease time.Duration) {
 		}
 	}
 	for _, claim := range claims {
-		// What has ended meanwhile is in running until its end is written: that write may have come before this one. So may a
-		// commit of the function's own.
+		// An attempt that has ended stays in running until its end is written. That write, or the commit of FinishTx, may have come before
+		// this heartbeat; then the task is no longer owned, and nothing is wrong.
 		if a := e.running[claim]; a != nil && !kept[claim] && !a.over.Load() && a.inTx.Load() == 0 {
 			a.fenced.Store(true)
 			a.stop(jobs.ErrLost, true)

@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -17,44 +17,47 @@ import (
 
 // attempt is one execution of a task in this process, from its claim until its end is written.
 type attempt struct {
-	e      *engine
+	e      *Engine
 	claim  db.ClaimID
 	task   jobs.Task
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	output atomic.Pointer[exec.Capture] // of what it prints; nil: nothing yet
+	output atomic.Pointer[exec.Capture] // nil while the attempt has printed nothing
 
-	deadline time.Time // of its processes, unless a heartbeat moves it; under e.mu
+	deadline time.Time // when its processes must be dead, unless a heartbeat renews its lease; guarded by e.mu
 
 	kill     chan struct{} // closed: a command is to be killed without further grace
 	killOnce sync.Once
-	fenced   atomic.Bool // the task is no longer ours: nothing of it is written
+	fenced   atomic.Bool // the task belongs to another worker: nothing of the attempt is written
 
-	report   atomic.Pointer[jobs.Progress]   // the last one; nil: none
-	toReport atomic.Bool                     // somebody is about to store it
-	steps    atomic.Pointer[steps]           // nil: it has come to none
-	inTx     atomic.Int64                    // when it tried to finish its task in a transaction of its own, in ms; 0: never
-	txResult atomic.Pointer[json.RawMessage] // that of FinishTx; nil: none
+	report   atomic.Pointer[jobs.Progress]   // the last report; nil if there is none
+	toReport atomic.Bool                     // a goroutine is about to store the report
+	steps    atomic.Pointer[steps]           // nil while the function has come to no step
+	inTx     atomic.Int64                    // when FinishTx was called, in milliseconds; 0 if it was not
+	txResult atomic.Pointer[json.RawMessage] // the result that FinishTx was given; nil if it was not called
 
-	// Set before the attempt is sent on engine.ended, or by abandon.
+	// The following fields are set before the attempt is sent on Engine.ended, or by abandon.
 	over    atomic.Bool
 	outcome jobs.Outcome
-	release bool  // it was never started
-	trouble error // why a command could not be started, if that was the machine's fault
+	release bool  // the attempt was never started: its task goes back
+	trouble error // why a command could not be started, if the machine was the reason
 }
 
-func newAttempt(e *engine, task jobs.Task) *attempt {
+func newAttempt(e *Engine, task jobs.Task) *attempt {
 	a := &attempt{e: e, task: task, claim: db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, kill: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(context.Background(), attemptKey{}, a))
 	return a
 }
 
-// begin starts the attempt on a goroutine of its own, which sends it on engine.ended when it is over.
+// unknownOptionDelay is how long a worker puts off a task that has options of a newer version.
+const unknownOptionDelay = time.Minute
+
+// begin starts the attempt on a goroutine of its own, which sends the attempt on Engine.ended when it is over.
 func (a *attempt) begin() {
 	a.e.logStart(a)
-	a.e.tellStart(a)
+	a.e.observeStart(a)
 	go func() {
-		began := now()
+		began := time.Now()
 		var timer *time.Timer
 		if d := a.timeout(); d > 0 {
 			timer = time.AfterFunc(d, func() { a.stop(jobs.ErrTimeout, false) })
@@ -71,25 +74,33 @@ func (a *attempt) begin() {
 			} else if !returned {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: "the function ended its goroutine"}
 			}
-			a.end(now().Sub(began), result, err)
+			a.end(time.Since(began), result, err)
 		}()
-		if cause := a.late(); cause != nil {
+		if cause := a.tooLate(); cause != nil {
 			err = &exec.NotStartedError{Err: cause}
-		} else if unknown := a.task.CheckKnown(); unknown != nil { // a worker of a newer version may take it meanwhile
+		} else if unknown := a.task.CheckKnown(); unknown != nil { // a worker of a newer version may take the task meanwhile
 			err = fmt.Errorf("%w: %w", unknown, jobs.Snooze(unknownOptionDelay))
 		} else {
-			result, err = a.e.handlers[a.task.Job](a.ctx, a.task)
+			result, err = a.e.o.Handlers[a.task.Job].Run(a.ctx, a.task)
 		}
 		returned = true
 	}()
 }
 
-// unknownOptionDelay is how long a task is put off that has options of a newer version.
-const unknownOptionDelay = time.Minute
+// RunCommand executes the attempt of a command that runs with ctx.
+func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte)) (json.RawMessage, error) {
+	a := attemptFrom(ctx)
+	if a == nil {
+		return nil, errors.New("commands are run by Work only")
+	}
+	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.capture()}
+	c.Output.Tee = tee
+	return c.Run()
+}
 
-// late is why an attempt must not begin: it was stopped already, or its process stood still for so long after the claim that the task may be
-// another worker's by now.
-func (a *attempt) late() error {
+// tooLate returns why an attempt must not begin. Either it was stopped already, or its process stood still for so long after the claim
+// that the task may belong to another worker by now.
+func (a *attempt) tooLate() error {
 	if cause := context.Cause(a.ctx); cause != nil || !a.pastDeadline() {
 		return cause
 	}
@@ -103,57 +114,58 @@ func (a *attempt) currentDeadline() time.Time {
 	return a.deadline
 }
 
-// pastDeadline reports whether the processes of the attempt must be dead by now, because nobody renewed its lease.
-func (a *attempt) pastDeadline() bool { return !now().Before(a.currentDeadline()) }
+// pastDeadline reports whether the processes of the attempt must be dead by now, because no heartbeat renewed its lease.
+func (a *attempt) pastDeadline() bool { return !time.Now().Before(a.currentDeadline()) }
 
-// sigkill is the number of SIGKILL, by which runner kills commands.
-const sigkill = 9
-
-// end settles what happened and hands the attempt to the loop.
+// end records the outcome of the attempt and hands the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	if output := a.output.Load(); output != nil {
 		output.Close()
 	}
 	if !a.over.CompareAndSwap(false, true) {
-		return // given up: its end is written already
+		return // the attempt was abandoned, and its end is written already
 	}
 	if a.inTx.Load() != 0 {
-		if result = nil; err == nil { // if it was committed, this is never looked at
+		if result = nil; err == nil { // the database ignores this error if the transaction was committed
 			err = errNotCommitted
 		}
 	}
-	a.outcome = a.judge(result, err)
-	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, now(), took
+	a.outcome = a.classify(result, err)
+	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, time.Now(), took
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
 	}
 	a.e.ended <- a
 }
 
+// timeout returns how long the attempt may run; 0 for no limit.
 func (a *attempt) timeout() time.Duration {
 	if a.task.Timeout == 0 && a.task.Job == jobs.CommandJob {
-		return a.e.r.options.Timeout
+		return a.e.o.Timeout
 	}
 	return a.task.Timeout
 }
 
-// judge decides what the end of an attempt means. No other place does, whoever was first of those that end attempts: the command itself,
-// its guardian, a timeout, a cancel request, a shutdown, the heartbeat. In this order:
+// sigkill is the number of SIGKILL, by which runner kills commands.
+const sigkill = 9
+
+// classify decides what the end of an attempt means. No other function decides that. The command itself, its guardian, a timeout, a cancel
+// request, a shutdown and the heartbeat can each end an attempt, and several of them may do so at once. The rules, in this order:
 //
-//   - No error: it is completed.
-//   - The guardian died, or killed the command at the end of its lease, or the command was killed after that by whomever: it is lost.
+//   - Without an error the attempt is completed.
+//   - It is lost if its guardian died, if the guardian killed the command at the end of its lease, or if anyone killed it after that.
 //   - An error of an attempt that was being stopped has the reason of the first stop.
-//   - All else is an error of its own.
+//   - Any other error is an error of the attempt itself.
 //
-// An attempt whose claim was revoked has no end here: the database refuses it, and the reaper records the loss.
-func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
+// An attempt whose claim was revoked does not end here: the database refuses its end, and the reaper records the loss.
+func (a *attempt) classify(result json.RawMessage, err error) jobs.Outcome {
 	if err == nil && result != nil {
 		if err = jobs.ValidResult(result); err != nil {
 			result = nil
 		}
 	}
-	if trouble, ok := errors.AsType[*exec.NotStartedError](err); ok {
-		a.release, a.trouble = true, trouble.Err
+	if notStarted, ok := errors.AsType[*exec.NotStartedError](err); ok {
+		a.release, a.trouble = true, notStarted.Err
 		return jobs.Outcome{}
 	}
 	o := jobs.OutcomeOf(result, err)
@@ -180,20 +192,20 @@ func (a *attempt) judge(result json.RawMessage, err error) jobs.Outcome {
 	return o
 }
 
-// stop ends the attempt's context, for the first cause it is given; kill leaves a command no grace.
+// stop ends the context of the attempt. The first cause counts. kill leaves a command no grace.
 func (a *attempt) stop(cause error, kill bool) {
-	if kill { // first: who is woken by the end of the context looks at it
+	if kill { // before the cancel, because the goroutine that the cancel wakes looks at the channel
 		a.killOnce.Do(func() { close(a.kill) })
 	}
 	a.cancel(cause)
 }
 
-// abandon gives up an attempt that does not end. It returns false when it has just ended after all.
+// abandon gives up an attempt that does not end. It returns false if the attempt has just ended after all.
 func (a *attempt) abandon() bool {
 	if !a.over.CompareAndSwap(false, true) {
 		return false
 	}
-	at := now()
+	at := time.Now()
 	a.outcome = jobs.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, and it did not", Started: a.task.StartedAt,
 		Finished: at, Duration: at.Sub(a.task.StartedAt)}
 	return true
@@ -206,7 +218,7 @@ func (a *attempt) notStarted() *attempt {
 	return a
 }
 
-// finish is what the attempt asks the database to write.
+// finish returns what the database is to write of the end of the attempt.
 func (a *attempt) finish() db.Finish {
 	if a.release {
 		return db.Finish{Task: a.task, Release: true}
@@ -219,15 +231,4 @@ func (a *attempt) finish() db.Finish {
 		f.InTx = time.UnixMilli(at)
 	}
 	return f
-}
-
-// runCommand executes the attempt of a command.
-func runCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte)) (json.RawMessage, error) {
-	a := attemptFrom(ctx)
-	if a == nil {
-		return nil, errors.New("commands are run by Work only")
-	}
-	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.printed()}
-	c.Output.Tee = tee
-	return c.Run()
 }

@@ -1,4 +1,4 @@
-package runner
+package engine
 
 import (
 	"context"
@@ -7,43 +7,44 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/tasktext"
 	"example.com/runner/jobs"
 )
 
-// The keys of log records: task attempt job queue exit signal took worker err, and few more. Arguments stand there as in lists:
-// cut, and never the environment.
+// The keys of log records are task, attempt, job, queue, exit, signal, took, worker, err, and few more. Commands stand in the log as in
+// lists: cut, and never with their environment.
 
-func (e *engine) ready() {
+func (e *Engine) logReady() {
 	queues := "all"
 	if e.limit != nil {
 		names := make([]string, 0, len(e.limit))
-		for _, q := range e.r.options.Queues {
+		for _, q := range e.o.Queues {
 			names = append(names, q.Queue)
 		}
 		queues = strings.Join(names, ",")
 	}
-	e.log.Info("ready", "db", e.r.Path(), "slots", e.slots, "queues", queues)
+	e.log.Info("ready", "db", e.store.Path(), "slots", e.o.Concurrency, "queues", queues)
 }
 
 func attemptOf(t jobs.Task) string {
 	return strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
 }
 
-func (e *engine) logStart(a *attempt) {
+func (e *Engine) logStart(a *attempt) {
 	if !e.log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
 	args := []any{"task", a.task.ID, "attempt", attemptOf(a.task), "queue", a.task.Queue}
 	if a.task.Job == jobs.CommandJob {
-		args = append(args, "cmd", cut(tasktext.Describe(a.task), 80))
+		args = append(args, "cmd", humanize.Cut(tasktext.Describe(a.task), 80))
 	} else {
 		args = append(args, "job", a.task.Job)
 	}
 	e.log.Info("start", args...)
 }
 
-func (e *engine) logEnd(a *attempt, c jobs.Change) {
+func (e *Engine) logEnd(a *attempt, c jobs.Change) {
 	level, text := slog.LevelInfo, "completed"
 	switch {
 	case c.State == jobs.Failed:
@@ -77,18 +78,10 @@ func (e *engine) logEnd(a *attempt, c jobs.Change) {
 	}
 	if c.Error != "" && c.Reason != jobs.ReasonExit && c.Reason != jobs.ReasonSignal {
 		line, _, _ := strings.Cut(c.Error, "\n")
-		args = append(args, "err", cut(line, 200))
+		args = append(args, "err", humanize.Cut(line, 200))
 	}
 	if c.State == jobs.Retrying || c.State == jobs.Scheduled {
 		args = append(args, "next", c.RunAt)
 	}
 	e.log.Log(context.Background(), level, text, args...)
-}
-
-// cut shortens text to at most n bytes, with a mark.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
 }

@@ -1,0 +1,25 @@
+package engine
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// A worker that stood still between its claim and the start finds that its lease is over. It starts nothing, because the task may belong
+// to another worker by now.
+func TestNothingStartsWhenItsLeaseIsOver(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, o Options, runs *atomic.Int64) {
+		e := newEngine(t, o)
+		for _, claimed := range []time.Duration{time.Minute, time.Second} { // ago
+			a := e.add(jobs.Task{ID: 1, GenerationID: 2, Job: "work", Args: []byte(`"x"`)}, time.Now().Add(-claimed))
+			a.begin()
+			<-e.ended
+			if late := claimed == time.Minute; a.release != late || (runs.Load() == 0) != late {
+				t.Errorf("claimed %v ago: got given back %v and %d runs, want given back %v", claimed, a.release, runs.Load(), late)
+			}
+		}
+	})
+}

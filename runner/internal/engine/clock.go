@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/supervisor"
+)
+
+// A wall clock that is years ahead makes every finished task old. So no worker deletes anything for an hour after the wall clock has jumped
+// forwards by more than a day. The pause ends early if a person confirms that the clock is right, or if the clock jumps back.
+//
+// A running worker notices a jump by a second clock, which nobody can set and which goes on while the machine is suspended. A worker that
+// starts compares the wall clock with the last heartbeat of any worker. If that is more than a day ago, the machine was off or the clock
+// is wrong; no program can tell which.
+//
+// The pause is in the database, so that it holds for all workers. A worker writes the pause before it writes anything else by the new
+// time, because its next heartbeat hides the jump.
+const (
+	minJump   = 24 * time.Hour // smaller jumps are ignored
+	jumpPause = time.Hour      // without deletions after a jump
+)
+
+// resumeDeletion is the command by which a person confirms that the clock is right.
+const resumeDeletion = "runner resume --deletion"
+
+// clock is what an Engine knows about the clocks of its machine.
+type clock struct {
+	mu      sync.Mutex // held until a jump is in the database
+	began   time.Time
+	booted  time.Duration // supervisor.SinceBoot at began
+	wall    time.Time     // at the last comparison
+	steady  time.Duration // since began, at the last comparison
+	pending *db.Pause     // a jump that is not yet in the database
+	asOf    time.Time     // while deletions pause, tasks are deleted that were old at this time; zero for none
+}
+
+// start begins to compare the clocks.
+func (c *clock) start(at time.Time) {
+	c.began, c.booted, c.wall = at, supervisor.SinceBoot(), at.Round(0)
+}
+
+// jump returns how much further the wall clock went than the steady clock since the last comparison.
+func (c *clock) jump(wall time.Time, steady time.Duration) time.Duration {
+	ahead := wall.Sub(c.wall) - (steady - c.steady)
+	c.wall, c.steady = wall, steady
+	return ahead
+}
+
+// startClock pauses deletions if no worker sent a heartbeat for more than a day. It is called before this worker sends its first one.
+func (e *Engine) startClock(ctx context.Context, at time.Time) error {
+	e.clock.start(at)
+	seen, err := e.store.Seen(ctx)
+	if err != nil || seen.IsZero() || at.Sub(seen) <= minJump {
+		return err
+	}
+	before, err := e.store.PauseOfDeletion(ctx)
+	if err != nil {
+		return err
+	}
+	if !before.At.IsZero() && at.Sub(before.At) >= jumpPause {
+		// Where a worker runs for some minutes every few days, nothing would ever be deleted without this.
+		e.clock.asOf = before.At
+	}
+	why := fmt.Sprintf("no worker ran from %s to %s, or the clock is wrong", stamp(seen), stamp(at))
+	return e.pauseDeletion(ctx, db.Pause{At: at, By: e.info.Name, Reason: why})
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// watchClock pauses deletions if the wall clock has jumped since the last comparison.
+func (e *Engine) watchClock(ctx context.Context) {
+	at := time.Now()
+	// In a test on fake time only the first of the two clocks moves. Elsewhere the second one is never behind the first.
+	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), supervisor.SinceBoot()-e.clock.booted))
+}
+
+func (e *Engine) compareClocks(ctx context.Context, wall time.Time, steady time.Duration) {
+	c := &e.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before, ahead := c.wall, c.jump(wall, steady); ahead > minJump {
+		c.asOf = time.Time{}
+		c.pending = &db.Pause{At: wall, By: e.info.Name, Reason: fmt.Sprintf("the clock jumped from %s to %s", stamp(before), stamp(wall))}
+	}
+	if c.pending == nil {
+		return
+	}
+	if err := e.pauseDeletion(ctx, *c.pending); err != nil {
+		e.log.Warn("cannot pause deletions, will try again", "err", err)
+		return
+	}
+	c.pending = nil
+}
+
+func (e *Engine) pauseDeletion(ctx context.Context, p db.Pause) error {
+	if err := e.store.PauseDeletion(ctx, p); err != nil {
+		return err
+	}
+	e.log.Warn("no old tasks are deleted for an hour: "+p.Reason, "confirm", resumeDeletion)
+	return nil
+}
+
+// deleteAsOf returns the time that decides which tasks are old, and whether that is the present. The time is zero if nothing may be
+// deleted. deleteAsOf ends a pause of deletions that is an hour old, and one that a clock which was ahead has left behind.
+func (e *Engine) deleteAsOf(ctx context.Context, wall time.Time) (asOf time.Time, present bool) {
+	e.clock.mu.Lock()
+	defer e.clock.mu.Unlock()
+	if e.clock.pending != nil {
+		return time.Time{}, false
+	}
+	pause, err := e.store.PauseOfDeletion(ctx)
+	passed := wall.Sub(pause.At)
+	switch {
+	case err != nil:
+		e.log.Warn("cannot see whether deletions pause", "err", err)
+		return time.Time{}, false
+	case pause.At.IsZero():
+		return wall, true
+	case -jumpPause < passed && passed < jumpPause:
+		return e.clock.asOf, false
+	}
+	if err := e.store.ResumeDeletion(ctx, pause.At); err != nil {
+		e.log.Warn("cannot end the pause of deletions", "err", err)
+		return time.Time{}, false
+	}
+	why := "an hour has passed"
+	if passed < 0 {
+		why = "the clock was set back"
+	}
+	e.log.Info("old tasks are deleted again: " + why)
+	return wall, true
+}

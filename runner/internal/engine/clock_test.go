@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/db"
+)
+
+// A clock that jumps under a running worker pauses the deletions of all workers. The pause ends after an hour, when a person confirms
+// that the clock is right, or when the clock jumps back.
+func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
+	const century = 100 * 365 * 24 * time.Hour
+	for name, test := range map[string]struct {
+		jump    time.Duration
+		after   func(t *testing.T, e *Engine) *Engine // returns the engine that looks next
+		later   time.Duration                         // of the look that counts, on the steady clock
+		back    time.Duration                         // how far the clock jumped back before that
+		deletes bool
+	}{
+		"at once":          {jump: century},
+		"to a day":         {jump: minJump, deletes: true},
+		"for an hour":      {jump: century, later: jumpPause - time.Second},
+		"after an hour":    {jump: century, later: jumpPause, deletes: true},
+		"set back":         {jump: century, later: time.Minute, back: century, deletes: true},
+		"jumps again":      {jump: 30 * time.Hour, later: jumpPause, back: -30 * time.Hour},
+		"set further back": {jump: century, later: time.Minute, back: century + time.Hour, deletes: true},
+		"beside a new one": {jump: century, later: time.Minute, after: func(t *testing.T, e *Engine) *Engine { return newEngine(t, e.o) }},
+		"confirmed": {jump: century, later: time.Minute, deletes: true, after: func(t *testing.T, e *Engine) *Engine {
+			if err := e.store.ResumeDeletion(t.Context(), time.Time{}); err != nil {
+				t.Error(err)
+			}
+			return e
+		}},
+		"all queues resumed": {jump: century, later: time.Minute, after: func(t *testing.T, e *Engine) *Engine {
+			if err := e.store.Resume(t.Context(), []string{db.AllQueues}); err != nil {
+				t.Error(err)
+			}
+			return e
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T, o Options, _ *atomic.Int64) {
+				e := newEngine(t, o)
+				began := time.Now().Round(0)
+				e.compareClocks(t.Context(), began.Add(time.Minute), time.Minute) // a minute without a jump
+				if got, present := e.deleteAsOf(t.Context(), began.Add(time.Minute)); !present || !got.Equal(began.Add(time.Minute)) {
+					t.Fatalf("before the jump tasks are deleted as of %v, want the present", got)
+				}
+				wall := began.Add(time.Minute + test.jump)
+				e.compareClocks(t.Context(), wall, time.Minute)
+				if test.after != nil {
+					e = test.after(t, e)
+				}
+				wall = wall.Add(test.later - test.back)
+				e.compareClocks(t.Context(), wall, time.Minute+test.later)
+				got, present := e.deleteAsOf(t.Context(), wall)
+				if present != test.deletes || !test.deletes && !got.IsZero() {
+					t.Errorf("tasks are deleted as of %v (present: %v), want present: %v", got, present, test.deletes)
+				}
+				pauses, err := o.Store.Pauses(t.Context())
+				if _, paused := pauses[db.DeletionPause]; err != nil || paused == test.deletes {
+					t.Errorf("got pauses %v and error %v, want a pause of deletions: %v", pauses, err, !test.deletes)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/exec"
+)
+
+// This file has what a function can ask of its context. The functions of the same names in package runner describe the exported ones.
+
+type attemptKey struct{}
+
+// attemptFrom returns the attempt that runs with ctx; nil outside of an attempt.
+func attemptFrom(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	return a
+}
+
+// TaskFrom returns the task whose attempt runs with ctx, as it was claimed; false outside of an attempt.
+func TaskFrom(ctx context.Context) (jobs.Task, bool) {
+	if a := attemptFrom(ctx); a != nil {
+		return a.task, true
+	}
+	return jobs.Task{}, false
+}
+
+// Logger returns a logger that writes to the output of the task whose attempt runs with ctx; slog.Default outside of an attempt.
+func Logger(ctx context.Context) *slog.Logger {
+	a := attemptFrom(ctx)
+	if a == nil {
+		return slog.Default()
+	}
+	return slog.New(slog.NewTextHandler(stream{a, "stderr"}, &slog.HandlerOptions{ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+		if len(groups) == 0 && attr.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return attr
+	}}))
+}
+
+// stream writes to the output of an attempt of a function.
+type stream struct {
+	a    *attempt
+	name string
+}
+
+func (s stream) Write(data []byte) (int, error) {
+	s.a.capture().Write(s.name, data)
+	return len(data), nil
+}
+
+// capture returns the Capture of the attempt's output.
+func (a *attempt) capture() *exec.Capture {
+	if c := a.output.Load(); c != nil {
+		return c
+	}
+	a.output.CompareAndSwap(nil, exec.NewCapture(a.task, a.e.worker, a.e.log)) // another goroutine may have been quicker
+	return a.output.Load()
+}
+
+// Upstream returns the tasks that the task running with ctx waited for.
+func Upstream(ctx context.Context) ([]jobs.Task, error) {
+	a := attemptFrom(ctx)
+	if a == nil {
+		return nil, fmt.Errorf("%w: Upstream is for the context of a running task", jobs.ErrInvalid)
+	}
+	if !a.task.Depends {
+		return nil, nil
+	}
+	var tasks []jobs.Task
+	err := a.e.store.Upstream(ctx, a.task.ID, func(t jobs.Task) error { tasks = append(tasks, t); return nil })
+	return tasks, err
+}

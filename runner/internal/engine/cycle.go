@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+)
+
+// cycle writes the attempts that have ended, claims tasks for the free slots, and starts them. It returns an error only if the work
+// cannot go on.
+func (e *Engine) cycle(ctx context.Context, stopping bool) error {
+	finishes := e.finishes()
+	slots, suspects := e.o.Concurrency-len(e.running)+len(e.unwritten), e.suspects // once the ended attempts are written
+	for _, a := range e.unwritten {
+		if a.task.Suspect() {
+			suspects--
+		}
+	}
+	sent := time.Now()
+	// A worker whose heartbeats fail claims nothing.
+	beating := sent.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
+	free := 0
+	if !stopping && beating && suspects == 0 {
+		free = slots
+	}
+	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
+	done, err := e.worker.Turn(ctx, db.Turn{Now: sent, Finish: finishes, Look: scan,
+		Claim: db.Claim{Free: free, Idle: slots == e.o.Concurrency, Lease: e.o.Lease, Limit: e.queueRoom(), MaxWait: e.o.MaxWait}})
+	if err != nil {
+		return e.retryCycle(err)
+	}
+	e.failures, e.liveness.visitedAt = 0, sent
+	settled := e.unwritten
+	e.unwritten = e.unwritten[:0]
+	clear(e.lastFinishes)
+	for i, a := range settled {
+		e.forget(a, &done.Finished[i])
+	}
+	if done.Looked {
+		e.scan, e.changed, e.scannedAt, e.nextDue, e.nextLane = false, false, sent, done.NextDue, done.NextLane
+	}
+	if free > 0 {
+		e.nextStart = done.NextStart
+	}
+	for _, f := range done.Finished {
+		if at := f.Change.RunAt; !at.IsZero() && (e.nextDue.IsZero() || at.Before(e.nextDue)) {
+			e.nextDue = at
+		}
+	}
+	e.claimMore = free > 0 && len(done.Claimed) == free
+	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
+		e.scan, e.claimMore = true, true // the task is a suspect now, and the claim of this cycle may not have known that
+	}
+	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.NoRoom == nil
+	e.noteDisk(free > 0, done.NoRoom, sent)
+	if !beating && !stopping && len(settled) == 0 { // the loop must not spin while heartbeats fail
+		e.rest(firstBackoff)
+	}
+	return e.start(ctx, done.Claimed, sent)
+}
+
+// finishes returns what to write of the attempts that have ended. It forgets the attempts that belong to another worker by now.
+func (e *Engine) finishes() []db.Finish {
+	finishes := slices.Grow(e.lastFinishes[:0], len(e.unwritten)) // the memory of the last cycle
+	unwritten := make([]*attempt, 0, len(e.unwritten))
+	for _, a := range e.unwritten {
+		if a.fenced.Load() {
+			e.forget(a, nil)
+			continue
+		}
+		finishes = append(finishes, a.finish())
+		unwritten = append(unwritten, a)
+	}
+	e.unwritten, e.lastFinishes = unwritten, finishes
+	return finishes
+}
+
+// retryCycle decides what the error of a cycle means. The loop writes the same finishes again, whatever the error was. That is safe.
+func (e *Engine) retryCycle(err error) error {
+	e.backoff = min(max(2*e.backoff, firstBackoff), maxBackoff)
+	e.rest(e.backoff)
+	if errors.Is(err, jobs.ErrBusy) || errors.Is(err, jobs.ErrFull) || errors.Is(err, jobs.ErrUnknown) {
+		e.log.Warn("cannot write, will try again", "err", err, "waiting", len(e.unwritten))
+		e.failures = 0
+		return nil
+	}
+	if e.failures++; e.failures < 2 && !errors.Is(err, jobs.ErrReplaced) {
+		e.log.Error("cannot write, will try once more", "err", err)
+		return nil
+	}
+	return err
+}
+
+// queueRoom returns how many tasks of each queue may still be claimed, once the ended attempts are written; nil for any number of any
+// queue.
+func (e *Engine) queueRoom() map[string]int {
+	if e.limit == nil {
+		return nil
+	}
+	room := maps.Clone(e.limit)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.running {
+		room[a.task.Queue]--
+	}
+	for _, a := range e.unwritten {
+		room[a.task.Queue]++
+	}
+	return room
+}
+
+// start begins the attempts of claimed tasks, in their order. sent is when the claim was sent; the leases last from there.
+func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time) error {
+	if slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
+		// A power failure may undo a claim. The claim of a task that must never run twice is on the disk before the task starts.
+		e.watchClock(ctx)
+		if err := e.worker.Sync(ctx, sent); err != nil {
+			e.log.Warn("cannot sync a claim", "err", err)
+			for _, task := range claimed {
+				e.unwritten = append(e.unwritten, e.add(task, sent).notStarted())
+			}
+			return e.retryCycle(err)
+		}
+	}
+	e.backoff = 0 // only now: otherwise the loop claims and gives back without a pause while it cannot sync
+	for _, task := range claimed {
+		a := e.add(task, sent)
+		a.begin()
+	}
+	return nil
+}
+
+// add registers the attempt of a claimed task.
+func (e *Engine) add(task jobs.Task, sent time.Time) *attempt {
+	a := newAttempt(e, task)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.deadline = e.deadline(sent)
+	e.running[a.claim] = a
+	if task.Suspect() {
+		e.suspects++
+	}
+	return a
+}
+
+// deadline returns when the processes of an attempt must be dead. sent is when the write was sent that claimed the task or renewed its
+// lease.
+func (e *Engine) deadline(sent time.Time) time.Time {
+	return sent.Add(e.o.Lease - e.o.beatEvery())
+}
+
+// forget ends the life of an attempt in this process. done is nil if the attempt was fenced before it could be written.
+func (e *Engine) forget(a *attempt, done *db.Finished) {
+	e.mu.Lock()
+	delete(e.running, a.claim)
+	if a.task.Suspect() {
+		e.suspects--
+	}
+	e.mu.Unlock()
+	a.cancel(nil)
+	switch {
+	case done == nil || done.Fenced:
+		e.o.Fenced.Add(1)
+		e.log.Warn("result refused: the task belongs to a newer generation", "task", a.task.ID, "attempt", a.task.Attempt)
+	case a.release:
+		e.released++
+		if a.trouble != nil {
+			e.rest(10 * firstBackoff) // the machine has no resources: claim later
+			e.log.Warn("not started, given back", "task", a.task.ID, "err", a.trouble)
+		}
+	default:
+		e.forgetWritten(a, done)
+	}
+}
+
+// forgetWritten tells of an attempt whose end is written.
+func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
+	if done.Change.State == jobs.Pending {
+		e.released++
+	} else {
+		e.finished++
+	}
+	if done.InTx && a.outcome.Error != "" && a.outcome.Error != errNotCommitted.Error() {
+		e.log.Warn("its function returned an error after it had finished its task", "task", a.task.ID, "err", humanize.Cut(a.outcome.Error, 200))
+	}
+	if result := a.txResult.Load(); done.InTx && result != nil {
+		done.Change.Result = *result
+	}
+	e.logEnd(a, done.Change)
+	e.observeEnd(a, done.Change)
+	if done.Change.State.Finished() {
+		e.o.Notifier.TaskEnded(a.task.ID)
+	}
+	if done.Change.State == jobs.Failed {
+		e.hooks.Failed(a.task, done.Change)
+	}
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// beginDrain announces that nothing starts any more. It returns the channel that ends the grace of the running attempts.
+func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
+	if err := e.failed(); err != nil {
+		e.log.Error("the work cannot go on", "err", err)
+	}
+	wait := max(e.o.Grace, 0)
+	e.log.Info("draining", "running", len(e.running), "grace", wait)
+	e.background.Go(func() {
+		if err := e.worker.Drain(write); err != nil {
+			e.log.Warn("cannot tell that this worker drains", "err", err)
+		}
+	})
+	grace = time.After(wait)
+	e.liveness.givesUpAt = time.Now().Add(wait + e.longestEnd())
+	return grace
+}
+
+// result returns the error of a Work that has come to its end.
+func (e *Engine) result(aborted <-chan struct{}) error {
+	if aborted == nil {
+		return jobs.ErrShutdown
+	}
+	return e.failed()
+}
+
+// stopAll ends the contexts of all attempts, and returns how long their ends may take.
+func (e *Engine) stopAll(cause error, kill bool) time.Duration {
+	wait := e.longestEnd()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.running {
+		a.stop(cause, kill)
+	}
+	return wait
+}
+
+// longestEnd returns how long the attempts that run now may take to end once they are stopped.
+func (e *Engine) longestEnd() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	wait := stopWait
+	for _, a := range e.running {
+		wait = max(wait, a.task.KillAfter+stopWait)
+	}
+	return wait
+}
+
+// abandonAll gives up the attempts that do not end. They are functions that ignore their context, since commands are dead by now. Their
+// tasks go back, and later results of the functions are refused.
+func (e *Engine) abandonAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.running {
+		if a.abandon() {
+			e.log.Warn("attempt does not end, given up", "task", a.task.ID, "job", a.task.Job)
+			e.unwritten = append(e.unwritten, a)
+		}
+	}
+}
+
+// awaitEnds waits up to abortWait for attempts that were killed, so that no attempt is left when Run returns.
+func (e *Engine) awaitEnds() {
+	over := time.After(abortWait)
+	for left := len(e.running) - len(e.unwritten); left > 0; left-- {
+		select {
+		case <-e.ended:
+		case <-over:
+			return
+		}
+	}
+}

@@ -1,0 +1,276 @@
+// Package engine is the worker: it claims tasks, runs them, and writes how they ended.
+//
+// An Engine is one call of Runner.Work. One goroutine is its loop (loop.go). The loop takes cycles (cycle.go): a cycle is one
+// transaction that writes the attempts that have ended and claims tasks for the free slots. Each attempt has a goroutine of its own
+// (attempt.go). Beside the loop run:
+//
+//   - the heartbeat (heartbeat.go), which renews the leases of the running tasks;
+//   - the reaper (reaper.go), which takes over tasks of workers that died or hang;
+//   - the scheduler (scheduler.go), which enqueues the tasks of schedules;
+//   - retention (retention.go), which deletes old tasks, and the clock (clock.go), which pauses it when the wall clock jumps.
+//
+// Nothing polls the table of tasks. The loop looks when this process has enqueued something, when another process has committed
+// (package notify), and when the next scheduled task is due.
+//
+// Each worker holds a liveness lock (lock.go). Others know by the lock at once that a worker is dead. Functions that run as attempts
+// reach their attempt through their context (context.go, progress.go, steps.go, tx.go).
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/supervisor"
+	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/exec"
+	"example.com/runner/runner/internal/notify"
+)
+
+// Options configure an Engine. Those that runner.Options also has are described there. All have their final values: the Engine knows no
+// defaults.
+type Options struct {
+	Store    *db.DB
+	Notifier *notify.Notifier
+	Observer Observer
+	Log      *slog.Logger
+	Version  string                  // of the program
+	User     string                  // who runs this process
+	Handlers map[string]jobs.Handler // by job, with the middleware around them
+	Fenced   *atomic.Int64           // counts refused results
+
+	UntilEmpty       bool // the Work ends when nothing runs and no task is due
+	Concurrency      int
+	Queues           []db.QueueMax
+	MaxWait          time.Duration
+	Grace            time.Duration
+	Lease            time.Duration
+	Timeout          time.Duration
+	Name             string
+	Keep, KeepFailed time.Duration
+	OnFailure        []string
+	Liveness         func(Liveness)
+	LivenessEvery    time.Duration
+	GuardianPath     string
+	OwnProcess       bool
+}
+
+// beatEvery returns the interval of heartbeats, a sixth of the lease. Other things that depend on the lease happen at this interval, too.
+func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
+
+// Engine is one Work: a loop that claims, starts and settles attempts, and the goroutines beside it.
+type Engine struct {
+	o          Options
+	store      *db.DB
+	log        *slog.Logger
+	info       db.WorkerInfo
+	worker     *db.Worker
+	lock       *supervisor.Lock // nil where the system has none
+	lockState  atomic.Int32     // lockRemoved, lockReplaced, or 0
+	commands   exec.Worker      // its Guardians are nil if there are neither commands nor an on-failure command
+	hooks      *exec.Hooks
+	reaper     *reaper
+	limit      map[string]int // greatest number of tasks of each queue at once; nil for all queues without limits
+	ended      chan *attempt
+	stopped    chan struct{}  // closed when the loop is over
+	background sync.WaitGroup // goroutines beside the loop
+	clock      clock
+
+	logGrown bool // the heartbeat has warned about the size of the write-ahead log
+
+	mu        sync.Mutex
+	running   map[db.ClaimID]*attempt
+	confirmed time.Time     // when the last successful heartbeat was sent; leases last from there
+	reporting []*attempt    // attempts with progress to store; not empty while a goroutine is about to store it
+	closed    bool          // no goroutine starts beside the loop any more
+	failure   error         // why failing is closed
+	failing   chan struct{} // closed when the work cannot go on: it drains
+
+	schedulerMu sync.Mutex // held by a tick
+	ticked      bool       // a tick has enqueued something since endTicks last asked
+	ticksEnded  bool       // nothing ticks any more
+
+	loopState
+}
+
+// loopState is what the loop remembers from one cycle to the next. No other goroutine uses it.
+type loopState struct {
+	suspects  int        // running suspects; nothing runs beside a suspect
+	unwritten []*attempt // attempts that have ended and are not yet written
+	nextDue   time.Time  // when a scheduled task is due, as far as is known
+	nextStart time.Time  // when a rate limit lets a due task start
+	nextLane  time.Time  // when the rate limit of a lane lets a due task start
+
+	scan       bool      // the next cycle looks for what others have changed
+	changed    bool      // others may have changed something since the last scan
+	scannedAt  time.Time // when a cycle last scanned
+	claimMore  bool      // the last claim may have left tasks that can start
+	foundEmpty bool      // the last cycle scanned and found nothing
+
+	backoff  time.Duration // the last pause after an error
+	restTill time.Time     // no cycle before it: after an error, or if the machine has no resources for commands
+	failures int           // cycles in a row that failed for good
+
+	reconciledAt time.Time // when the loop last looked for unacknowledged claims
+	cancelReadAt time.Time // when the loop last read cancel requests
+	cancelDueAt  time.Time // when to read them next; zero if there is no reason to
+
+	diskFull    error     // why nothing is claimed; nil if the disk has room
+	diskCheckAt time.Time // when to look again
+
+	finished     int         // attempts
+	released     int         // tasks that went back
+	lastFinishes []db.Finish // of the last cycle; the next one uses its memory
+	liveness     livenessState
+}
+
+// New registers a worker. The caller must then call Run.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	host, _ := os.Hostname() // for people only
+	name := o.Name
+	if name == "" {
+		name = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
+		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}),
+		running: map[db.ClaimID]*attempt{}, confirmed: time.Now()}
+	e.hooks = exec.NewHooks(&e.commands, o.OnFailure, e.log)
+	if err := e.limitQueues(); err != nil {
+		return nil, err
+	}
+	claimed := make([]db.ClaimJob, 0, len(o.Handlers))
+	for _, job := range slices.Sorted(maps.Keys(o.Handlers)) {
+		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: o.Handlers[job].MaxAttempts})
+	}
+	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), Namespace: pidNamespace(),
+		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+	e.reaper = newReaper(e)
+	_, commands := o.Handlers[jobs.CommandJob]
+	guarded := commands || len(o.OnFailure) > 0
+	var err error
+	if guarded {
+		if err = exec.CheckGuardian(o.GuardianPath); err != nil {
+			return nil, err
+		}
+	}
+	if e.lock, err = newLock(e.store, e.info.ID); err != nil { // before others can read about this worker
+		return nil, err
+	}
+	if guarded {
+		e.commands.Guardians = exec.NewGuardians(exec.GuardiansOptions{Path: o.GuardianPath, Version: o.Version, Worker: e.info.ID,
+			Lock: e.lock, Adopt: o.OwnProcess, Log: e.log, Fail: e.fail, Stopped: e.stopped})
+	}
+	if err = e.startClock(ctx, e.confirmed); err != nil {
+		e.unlock(true)
+		return nil, err
+	}
+	if e.worker, err = e.store.Register(ctx, e.info, claimed); err != nil {
+		e.unlock(!errors.Is(err, jobs.ErrUnknown)) // if the worker is registered after all, its lock shows that it is dead
+		return nil, err
+	}
+	return e, nil
+}
+
+// limitQueues fills e.limit.
+func (e *Engine) limitQueues() error {
+	if e.o.Queues == nil {
+		return nil
+	}
+	e.limit = map[string]int{}
+	for _, q := range e.o.Queues {
+		if err := jobs.ValidQueue(q.Queue); err != nil {
+			return err
+		}
+		if e.limit[q.Queue] = q.Max; q.Max <= 0 {
+			e.limit[q.Queue] = e.o.Concurrency
+		}
+	}
+	return nil
+}
+
+// Run works until ctx ends and then drains. The end of aborted cuts off the drain.
+func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
+	write := context.WithoutCancel(ctx) // the end of the work cuts off no write
+	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
+	defer unsubscribe()
+	if e.o.OwnProcess {
+		if err := supervisor.Dedicate(); err != nil {
+			e.log.Warn("cannot keep processes that outlive their parents", "err", err)
+		}
+		if e.commands.Guardians != nil {
+			e.background.Go(e.commands.Guardians.Prepare)
+		}
+	}
+	e.reaper.start()
+	e.background.Go(e.heartbeat)
+	e.background.Go(e.reaper.run)
+	e.background.Go(e.retain)
+	e.setBack(write, time.Now())
+	next := e.tick(write, true) // before the loop: an Engine with UntilEmpty runs the tasks that the tick enqueues
+	e.background.Go(func() { e.schedule(ctx, write, next) })
+	err := e.loop(ctx, write, notices, aborted)
+	e.o.Notifier.SetBusy(false)
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	close(e.stopped)
+	e.background.Wait()
+	err = cmp.Or(err, e.hooks.End(aborted))
+	clean := len(e.running) == 0
+	if e.commands.Guardians != nil && !e.commands.Guardians.Close() {
+		clean = false
+	}
+	if clean && !unusable(err) { // otherwise a reaper finds out what is left: whoever takes the lock
+		e.watchClock(write)
+		if end := e.worker.End(write, time.Now()); end != nil {
+			clean = false
+			if err == nil {
+				err = end
+			}
+		}
+	}
+	e.unlock(clean)
+	e.log.Info("stopped", "finished", e.finished, "released", e.released)
+	return err
+}
+
+// Abort kills all attempts. Their tasks go back.
+func (e *Engine) Abort() { e.stopAll(jobs.ErrShutdown, true) }
+
+// fail makes the work drain and end with err. The first error counts.
+func (e *Engine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failure == nil {
+		e.failure = err
+		close(e.failing)
+	}
+}
+
+// failed returns the error that ends the work; nil if it goes on.
+func (e *Engine) failed() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failure
+}
+
+// waitFor waits for d. It returns false if the loop is over before that.
+func (e *Engine) waitFor(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-e.stopped:
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/notify"
+)
+
+// The tests of this package look inside an Engine whose loop has not begun. Package runner has the tests of whole workers.
+
+// nobody observes nothing.
+type nobody struct{}
+
+func (nobody) Observing() bool   { return false }
+func (nobody) Started(jobs.Task) {}
+func (nobody) Ended(jobs.Task)   {}
+
+// onFakeTime runs a test in a bubble of fake time, with the options of an Engine in a new database. Its job "work" counts its runs.
+func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.Int64)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		var runs atomic.Int64
+		run := func(context.Context, jobs.Task) (json.RawMessage, error) {
+			runs.Add(1)
+			return nil, nil
+		}
+		notifier := notify.New(func(context.Context, bool, func(bool)) error { return nil }, nil)
+		defer notifier.Close()
+		test(t, Options{Store: store, Notifier: notifier, Observer: nobody{}, Log: slog.New(slog.DiscardHandler), Fenced: new(atomic.Int64),
+			Handlers: map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3, Run: run}}, Concurrency: 1, Lease: time.Minute}, &runs)
+	})
+}
+
+func newEngine(t *testing.T, o Options) *Engine {
+	t.Helper()
+	e, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.unlock(true) })
+	return e
+}

@@ -1,0 +1,37 @@
+package engine
+
+import "example.com/runner/jobs"
+
+// Observer receives the starts and ends of attempts. Its methods must return at once.
+type Observer interface {
+	// Observing reports whether anyone wants to know. Otherwise the engine does not call the other methods.
+	Observing() bool
+	// Started receives the task of an attempt that begins, as it was claimed.
+	Started(task jobs.Task)
+	// Ended receives the task of an attempt whose end is written, as the task is now.
+	Ended(task jobs.Task)
+}
+
+func (e *Engine) observeStart(a *attempt) {
+	if e.o.Observer.Observing() {
+		e.o.Observer.Started(a.task)
+	}
+}
+
+func (e *Engine) observeEnd(a *attempt, c jobs.Change) {
+	if !e.o.Observer.Observing() {
+		return
+	}
+	t := a.task
+	t.State, t.Reason, t.Error, t.Result, t.Attempt, t.Losses = c.State, c.Reason, c.Error, c.Result, c.Attempt, c.Losses
+	t.ExitCode, t.Signal, t.Duration, t.OutputBytes, t.OutputTruncated = a.outcome.ExitCode, a.outcome.Signal, a.outcome.Duration,
+		a.outcome.OutputBytes, a.outcome.OutputTruncated
+	t.GenerationID++
+	if !c.RunAt.IsZero() {
+		t.RunAt = c.RunAt
+	}
+	if c.State.Finished() {
+		t.FinishedAt = a.outcome.Finished
+	}
+	e.o.Observer.Ended(t)
+}

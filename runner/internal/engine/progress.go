@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+)
+
+// reportEvery is how long a report of progress may wait for other reports. The reports of all attempts are stored together.
+const reportEvery = 500 * time.Millisecond
+
+// Progress reports how far the attempt that runs with ctx has come.
+func Progress(ctx context.Context, done, total int64, text string) {
+	a := attemptFrom(ctx)
+	if a == nil || a.over.Load() {
+		return
+	}
+	report := &jobs.Progress{Done: done, Text: humanize.Cut(text, jobs.MaxText)}
+	if total > 0 {
+		report.Total = total
+	}
+	a.report.Store(report)
+	if a.toReport.CompareAndSwap(false, true) { // otherwise the goroutine that stores the earlier report stores this one
+		a.e.planReport(a)
+	}
+}
+
+// progress returns the last report; nil if there is none.
+func (a *attempt) progress() json.RawMessage {
+	if report := a.report.Load(); report != nil {
+		return report.JSON()
+	}
+	return nil
+}
+
+// planReport has the report of an attempt stored within reportEvery.
+func (e *Engine) planReport(a *attempt) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	if e.reporting = append(e.reporting, a); len(e.reporting) > 1 {
+		return
+	}
+	e.background.Go(func() {
+		timer := time.NewTimer(reportEvery)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			e.storeReports()
+		case <-e.stopped: // attempts store their last report with their end
+		}
+	})
+}
+
+func (e *Engine) storeReports() {
+	e.mu.Lock()
+	list := e.reporting
+	e.reporting = nil
+	e.mu.Unlock()
+	reports := make([]db.Report, 0, len(list))
+	for _, a := range list {
+		a.toReport.Store(false) // before the read: a later report is then stored later
+		reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
+	}
+	if err := e.worker.WriteProgress(context.Background(), reports); err != nil {
+		e.log.Warn("cannot store reports of progress", "err", err)
+	}
+}

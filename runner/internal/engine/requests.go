@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// readEvery is the least time between two reads of a busy worker for what others have changed: for cancel requests and, while all slots
+// are taken, for tasks that have become due and for new queues. A read at each notice was a twentieth of the work of a busy worker.
+const readEvery = 20 * time.Millisecond
+
+// planCancelRead plans a read of cancel requests, because there may be a new one.
+func (e *Engine) planCancelRead() {
+	if e.cancelDueAt.IsZero() && len(e.running) > 0 {
+		e.cancelDueAt = e.cancelReadAt.Add(readEvery)
+	}
+}
+
+// untilCancelRead shortens a sleep to the next read of cancel requests.
+func (e *Engine) untilCancelRead(d time.Duration) time.Duration {
+	if e.cancelDueAt.IsZero() {
+		return d
+	}
+	return min(d, max(time.Until(e.cancelDueAt), 0))
+}
+
+// cancelRequested reads cancel requests, if it is time, and stops the attempts of their tasks.
+func (e *Engine) cancelRequested(ctx context.Context) {
+	at := time.Now()
+	if e.cancelDueAt.IsZero() || at.Before(e.cancelDueAt) {
+		return
+	}
+	e.cancelDueAt, e.cancelReadAt = time.Time{}, at
+	if len(e.running) == 0 {
+		return
+	}
+	requests, err := e.worker.Asked(ctx)
+	if err != nil {
+		e.log.Warn("cannot look for cancel requests", "err", err)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, request := range requests {
+		if a := e.running[request.ClaimID]; a != nil {
+			a.stop(jobs.ErrCancelled, request.Now)
+		}
+	}
+}
+
+// releaseUnacknowledged gives back unacknowledged claims: tasks that belong to this worker in the database and that this worker does not
+// run, because the answer to their claim was lost. The loop calls it at each interval of heartbeats, while no claim is under way.
+func (e *Engine) releaseUnacknowledged(ctx context.Context) {
+	at := time.Now()
+	if at.Sub(e.reconciledAt) < e.o.beatEvery() {
+		return
+	}
+	e.reconciledAt = at
+	owned, err := e.worker.Owned(ctx)
+	if err != nil {
+		return // the next write reports the error
+	}
+	claims := slices.DeleteFunc(owned, func(c db.ClaimID) bool { return e.running[c] != nil })
+	if len(claims) == 0 {
+		return
+	}
+	e.log.Warn("giving back tasks whose claim was not answered", "tasks", len(claims))
+	if err := e.worker.Release(ctx, claims, time.Now()); err != nil {
+		e.log.Warn("cannot give back tasks", "err", err)
+	}
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/cron"
+)
+
+const (
+	minTickPause = 100 * time.Millisecond // between two looks, while others commit
+	retryTicks   = time.Second            // after an error, or while a task that is to be replaced still runs
+	realignEvery = time.Hour              // between two computations of all next ticks: a wrong clock may have computed them
+	minSetBack   = time.Second            // how far the wall clock must be set back to be noticed
+)
+
+// schedule enqueues tasks at the ticks of schedules until ctx ends. Every worker does that, beside its loop, so that ticks are on time
+// while all slots are taken. schedule sleeps until the next tick, and commits wake it. Without schedules it costs a query at a commit,
+// at most ten in a second.
+//
+// Ticks follow the wall clock, and timers do not. So schedule looks at least once at each interval of heartbeats. If the clock is set
+// forward, ticks become due, and the catch-up rules of their schedules decide. If the clock is set back, all next ticks are computed
+// anew, or they would lie far ahead; ticks that had their task are not repeated. The times of retries and rate limits are moved, too.
+func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
+	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
+	defer unsubscribe()
+	looked := time.Now()
+	realigned := looked
+	for {
+		if !e.waitForTick(ctx, notices, next, looked) {
+			return
+		}
+		at := time.Now()
+		elapsed, shown := at.Sub(looked), at.Round(0).Sub(looked.Round(0)) // Round removes the monotonic clock
+		back := shown < elapsed-minSetBack
+		if back {
+			e.setBack(write, at)
+		}
+		all := back || at.Sub(realigned) >= realignEvery
+		if all {
+			realigned = at
+		}
+		next = e.tick(write, all)
+		looked = at
+	}
+}
+
+// waitForTick waits until next, or until a notice and minTickPause after looked. It returns false when the scheduler is to end.
+func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) bool {
+	wait := e.o.beatEvery()
+	if !next.IsZero() {
+		wait = min(max(time.Until(next), 0)+time.Millisecond, wait)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-e.stopped:
+	case <-timer.C:
+	case <-notices:
+		timer.Reset(max(min(wait, time.Until(looked.Add(minTickPause))), 0))
+		select {
+		case <-ctx.Done():
+		case <-e.stopped:
+		case <-timer.C:
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-e.stopped:
+		return false
+	default:
+		return true
+	}
+}
+
+// tick enqueues the tasks of all ticks that are due, and returns when to look again; the zero time if no schedule ticks. With all it also
+// computes the next ticks anew.
+func (e *Engine) tick(ctx context.Context, all bool) time.Time {
+	e.schedulerMu.Lock()
+	defer e.schedulerMu.Unlock()
+	if e.ticksEnded {
+		return time.Time{}
+	}
+	at := time.Now()
+	next, err := e.store.NextTick(ctx)
+	if err == nil && !all && (next.IsZero() || next.After(at)) {
+		return next
+	}
+	if err == nil {
+		done, tickErr := e.store.Tick(ctx, at, all, func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, at) })
+		err = tickErr
+		if e.logTicks(done) {
+			e.ticked = true
+			e.o.Notifier.Notify()
+		}
+	}
+	if err == nil {
+		next, err = e.store.NextTick(ctx)
+	}
+	if err != nil {
+		e.log.Warn("cannot look at schedules, will try again", "err", err)
+		return at.Add(retryTicks)
+	}
+	if !next.IsZero() && !next.After(at) {
+		return at.Add(retryTicks)
+	}
+	return next
+}
+
+// logTicks logs what became of ticks, and reports whether any task was added or is waiting to be.
+func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
+	for _, one := range done {
+		if one.Err != nil {
+			e.log.Error("schedule cannot tick", "schedule", one.Schedule.Name, "err", one.Err)
+		}
+		if one.Skipped > 0 {
+			e.log.Warn("tick skipped: an earlier task is unfinished", "schedule", one.Schedule.Name, "ticks", one.Skipped)
+		}
+		for _, tick := range one.Added {
+			e.log.Info("tick", "schedule", one.Schedule.Name, "task", tick.TaskID, "due", tick.At.UTC().Format(time.RFC3339))
+		}
+		changed = changed || len(one.Added) > 0 || len(one.Waiting) > 0
+	}
+	return changed
+}
+
+// endTicks ends the ticks, unless a tick has enqueued something since the last call. So a Work that ends when nothing is left leaves no
+// task of its own ticks behind.
+func (e *Engine) endTicks() bool {
+	e.schedulerMu.Lock()
+	defer e.schedulerMu.Unlock()
+	e.ticksEnded, e.ticked = !e.ticked, false
+	return e.ticksEnded
+}
+
+// setBack corrects the times that a clock which was ahead has written, if there are any.
+func (e *Engine) setBack(ctx context.Context, at time.Time) {
+	latest, err := e.store.Latest(ctx)
+	if err != nil || latest.Sub(at) < minSetBack {
+		return // the next reads report an error that persists
+	}
+	n, err := e.store.SetBack(ctx, at)
+	if err != nil {
+		e.log.Warn("cannot put right what a clock that was ahead has written", "err", err)
+		return
+	}
+	e.log.Warn("the clock was set back", "latest", latest, "retries moved", n)
+	e.o.Notifier.Notify()
+}

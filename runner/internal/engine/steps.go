@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// A function with steps starts from its beginning in every attempt. A step that has ended returns the value that it returned before. So the
+// function comes to the place where it was, and goes on from there.
+
+// steps is what an attempt knows about the steps of its task.
+type steps struct {
+	mu     sync.Mutex
+	loaded bool
+	known  []jobs.Step // of all attempts, in order
+	done   int         // how many of them this attempt has come to
+	asleep error       // what the function has to return, once a sleep has begun
+}
+
+// InAttempt reports whether ctx is the context of an attempt.
+func InAttempt(ctx context.Context) bool { return attemptFrom(ctx) != nil }
+
+// Step returns the value of a step of the attempt that runs with ctx: the value of an earlier attempt, or what do returns.
+func Step(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	a := attemptFrom(ctx)
+	s := a.loadSteps()
+	if !s.mu.TryLock() {
+		return nil, errConcurrent(name)
+	}
+	defer s.mu.Unlock()
+	known, err := a.nextStep(ctx, name, false)
+	if err != nil {
+		return nil, err
+	}
+	if known == nil {
+		value, err := do(ctx)
+		if err != nil {
+			return nil, err
+		}
+		step := jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: time.Now(), Value: value}
+		if known, err = a.storeStep(ctx, step); err != nil {
+			return nil, err
+		}
+	}
+	s.done++
+	return known.Value, nil
+}
+
+// Sleep puts the rest of the function that runs with ctx off for d.
+func Sleep(ctx context.Context, name string, d time.Duration) error {
+	a := attemptFrom(ctx)
+	if a == nil {
+		return wait(ctx, d)
+	}
+	if d > jobs.MaxDelay {
+		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, jobs.MaxDelay)
+	}
+	s := a.loadSteps()
+	if !s.mu.TryLock() {
+		return errConcurrent(name)
+	}
+	defer s.mu.Unlock()
+	known, err := a.nextStep(ctx, name, true)
+	if err != nil {
+		return err
+	}
+	at := time.Now()
+	if known == nil {
+		step := jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
+		if known, err = a.storeStep(ctx, step); err != nil {
+			return err
+		}
+	}
+	if left := known.WakeAt.Sub(at); left > 0 {
+		s.asleep = jobs.Snooze(left)
+		return s.asleep
+	}
+	s.done++
+	return nil
+}
+
+// wait waits for d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errConcurrent is the error of a step that begins before another one has ended.
+func errConcurrent(name string) error {
+	return fmt.Errorf("%w: %q comes while another one is under way: they cannot be nested, nor concurrent", jobs.ErrStep, name)
+}
+
+// loadSteps returns what the attempt knows about steps, at first nothing.
+func (a *attempt) loadSteps() *steps {
+	if s := a.steps.Load(); s != nil {
+		return s
+	}
+	a.steps.CompareAndSwap(nil, &steps{}) // another goroutine may have been quicker
+	return a.steps.Load()
+}
+
+// nextStep returns the stored step that the function has come to; nil if the step is new.
+func (a *attempt) nextStep(ctx context.Context, name string, sleep bool) (*jobs.Step, error) {
+	s := a.loadSteps()
+	switch {
+	case s.asleep != nil:
+		return nil, s.asleep
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case !s.loaded:
+		known, err := a.e.store.Steps(ctx, a.task.ID)
+		if err != nil {
+			return nil, err
+		}
+		s.known, s.loaded = known, true
+	}
+	return jobs.NextStep(s.known, s.done, name, sleep)
+}
+
+// storeStep stores a new step. It stores the step even while the attempt is being stopped, because the work of the step is done.
+func (a *attempt) storeStep(ctx context.Context, step jobs.Step) (*jobs.Step, error) {
+	s := a.loadSteps()
+	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.done+1, step); err != nil {
+		if errors.Is(err, jobs.ErrLost) {
+			a.fenced.Store(true)
+			a.stop(jobs.ErrLost, true)
+		}
+		return nil, err
+	}
+	s.known = append(s.known, step)
+	return &s.known[s.done], nil
+}

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+var errNotCommitted = errors.New("the transaction in which the task was finished was not committed")
+
+// FinishTx completes the task whose attempt runs with ctx as part of tx.
+func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
+	a := attemptFrom(ctx)
+	if a == nil {
+		_ = tx.Rollback()
+		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
+	}
+	at := time.Now()
+	a.inTx.Store(at.UnixMilli()) // before the first write, because from now on a commit may have ended the attempt
+	f := db.Finish{Task: a.task, Progress: a.progress(),
+		Outcome: jobs.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
+	if result != nil {
+		text, err := jobs.MarshalResult(result)
+		if err != nil {
+			_ = tx.Rollback()
+			return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
+		}
+		f.Outcome.Result = text
+	}
+	if output := a.output.Load(); output != nil {
+		f.Output = output.Rest()
+		f.Output.Cut = db.Cut{} // the write that ends the attempt in this process cuts the tail, once
+		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
+	}
+	a.txResult.Store(&f.Outcome.Result)
+	return a.e.worker.FinishTx(ctx, tx, f, at)
+}
