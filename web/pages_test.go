@@ -22,7 +22,7 @@ import (
 func TestOverview(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
-	has(t, s.page("/"), "There is no task yet", "runner enqueue -- backup.sh", "No worker runs", "<title>Overview – runner</title>")
+	has(t, s.page("/"), "There are no tasks yet", "runner enqueue -- backup.sh", "No worker runs", "<title>Overview – runner</title>")
 	shell(t, r, "exit 1")
 	shell(t, r, "true", jobs.Queue("media"))
 	has(t, s.page("/"), "no worker runs, and 2 tasks wait", `class="problem grave"`, "<code>runner work</code>",
@@ -31,7 +31,7 @@ func TestOverview(t *testing.T) {
 	page := s.page("/")
 	has(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h",
 		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
-	hasNot(t, page, "There is no task yet")
+	hasNot(t, page, "There are no tasks yet")
 
 	// A failed task that runs again is no longer an alarm, although it failed today.
 	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "sure": {"1"},
@@ -142,7 +142,7 @@ func TestATaskLinksToItsDependencies(t *testing.T) {
 	}
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page(fmt.Sprintf("/tasks/%d", d))
-	has(t, page, "<b>After</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state failed">`, a, a), "however it ends",
+	has(t, page, "<b>After</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state failed">`, a, a), "with any outcome",
 		fmt.Sprintf(`%d <span class="dim">deleted</span>`, b), fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state pending">`, c, c),
 		"<b>Before</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state blocked">`, e, e))
 	page = s.page(fmt.Sprintf("/tasks/%d", c))

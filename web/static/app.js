@@ -1,4 +1,4 @@
-// Pages work without this.
+// The pages work without this script.
 'use strict'
 const $ = (query, from = document) => from.querySelector(query)
 const $$ = (query, from = document) => [...from.querySelectorAll(query)]
@@ -7,7 +7,7 @@ const remembered = key => { try { return localStorage['runner-' + key] } catch {
 const remember = (key, value) => { try { localStorage['runner-' + key] = value } catch {} }
 const part = { Accept: 'text/x-fragment' }
 
-// The token stands behind #.
+// The token is in the fragment.
 const token = /^#t=([\w-]+)$/.exec(location.hash)
 if (token) {
 	const form = $('form.login')
@@ -26,23 +26,23 @@ $('#theme').onclick = () => {
 }
 $('.tools').hidden = false
 
-// Live: when the server tells of a change the page fetches itself and swaps its live regions.
+// After a change the page loads itself and replaces its live regions.
 const parser = new DOMParser()
 let stream, timer, busy, again
-const held = region => {
+const inUse = region => {
 	const selection = getSelection()
 	return region.contains(document.activeElement) || region.open || region.matches(':active,:has([name=id]:checked)') ||
 		(!selection.isCollapsed && region.contains(selection.anchorNode))
 }
 const ids = page => $$('[data-live]', page).map(r => r.id).join()
-const swap = text => {
+const replace = text => {
 	const fresh = parser.parseFromString(text, 'text/html')
-	if (ids(document) !== ids(fresh) && !$$('[data-live],dialog').some(held)) return location.reload()
+	if (ids(document) !== ids(fresh) && !$$('[data-live],dialog').some(inUse)) return location.reload()
 	document.title = fresh.title
 	for (const region of $$('[data-live]')) {
 		const next = fresh.getElementById(region.id)
 		if (next && next.dataset.follow) location.reload()
-		if (!next || held(region) || next.isEqualNode(region)) continue
+		if (!next || inUse(region) || next.isEqualNode(region)) continue
 		const open = $$('details', region).map(d => d.open)
 		region.replaceWith(next)
 		$$('details', next).forEach((d, i) => { d.open = open[i] })
@@ -54,9 +54,9 @@ const refresh = async () => {
 	busy = true
 	try {
 		const answer = await fetch(location.pathname + location.search, { headers: part })
-		if (answer.ok) swap(await answer.text())
+		if (answer.ok) replace(await answer.text())
 		else if (answer.status === 401) location.reload()
-	} catch { $('#stale').textContent = 'no answer' }
+	} catch { $('#stale').textContent = 'no response' }
 	busy = false
 	if (again) { again = false; setTimeout(refresh, 1000) }
 }
@@ -69,18 +69,18 @@ const connect = () => {
 	stream.onerror = () => { if (!timer) poll(true) }
 }
 const disconnect = () => { if (stream) stream.close(); stream = undefined; poll(false); unfollow() }
-let wanted = remembered('live') !== 'off'
-const awake = fresh => {
-	const on = wanted && !document.hidden
-	$('#live').setAttribute('aria-pressed', wanted)
-	$('#live').firstElementChild.textContent = wanted ? '●' : '‖'
+let live = remembered('live') !== 'off'
+const updateLive = fresh => {
+	const on = live && !document.hidden
+	$('#live').setAttribute('aria-pressed', live)
+	$('#live').firstElementChild.textContent = live ? '●' : '‖'
 	if (!on) return disconnect()
 	if (fresh) refresh()
 	connect()
 	follow()
 }
-$('#live').onclick = () => { wanted = !wanted; remember('live', wanted ? 'on' : 'off'); awake(true) }
-document.addEventListener('visibilitychange', () => awake(true))
+$('#live').onclick = () => { live = !live; remember('live', live ? 'on' : 'off'); updateLive(true) }
+document.addEventListener('visibilitychange', () => updateLive(true))
 addEventListener('pagehide', disconnect)
 
 let reading
@@ -114,7 +114,7 @@ const follow = async () => {
 	} catch { if (!mine.signal.aborted) setTimeout(() => { unfollow(); follow() }, 3000) }
 }
 
-// The server asks questions; here they are a dialog.
+// A question of the server opens a dialog.
 const ask = $('#ask')
 const post = async (url, body) => {
 	const answer = await fetch(url, { method: 'POST', body, headers: part, redirect: 'manual' })
@@ -155,7 +155,7 @@ const ready = () => {
 	count()
 }
 
-let row, going
+let row, afterG
 $('#help').onclick = () => $('#keys').showModal()
 $('#nokeys').checked = remembered('keys') === 'off'
 const move = by => {
@@ -182,16 +182,16 @@ const keys = {
 	r: () => act('retry'), c: () => act('cancel'),
 	p: () => $('#live').click(), '?': () => $('#keys').showModal()
 }
-const places = { o: '/', t: '/tasks', s: '/schedules' }
+const pages = { o: '/', t: '/tasks', s: '/schedules' }
 document.addEventListener('keydown', event => {
 	const typing = event.target.matches('input:not([type=checkbox]),textarea,select')
 	if (event.key === 'Escape' && typing) event.target.blur()
 	if (typing || event.ctrlKey || event.metaKey || event.altKey || $('dialog[open]') || $('#nokeys').checked) return
-	const go = going && places[event.key]
-	going = event.key === 'g'
+	const go = afterG && pages[event.key]
+	afterG = event.key === 'g'
 	if (go) location = base + go
 	else if (keys[event.key]) { event.preventDefault(); keys[event.key]() }
 })
 
 ready()
-awake(false)
+updateLive(false)
