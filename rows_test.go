@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -159,7 +160,7 @@ func (f *rowFuzz) open() {
 	f.Cleanup(func() { f.r.Close() })
 	f.pages = web.Handler(f.r, web.Options{Authorize: func(*http.Request) error { return nil }})
 	if admin.OnServer(f.address) {
-		server, err := postgres.Engine().Connect(f.address, 10*time.Second)
+		server, err := pgdriver.Engine().Connect(f.address, 10*time.Second)
 		if err != nil {
 			f.Fatal(err)
 		}

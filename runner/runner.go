@@ -93,15 +93,18 @@ type Options struct {
 	// Inline makes Enqueue, Add and EnqueueAll run what is due before they return, unless Work runs it: for tests. EnqueueTx cannot, before
 	// its commit. Defaults to false.
 	Inline bool
-	// Engine lets Open take the address of a PostgreSQL server, as in postgres://user@host/app: see package runner/postgres. What is said of
-	// the file here does not hold there; docs/postgres.md says what does. Defaults to none.
-	Engine *db.Engine
+	// Engine lets Open take the address of a PostgreSQL server, such as postgres://user@host/app: see package runner/postgres. What is documented
+	// for the file does not hold there; docs/postgres.md says what does. Defaults to none.
+	Engine Engine
 	// Dir is where this host keeps what belongs to a database on a server: results on their way, locks by which the workers of one host know
 	// each other alive. Each database has a directory of its own in it. Defaults to the user's state directory.
 	Dir string
 	// Driver is the name of a database/sql driver for the connection that writes; it must wrap the one of modernc.org/sqlite. Defaults to that.
 	Driver string
 }
+
+// Engine connects to databases on a server. Function Engine of package runner/postgres returns one. The zero Engine connects to none.
+type Engine struct{ driver *db.Engine }
 
 const (
 	// MinLease is the shortest Options.Lease that holds on a busy machine, and the shortest that runner work takes.
@@ -193,7 +196,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly, Normal: options.Sync == Normal,
 		Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS, BusyTimeout: options.BusyTimeout, Driver: options.Driver,
-		Engine: options.Engine, Dir: options.Dir})
+		Engine: options.Engine.driver, Dir: options.Dir})
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +223,7 @@ func (r *Runner) Path() string { return r.store.Path() }
 func init() {
 	access.Store = func(r any) *db.DB { return r.(*Runner).store }
 	access.HeadSize = exec.HeadSize
+	access.NewEngine = func(driver *db.Engine) any { return Engine{driver} }
 	access.Fenced = func(r any) int64 { return r.(*Runner).fenced.Load() }
 }
 

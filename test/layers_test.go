@@ -31,13 +31,13 @@ var layers = []layer{
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
 	{path: "db/internal/sqlite", ours: []string{"db/internal/sqltext"}},
-	{path: "db/internal/postgres", ours: []string{"db/internal/sqltext"}}, // not pgx: runner/postgres has the driver
+	{path: "db/internal/postgres", ours: []string{"db/internal/sqltext"}}, // not pgx: internal/pgdriver has the driver
 	{path: "db", ours: []string{"db/internal/sqltext", "db/internal/sqlite", "db/internal/postgres", "jobs", "internal/errcode"}, // it returns errors and logs nothing
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
-	{path: "runner/postgres", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // nobody else links the driver
+	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // nobody else links the driver
 	{path: "internal/pgserver"}, // tests, and the selftest
-	{path: "db/dbtest", ours: []string{"db", "jobs", "internal/taskoption", "internal/taskoption/sample", "runner/postgres"}},
+	{path: "db/dbtest", ours: []string{"db", "jobs", "internal/taskoption", "internal/taskoption/sample", "internal/pgdriver"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
 	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // tests only
@@ -52,6 +52,7 @@ var layers = []layer{
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
 	{path: "internal/testkit"}, // tests only
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // tests only
+	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver"}},
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"example.com/runner/db"
-	"example.com/runner/runner/postgres"
+	"example.com/runner/internal/pgdriver"
 )
 
 // OpenServer opens a fresh database on the server at address, in a schema of the test's own.
 func OpenServer(t testing.TB, address string) *db.DB {
 	t.Helper()
-	return OpenAt(t, address, db.Options{Create: true, Normal: true, Engine: postgres.Engine(), Dir: t.TempDir()})
+	return OpenAt(t, address, db.Options{Create: true, Normal: true, Engine: pgdriver.Engine(), Dir: t.TempDir()})
 }
 
 // Empty makes the database at address as good as new, and says whether it is; a test that has failed leaves its own for looking at.
@@ -21,7 +21,7 @@ func Empty(t testing.TB, address string) bool {
 	if t.Failed() {
 		return false
 	}
-	server, err := postgres.Engine().Connect(address, rawPatience)
+	server, err := pgdriver.Engine().Connect(address, rawPatience)
 	if err != nil {
 		return false
 	}
@@ -47,7 +47,7 @@ func RawOf(t testing.TB, d *db.DB) *sql.DB {
 // rawServer opens the database at address as any other program does.
 func rawServer(t testing.TB, address string) *sql.DB {
 	t.Helper()
-	server, err := postgres.Engine().Connect(address, rawPatience)
+	server, err := pgdriver.Engine().Connect(address, rawPatience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func rawServer(t testing.TB, address string) *sql.DB {
 func (s *store) open(options db.Options) *db.DB {
 	s.Helper()
 	if s.Server() != nil {
-		options.Engine, options.Dir = postgres.Engine(), filepath.Dir(s.Dir())
+		options.Engine, options.Dir = pgdriver.Engine(), filepath.Dir(s.Dir())
 	}
 	return OpenAt(s.T, s.Address(), options)
 }

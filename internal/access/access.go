@@ -11,3 +11,6 @@ var Fenced func(r any) int64
 
 // HeadSize returns how much of the start of an attempt's output is kept when the whole output has more than limit bytes.
 var HeadSize func(limit int64) int64
+
+// NewEngine returns a runner.Engine.
+var NewEngine func(*db.Engine) any

@@ -2,82 +2,15 @@
 //
 //	r, err := runner.Open(ctx, "postgres://user@host/app", runner.Options{Engine: postgres.Engine()})
 //
-// Tables are in the schema runner of that database, or in the one that ?search_path=NAME of the address says. It is a package of its own so
-// that programs that need no server link no driver for one.
+// Tables are in the schema runner of that database, or in the schema that ?search_path=NAME of the address names. This is a package of its own so
+// that programs that need no server link no driver.
 package postgres
 
 import (
-	"cmp"
-	"context"
-	"net"
-	"strconv"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-
-	"example.com/runner/db"
-	"example.com/runner/jobs"
+	"example.com/runner/internal/access"
+	"example.com/runner/internal/pgdriver"
+	"example.com/runner/runner"
 )
 
-const (
-	defaultSchema = "runner"
-	dialFor       = 10 * time.Second
-)
-
-// Engine returns what runner.Options.Engine wants.
-func Engine() *db.Engine { return &db.Engine{Connect: connect} }
-
-func connect(address string, patience time.Duration) (db.Server, error) {
-	config, err := pgx.ParseConfig(address)
-	if err != nil { // its text may hold a part of what could not be read, and with it of a password
-		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
-			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
-	}
-	if config.ConnectTimeout == 0 || config.ConnectTimeout > dialFor {
-		config.ConnectTimeout = dialFor
-	}
-	s := db.Server{Name: name(config), Schema: cmp.Or(config.RuntimeParams["search_path"], defaultSchema)}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "runner"
-	}
-	set := settings(patience)
-	write := session(config, set)
-	set["default_transaction_read_only"], set["synchronous_commit"] = "on", "off"
-	read := session(config, set)
-	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
-	s.Together = together
-	s.Listen = func(ctx context.Context, channel string, told func(string)) error {
-		return listen(ctx, read, channel, told)
-	}
-	return s, nil
-}
-
-// name is the address for people.
-func name(config *pgx.ConnConfig) string {
-	host := config.Host
-	if len(host) == 0 || host[0] != '/' {
-		host = net.JoinHostPort(host, strconv.Itoa(int(config.Port)))
-	}
-	return "postgres://" + config.User + "@" + host + "/" + config.Database
-}
-
-// listen waits for what is said on a channel.
-func listen(ctx context.Context, config *pgx.ConnConfig, channel string, told func(string)) error {
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
-		return err
-	}
-	told("")
-	for {
-		notice, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			return err
-		}
-		told(notice.Payload)
-	}
-}
+// Engine returns a value for runner.Options.Engine.
+func Engine() runner.Engine { return access.NewEngine(pgdriver.Engine()).(runner.Engine) }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -442,7 +443,7 @@ func TestWorkIsWoken(t *testing.T) {
 		}
 		t.Log(time.Since(began))
 	}
-	server, err := postgres.Engine().Connect(at, time.Second)
+	server, err := pgdriver.Engine().Connect(at, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/access"
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
@@ -163,7 +165,7 @@ func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.
 func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
 	at := address(t)
 	open(t, at, runner.Options{})
-	server, err := postgres.Engine().Connect(at, time.Second)
+	server, err := pgdriver.Engine().Connect(at, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,14 +186,14 @@ func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
 }
 
 func TestAnOldServerIsRefused(t *testing.T) {
-	engine := postgres.Engine()
+	engine := pgdriver.Engine()
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
 		s.Write = older{s.Write}
 		return s, err
 	}
-	r, err := runner.Open(t.Context(), address(t), runner.Options{Engine: engine, Dir: t.TempDir()})
+	r, err := runner.Open(t.Context(), address(t), runner.Options{Engine: access.NewEngine(engine).(runner.Engine), Dir: t.TempDir()})
 	if err == nil {
 		r.Close()
 	}
@@ -205,7 +207,7 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	if err := admin.ListenCheck(t.Context(), open(t, at, runner.Options{}), patience); err != nil {
 		t.Fatal("a message of one's own does not arrive:", err)
 	}
-	engine := postgres.Engine()
+	engine := pgdriver.Engine()
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
@@ -216,7 +218,7 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 		}
 		return s, err
 	}
-	r, err := runner.Open(t.Context(), at, runner.Options{Engine: engine, Dir: t.TempDir()})
+	r, err := runner.Open(t.Context(), at, runner.Options{Engine: access.NewEngine(engine).(runner.Engine), Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
