@@ -55,7 +55,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	}
 	families := scrape(t, s)
 	for name, labels := range map[string][]string{"runner_attempts_total": {"queue=media", "job=command", "result=exit"},
-		"runner_tasks": {"queue=media", "state=pending"},
+		"runner_tasks":       {"queue=media", "state=pending"},
 		"runner_run_seconds": {"queue=media", "job=command"}} {
 		if got := value(families, name, labels...); got != 1 {
 			t.Errorf("%s%v: got %v, want 1", name, labels, got)
