@@ -110,7 +110,7 @@ func (h *handler) localPath(place string) string {
 
 type loginView struct {
 	page
-	Wrong, Next string
+	Error, Next string
 }
 
 func (h *handler) loginPage(w http.ResponseWriter, req *http.Request, status int, wrong string) {
@@ -118,5 +118,5 @@ func (h *handler) loginPage(w http.ResponseWriter, req *http.Request, status int
 	if req.URL.Path == "/login" {
 		next = req.FormValue("next")
 	}
-	h.writePage(w, status, "login", &loginView{page: h.newPage(req, "Sign in", ""), Wrong: wrong, Next: h.localPath(next)})
+	h.writePage(w, status, "login", &loginView{page: h.newPage(req, "Sign in", ""), Error: wrong, Next: h.localPath(next)})
 }

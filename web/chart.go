@@ -57,7 +57,7 @@ func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 		c.Per = "per minute"
 	}
 	for _, other := range chartRanges {
-		c.Ranges = append(c.Ranges, tab{Name: other.Name, Link: p.Base + "/?range=" + other.Name, On: other.Name == r.Name})
+		c.Ranges = append(c.Ranges, tab{Name: other.Name, Link: p.Base + "/?range=" + other.Name, Selected: other.Name == r.Name})
 	}
 	var w50, w95, r50, r95 []time.Duration
 	for i := len(steps) - 1; i >= 0; i-- {

@@ -23,19 +23,19 @@ import (
 
 type overviewView struct {
 	page
-	Problems    []problemView // problems that are shown at once
-	Rest        []problemView // problems that are shown after a click
-	Empty       bool          // whether the database has no task
-	Alive       int           // number of workers that are not lost
-	Busy, Slots int
-	Waiting     int
-	Oldest      time.Time // due time of the oldest pending task
-	Failed      int       // tasks that failed in the last 24 hours
-	Open        int       // tasks of Failed that are still failed
-	Done        int
-	Chart       *chart // nil if no task has ended
-	Queues      []queueView
-	Workers     []workerView
+	Problems     []problemView // problems that are shown at once
+	MoreProblems []problemView // problems that are shown after a click
+	Empty        bool          // whether the database has no task
+	Alive        int           // number of workers that are not lost
+	Busy, Slots  int
+	Waiting      int
+	Oldest       time.Time // due time of the oldest pending task
+	Failed       int       // tasks that failed in the last 24 hours
+	StillFailed  int       // tasks of Failed that are still failed
+	Done         int
+	Chart        *chart // nil if no task has ended
+	Queues       []queueView
+	Workers      []workerView
 }
 
 // maxProblems is the number of problems that are shown at once.
@@ -44,20 +44,20 @@ const maxProblems = 6
 // problemView is a problem and its remedy.
 type problemView struct {
 	page
-	Message, Try string
-	Link, Label  string // page that shows the problem, and the text of the link
-	Action       string // action of the form: resume or empty
-	Critical     bool   // whether no task can run
-	Queue        string
+	Message, Hint string
+	Link, Label   string // page that shows the problem, and the text of the link
+	Action        string // action of the form: resume or empty
+	Critical      bool   // whether no task can run
+	Queue         string
 }
 
 type queueView struct {
 	runner.Queue
 	Pending, Blocked, Retrying, Running, Scheduled, FailedDay int
 	Paused                                                    bool
-	Why                                                       string
+	PauseText                                                 string
 	Limit, Rate                                               string // running limit as 1/2 and rate as 100/1m; empty without a limit
-	Closed                                                    bool   // whether a limit blocks every start now
+	Limited                                                   bool   // whether a limit blocks every start now
 	Hour                                                      template.HTML
 }
 
@@ -101,7 +101,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		v.Queues = append(v.Queues, view)
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
 		v.Failed += q.Ended[jobs.Failed]
-		v.Open += q.Failed
+		v.StillFailed += q.Failed
 		v.Done += q.Ended[jobs.Completed]
 		if !q.Oldest.IsZero() && (v.Oldest.IsZero() || q.Oldest.Before(v.Oldest)) {
 			v.Oldest = q.Oldest
@@ -119,7 +119,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		v.Problems = append(v.Problems, v.problem(p))
 	}
 	if len(v.Problems) > maxProblems {
-		v.Problems, v.Rest = v.Problems[:maxProblems-1], v.Problems[maxProblems-1:]
+		v.Problems, v.MoreProblems = v.Problems[:maxProblems-1], v.Problems[maxProblems-1:]
 	}
 	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
 		return "", nil, err
@@ -180,8 +180,8 @@ func (v *overviewView) titleText() string {
 	switch {
 	case v.Alive == 0 && v.Waiting > 0:
 		return "! no worker"
-	case v.Open > 0:
-		return fmt.Sprintf("✗ %s failed", humanize.Count(int64(v.Open)))
+	case v.StillFailed > 0:
+		return fmt.Sprintf("✗ %s failed", humanize.Count(int64(v.StillFailed)))
 	case v.Busy > 0:
 		return fmt.Sprintf("▶ %d running", v.Busy)
 	}
@@ -192,11 +192,11 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 	view := queueView{Queue: q, Pending: q.Counts[jobs.Pending], Blocked: q.Counts[jobs.Blocked], Retrying: q.Counts[jobs.Retrying],
 		Running: q.Counts[jobs.Running], Scheduled: q.Counts[jobs.Scheduled], FailedDay: q.Ended[jobs.Failed], Paused: !q.Pause.At.IsZero()}
 	if view.Paused {
-		view.Why = fmt.Sprintf("paused %s ago by %s", humanize.Age(v.Now.Sub(q.Pause.At)), q.Pause.By)
+		view.PauseText = fmt.Sprintf("paused %s ago by %s", humanize.Age(v.Now.Sub(q.Pause.At)), q.Pause.By)
 		if q.Pause.Reason != "" {
-			view.Why += ": " + q.Pause.Reason
+			view.PauseText += ": " + q.Pause.Reason
 		}
-		view.Why = humanize.Safe(view.Why)
+		view.PauseText = humanize.Safe(view.PauseText)
 	}
 	return view
 }
@@ -206,7 +206,7 @@ func (v *queueView) setLimit(gates runner.Holds) {
 	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
 	if l, ok := gates.Limits[target]; ok {
 		v.Limit, v.Rate = present.LimitRunning(l), present.LimitRate(l)
-		_, v.Closed = gates.Closed[target]
+		_, v.Limited = gates.Closed[target]
 	}
 }
 
@@ -229,7 +229,7 @@ func (p page) Find(pairs ...string) string {
 
 // problem returns the view of a problem with a link or an action.
 func (v *overviewView) problem(p present.Problem) problemView {
-	view := problemView{page: v.page, Message: humanize.Safe(p.Message), Try: humanize.Safe(p.Try), Label: "Show"}
+	view := problemView{page: v.page, Message: humanize.Safe(p.Message), Hint: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":
 		view.Action, view.Label, view.Queue = "resume", "Resume", p.About

@@ -219,7 +219,7 @@ func (h *handler) page(load loader) http.HandlerFunc {
 		l.Search = humanize.Safe(req.URL.Query().Get("q"))
 		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 		l.Nav = cmp.Or(l.Nav, "overview")
-		l.Listing = req.URL.Path == "/tasks"
+		l.HasSearch = req.URL.Path == "/tasks"
 		if isFragment {
 			h.send(w, http.StatusOK, "fragment", l)
 			return
@@ -249,8 +249,8 @@ type layout struct {
 	page
 	Main         template.HTML
 	Flash, Stale string
-	Listing      bool // whether the page has its own search field
-	Bare         bool // whether the page has no navigation
+	HasSearch    bool // whether the page has its own search field
+	NoNavigation bool // whether the page has no navigation
 }
 
 // writePage responds with a page that does not depend on the database.
@@ -261,7 +261,7 @@ func (h *handler) writePage(w http.ResponseWriter, status int, name string, v vi
 		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
 		return
 	}
-	h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(b.Bytes()), Bare: name == "login"})
+	h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(b.Bytes()), NoNavigation: name == "login"})
 }
 
 func (h *handler) send(w http.ResponseWriter, status int, name string, l layout) {

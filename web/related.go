@@ -21,15 +21,15 @@ const (
 	maxEarlierRuns  = 10 // earlier tasks shown
 )
 
-// others are tasks that a task depends on, or that depend on a task.
-type others struct {
+// taskLinks are tasks that a task depends on, or that depend on a task.
+type taskLinks struct {
 	page
 	List []runner.Dependency
 	More bool // whether there are more than these
 }
 
-// earlier are the earlier tasks of the same schedule or job.
-type earlier struct {
+// earlierRuns are the earlier tasks of the same schedule or job.
+type earlierRuns struct {
 	Of   string // schedule or job
 	Runs []earlierRun
 	Took string // median duration of the earlier tasks, and the duration of this one
@@ -47,25 +47,25 @@ func (h *handler) related(ctx context.Context, v *taskView) error {
 	if err != nil {
 		return err
 	}
-	v.After, v.Before = v.others(on), v.others(by)
+	v.After, v.Before = v.taskLinks(on), v.taskLinks(by)
 	runs, err := admin.PreviousRuns(ctx, h.r, v.Task, maxEarlierRuns)
-	v.Earlier = v.earlier(runs)
+	v.Earlier = v.earlierRuns(runs)
 	return err
 }
 
-func (v *taskView) others(list []runner.Dependency) *others {
+func (v *taskView) taskLinks(list []runner.Dependency) *taskLinks {
 	if len(list) == 0 {
 		return nil
 	}
-	return &others{page: v.page, List: list[:min(len(list), maxDependencies)], More: len(list) > maxDependencies}
+	return &taskLinks{page: v.page, List: list[:min(len(list), maxDependencies)], More: len(list) > maxDependencies}
 }
 
-// earlier returns the view of runs, oldest first. The newest of runs comes first.
-func (v *taskView) earlier(runs []jobs.Task) *earlier {
+// earlierRuns returns the view of runs, oldest first. The newest of runs comes first.
+func (v *taskView) earlierRuns(runs []jobs.Task) *earlierRuns {
 	if len(runs) == 0 {
 		return nil
 	}
-	e := &earlier{Of: "job"}
+	e := &earlierRuns{Of: "job"}
 	if v.Task.Schedule != "" {
 		e.Of = "schedule"
 	}

@@ -23,11 +23,11 @@ type schedulesView struct {
 
 type scheduleView struct {
 	jobs.Schedule
-	What   string
-	Paused bool
-	Runs   []runView // tasks of the schedule, oldest first
-	Took   time.Duration
-	Ran    bool
+	JobText string
+	Paused  bool
+	Runs    []runView // tasks of the schedule, oldest first
+	Took    time.Duration
+	Ran     bool
 }
 
 // runView is a task of a schedule.
@@ -44,7 +44,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 	}
 	failed := 0
 	for i, s := range list {
-		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), What: v.Job(s.Spec.Task(time.Time{}))}
+		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(s.Spec.Task(time.Time{}))}
 		if s.LastState == jobs.Failed {
 			failed++
 		}

@@ -19,27 +19,27 @@ import (
 
 type taskView struct {
 	page
-	Task     jobs.Task
-	Headline string
-	What     string // command line or job, in one line
-	Again    string // command line that enqueues the same task
-	Facts    []string
-	Why      string
-	Args     *document // arguments of a function; nil for a command
-	Result   *document
-	Error    string
-	Timeline []span
-	Attempts []attemptView
-	Log      *logView
-	After    *others // tasks that this task depends on; nil if there are none
-	Before   *others // tasks that depend on this task; nil if there are none
-	Earlier  *earlier
-	Link     string // URL of this page without an attempt
-	CanRetry bool
-	Now      bool // whether a retry makes the task due now
-	CanStop  bool
-	Asked    bool // whether the running task was asked to stop
-	CLI      string
+	Task        jobs.Task
+	Headline    string
+	JobText     string // command line or job, in one line
+	CommandLine string // command line that enqueues the same task
+	Settings    []string
+	Why         string
+	Args        *document // arguments of a function; nil for a command
+	Result      *document
+	Error       string
+	Timeline    []timelineItem
+	Attempts    []attemptView
+	Log         *logView
+	After       *taskLinks // tasks that this task depends on; nil if there are none
+	Before      *taskLinks // tasks that depend on this task; nil if there are none
+	Earlier     *earlierRuns
+	Link        string // URL of this page without an attempt
+	CanRetry    bool
+	Now         bool // whether a retry makes the task due now
+	CanStop     bool
+	Stopping    bool // whether the running task was asked to stop
+	CLI         string
 }
 
 // document is indented JSON. Of a large one it holds the first part.
@@ -50,23 +50,23 @@ type document struct {
 	Link string // URL of the whole document as a file
 }
 
-// span is an interval of the life of a task: a wait or an attempt.
-type span struct {
+// timelineItem is an interval of the life of a task: a wait or an attempt.
+type timelineItem struct {
 	Label, Lasted, Class string
 }
 
 type attemptView struct {
 	jobs.Attempt
-	N      int // number of the attempt, from 1
-	Result string
-	On     bool
+	N        int // number of the attempt, from 1
+	Result   string
+	Selected bool
 }
 
 const maxDocument = 64 << 10
 
-// what returns the command line or the job of a task, up to maxDocument bytes. The arguments of a function are shown
+// jobText returns the command line or the job of a task, up to maxDocument bytes. The arguments of a function are shown
 // separately.
-func (v *taskView) what(t jobs.Task) string {
+func (v *taskView) jobText(t jobs.Task) string {
 	switch {
 	case v.HideArgs || t.Job != jobs.CommandJob && t.Label == "":
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
@@ -88,7 +88,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	v := &taskView{page: h.newPage(req, "", "tasks"), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
 	v.Headline = humanize.Safe(present.Headline(t, v.page.Now))
-	v.What = v.what(t)
+	v.JobText = v.jobText(t)
 	wait, err := h.r.Why(ctx, t)
 	if err != nil {
 		return "", nil, err
@@ -98,15 +98,15 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	if err != nil {
 		return "", nil, err
 	}
-	v.facts(t)
+	v.addSettings(t)
 	if !h.o.HideArgs {
 		// Nobody copies a longer one.
 		if again := taskoption.Command(&t, v.page.Now, false); len(again) <= maxDocument {
-			v.Again = humanize.SafeLines(again)
+			v.CommandLine = humanize.SafeLines(again)
 		}
-		v.Result = shown("Result", t.Result, v.Link+"/result")
+		v.Result = newDocument("Result", t.Result, v.Link+"/result")
 		if t.Job != jobs.CommandJob {
-			v.Args = shown("Arguments", t.Args, v.Link+"/args")
+			v.Args = newDocument("Arguments", t.Args, v.Link+"/args")
 		}
 		if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
 			v.Error = humanize.SafeLines(t.Error)
@@ -119,7 +119,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled
 	v.Now = !t.State.Finished()
 	v.CanStop = !t.State.Finished()
-	v.Asked = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
+	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
 	v.CLI = fmt.Sprintf("runner show %d", id)
 	return "task", v, h.attempts(ctx, v, attempts, req.FormValue("attempt"))
 }
@@ -131,7 +131,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 		shown = n
 	}
 	for i, a := range attempts {
-		view := attemptView{Attempt: a, N: i + 1, Result: string(a.State), On: i+1 == shown}
+		view := attemptView{Attempt: a, N: i + 1, Result: string(a.State), Selected: i+1 == shown}
 		if a.State == jobs.Failed {
 			view.Result = present.Ending(a.Reason, a.ExitCode, a.Signal)
 		}
@@ -146,11 +146,11 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 	return err
 }
 
-// facts adds the settings of a task that differ from the default.
-func (v *taskView) facts(t jobs.Task) {
+// addSettings adds the settings of a task that differ from the default.
+func (v *taskView) addSettings(t jobs.Task) {
 	add := func(on bool, format string, args ...any) {
 		if on {
-			v.Facts = append(v.Facts, humanize.Safe(fmt.Sprintf(format, args...)))
+			v.Settings = append(v.Settings, humanize.Safe(fmt.Sprintf(format, args...)))
 		}
 	}
 	add(true, "priority %d", t.Priority)
@@ -167,8 +167,8 @@ func (v *taskView) facts(t jobs.Task) {
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 }
 
-// shown returns a document for JSON. It does not change the numbers in it.
-func shown(name string, text json.RawMessage, link string) *document {
+// newDocument returns a document for JSON. It does not change the numbers in it.
+func newDocument(name string, text json.RawMessage, link string) *document {
 	if len(text) == 0 {
 		return nil
 	}
@@ -188,23 +188,23 @@ func shown(name string, text json.RawMessage, link string) *document {
 }
 
 // timeline returns the life of a task from its creation until now.
-func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []span) {
+func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []timelineItem) {
 	const most = 8
-	list = append(list, span{Label: "created"})
+	list = append(list, timelineItem{Label: "created"})
 	last := t.CreatedAt
 	from := max(len(attempts)-most, 0)
 	if from > 0 {
-		list = append(list, span{Label: fmt.Sprintf("%d earlier runs", from)})
+		list = append(list, timelineItem{Label: fmt.Sprintf("%d earlier runs", from)})
 		last = attempts[from-1].StartedAt.Add(attempts[from-1].Duration)
 	}
 	wait := func(until time.Time) {
 		if d := until.Sub(last); d >= time.Millisecond {
-			list = append(list, span{Lasted: humanize.Took(humanize.Rounded(d)), Class: "wait"})
+			list = append(list, timelineItem{Lasted: humanize.Took(humanize.Rounded(d)), Class: "wait"})
 		}
 	}
 	for i, a := range attempts[from:] {
 		wait(a.StartedAt)
-		s := span{Label: fmt.Sprintf("run %d", from+i+1), Lasted: humanize.Took(a.Duration), Class: string(a.State)}
+		s := timelineItem{Label: fmt.Sprintf("run %d", from+i+1), Lasted: humanize.Took(a.Duration), Class: string(a.State)}
 		if a.State != jobs.Running {
 			s.Label += " " + cmp.Or(symbols[a.State], "◷")
 		}
@@ -217,10 +217,10 @@ func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []span)
 	switch {
 	case t.State == jobs.Retrying || t.State == jobs.Scheduled:
 		wait(t.RunAt)
-		list = append(list, span{Label: fmt.Sprintf("run %d", len(attempts)+1), Class: "next"})
+		list = append(list, timelineItem{Label: fmt.Sprintf("run %d", len(attempts)+1), Class: "next"})
 	case t.State == jobs.Pending || t.State == jobs.Blocked:
 		wait(now)
-		list = append(list, span{Label: "now", Class: "next"})
+		list = append(list, timelineItem{Label: "now", Class: "next"})
 	}
 	return list
 }

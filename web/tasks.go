@@ -26,32 +26,32 @@ const (
 
 type tasksView struct {
 	page
-	Query   string
-	Wrong   string // error in the query; then no task is listed
-	Tabs    []tab
-	Rows    []taskRow
-	Total   int    // number of tasks of the query; -1 if counting took too long
-	Many    bool   // whether the list has more than one page, or may have
-	Any     string // URL of the same query without states if no task matches; empty if the query has no states
-	Older   string
-	Newest  string // URL of the first page; empty on the first page
-	Actions []queryAction
+	Query      string
+	QueryError string // error in the query; then no task is listed
+	Tabs       []tab
+	Rows       []taskRow
+	Total      int    // number of tasks of the query; -1 if counting took too long
+	Many       bool   // whether the list has more than one page, or may have
+	AnyState   string // URL of the same query without states if no task matches; empty if the query has no states
+	Older      string
+	Newest     string // URL of the first page; empty on the first page
+	Actions    []queryAction
 }
 
 // tab links to the tasks of one state. The rest of the query stays the same.
 type tab struct {
 	Name, Link string
 	N          string // number of tasks; empty if not counted
-	On         bool
+	Selected   bool
 }
 
 // taskRow is a row of the task list.
 type taskRow struct {
 	jobs.Task
-	Try, Note, Error string
-	Lasted           time.Duration
-	Ran              bool
-	When             time.Time // time of the end, or of the creation
+	AttemptText, Note, Error string
+	Lasted                   time.Duration
+	Ran                      bool
+	When                     time.Time // time of the end, or of the creation
 }
 
 // queryAction is a button for an action on all tasks of the query.
@@ -61,7 +61,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	query := strings.TrimSpace(req.FormValue("q"))
 	v := &tasksView{page: h.newPage(req, "Tasks", "tasks"), Query: humanize.Safe(query)}
 	if v.Query != query {
-		v.Wrong = "the search contains invisible characters"
+		v.QueryError = "the search contains invisible characters"
 		return "tasks", v, nil
 	}
 	if query != "" {
@@ -69,7 +69,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	}
 	terms, filter, err := h.filter(query, v.Now)
 	if err != nil {
-		v.Wrong = humanize.Safe(err.Error())
+		v.QueryError = humanize.Safe(err.Error())
 		return "tasks", v, nil
 	}
 	if filter.Before, err = number(req.FormValue("before")); err != nil {
@@ -80,7 +80,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	}
 	tasks, err := h.r.List(ctx, filter, runner.Page{Limit: perPage + 1})
 	if errors.Is(context.Cause(ctx), errSlow) {
-		v.Wrong = "the search took longer than two seconds; add state: or since: to the text"
+		v.QueryError = "the search took longer than two seconds; add state: or since: to the text"
 		return "tasks", v, nil
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	}
 	rest := slices.DeleteFunc(slices.Clone(terms), func(t jobs.Term) bool { return t.Key == jobs.KeyState })
 	if len(tasks) == 0 && len(rest) < len(terms) {
-		v.Any = v.Base + "/tasks?q=" + escaped(jobs.JoinTerms(rest))
+		v.AnyState = v.Base + "/tasks?q=" + escaped(jobs.JoinTerms(rest))
 	}
 	v.Total = len(tasks)
 	if v.Older != "" || v.Newest != "" {
@@ -165,7 +165,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 	}
 	add := func(name string, states ...jobs.State) error {
 		on := len(states) == len(filter.States) && (len(states) == 0 || states[0] == filter.States[0])
-		t := tab{Name: name, Link: v.Base + "/tasks", On: on}
+		t := tab{Name: name, Link: v.Base + "/tasks", Selected: on}
 		link := others
 		if len(states) > 0 {
 			link = append([]jobs.Term{{Key: jobs.KeyState, Value: name}}, others...)
@@ -223,9 +223,9 @@ func queryActions(filter jobs.Filter, terms []jobs.Term, total int) (list []quer
 }
 
 func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner.Holds) (taskRow, error) {
-	row := taskRow{Task: t, Try: strconv.Itoa(t.Attempt) + "/–", Note: humanize.Safe(present.Note(t, gates, p.Now)), When: t.FinishedAt}
+	row := taskRow{Task: t, AttemptText: strconv.Itoa(t.Attempt) + "/–", Note: humanize.Safe(present.Note(t, gates, p.Now)), When: t.FinishedAt}
 	if t.MaxAttempts > 0 {
-		row.Try = strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
+		row.AttemptText = strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
 	}
 	if row.When.IsZero() {
 		row.When = t.CreatedAt
