@@ -114,7 +114,7 @@ func TestAnUnknownHostIsRejected(t *testing.T) {
 			req := s.request(route.method, route.path, nil)
 			req.Header.Set("Authorization", "Bearer "+s.token)
 			if req.Host = host; host == "" {
-				req.Host = "\t" // net/http replaces an empty host by the address
+				req.Host = "\t" // a blank host, because net/http replaces an empty one by the address
 				continue
 			}
 			if status, _, _ := s.do(req); status != http.StatusForbidden {

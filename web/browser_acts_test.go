@@ -122,7 +122,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	}
 	b.open("/tasks")
 	b.run(chromedp.WaitVisible(".tools"))
-	eval[bool](b, "window.mine = true") // lost when the page is reloaded
+	eval[bool](b, "window.mine = true") // the variable is lost when the page is reloaded
 	eval[bool](b, "document.querySelector('#t1 input').checked = true")
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.querySelector('#t1 input').checked && !document.querySelector('#t2')") {

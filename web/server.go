@@ -244,7 +244,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		shutdown, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
 		if server.Shutdown(shutdown) != nil {
-			_ = server.Close() // the time to finish is over
+			_ = server.Close() // some requests have not finished in time
 		}
 	})
 	err := server.Serve(s.listen)

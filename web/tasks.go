@@ -31,7 +31,7 @@ type tasksView struct {
 	Tabs       []tab
 	Rows       []taskRow
 	Total      int    // number of tasks of the query; -1 if counting took too long
-	Many       bool   // whether the list has more than one page, or may have
+	Many       bool   // whether the list has, or may have, more than one page
 	AnyState   string // URL of the same query without states if no task matches; empty if the query has no states
 	Older      string
 	Newest     string // URL of the first page; empty on the first page
