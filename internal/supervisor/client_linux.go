@@ -165,7 +165,7 @@ func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 			killAdopted()
 		}
 		if denied, clean = Sweep(g.options.Worker, []Key{record.Key}, []Record{record}); clean {
-			_ = lock.setRecord(slot, Key{}) // the next guardian in this slot uses it
+			_ = lock.setRecord(slot, Key{}) // for the next guardian in this slot
 			return denied, true
 		}
 		if g.closing.Load() {

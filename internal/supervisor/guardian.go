@@ -124,7 +124,7 @@ var (
 
 // The operations, and the fields that each message uses.
 const (
-	opStart = "start" // key, path, argv, env, dir, null, deadline; carries those of the descriptors 0, 1 and 2 that are not null
+	opStart = "start" // key, path, argv, env, dir, null, deadline; with those of the descriptors 0, 1 and 2 that are not null
 	opRenew = "renew" // key, deadline
 	opKill  = "kill"  // key, signal, milliseconds until KILL follows
 	opPing  = "ping"  // n

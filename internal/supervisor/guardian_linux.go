@@ -42,7 +42,7 @@ func Guard(version string) bool {
 	// The signals are caught and not ignored, because commands would inherit an ignored signal. They are meant for the
 	// worker, which decides when the work ends.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
-	// The name makes pkill miss the guardian when it looks for the name of the program.
+	// The name keeps pkill from killing the guardian when a user gives it the name of the program.
 	_ = os.WriteFile("/proc/self/comm", []byte("guardian"), 0)
 	// Needs Linux 3.4.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -112,5 +112,6 @@ func (j job) living() int {
 	return int(info.Active)
 }
 
-// readRest applies to pipes with read deadlines. Pipes on Windows have none, so ReadPipe reads them to their end.
+// readRest returns an error. Pipes on Windows have no read deadlines, so ReadPipe reads them to their end and never
+// calls readRest.
 func readRest(*os.File, []byte, func([]byte)) error { return os.ErrNoDeadline }
