@@ -24,9 +24,6 @@ const (
 	jumpPause = time.Hour      // without deletions after a jump
 )
 
-// resumeDeletion is the command by which a person confirms that the clock is right.
-const resumeDeletion = "runner resume --deletion"
-
 // clock is what an Engine knows about the clocks of its machine.
 type clock struct {
 	mu      sync.Mutex // held until a jump is in the database
@@ -100,7 +97,7 @@ func (e *Engine) pauseDeletion(ctx context.Context, p db.Pause) error {
 	if err := e.store.PauseDeletion(ctx, p); err != nil {
 		return err
 	}
-	e.log.Warn("no old tasks are deleted for an hour: "+p.Reason, "confirm", resumeDeletion)
+	e.log.Warn("no old tasks are deleted for an hour: " + p.Reason + "; if the clock is right, resume deletion")
 	return nil
 }
 

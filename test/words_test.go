@@ -1,0 +1,98 @@
+package test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// commandWords matches words of the command line: a flag, a command to type, an exit status of the program.
+var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|\brunner (backup|cancel|delete|doctor|enqueue|fence|limit|list|logs|move|pause|resume|retry|` +
+	`schedule|serve|show|status|wait|work)\b`)
+
+// TestLibraryDoesNotMentionTheCommandLine keeps words of the command line out of the texts of db, runner and jobs, and out of the errors of web:
+// package present adds them.
+func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
+	for _, text := range []string{"--db PATH", "or insist: --unsafe-fs", "try: again", "exit status 75 means", "runner resume --deletion"} {
+		if !commandWords.MatchString(text) {
+			t.Errorf("the pattern does not find %q", text)
+		}
+	}
+	for _, dir := range []string{"db", "runner", "jobs", "web"} {
+		for _, path := range sourceFiles(t, dir) {
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, literal := range literals(file, dir == "web") {
+				text, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found := commandWords.FindString(strings.Replace(text, "pg_dump --schema=", "", 1)); found != "" {
+					t.Errorf("%v: %q is a word of the command line: %s", set.Position(literal.Pos()), strings.TrimSpace(found), text)
+				}
+			}
+		}
+	}
+}
+
+// sourceFiles returns the Go files of a folder and the folders in it, but not the tests.
+func sourceFiles(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "dbtest" || entry.Name() == "testdata"):
+			return filepath.SkipDir
+		case path == filepath.Join("jobs", "options.go"): // the list of task options has their flags
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// literals returns the strings of a file, or only those that are parts of errors.
+func literals(file *ast.File, errorsOnly bool) (list []*ast.BasicLit) {
+	collect := func(node ast.Node) {
+		ast.Inspect(node, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				list = append(list, literal)
+			}
+			return true
+		})
+	}
+	if !errorsOnly {
+		collect(file)
+		return list
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			if n.Type != nil && source(n.Type) == "jobs.Error" {
+				collect(n)
+				return false
+			}
+		case *ast.CallExpr:
+			if name := source(n.Fun); name == "errors.New" || name == "fmt.Errorf" {
+				collect(n)
+				return false
+			}
+		}
+		return true
+	})
+	return list
+}
