@@ -88,8 +88,9 @@ var layers = []layer{
 			"github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
 	{path: "test/codeblock"}, // tests only
-	{path: "test/sample"},    // tests only
-	{path: "test"},           // tests only
+	{path: "test/picture"},
+	{path: "test/sample"}, // tests only
+	{path: "test"},        // tests only
 }
 
 const module = "example.com/runner"

@@ -1,0 +1,87 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/runner/test/picture"
+)
+
+const pictureFile = "docs/pictures/packages.svg"
+
+// ofTheProgram returns the packages of the program, each with the packages of this module that it imports.
+func ofTheProgram(t *testing.T) map[string][]string {
+	t.Setenv("GOOS", "linux") // the picture is the same on every system
+	imports := map[string][]string{}
+	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-deps", "-json=ImportPath,Imports", ".")))
+	for {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return imports
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if !inModule(p.ImportPath) {
+			continue
+		}
+		ours := slices.DeleteFunc(p.Imports, func(path string) bool { return !inModule(path) })
+		for i := range ours {
+			ours[i] = pictureName(ours[i])
+		}
+		imports[pictureName(p.ImportPath)] = ours
+	}
+}
+
+func inModule(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
+
+func pictureName(path string) string {
+	if path == module {
+		return "main"
+	}
+	return local(path)
+}
+
+// TestThePictureOfThePackagesIsCurrent draws the picture at the beginning of docs/design.md again.
+// UPDATE_DOCS=1 go test -run TestThePicture ./test writes it.
+func TestThePictureOfThePackagesIsCurrent(t *testing.T) {
+	want := picture.SVG(ofTheProgram(t), func(name string) string {
+		switch {
+		case name == "main":
+			return "program"
+		case strings.Contains("/"+name, "/internal/"):
+			return "internal"
+		}
+		return "public"
+	})
+	if os.Getenv("UPDATE_DOCS") != "" {
+		if err := os.WriteFile(pictureFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, err := os.ReadFile(pictureFile); string(got) != want {
+		t.Errorf("%s is not what go list says (%v): make docs writes it", pictureFile, err)
+	}
+}
+
+// TestTheDesignDescribesEachPackage looks in docs/design.md for a paragraph that begins with the name of each package.
+func TestTheDesignDescribesEachPackage(t *testing.T) {
+	text := readFile(t, "docs/design.md")
+	imports := ofTheProgram(t)
+	for name := range imports {
+		if !strings.Contains(text, "\n**"+name+"** ") {
+			t.Errorf("docs/design.md has no paragraph that begins with **%s**", name)
+		}
+	}
+	for line := range strings.Lines(text) {
+		name, _, ok := strings.Cut(strings.TrimPrefix(line, "**"), "** ")
+		if _, known := imports[name]; ok && strings.HasPrefix(line, "**") && !known {
+			t.Errorf("docs/design.md describes %s, which is not a package of the program", name)
+		}
+	}
+}
