@@ -48,7 +48,7 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 	default:
 		p.Print(fitted("database: "+humanize.Safe(d.shown()), "(from "+d.from+")"))
 	}
-	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") + "\n")
+	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") + "\nwords such as lane, lease, suspect: docs/glossary.md\n")
 	return nil
 }
 

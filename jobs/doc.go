@@ -18,5 +18,7 @@
 //
 //	Args ──Func.With──▶ Spec ──insert──▶ Task ──Handler──▶ Outcome ──Next──▶ Change ──finish──▶ row
 //
+// docs/glossary.md explains the words of runner, such as lane, lease and suspect.
+//
 // To find out why a task fails or is retried, read Next. Nothing else decides that.
 package jobs
