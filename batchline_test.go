@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/record"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -50,7 +51,7 @@ func BenchmarkBatchLine(b *testing.B) {
 
 func TestBatchKnowsTheKeysOfRecords(t *testing.T) {
 	l := testLines(t, jobs.Command{}.With())
-	for _, record := range []record{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon), (&sheet{reveal: true}).record()} {
+	for _, record := range []record.Record{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon), (&sheet{reveal: true}).record()} {
 		text, err := json.Marshal(record)
 		if err != nil {
 			t.Fatal(err)

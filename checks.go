@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -40,7 +41,7 @@ type examination struct {
 }
 
 // all makes every check in the order of the contract and hands each line to tell.
-func (e *examination) all(ctx context.Context, tell func(jsonCheck) error) error {
+func (e *examination) all(ctx context.Context, tell func(record.Check) error) error {
 	type check struct {
 		name string
 		make func(context.Context, func(status, message, try string)) error
@@ -61,13 +62,13 @@ func (e *examination) all(ctx context.Context, tell func(jsonCheck) error) error
 		var told error
 		err := check.make(ctx, func(status, message, try string) {
 			if told == nil {
-				told = tell(jsonCheck{Check: check.name, Status: status, Message: message, Try: known(try)})
+				told = tell(record.Check{Check: check.name, Status: status, Message: message, Try: record.Known(try)})
 			}
 		})
 		if err != nil { // what cannot be asked is not well
 			f := failure.Explain(err)
-			told = tell(jsonCheck{Check: check.name, Status: checkFail, Message: strings.Join(append([]string{f.What}, f.Why...), "; "),
-				Try: known(f.Try)})
+			told = tell(record.Check{Check: check.name, Status: checkFail, Message: strings.Join(append([]string{f.What}, f.Why...), "; "),
+				Try: record.Known(f.Try)})
 		}
 		if told != nil {
 			return told

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -79,7 +80,7 @@ func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupO
 	case err != nil || o.file == "-":
 		return err
 	case p.JSON:
-		return p.Record(jsonBackup{o.file, n})
+		return p.Record(record.Backup{File: o.file, Bytes: n})
 	case p.Stdout.TTY:
 		p.Print("copied " + humanize.Size(n) + " in " + humanize.Took(p.Now().Sub(began)) + "\n")
 	default:

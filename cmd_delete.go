@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -68,11 +69,11 @@ func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteO
 		for _, m := range moved {
 			switch {
 			case m.Done:
-				out.line(m.ID, "deleted", "", jsonDeleted{m.ID, true})
+				out.line(m.ID, "deleted", "", record.Deleted{ID: m.ID, Deleted: true})
 			case m.State == "":
 				out.missing = append(out.missing, m.ID)
 			default:
-				out.refuse(m.ID, string(m.State), "it is "+string(m.State), jsonDeleted{m.ID, false})
+				out.refuse(m.ID, string(m.State), "it is "+string(m.State), record.Deleted{ID: m.ID, Deleted: false})
 			}
 		}
 	}

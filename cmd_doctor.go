@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
@@ -75,7 +76,7 @@ func readDoctorOptions(c *cli.Context, a *app) (doctorOptions, error) {
 func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorOptions) error {
 	failed := false
 	e := examination{r: r, o: o, now: p.Now()}
-	err := e.all(ctx, func(c jsonCheck) error {
+	err := e.all(ctx, func(c record.Check) error {
 		failed = failed || c.Status == checkFail
 		if o.quiet && c.Status == checkOK {
 			return nil
@@ -91,7 +92,7 @@ func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorO
 	return err
 }
 
-func printCheck(p *term.Printer, c jsonCheck) error {
+func printCheck(p *term.Printer, c record.Check) error {
 	try := ""
 	if c.Try != nil {
 		try = *c.Try

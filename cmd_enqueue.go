@@ -18,6 +18,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -324,15 +325,15 @@ func printEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 }
 
 // enqueuedRecord is the record of a task, and what became of the Spec.
-func enqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record {
-	became := wasCreated
+func enqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record.Record {
+	became := record.WasCreated
 	switch {
 	case one.Kept:
-		became = wasKept
+		became = record.WasKept
 	case one.Replaced:
-		became = wasReplaced
+		became = record.WasReplaced
 	}
-	return append(taskRecord(t, now), member{"enqueued", became})
+	return record.NewTask(t, now).With("enqueued", became)
 }
 
 // runEnqueueWait adds a task, shows what it prints, and ends as it does.

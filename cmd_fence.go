@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -84,7 +85,7 @@ func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOpt
 	if !p.JSON || err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}
-	if told := p.Record(jsonFence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); told != nil || err == nil {
+	if told := p.Record(record.Fence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); told != nil || err == nil {
 		return told
 	}
 	return failure.ExitStatus(1) // the record is the answer

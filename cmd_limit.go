@@ -15,6 +15,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -186,16 +187,16 @@ func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, target
 		if targets != nil && !slices.Contains(targets, l.Target) {
 			continue
 		}
-		record := limitRecord(l)
+		one := record.NewLimit(l)
 		switch {
 		case p.JSON:
-			if err := p.Record(record); err != nil {
+			if err := p.Record(one); err != nil {
 				return err
 			}
 		case p.Stdout.TTY:
 			t.Rows = append(t.Rows, limitRow(l, p.Now()))
 		default:
-			record.line(p)
+			printLimit(p, one)
 		}
 	}
 	if len(t.Rows) > 0 {
@@ -206,8 +207,8 @@ func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, target
 	return nil
 }
 
-// line writes a limit for other programs.
-func (l jsonLimit) line(p *term.Printer) {
+// printLimit writes a limit for other programs.
+func printLimit(p *term.Printer, l record.Limit) {
 	number := func(n *int) string {
 		if n == nil {
 			return ""
@@ -247,7 +248,7 @@ func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targ
 		case err != nil:
 			return err
 		case p.JSON:
-			if err := p.Record(jsonLimitRemoved{target.String(), true}); err != nil {
+			if err := p.Record(record.LimitRemoved{Target: target.String(), Removed: true}); err != nil {
 				return err
 			}
 		case p.Stdout.TTY:

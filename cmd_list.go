@@ -15,6 +15,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -61,7 +62,7 @@ type listOptions struct {
 	rows         int // 0: all
 	oldest       bool
 	wide, reveal bool
-	format       *formatter // nil: none
+	format       *record.Formatter // nil: none
 }
 
 func readListOptions(c *cli.Context, a *app) (listOptions, error) {
@@ -91,14 +92,14 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 		n++
 		switch {
 		case p.JSON || o.format != nil:
-			record, err := listRecord(ctx, r, t, now, o.reveal)
+			one, err := listRecord(ctx, r, t, now, o.reveal)
 			switch {
 			case err != nil:
 				return err
 			case p.JSON:
-				return p.Record(record)
+				return p.Record(one)
 			}
-			return o.format.record(record)
+			return o.format.Record(one)
 		case p.Stdout.TTY:
 			shown = append(shown, t)
 		default:
@@ -187,12 +188,12 @@ func noSuchTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 }
 
 func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time, reveal bool) (any, error) {
-	record := taskRecord(t, now)
+	task := record.NewTask(t, now)
 	if !reveal {
-		return record, nil
+		return task, nil
 	}
 	input, err := readInput(ctx, r, t)
-	return record.reveal(t.Env, input), err
+	return task.Reveal(t.Env, input), err
 }
 
 // readInput returns what the command of a task reads on stdin; nil: nothing.
@@ -207,9 +208,10 @@ func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 func listLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
 	lasted := ""
 	if d, ok := present.Lasted(t, now); ok {
-		lasted = seconds(d).String()
+		lasted = record.Seconds(d).String()
 	}
-	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), stamp(t.CreatedAt).String(), lasted, present.Note(t, held, now),
+	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), record.Stamp(t.CreatedAt).String(), lasted,
+		present.Note(t, held, now),
 		t.Worker, present.JobText(t))
 }
 

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -122,7 +123,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 	for _, c := range moved.Rows {
 		switch {
 		case p.JSON:
-			if err := p.Record(jsonMoved{c.Table, c.Rows}); err != nil {
+			if err := p.Record(record.Moved{Table: c.Table, Rows: c.Rows}); err != nil {
 				return err
 			}
 		case p.Stdout.TTY:

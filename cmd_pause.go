@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -124,11 +125,11 @@ func (o pauseOptions) tellAll(p *term.Printer, known []runner.Queue, pauses runn
 func tellQueue(p *term.Printer, q runner.Queue) error {
 	switch {
 	case p.JSON:
-		return p.Record(queueRecord(q, p.Now()))
+		return p.Record(record.NewQueue(q, p.Now()))
 	case p.Stdout.TTY:
-		p.Print(q.Queue + "  " + pauseState(paused(q)) + inBrackets(q.Counts[jobs.Pending]) + "\n")
+		p.Print(q.Queue + "  " + pauseState(record.Paused(q)) + inBrackets(q.Counts[jobs.Pending]) + "\n")
 	default:
-		p.Fields(q.Queue, pauseState(paused(q)))
+		p.Fields(q.Queue, pauseState(record.Paused(q)))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -63,7 +64,7 @@ EXIT STATUS
 
 type scheduleListOptions struct {
 	reveal bool
-	format *formatter // nil: none
+	format *record.Formatter // nil: none
 }
 
 func readScheduleListOptions(c *cli.Context, a *app) (o scheduleListOptions, err error) {
@@ -83,9 +84,9 @@ func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 	for _, s := range list {
 		switch {
 		case p.JSON:
-			err = p.Record(scheduleRecord(s, o.reveal))
+			err = p.Record(record.NewSchedule(s, o.reveal))
 		case o.format != nil:
-			err = o.format.record(scheduleRecord(s, o.reveal))
+			err = o.format.Record(record.NewSchedule(s, o.reveal))
 		case !p.Stdout.TTY:
 			scheduleLine(p, s)
 		}
@@ -107,9 +108,9 @@ func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 func scheduleLine(p *term.Printer, s jobs.Schedule) {
 	lasted := ""
 	if s.LastState.Finished() {
-		lasted = seconds(s.LastDuration).String()
+		lasted = record.Seconds(s.LastDuration).String()
 	}
-	p.Fields(s.Name, s.Cron, s.Zone, stamp(s.NextAt).String(), string(s.LastState), stamp(s.LastAt).String(), lasted,
+	p.Fields(s.Name, s.Cron, s.Zone, record.Stamp(s.NextAt).String(), string(s.LastState), record.Stamp(s.LastAt).String(), lasted,
 		strconv.FormatInt(s.Skipped, 10), specText(s.Spec))
 }
 
@@ -180,7 +181,7 @@ type scheduleShowOptions struct {
 	name   string
 	rows   int
 	reveal bool
-	format *formatter // nil: none
+	format *record.Formatter // nil: none
 }
 
 func readScheduleShowOptions(c *cli.Context, a *app) (o scheduleShowOptions, err error) {
@@ -239,12 +240,13 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 	if err != nil {
 		return err
 	}
-	record := jsonFullSchedule{scheduleRecord(s, o.reveal), recordsOf(next, func(t time.Time) stamp { return stamp(t) })}
+	full := record.FullSchedule{Schedule: record.NewSchedule(s, o.reveal),
+		Next: record.List(next, func(t time.Time) record.Stamp { return record.Stamp(t) })}
 	switch {
 	case p.JSON:
-		return p.Record(record)
+		return p.Record(full)
 	case o.format != nil:
-		return o.format.record(record)
+		return o.format.Record(full)
 	}
 	runs, err := r.ScheduleRuns(ctx, o.name, o.rows)
 	if err != nil {
@@ -254,15 +256,15 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 		drawSchedule(p, s, next, runs, o.reveal)
 		return nil
 	}
-	list, err := pairs(record)
+	list, err := record.Pairs(full)
 	if err != nil {
 		return err
 	}
 	for _, pair := range list {
-		p.Fields(pair.key, pair.value)
+		p.Fields(pair.Key, pair.Value)
 	}
 	for _, t := range runs {
-		p.Fields("run", strconv.FormatInt(t.ID, 10), string(t.State), stamp(dueOf(t)).String())
+		p.Fields("run", strconv.FormatInt(t.ID, 10), string(t.State), record.Stamp(dueOf(t)).String())
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -115,7 +116,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 	}
 	s := done[0].Schedule
 	if p.JSON {
-		return p.Record(scheduleRecord(s, false))
+		return p.Record(record.NewSchedule(s, false))
 	}
 	p.Print(s.Name + "\n")
 	if !s.PausedAt.IsZero() {

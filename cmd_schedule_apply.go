@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -234,9 +235,9 @@ func runScheduleApply(ctx context.Context, r *runner.Runner, p *term.Printer, o 
 	for _, one := range done {
 		switch {
 		case p.JSON && one.Did == runner.ScheduleRemoved:
-			err = p.Record(jsonRemoved{one.Schedule.Name, true})
+			err = p.Record(record.Removed{Name: one.Schedule.Name, Removed: true})
 		case p.JSON:
-			err = p.Record(jsonAppliedSchedule{scheduleRecord(one.Schedule, false), one.Did})
+			err = p.Record(record.AppliedSchedule{Schedule: record.NewSchedule(one.Schedule, false), Applied: one.Did})
 		case p.Stdout.TTY:
 			p.Print(one.Schedule.Name + strings.Repeat(" ", width-len(one.Schedule.Name)) + term.Gap + one.Did + "\n")
 		default:

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -36,7 +37,7 @@ func runScheduleRun(ctx context.Context, r *runner.Runner, p *term.Printer, name
 	case err != nil:
 		return err
 	case p.JSON:
-		return p.Record(taskRecord(t, p.Now()))
+		return p.Record(record.NewTask(t, p.Now()))
 	}
 	p.Print(strconv.FormatInt(t.ID, 10) + "\n")
 	p.Note("follow: runner logs -f %d", t.ID)
@@ -98,11 +99,11 @@ func runScheduleChange(ctx context.Context, r *runner.Runner, p *term.Printer, n
 		case !p.JSON:
 			p.Fields(name, change.word)
 		case change.gone:
-			err = p.Record(jsonRemoved{name, true})
+			err = p.Record(record.Removed{Name: name, Removed: true})
 		default:
 			var s jobs.Schedule
 			if s, err = r.GetSchedule(ctx, name); err == nil {
-				err = p.Record(scheduleRecord(s, false))
+				err = p.Record(record.NewSchedule(s, false))
 			}
 		}
 		if err != nil {

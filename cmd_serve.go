@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -88,7 +89,7 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 	}
 	url, hidden := shownURL(s, &p.Stdout, printToken)
 	if p.JSON {
-		err = p.Record(jsonServe{url, known(s.TokenFile())})
+		err = p.Record(record.Serve{URL: url, TokenFile: record.Known(s.TokenFile())})
 	} else {
 		p.Print(url + "\n")
 	}

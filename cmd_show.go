@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -43,7 +44,7 @@ EXIT STATUS
 type showOptions struct {
 	ids    []int64
 	reveal bool
-	format *formatter // nil: none
+	format *record.Formatter // nil: none
 }
 
 func readShowOptions(c *cli.Context, a *app) (showOptions, error) {
@@ -71,7 +72,7 @@ func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptio
 		case p.JSON:
 			err = p.Record(s.record())
 		case o.format != nil:
-			err = o.format.record(s.record())
+			err = o.format.Record(s.record())
 		case p.Stdout.TTY:
 			p.Print(between)
 			s.draw(p)
@@ -151,29 +152,33 @@ func (s *sheet) lastEnded() *jobs.Attempt {
 }
 
 // record is the record of the task in full.
-func (s *sheet) record() record {
-	full := append(taskRecord(s.task, s.now), record{{"why", orNull(s.why)}, {"dependencies", recordsOf(s.on, dependencyRecord)},
-		{"dependents", recordsOf(s.by, dependencyRecord)}, {"steps", recordsOf(s.steps, stepRecord)},
-		{"history", recordsOf(s.attempts, attemptRecord)},
-		{"outlived", recordsOf(s.outlived, func(p admin.OrphanProcess) jsonProcess {
-			return jsonProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
-		})}}...)
+func (s *sheet) record() record.Record {
+	full := record.NewTask(s.task, s.now).
+		With("why", record.OrNull(s.why)).
+		With("dependencies", record.List(s.on, record.NewDependency)).
+		With("dependents", record.List(s.by, record.NewDependency)).
+		With("steps", record.List(s.steps, record.NewStep)).
+		With("history", record.List(s.attempts, record.NewAttempt)).
+		With("outlived", record.List(s.outlived, func(p admin.OrphanProcess) record.Process {
+			return record.Process{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
+		}))
 	if s.reveal {
-		return full.reveal(s.task.Env, s.input)
+		return full.Reveal(s.task.Env, s.input)
 	}
 	return full
 }
 
 // lines writes the sheet for other programs.
 func (s *sheet) lines(p *term.Printer) error {
-	list, err := pairs(s.record())
+	list, err := record.Pairs(s.record())
 	if err != nil {
 		return err
 	}
 	for _, pair := range list {
-		if pair.key != "history" && pair.key != "steps" {
-			p.Fields(pair.key, pair.value)
+		if pair.Key != "history" && pair.Key != "steps" {
+			p.Fields(pair.Key, pair.Value)
 		}
 	}
-	return cmp.Or(lines(p, "step", recordsOf(s.steps, stepRecord)), lines(p, "attempt", recordsOf(s.attempts, attemptRecord)))
+	return cmp.Or(record.Lines(p, "step", record.List(s.steps, record.NewStep)),
+		record.Lines(p, "attempt", record.List(s.attempts, record.NewAttempt)))
 }

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
@@ -51,7 +52,7 @@ EXIT STATUS
 type statusOptions struct {
 	queues []string // nil: all
 	follow bool
-	format *formatter // nil: none
+	format *record.Formatter // nil: none
 }
 
 func readStatusOptions(c *cli.Context, a *app) (o statusOptions, err error) {
@@ -79,7 +80,7 @@ func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusO
 		case p.JSON:
 			return p.Record(s.record())
 		case o.format != nil:
-			return o.format.record(s.record())
+			return o.format.Record(s.record())
 		case !p.Stdout.TTY:
 			return s.lines(p)
 		}

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -225,9 +226,9 @@ func showEnd(p *term.Printer, t jobs.Task, result bool) error {
 	case t.State == "": // there is nothing left of it
 		return nil
 	case p.JSON:
-		return p.Record(taskRecord(t, p.Now()))
+		return p.Record(record.NewTask(t, p.Now()))
 	case result:
-		return p.Record(rawJSON(t.Result))
+		return p.Record(record.Raw(t.Result))
 	}
 	return nil
 }

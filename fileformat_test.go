@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/record"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/codeblock"
@@ -65,9 +66,9 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 		record any
 		more   []string
 	}{
-		"tasks_view":     {record: taskRecord(jobs.Task{}, noon)},
-		"attempts_view":  {record: jsonAttempt{}},
-		"schedules_view": {jsonSchedule{}, []string{"paused_at", "paused_by"}},
+		"tasks_view":     {record: record.NewTask(jobs.Task{}, noon)},
+		"attempts_view":  {record: record.Attempt{}},
+		"schedules_view": {record.Schedule{}, []string{"paused_at", "paused_by"}},
 	} {
 		want := append(keysOf(t, record.record), record.more...)
 		rows, err := pool.QueryContext(t.Context(), `SELECT * FROM `+view+` LIMIT 0`)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
@@ -231,4 +233,12 @@ func parseBool(text string) (bool, error) {
 		return false, errors.New("is neither true nor false")
 	}
 	return v, nil
+}
+
+// formatterOf returns the formatter of the option --format, or nil if it was not given.
+func formatterOf(c *cli.Context, p *term.Printer) (*record.Formatter, error) {
+	if !c.IsSet("format") {
+		return nil, nil
+	}
+	return record.NewFormatter(p, get[string](c, "format"))
 }

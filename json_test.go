@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/selftest"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -43,7 +44,7 @@ func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 	task.CreatedAt, task.UpdatedAt = at("2026-01-31T13:02:11.004Z"), at("2026-01-31T13:11:15.220Z")
 	task.StartedAt, task.OutputBytes = at("2026-01-31T13:11:13.120Z"), 118
 	want := strings.ReplaceAll(sampleRecord, "\n ", "") + "\n"
-	if got := jsonLine(t, taskRecord(task, noon)); got != want {
+	if got := jsonLine(t, record.NewTask(task, noon)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -59,24 +60,24 @@ func jsonLine(t *testing.T, record any) string {
 
 func TestNumbersAndTextSurvive(t *testing.T) {
 	huge := json.RawMessage(`{"n":123456789012345678901234567890.10,"html":"<&>"}`)
-	line := jsonLine(t, taskRecord(jobs.Task{Args: huge, Result: json.RawMessage("{\n \"n\": 9007199254740993}")}, noon))
+	line := jsonLine(t, record.NewTask(jobs.Task{Args: huge, Result: json.RawMessage("{\n \"n\": 9007199254740993}")}, noon))
 	if !strings.Contains(line, string(huge)) || !strings.Contains(line, `"result":{"n":9007199254740993}`) {
 		t.Error(line)
 	}
-	if line = jsonLine(t, taskRecord(jobs.Task{Args: json.RawMessage("no\xff JSON")}, noon)); !strings.Contains(line,
+	if line = jsonLine(t, record.NewTask(jobs.Task{Args: json.RawMessage("no\xff JSON")}, noon)); !strings.Contains(line,
 		`"args":"no\ufffd JSON"`) {
 		t.Error(line)
 	}
 	for d, want := range map[time.Duration]string{2100 * time.Millisecond: "2.1", 0: "0", time.Millisecond: "0.001",
 		2099900 * time.Microsecond: "2.099",
 		time.Hour:                  "3600", jobs.MaxDelay + time.Millisecond: "315360000.001"} {
-		if got := strings.TrimSpace(jsonLine(t, seconds(d))); got != want {
+		if got := strings.TrimSpace(jsonLine(t, record.Seconds(d))); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}
 	for data, want := range map[string]string{"a\x1b\n": `"data":"a\u001b\n","encoding":"utf-8"`,
 		"a\xff": `"data":"Yf8=","encoding":"base64"`} {
-		if line := jsonLine(t, chunkRecord(jobs.Chunk{Data: []byte(data)})); !strings.Contains(line, want) {
+		if line := jsonLine(t, record.NewChunk(jobs.Chunk{Data: []byte(data)})); !strings.Contains(line, want) {
 			t.Errorf("%q is %s", data, line)
 		}
 	}
@@ -102,45 +103,46 @@ func TestRevealFillsEnvAndInput(t *testing.T) {
 
 func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 	running := sampleTasks()[0]
-	if line := jsonLine(t, taskRecord(running, noon)); !strings.Contains(line, `"duration":11,`) {
+	if line := jsonLine(t, record.NewTask(running, noon)); !strings.Contains(line, `"duration":11,`) {
 		t.Error(line)
 	}
 	running.StartedAt = time.Time{}
-	if line := jsonLine(t, taskRecord(running, noon)); !strings.Contains(line, `"duration":null,`) {
+	if line := jsonLine(t, record.NewTask(running, noon)); !strings.Contains(line, `"duration":null,`) {
 		t.Error(line)
 	}
 }
 
 // records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
 var records = map[string]any{
-	"task": taskRecord(jobs.Task{}, noon), "enqueued task": more{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon)},
-	"revealed task": more{taskRecord(jobs.Task{}, noon).reveal(nil, nil)}, "task in full": more{(&sheet{}).record()},
-	"task of a schedule": scheduleTaskRecord(jobs.Spec{}), "revealed task of a schedule": record{{"input", nil}},
-	"attempt": jsonAttempt{}, "step": jsonStep{},
-	"queue": jsonQueue{}, "queue in detail": jsonQueueFigures{}, "worker": jsonWorker{}, "status": jsonStatus{}, "problem": jsonProblem{},
-	"log chunk": jsonChunk{},
-	"schedule":  jsonSchedule{}, "schedule in full": jsonFullSchedule{}, "applied schedule": jsonAppliedSchedule{},
-	"removed schedule": jsonRemoved{},
-	"deleted task":     jsonDeleted{}, "limit": jsonLimit{}, "removed limit": jsonLimitRemoved{}, "backup": jsonBackup{},
-	"moved table": jsonMoved{}, "fence": jsonFence{}, "server": jsonServe{}, "check": jsonCheck{}, "selftest": selftest.Report{},
+	"task": record.NewTask(jobs.Task{}, noon), "enqueued task": more{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon)},
+	"revealed task": more{record.NewTask(jobs.Task{}, noon).Reveal(nil, nil)}, "task in full": more{(&sheet{}).record()},
+	"task of a schedule": record.NewScheduleTask(jobs.Spec{}), "revealed task of a schedule": record.Record{}.With("input", nil),
+	"attempt": record.Attempt{}, "step": record.Step{},
+	"queue": record.Queue{}, "queue in detail": record.QueueStats{}, "worker": record.Worker{}, "status": record.Status{},
+	"problem":   record.Problem{},
+	"log chunk": record.Chunk{},
+	"schedule":  record.Schedule{}, "schedule in full": record.FullSchedule{}, "applied schedule": record.AppliedSchedule{},
+	"removed schedule": record.Removed{},
+	"deleted task":     record.Deleted{}, "limit": record.Limit{}, "removed limit": record.LimitRemoved{}, "backup": record.Backup{},
+	"moved table": record.Moved{}, "fence": record.Fence{}, "server": record.Serve{}, "check": record.Check{}, "selftest": selftest.Report{},
 	"violation":             selftest.Violation{},
 	"figures of a selftest": selftest.Figures{}, "version": versionRecord{}, "error": failure.Body{},
 }
 
 // more is a record that begins with the keys of a task.
-type more struct{ record }
+type more struct{ record.Record }
 
 // keysOf returns the keys of a record. Those of an embedded record are left out.
 func keysOf(t *testing.T, one any) (keys []string) {
 	t.Helper()
 	switch one := one.(type) {
-	case record:
+	case record.Record:
 		for _, m := range one {
-			keys = append(keys, m.key)
+			keys = append(keys, m.Key)
 		}
 		return keys
 	case more:
-		return keysOf(t, one.record[len(taskRecord(jobs.Task{}, noon)):])
+		return keysOf(t, one.Record[len(record.NewTask(jobs.Task{}, noon)):])
 	}
 	for field := range reflect.TypeOf(one).Fields() {
 		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -181,11 +183,12 @@ func TestRecordsAreDocumented(t *testing.T) {
 }
 
 func TestPairs(t *testing.T) {
-	list, err := pairs(taskRecord(jobs.Task{ID: 7, Label: "a\tb\x1b", Args: json.RawMessage(`["<","\\"]`), Priority: 5}, noon))
-	if err != nil || len(list) != len(taskRecord(jobs.Task{}, noon)) {
+	list, err := record.Pairs(record.NewTask(jobs.Task{ID: 7, Label: "a\tb\x1b", Args: json.RawMessage(`["<","\\"]`), Priority: 5}, noon))
+	if err != nil || len(list) != len(record.NewTask(jobs.Task{}, noon)) {
 		t.Fatalf("%v %v", list, err)
 	}
-	for i, want := range []pair{{"id", "7"}, {"job", ""}, {"args", `["<","\\"]`}, {"label", "a\tb\x1b"}} {
+	for i, want := range []record.Pair{{Key: "id", Value: "7"}, {Key: "job", Value: ""}, {Key: "args", Value: `["<","\\"]`},
+		{Key: "label", Value: "a\tb\x1b"}} {
 		if list[i] != want {
 			t.Errorf("%+v, want %+v", list[i], want)
 		}

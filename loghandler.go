@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 )
 
@@ -118,7 +119,7 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	case terminalLog:
 		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(time.TimeOnly), h.to.Paint(levelColour(r.Level), level), message)
 	default:
-		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(stampLayout), level, message)
+		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(record.StampLayout), level, message)
 	}
 	b.WriteString(h.attrs)
 	r.Attrs(func(a slog.Attr) bool {
@@ -152,7 +153,7 @@ func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 		local := v.Time().Local()
 		switch {
 		case h.style != terminalLog:
-			text = local.Format(stampLayout)
+			text = local.Format(record.StampLayout)
 		case local.Format(time.DateOnly) == day.Local().Format(time.DateOnly):
 			text = local.Format(time.TimeOnly)
 		default:
@@ -214,9 +215,9 @@ func priority(level slog.Level) int {
 func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:
-		return slog.String(a.Key, stamp(a.Value.Time()).String())
+		return slog.String(a.Key, record.Stamp(a.Value.Time()).String())
 	case slog.KindDuration:
-		return slog.Any(a.Key, seconds(a.Value.Duration()))
+		return slog.Any(a.Key, record.Seconds(a.Value.Duration()))
 	}
 	return a
 }

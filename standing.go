@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -62,32 +63,36 @@ func readStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 }
 
 // record is the standing in JSON.
-func (s *standing) record() jsonStatus {
-	return jsonStatus{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
+func (s *standing) record() record.Status {
+	return record.Status{DB: s.path, DBBytes: s.dbSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
 		Paused:    admin.AllPaused(s.held.Pauses),
-		Workers:   recordsOf(s.workers, func(w runner.Worker) jsonWorker { return workerRecord(w, s.now) }),
-		Schedules: recordsOf(s.schedules, func(schedule jobs.Schedule) jsonSchedule { return scheduleRecord(schedule, false) }),
-		Problems:  recordsOf(s.problems, func(p present.Problem) jsonProblem { return jsonProblem{p.Code, p.Message, p.Try} }),
-		Queues: recordsOf(s.queues, func(q runner.Queue) any {
+		Workers:   record.List(s.workers, func(w runner.Worker) record.Worker { return record.NewWorker(w, s.now) }),
+		Schedules: record.List(s.schedules, func(schedule jobs.Schedule) record.Schedule { return record.NewSchedule(schedule, false) }),
+		Problems: record.List(s.problems, func(p present.Problem) record.Problem {
+			return record.Problem{Code: p.Code, Message: p.Message,
+				Try: p.Try}
+		}),
+		Queues: record.List(s.queues, func(q runner.Queue) any {
 			if s.figures != nil {
-				return queueFiguresRecord(q, s.figures[q.Queue], s.now)
+				return record.NewQueueStats(q, s.figures[q.Queue], s.now)
 			}
-			return queueRecord(q, s.now)
+			return record.NewQueue(q, s.now)
 		})}
 }
 
 // lines writes the standing for other programs.
 func (s *standing) lines(p *term.Printer) error {
 	status := s.record()
-	return cmp.Or(lines(p, "queue", status.Queues), lines(p, "worker", status.Workers), lines(p, "schedule", status.Schedules),
-		lines(p, "problem", status.Problems))
+	return cmp.Or(record.Lines(p, "queue", status.Queues), record.Lines(p, "worker", status.Workers),
+		record.Lines(p, "schedule", status.Schedules),
+		record.Lines(p, "problem", status.Problems))
 }
 
 // heldWord marks a queue that starts nothing now.
 func (s *standing) heldWord(q runner.Queue) string {
 	_, full := s.held.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
 	switch {
-	case paused(q):
+	case record.Paused(q):
 		return "paused"
 	case full:
 		return "limit"

@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -114,9 +115,9 @@ func (s *steering) preview(ctx context.Context, r *runner.Runner, p *term.Printe
 
 func (s *steering) record(p *term.Printer, t jobs.Task) any {
 	if s.verb == "delete" {
-		return jsonDeleted{ID: t.ID}
+		return record.Deleted{ID: t.ID}
 	}
-	return taskRecord(t, p.Now())
+	return record.NewTask(t, p.Now())
 }
 
 func tasksByID(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]jobs.Task, error) {

@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
@@ -48,7 +49,7 @@ func (s *transcript) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	case c.At.Before(s.since):
 		return nil
 	case s.p.JSON:
-		return s.p.Record(chunkRecord(c))
+		return s.p.Record(record.NewChunk(c))
 	case missing != 0:
 		if err := s.gap(t, missing); err != nil {
 			return err
@@ -90,7 +91,7 @@ func (s *transcript) endLine(key lineOf) error {
 	}
 	before := s.before(key)
 	if s.timestamps {
-		before += begun.at.Local().Format(stampLayout) + " "
+		before += begun.at.Local().Format(record.StampLayout) + " "
 	}
 	return s.write(key.stream, append([]byte(before), text...))
 }

@@ -68,6 +68,7 @@ var layers = []layer{
 	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "jobs"}},
 	{path: "internal/systemd", ours: []string{"internal/admin", "jobs", "runner"}, others: []string{"github.com/coreos/go-systemd/v22"}},
 	{path: "internal/await", ours: []string{"internal/failure", "internal/humanize", "internal/signals", "internal/term", "jobs", "runner"}},
+	{path: "internal/record", ours: []string{"internal/failure", "internal/humanize", "internal/present", "internal/term", "jobs", "runner"}},
 	{path: "", // not db: the command line is the library's first user
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
@@ -78,6 +79,7 @@ var layers = []layer{
 			"internal/jsonscan",
 			"internal/pgserver",
 			"internal/present",
+			"internal/record",
 			"internal/selftest",
 			"internal/signals",
 			"internal/systemd",

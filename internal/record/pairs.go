@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// pair is a key of a record and its value as pipes have it: null is empty, a text is itself, anything else is JSON.
-type pair struct{ key, value string }
+// Pair is a key of a record and its value as pipes have it: null is empty, a text is itself, anything else is JSON.
+type Pair struct{ Key, Value string }
 
-// pairs takes a record of --json apart, in its order.
-func pairs(record any) ([]pair, error) {
+// Pairs takes a record of --json apart, in its order.
+func Pairs(record any) ([]Pair, error) {
 	var line bytes.Buffer
 	if err := term.WriteJSON(&line, record); err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func pairs(record any) ([]pair, error) {
 	if _, err := decoder.Token(); err != nil { // the brace
 		return nil, err
 	}
-	var list []pair
+	var list []Pair
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
@@ -40,13 +40,13 @@ func pairs(record any) ([]pair, error) {
 				return nil, err
 			}
 		}
-		list = append(list, pair{fmt.Sprint(key), text})
+		list = append(list, Pair{fmt.Sprint(key), text})
 	}
 	return list, nil
 }
 
-// lines writes the values of each record of a list.
-func lines[T any](p *term.Printer, word string, list []T) error {
+// Lines writes the values of each record of a list.
+func Lines[T any](p *term.Printer, word string, list []T) error {
 	for _, record := range list {
 		if err := writeValues(p, word, record); err != nil {
 			return err
@@ -57,13 +57,13 @@ func lines[T any](p *term.Printer, word string, list []T) error {
 
 // writeValues writes a word and the values of a record as a line for other programs.
 func writeValues(p *term.Printer, word string, record any) error {
-	list, err := pairs(record)
+	list, err := Pairs(record)
 	if err != nil {
 		return err
 	}
 	line := []string{word}
 	for _, pair := range list {
-		line = append(line, pair.value)
+		line = append(line, pair.Value)
 	}
 	p.Fields(line...)
 	return nil

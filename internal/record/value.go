@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"encoding/base64"
@@ -39,43 +39,43 @@ func hidden(env map[string]string) map[string]*string {
 	return names
 }
 
-// stamp is a time in JSON: RFC 3339 in UTC with milliseconds; the zero time is null.
-type stamp time.Time
+// Stamp is a time in JSON: RFC 3339 in UTC with milliseconds; the zero time is null.
+type Stamp time.Time
 
-const stampLayout = "2006-01-02T15:04:05.000Z07:00"
+const StampLayout = "2006-01-02T15:04:05.000Z07:00"
 
 // String is the time as pipes and JSON have it; empty for the zero time.
-func (s stamp) String() string {
+func (s Stamp) String() string {
 	if t := time.Time(s); !t.IsZero() {
-		return t.UTC().Format(stampLayout)
+		return t.UTC().Format(StampLayout)
 	}
 	return ""
 }
 
 // MarshalJSON implements json.Marshaler.
-func (s stamp) MarshalJSON() ([]byte, error) { return s.appendJSON(nil), nil }
+func (s Stamp) MarshalJSON() ([]byte, error) { return s.appendJSON(nil), nil }
 
-func (s stamp) appendJSON(text []byte) []byte {
+func (s Stamp) appendJSON(text []byte) []byte {
 	t := time.Time(s)
 	if t.IsZero() {
 		return append(text, "null"...)
 	}
-	return append(t.UTC().AppendFormat(append(text, '"'), stampLayout), '"')
+	return append(t.UTC().AppendFormat(append(text, '"'), StampLayout), '"')
 }
 
-// seconds is a duration in JSON: a number of seconds with at most three decimals.
-type seconds time.Duration
+// Seconds is a duration in JSON: a number of seconds with at most three decimals.
+type Seconds time.Duration
 
 // String is the number as pipes and JSON have it: 2.1, never 2.0999.
-func (s seconds) String() string {
+func (s Seconds) String() string {
 	return strconv.FormatFloat(float64(time.Duration(s).Milliseconds())/1000, 'f', -1, 64)
 }
 
 // MarshalJSON implements json.Marshaler.
-func (s seconds) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
+func (s Seconds) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
 
-// known is nil, null in JSON, for the value that stands for "none".
-func known[T comparable](value T) *T {
+// Known is nil, null in JSON, for the value that stands for "none".
+func Known[T comparable](value T) *T {
 	var none T
 	if value == none {
 		return nil
@@ -83,8 +83,8 @@ func known[T comparable](value T) *T {
 	return &value
 }
 
-// recordsOf makes the record of each value of a list.
-func recordsOf[T, R any](list []T, record func(T) R) []R {
+// List makes the record of each value of a list.
+func List[T, R any](list []T, record func(T) R) []R {
 	made := make([]R, len(list))
 	for i, one := range list {
 		made[i] = record(one)
@@ -92,9 +92,9 @@ func recordsOf[T, R any](list []T, record func(T) R) []R {
 	return made
 }
 
-// rawJSON passes JSON on as it is: numbers of any size survive. Text that is none, which older versions of SQLite may have let
+// Raw passes JSON on as it is: numbers of any size survive. Text that is none, which older versions of SQLite may have let
 // in, becomes a string, so that one bad row does not hide the others.
-func rawJSON(text json.RawMessage) json.RawMessage {
+func Raw(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || json.Valid(text) && utf8.Valid(text) {
 		return text
 	}

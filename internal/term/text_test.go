@@ -1,4 +1,4 @@
-package main
+package term_test
 
 import (
 	"bytes"
@@ -9,39 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
-	"example.com/runner/internal/term/termtest"
 	"example.com/runner/jobs"
 )
-
-func TestFormat(t *testing.T) {
-	record := map[string]any{"id": json.Number("9007199254740993"), "state": "failed", "label": nil, "args": []string{"a b", "<"}}
-	for _, test := range []struct{ template, want string }{
-		{`{{.id}}\t{{.state}}`, "9007199254740993\tfailed\n"},
-		{`{{.label}}{{if .label}}!{{end}}\\`, "\\\n"},
-		{`{{json .args}}{{printf "%s\n" .state}}`, "[\"a b\",\"<\"]failed\n\n"},
-	} {
-		p, out, _ := termtest.Printer(0)
-		f, err := newFormatter(p, test.template)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.record(record); err != nil || p.Flush() != nil || out.String() != test.want {
-			t.Errorf("%s: %q %v", test.template, out, err)
-		}
-	}
-	p, _, _ := termtest.Printer(0)
-	if _, err := newFormatter(p, "{{.id"); failure.ExitCode(err) != 2 {
-		t.Error(err)
-	}
-	f, _ := newFormatter(p, "{{.nosuch}}")
-	if err := f.record(record); failure.ExitCode(err) != 2 {
-		t.Error(err)
-	}
-}
 
 func TestWordsForPeople(t *testing.T) {
 	var got []string

@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"bytes"
@@ -10,29 +10,19 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 )
 
-// formatter prints records as --format says: a Go text/template over the keys of the JSON record, a line per record.
-type formatter struct {
+// Formatter prints records as --format says: a Go text/template over the keys of the JSON record, a line per record.
+type Formatter struct {
 	printer  *term.Printer
 	template *template.Template
 }
 
-// formatterOf returns the formatter of the option --format, or nil if it was not given.
-func formatterOf(c *cli.Context, p *term.Printer) (*formatter, error) {
-	if !c.IsSet("format") {
-		return nil, nil
-	}
-	return newFormatter(p, get[string](c, "format"))
-}
-
-// newFormatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.
-func newFormatter(p *term.Printer, text string) (*formatter, error) {
+// NewFormatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.
+func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if p.JSON {
 		return nil, failure.Usage("--format and --json exclude each other")
 	}
@@ -40,11 +30,11 @@ func newFormatter(p *term.Printer, text string) (*formatter, error) {
 	if err != nil {
 		return nil, failure.Usage("--format: %s", templateError(err)).Hint(`--format '{{.id}}\t{{.state}}'`)
 	}
-	return &formatter{p, t}, nil
+	return &Formatter{p, t}, nil
 }
 
-// record prints one record: anything that --json would print as one object.
-func (f *formatter) record(v any) error {
+// Record prints one record: anything that --json would print as one object.
+func (f *Formatter) Record(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)

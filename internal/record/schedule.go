@@ -1,0 +1,71 @@
+package record
+
+import (
+	"example.com/runner/jobs"
+)
+
+// Schedule is a schedule.
+type Schedule struct {
+	Name          string       `json:"name"`
+	Cron          string       `json:"cron"`
+	Zone          string       `json:"zone"`
+	Overlap       jobs.Overlap `json:"overlap"`
+	CatchUp       jobs.CatchUp `json:"catch_up"`
+	CatchUpWindow Seconds      `json:"catch_up_window"`
+	Jitter        Seconds      `json:"jitter"`
+	Paused        bool         `json:"paused"`
+	NextAt        Stamp        `json:"next_at"`
+	LastAt        Stamp        `json:"last_at"`
+	LastTaskID    *int64       `json:"last_task_id"`
+	LastState     *jobs.State  `json:"last_state"`
+	LastDuration  *Seconds     `json:"last_duration"`
+	Skipped       int64        `json:"skipped"`
+	Task          Record       `json:"task"`
+	CreatedAt     Stamp        `json:"created_at"`
+	UpdatedAt     Stamp        `json:"updated_at"`
+}
+
+// FullSchedule is a schedule as schedule show prints it.
+type FullSchedule struct {
+	Schedule
+	Next []Stamp `json:"next"`
+}
+
+// AppliedSchedule is a schedule as schedule apply and import print it, and what became of it.
+type AppliedSchedule struct {
+	Schedule
+	Applied string `json:"applied"`
+}
+
+// Removed is what schedule remove prints for a schedule.
+type Removed struct {
+	Name    string `json:"name"`
+	Removed bool   `json:"removed"`
+}
+
+func NewSchedule(s jobs.Schedule, reveal bool) Schedule {
+	task := NewScheduleTask(s.Spec)
+	if reveal {
+		task = task.Reveal(s.Spec.Env, s.Spec.Input)
+	}
+	r := Schedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp,
+		CatchUpWindow: Seconds(s.CatchUpWindow),
+		Jitter:        Seconds(s.Jitter), Paused: !s.PausedAt.IsZero(), NextAt: Stamp(s.NextAt), LastAt: Stamp(s.LastAt),
+		LastTaskID: Known(s.LastTaskID),
+		LastState:  Known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: Stamp(s.CreatedAt), UpdatedAt: Stamp(s.UpdatedAt)}
+	if s.LastState.Finished() {
+		r.LastDuration = new(Seconds(s.LastDuration))
+	}
+	return r
+}
+
+// NewScheduleTask is the record of the task that a schedule enqueues.
+func NewScheduleTask(s jobs.Spec) Record {
+	r := Record{{"job", s.Job}, {"args", Raw(s.Args)}}
+	for i := range jobs.OptionList() {
+		if o := &jobs.OptionList()[i]; !o.OneTask && o.Key != "input" {
+			r = append(r, optionMember(o, &s))
+		}
+	}
+	return append(r, Member{"input_bytes", len(s.Input)})
+}

@@ -1,0 +1,264 @@
+package record
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"example.com/runner/internal/present"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// The records of --json, which docs/json.md describes. They are a contract: keys come in this order and every key is always there, so no
+// omitempty. Null stands for unknown. New keys may be added, and none is renamed or removed.
+
+// Record is a JSON object whose keys are not those of a struct: the task options are a part of it.
+type Record []Member
+
+// Member is a key of a Record and its value.
+type Member struct {
+	Key   string
+	Value any
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r Record) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i, m := range r {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, '"'), m.Key...), `":`...)
+		switch value := m.Value.(type) {
+		case nil:
+			text = append(text, "null"...)
+		case int:
+			text = strconv.AppendInt(text, int64(value), 10)
+		case int64:
+			text = strconv.AppendInt(text, value, 10)
+		case bool:
+			text = strconv.AppendBool(text, value)
+		case Stamp:
+			text = value.appendJSON(text)
+		case Seconds:
+			text = append(text, value.String()...)
+		default:
+			encoded, err := jobs.MarshalArgs(value)
+			if err != nil {
+				return nil, err
+			}
+			text = append(text, encoded...)
+		}
+	}
+	return append(text, '}'), nil
+}
+
+// With returns the record with one more key.
+func (r Record) With(key string, value any) Record { return append(r, Member{key, value}) }
+
+// set changes the value of a key.
+func (r Record) set(key string, value any) {
+	i := slices.IndexFunc(r, func(m Member) bool { return m.Key == key })
+	r[i].Value = value
+}
+
+// OrNull returns a value, or nil for the zero value, which stands for "none".
+func OrNull[T comparable](value T) any {
+	var none T
+	if value == none {
+		return nil
+	}
+	return value
+}
+
+// NewTask is the record of a task at now: the duration of a running task is the time since its start. The values of env
+// are hidden; see revealed.
+func NewTask(t jobs.Task, now time.Time) Record {
+	r := Record{{"id", t.ID}, {"job", t.Job}, {"args", Raw(t.Args)}, {"label", OrNull(t.Label)}, {"queue", t.Queue}, {"state", t.State},
+		{"reason", OrNull(t.Reason)}, {"priority", t.Priority}, {"lane", OrNull(t.Lane)}, {"unique_key", OrNull(t.UniqueKey)},
+		{"after", append([]int64{}, t.After...)}, {"after_any", append([]int64{}, t.AfterAny...)}, {"schedule", OrNull(t.Schedule)},
+		{"run_at", Stamp(t.RunAt)}, {"expires_at", Stamp(t.ExpiresAt)}, {"attempt", t.Attempt}, {"max_attempts", OrNull(t.MaxAttempts)},
+		{"losses", t.Losses}, {"max_losses", t.MaxLosses}}
+	spec := jobs.Spec{Options: t.Options}
+	for i := range jobs.OptionList() {
+		if o := &jobs.OptionList()[i]; o.Stored() {
+			r = append(r, optionMember(o, &spec))
+		}
+	}
+	return append(r, Record{{"input_bytes", t.InputBytes}, {"generation_id", t.GenerationID}, {"worker_id", OrNull(t.WorkerID)},
+		{"worker", OrNull(t.Worker)},
+		{"lease_expires_at", Stamp(t.LeaseExpiresAt)}, {"cancel_requested_at", Stamp(t.CancelRequestedAt)}, {"created_at", Stamp(t.CreatedAt)},
+		{"created_by", OrNull(t.CreatedBy)}, {"updated_at", Stamp(t.UpdatedAt)},
+		{"started_at", Stamp(t.StartedAt)}, {"finished_at", Stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", Raw(t.Result)},
+		{"error", OrNull(t.Error)}, {"exit_code", t.ExitCode}, {"signal", OrNull(t.Signal)}, {"output_bytes", t.OutputBytes},
+		{"output_truncated", t.OutputTruncated}, {"progress", Raw(t.Progress)}}...)
+}
+
+// optionMember returns a task option as JSON has it: durations in seconds, and null for a zero that is the default.
+func optionMember(o *jobs.OptionInfo, s *jobs.Spec) Member {
+	m := Member{Key: o.Key}
+	switch value := o.Field(s).(type) {
+	case *string:
+		m.Value = OrNull(*value)
+	case *jobs.Codes:
+		m.Value = OrNull(*value)
+	case *int:
+		m.Value = *value
+	case *int64:
+		m.Value = *value
+	case *time.Duration:
+		m.Value = Seconds(*value)
+	case *map[string]string:
+		m.Value = hidden(*value)
+	}
+	if o.Zero != "" && o.IsDefault(s) {
+		m.Value = nil
+	}
+	return m
+}
+
+// ran returns how long a task has run in its current or last attempt.
+func ran(t jobs.Task, now time.Time) any {
+	if d, ok := present.Lasted(t, now); ok {
+		return Seconds(d)
+	}
+	return nil
+}
+
+// Reveal adds what --reveal shows: the values of env, and the input as base64.
+func (r Record) Reveal(env map[string]string, input []byte) Record {
+	r.set("env", revealed(env))
+	return append(r, Member{"input", encoded(input)})
+}
+
+// The values of the key enqueued, which enqueue adds to the record of a task.
+const (
+	WasCreated  = "created"
+	WasKept     = "kept"     // an unfinished task with the same unique key
+	WasReplaced = "replaced" // that task had not started, and became this one
+)
+
+// Process is a process that has outlived its attempt.
+type Process struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	State string `json:"state"`
+	UID   int    `json:"uid"`
+}
+
+// Dependency is a task that another waits for.
+type Dependency struct {
+	ID    int64       `json:"id"`
+	Any   bool        `json:"any"`
+	State *jobs.State `json:"state"` // null: the task was deleted
+}
+
+func NewDependency(d runner.Dependency) Dependency {
+	return Dependency{d.ID, d.Any, Known(d.State)}
+}
+
+// Attempt is one execution of a task.
+type Attempt struct {
+	TaskID          int64        `json:"task_id"`
+	Attempt         int          `json:"attempt"`
+	GenerationID    int64        `json:"generation_id"`
+	State           jobs.State   `json:"state"`
+	Reason          *jobs.Reason `json:"reason"`
+	Counted         bool         `json:"counted"`
+	WorkerID        *string      `json:"worker_id"`
+	Worker          *string      `json:"worker"`
+	StartedAt       Stamp        `json:"started_at"`
+	FinishedAt      Stamp        `json:"finished_at"`
+	Duration        Seconds      `json:"duration"`
+	ExitCode        *int         `json:"exit_code"`
+	Signal          *int         `json:"signal"`
+	Error           *string      `json:"error"`
+	OutputBytes     int64        `json:"output_bytes"`
+	OutputTruncated bool         `json:"output_truncated"`
+}
+
+func NewAttempt(a jobs.Attempt) Attempt {
+	return Attempt{TaskID: a.TaskID, Attempt: a.Attempt, GenerationID: a.GenerationID, State: a.State, Reason: Known(a.Reason),
+		Counted: a.Counted, WorkerID: Known(a.WorkerID), Worker: Known(a.Worker), StartedAt: Stamp(a.StartedAt),
+		FinishedAt: Stamp(a.FinishedAt), Duration: Seconds(a.Duration), ExitCode: a.ExitCode, Signal: Known(a.Signal),
+		Error: Known(a.Error), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated}
+}
+
+// Step is a step of a task that has ended, or a sleep.
+type Step struct {
+	Name         string          `json:"name"`
+	GenerationID int64           `json:"generation_id"`
+	At           Stamp           `json:"at"`
+	WakeAt       Stamp           `json:"wake_at"`
+	Value        json.RawMessage `json:"value"`
+}
+
+func NewStep(s jobs.Step) Step {
+	return Step{Name: s.Name, GenerationID: s.GenerationID, At: Stamp(s.At), WakeAt: Stamp(s.WakeAt), Value: Raw(s.Value)}
+}
+
+// Chunk is a piece of what an attempt printed.
+type Chunk struct {
+	TaskID       int64  `json:"task_id"`
+	Attempt      int    `json:"attempt"`
+	GenerationID int64  `json:"generation_id"`
+	Seq          int64  `json:"seq"`
+	Stream       string `json:"stream"`
+	At           Stamp  `json:"at"`
+	Data         string `json:"data"`
+	Encoding     string `json:"encoding"`
+	DroppedBytes int64  `json:"dropped_bytes"`
+}
+
+// NewChunk keeps every byte: what is not UTF-8 travels as base64.
+func NewChunk(c jobs.Chunk) Chunk {
+	r := Chunk{TaskID: c.TaskID, Attempt: c.Attempt, GenerationID: c.GenerationID, Seq: c.Seq, Stream: c.Stream, At: Stamp(c.At),
+		Data: string(c.Data), Encoding: "utf-8", DroppedBytes: c.DroppedBytes}
+	if !utf8.Valid(c.Data) {
+		r.Data, r.Encoding = base64.StdEncoding.EncodeToString(c.Data), "base64"
+	}
+	return r
+}
+
+// Deleted is what delete prints for a task.
+type Deleted struct {
+	ID      int64 `json:"id"`
+	Deleted bool  `json:"deleted"`
+}
+
+// Backup is what backup prints.
+type Backup struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Moved is what move prints of a table.
+type Moved struct {
+	Table string `json:"table"`
+	Rows  int64  `json:"rows"`
+}
+
+// Fence is what fence answers.
+type Fence struct {
+	TaskID       int64 `json:"task_id"`
+	GenerationID int64 `json:"generation_id"`
+	Owns         bool  `json:"owns"`
+}
+
+// Serve is what serve prints.
+type Serve struct {
+	URL       string  `json:"url"`
+	TokenFile *string `json:"token_file"`
+}
+
+// Check is what a check of doctor found.
+type Check struct {
+	Check   string  `json:"check"`
+	Status  string  `json:"status"`
+	Message string  `json:"message"`
+	Try     *string `json:"try"`
+}
