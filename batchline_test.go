@@ -154,11 +154,13 @@ func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
 	}
 	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.Dir+"/sub" || s.Backoff.Max != 2*time.Hour ||
 		s.In != 0 || !s.RunAt.IsZero() {
-		t.Errorf("%+v", s)
+		t.Errorf(`got %+v; want Cwd = l.caller.Dir+"/sub", Backoff.Max = 2*Hour, In = 0, RunAt.IsZero()`, s)
 	}
 	if s = spec(`{"job":"a.b","args":[ 1 , 2 ]}`); s.Cwd != "" || s.Env != nil || s.EnvFile != "" || s.Input != nil || s.Path != "" ||
 		s.MaxAttempts != 1 || string(s.Args) != "[ 1 , 2 ]" {
-		t.Errorf("%+v", s)
+		t.Errorf(`got %+v; want Cwd = "", Env = nil, EnvFile = "", Input = nil, Path = "", MaxAttempts = 1, `+
+			`string(Args) = "[ 1 , 2 ]"`,
+			s)
 	}
 	if base.Env["A"] != "base" {
 		t.Error("a line has changed what other lines lack")

@@ -44,7 +44,7 @@ func TestPartsAreWholeLinesHoweverTheyCome(t *testing.T) {
 			var all []byte
 			for p := range parts(in) {
 				if p.err != nil {
-					t.Fatal(seed, p.err)
+					t.Fatalf("got %+v, %v; want no error", seed, p.err)
 				}
 				if want := 1 + bytes.Count(all, []byte("\n")); p.line != want {
 					t.Fatalf("%d: a part begins with line %d, not %d", seed, p.line, want)
@@ -87,7 +87,7 @@ func TestABadLineOfASlowPipeIsToldAtOnce(t *testing.T) {
 	}
 	defer b.close()
 	if _, err := b.check(); err == nil || !strings.Contains(err.Error(), "stdin:2") {
-		t.Error(err)
+		t.Errorf(`got %v; want an error, Contains(Error(), "stdin:2")`, err)
 	}
 }
 

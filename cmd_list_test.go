@@ -93,15 +93,15 @@ func TestListLooksLikeTheSample(t *testing.T) {
 func TestListShowsPriorityWhereItIsSpecial(t *testing.T) {
 	tasks := sampleTasks()[:3]
 	if text := drawn(120, tasks, false); strings.Contains(text, "PRI") || strings.Contains(text, "WORKER") {
-		t.Error(text)
+		t.Errorf(`got %+v; want not Contains(text, "PRI"), not Contains(text, "WORKER")`, text)
 	}
 	if text := drawn(40, tasks, true); !strings.Contains(text, "PRI") || !strings.Contains(text, "web1:811") ||
 		!strings.Contains(text, "b.mp4") {
-		t.Error(text)
+		t.Errorf(`got %+v; want Contains(text, "PRI"), Contains(text, "web1:811"), Contains(text, "b.mp4")`, text)
 	}
 	tasks[1].Priority = 7
 	if text := drawn(120, tasks, false); !strings.Contains(text, "  PRI  TRY") || !strings.Contains(text, "    7  2/3") {
-		t.Error(text)
+		t.Errorf(`got %+v; want Contains(text, " PRI TRY"), Contains(text, " 7 2/3")`, text)
 	}
 }
 

@@ -88,7 +88,10 @@ func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 	}
 	if record := jsonLine(t, s.record()); !strings.Contains(record,
 		`{"name":"night","generation_id":0,"at":"2026-01-31T13:08:15.000Z","wake_at":"2026-01-31T13:10:15.000Z","value":null}`) {
-		t.Error(record)
+		t.Errorf("got %+v; want Contains(record, "+
+			"`{\"name\":\"night\",\"generation_id\":0,\"at\":\"2026-01-31T13:08:15.000Z\",\"wake_at\":\"2026-01-31T13:10:15.000Z\""+
+			",\"value\":null}`)",
+			record)
 	}
 }
 
@@ -106,7 +109,7 @@ func TestShowIsSafe(t *testing.T) {
 	p.Flush()
 	for line := range strings.Lines(out.String()) {
 		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, humanize.Drives) {
-			t.Errorf("%q", line)
+			t.Errorf("got %q; want not ContainsFunc(line, humanize.Drives)", line)
 		}
 	}
 }

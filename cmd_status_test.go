@@ -185,7 +185,9 @@ func TestStatusFollows(t *testing.T) {
 	}
 	if want := "\x1b[H✗ no worker"; !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), want) != 1 ||
 		!strings.HasSuffix(out.String(), "\x1b[K\n\x1b[J") {
-		t.Errorf("%q", out.String())
+		t.Errorf("got %q; want HasPrefix(out.String(), want), Count(out.String(), want) = 1, HasSuffix(out.String(), "+
+			`"\x1b[K\n\x1b[J")`,
+			out.String())
 	}
 }
 
@@ -201,7 +203,9 @@ func TestStatusPlotsTheLastHour(t *testing.T) {
 	wide := drawnStatus(120, s)
 	if !strings.Contains(wide, "completed ▁"+strings.Repeat(" ", 58)+"█ 81 in 1h\n") ||
 		!strings.Contains(wide, "failed    "+strings.Repeat(" ", 59)+"█ 2 in 1h\n") {
-		t.Error(wide)
+		t.Errorf(`got %+v; want Contains(wide, "completed ▁"+Repeat(" ", 58)+"█ 81 in 1h\n"), Contains(wide, `+
+			`"failed "+Repeat(" ", 59)+"█ 2 in 1h\n")`,
+			wide)
 	}
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		for line := range strings.Lines(drawnStatus(columns, s)) {

@@ -60,7 +60,7 @@ func TestUnitsAreValid(t *testing.T) {
 		command := exec.CommandContext(t.Context(), verify, unit.scope, "verify", "--recursive-errors=no", copied)
 		command.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
 		if said, err := command.CombinedOutput(); err != nil || len(bytes.TrimSpace(said)) > 0 {
-			t.Errorf("%s: %v\n%s", unit.file, err, said)
+			t.Errorf("got %s: %v\n%s; want no error, len(TrimSpace(said)) <= 0", unit.file, err, said)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestManualPageIsWellFormed(t *testing.T) {
 	command.Stderr = &said
 	shown, err := command.Output()
 	if err != nil || said.Len() > 0 {
-		t.Fatalf("%v\n%s", err, said.String())
+		t.Fatalf("got %v\n%s; want no error, said.Len() <= 0", err, said.String())
 	}
 	for _, want := range []string{"runner enqueue -- backup.sh --full", `Prints a line per queue: its name and "paused".`,
 		`'{"to":"ann@example.com"}'`} {

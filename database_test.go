@@ -45,7 +45,9 @@ func TestLocateDatabase(t *testing.T) {
 		}
 		d, err := locateDatabase(test.flag, func(n string) string { return env[n] }, test.uid, test.goos, owner(test.owner))
 		if err != nil || d.path != test.path || d.from != test.from || d.standard != (test.from == "" || test.from == "$STATE_DIRECTORY") {
-			t.Errorf("%+v: %+v %v", test, d, err)
+			t.Errorf("%+v: got %+v %v; want no error, d.path = test.path, d.from = test.from, d.standard = (test.from "+
+				`== "" || test.from == "$STATE_DIRECTORY")`,
+				test, d, err)
 		}
 	}
 	none := func(string) string { return "" }

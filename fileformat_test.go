@@ -149,7 +149,7 @@ func schemaNames(t *testing.T) (tables, views map[string]bool) {
 		map[string]map[string]bool{"table": tables, "view": views}[kind][name] = true
 	}
 	if err := rows.Err(); err != nil || len(tables) < 10 || len(views) < 4 {
-		t.Fatal(tables, views, err)
+		t.Fatalf("got %+v, %+v, %v; want no error, len(tables) >= 10, len(views) >= 4", tables, views, err)
 	}
 	return tables, views
 }

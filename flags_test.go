@@ -137,7 +137,9 @@ func TestEnvironment(t *testing.T) {
 		got, err = parse(t, env, strings.Fields(line)...)
 		if err != nil || get[int](got.c, "concurrency") != 2 || get[time.Duration](got.c, "busy-timeout") != time.Second ||
 			!slices.Equal(get[[]string](got.c, "queue"), []string{"z"}) {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf(`%s: got %v; want no error, get[int](got.c, "concurrency") = 2, get[Duration](got.c, `+
+				`"busy-timeout") = Second, Equal(get[[]string](got.c, "queue"), []string{"z"})`,
+				line, err)
 		}
 	}
 	if got, err = parse(t, env, "show"); err != nil || get[int](got.c, "rows") != 30 {
@@ -196,22 +198,25 @@ func TestSelection(t *testing.T) {
 	}
 	s, err := read("show 41 43,42 -n 1 41")
 	if err != nil || !slices.Equal(s.filter.IDs, []int64{41, 43, 42}) || s.empty {
-		t.Errorf("%+v %v", s, err)
+		t.Errorf("got %+v %v; want no error, Equal(s.filter.IDs, []int64{41, 43, 42}), not (s.empty)", s, err)
 	}
 	s, err = read("show -q a -q b -s failed,unfinished -s completed --older-than 1h --since 2h")
 	if err != nil || !slices.Equal(s.filter.Queues, []string{"a", "b"}) || len(s.filter.States) != 7 || s.empty ||
 		s.filter.FinishedBefore.Unix() != 1_800_000_000-3600 || s.filter.Since.Unix() != 1_800_000_000-7200 {
-		t.Errorf("%+v %v", s, err)
+		t.Errorf(`got %+v %v; want no error, Equal(s.filter.Queues, []string{"a", "b"}), len(s.filter.States) = 7, not `+
+			"(s.empty), s.filter.FinishedBefore.Unix() = 1_800_000_000-3600, s.filter.Since.Unix() = "+
+			"1_800_000_000-7200",
+			s, err)
 	}
 	if s, err = read("show"); err != nil || !s.empty || failure.ExitCode(s.typed("cancel")) != 2 {
-		t.Errorf("%+v %v", s, err)
+		t.Errorf(`got %+v %v; want no error, s.empty, failure.ExitCode(s.typed("cancel")) = 2`, s, err)
 	}
 	if s, err = read("show --all"); err != nil || s.empty || !s.all {
-		t.Errorf("%+v %v", s, err)
+		t.Errorf("got %+v %v; want no error, not (s.empty), s.all", s, err)
 	}
 	for _, line := range []string{"show 4 -q x", "show 4 --all", "show --all -q x", "show x", "show 0", "show 4,"} {
 		if _, err := read(line); failure.ExitCode(err) != 2 {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: got %v, want failure.ExitCode(err) = 2", line, err)
 		}
 	}
 }
@@ -224,7 +229,7 @@ func FuzzPermute(f *testing.F) {
 		args := strings.Split(text, "\x01")
 		got, err := parse(t, nil, args...)
 		if err != nil && failure.ExitCode(err) != 2 {
-			t.Fatalf("%q: %v", args, err)
+			t.Fatalf("%q: got %v, want not (err != nil && failure.ExitCode(err) != 2)", args, err)
 		}
 		for _, word := range got.words {
 			if !slices.Contains(args, word) {

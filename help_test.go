@@ -21,7 +21,7 @@ func TestHelpFitsEightyColumnsAndEndsWithExitStatus(t *testing.T) {
 		p.Flush()
 		for line := range strings.Lines(out.String()) {
 			if term.Cells(strings.TrimSuffix(line, "\n")) > 80 {
-				t.Errorf("%s: %q", c.Name, line)
+				t.Errorf(`%s: got %q; want term.Cells(TrimSuffix(line, "\n")) <= 80`, c.Name, line)
 			}
 		}
 		last := out.String()[strings.LastIndex(out.String(), "\n\n")+2:]

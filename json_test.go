@@ -62,11 +62,11 @@ func TestNumbersAndTextSurvive(t *testing.T) {
 	huge := json.RawMessage(`{"n":123456789012345678901234567890.10,"html":"<&>"}`)
 	line := jsonLine(t, record.NewTask(jobs.Task{Args: huge, Result: json.RawMessage("{\n \"n\": 9007199254740993}")}, noon))
 	if !strings.Contains(line, string(huge)) || !strings.Contains(line, `"result":{"n":9007199254740993}`) {
-		t.Error(line)
+		t.Errorf("got %+v; want Contains(line, string(huge)), Contains(line, `\"result\":{\"n\":9007199254740993}`)", line)
 	}
 	if line = jsonLine(t, record.NewTask(jobs.Task{Args: json.RawMessage("no\xff JSON")}, noon)); !strings.Contains(line,
 		`"args":"no\ufffd JSON"`) {
-		t.Error(line)
+		t.Errorf("got %+v; want Contains(line, `\"args\":\"no\\ufffd JSON\"`)", line)
 	}
 	for d, want := range map[time.Duration]string{2100 * time.Millisecond: "2.1", 0: "0", time.Millisecond: "0.001",
 		2099900 * time.Microsecond: "2.099",
@@ -93,22 +93,22 @@ func TestRevealFillsEnvAndInput(t *testing.T) {
 	s.reveal, s.input = true, []byte("in\xff")
 	if line := jsonLine(t, s.record()); !strings.Contains(line, `"env":{"TOKEN":"s3cret"}`) ||
 		!strings.HasSuffix(line, `,"input":"aW7/"}`+"\n") {
-		t.Error(line)
+		t.Errorf("got %+v; want Contains(line, `\"env\":{\"TOKEN\":\"s3cret\"}`), HasSuffix(line, `,\"input\":\"aW7/\"}`+\"\\n\")", line)
 	}
 	s.task.Env, s.input = nil, nil
 	if line := jsonLine(t, s.record()); !strings.Contains(line, `"env":null`) || !strings.HasSuffix(line, `,"input":null}`+"\n") {
-		t.Error(line)
+		t.Errorf("got %+v; want Contains(line, `\"env\":null`), HasSuffix(line, `,\"input\":null}`+\"\\n\")", line)
 	}
 }
 
 func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 	running := sampleTasks()[0]
 	if line := jsonLine(t, record.NewTask(running, noon)); !strings.Contains(line, `"duration":11,`) {
-		t.Error(line)
+		t.Errorf("got %+v; want Contains(line, `\"duration\":11,`)", line)
 	}
 	running.StartedAt = time.Time{}
 	if line := jsonLine(t, record.NewTask(running, noon)); !strings.Contains(line, `"duration":null,`) {
-		t.Error(line)
+		t.Errorf("got %+v; want Contains(line, `\"duration\":null,`)", line)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 func TestPairs(t *testing.T) {
 	list, err := record.Pairs(record.NewTask(jobs.Task{ID: 7, Label: "a\tb\x1b", Args: json.RawMessage(`["<","\\"]`), Priority: 5}, noon))
 	if err != nil || len(list) != len(record.NewTask(jobs.Task{}, noon)) {
-		t.Fatalf("%v %v", list, err)
+		t.Fatalf("got %v %v; want no error, len(list) = len(record.NewTask(Task{}, noon))", list, err)
 	}
 	for i, want := range []record.Pair{{Key: "id", Value: "7"}, {Key: "job", Value: ""}, {Key: "args", Value: `["<","\\"]`},
 		{Key: "label", Value: "a\tb\x1b"}} {

@@ -45,11 +45,11 @@ func TestLogStyles(t *testing.T) {
 	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>",
 		slog.LevelError: "<3>"} {
 		if got := logged(t, term.Stream{}, journalLog, level, "x"); got != want+"x\n" {
-			t.Errorf("%v: %q", level, got)
+			t.Errorf(`%v: got %q, want got = want+"x\n"`, level, got)
 		}
 	}
 	if got := logged(t, term.Stream{Colour: true}, terminalLog, slog.LevelWarn, "x"); got != "14:00:01 \x1b[33mWARN \x1b[0m x\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "14:00:01 \x1b[33mWARN \x1b[0m x\n")
 	}
 }
 
@@ -76,11 +76,12 @@ func TestLogValuesStayOneWordOnOneLine(t *testing.T) {
 		{[]int{1, 2}, `"[1 2]"`, `[1,2]`},
 	} {
 		if got := logged(t, term.Stream{}, journalLog, slog.LevelInfo, "m", "k", test.value); got != "<6>m k="+test.text+"\n" {
-			t.Errorf("%v: %q", test.value, got)
+			t.Errorf(`%v: got %q, want got = "<6>m k="+test.text+"\n"`, test.value, got)
 		}
 		got := logged(t, term.Stream{}, jsonLog, slog.LevelInfo, "m", "k", test.value)
 		if !strings.HasSuffix(got, `"msg":"m","k":`+test.json+"}\n") || !json.Valid([]byte(got)) {
-			t.Errorf("%v: %q", test.value, got)
+			t.Errorf("%v: got %q; want HasSuffix(got, `\"msg\":\"m\",\"k\":`+test.json+\"}\\n\"), json.Valid([]byte(got))",
+				test.value, got)
 		}
 	}
 }
@@ -154,7 +155,7 @@ func TestLogStyleFollowsStderr(t *testing.T) {
 		{"json", journal, term.Stream{Writer: file, TTY: true}, jsonLog},
 	} {
 		if got := logStyleFor(test.format, test.to, test.journal); got != test.want {
-			t.Errorf("%+v: %v", test, got)
+			t.Errorf("%+v: got %v, want %v", test, got, test.want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestFiltersAskOnATerminal(t *testing.T) {
 		err := runCancel(t.Context(), r, p, o)
 		p.Flush()
 		if failure.ExitCode(err) != test.status || talk.String() != test.question {
-			t.Errorf("%+v: %v %q", test, err, talk)
+			t.Errorf("%+v: got %v %q; want failure.ExitCode(err) = test.status, talk.String() = test.question", test, err, talk)
 		}
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{test.want}})
 		if err != nil || n != test.tasks || strings.Count(out.String(), "\n") != n*(1-test.status) {

@@ -31,13 +31,13 @@ func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
 		}
 	}
 	if want := "[7] a\n[7] b\n[1041] frame 1\n[1041] \n[7] c\n[1041] last\n"; out.String() != want {
-		t.Errorf("%q", &out)
+		t.Errorf("got %q, want out.String() = want", &out)
 	}
 	if talk.String() != "[1041] oops\n" {
-		t.Errorf("%q", &talk)
+		t.Errorf(`got %q, want talk.String() = "[1041] oops\n"`, &talk)
 	}
 	if len(tee.begun) != 0 {
-		t.Error(tee.begun)
+		t.Errorf("got %+v, want len(tee.begun) = 0", tee.begun)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestTeeAloneIsRaw(t *testing.T) {
 		tee.copy(jobs.Task{ID: 1}, "stdout", []byte(data))
 	}
 	if out.String() != "a\x00\rb" {
-		t.Errorf("%q", &out)
+		t.Errorf(`got %q, want out.String() = "a\x00\rb"`, &out)
 	}
 }
 
@@ -81,6 +81,6 @@ func TestTeeOutlivesItsReader(t *testing.T) {
 		tee.copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
 	}
 	if pipe.tries != 1 || strings.Count(log.String(), "<4>cannot copy output any more") != 1 {
-		t.Error(pipe.tries, log.String())
+		t.Errorf(`got %+v, %+v; want pipe.tries = 1, Count(log.String(), "<4>cannot copy output any more") = 1`, pipe.tries, log.String())
 	}
 }

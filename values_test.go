@@ -11,12 +11,12 @@ import (
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{"65536": 65536, "64KiB": 65536, "1MiB": 1 << 20, "1GiB": 1 << 30, "0": 0} {
 		if n, err := parseSize(text); err != nil || n != want {
-			t.Errorf("%s: %d %v", text, n, err)
+			t.Errorf("%s: got %d %v; want no error, n = want", text, n, err)
 		}
 	}
 	for _, text := range []string{"", "KiB", "-1", "+1", "1.5MiB", "64kb", "64 KiB", "9223372036854775808", "8589934592GiB"} {
 		if n, err := parseSize(text); err == nil {
-			t.Errorf("%q: %d", text, n)
+			t.Errorf("%q: got %d, want an error", text, n)
 		}
 	}
 }
@@ -55,12 +55,12 @@ func FuzzIDsAndCodes(f *testing.F) {
 		if ids, err := parseIDs(text); err == nil {
 			for _, id := range ids {
 				if id < 1 {
-					t.Fatalf("%q: %v", text, ids)
+					t.Fatalf("%q: got %v, want id >= 1", text, ids)
 				}
 			}
 		}
 		if codes, err := parseCodes(text); err == nil && (codes.Contains(0) || codes.Contains(256)) {
-			t.Fatalf("%q: %v", text, codes)
+			t.Fatalf("%q: got %v, want not (err == nil && (codes.Contains(0) || codes.Contains(256)))", text, codes)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func TestPlainArgv(t *testing.T) {
 	for text, want := range map[string]bool{`["true"]`: true, `["a","b c", ""]`: true, `["a"]`: true, `[""]`: false, `[]`: false, `["",""]`: false,
 		`["a",["b"]]`: false, `["a",1]`: false, `["a",{"b":"c"}]`: false, `["a\n"]`: false, `{"a":"b"}`: false, `"a"`: false} {
 		if got := isPlainArgv([]byte(text)); got != want {
-			t.Errorf("%s: %v", text, got)
+			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}
 }

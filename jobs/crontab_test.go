@@ -39,13 +39,13 @@ HOME=/srv
 		}
 	}
 	if env := tab.Schedules[0].Spec.Env; env["NAME"] != " two words " || env["PATH"] != "/usr/local/bin:/usr/bin" || env["SHELL"] != "" {
-		t.Errorf("%q", env)
+		t.Errorf(`got %q; want env["NAME"] = " two words ", env["PATH"] = "/usr/local/bin:/usr/bin", env["SHELL"] = ""`, env)
 	}
 	if env := tab.Schedules[1].Spec.Env; env["SHELL"] != "/bin/bash" || env["HOME"] != "/srv" || env["MAILTO"] != "" {
-		t.Errorf("%q", env)
+		t.Errorf(`got %q; want env["SHELL"] = "/bin/bash", env["HOME"] = "/srv", env["MAILTO"] = ""`, env)
 	}
 	if tab.MailTo != "ann@example.com" || tab.MailLine != 4 {
-		t.Error(tab.MailTo, tab.MailLine)
+		t.Errorf(`got %+v, %+v; want tab.MailTo = "ann@example.com", tab.MailLine = 4`, tab.MailTo, tab.MailLine)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestCrontabNames(t *testing.T) {
 	}
 	tab, err := ParseCrontab("0 8 * * * feed\n0 20 * * * feed\n", CrontabOptions{Zone: "UTC", Home: "/"})
 	if err != nil || tab.Schedules[1].Name != "feed-2" {
-		t.Error(tab, err)
+		t.Errorf(`got %+v, %v; want no error, tab.Schedules[1].Name = "feed-2"`, tab, err)
 	}
 }
 

@@ -50,16 +50,16 @@ func TestOptionsOfWithWinOverThoseOfDefine(t *testing.T) {
 	f := Define[int]("f", Queue("a"), MaxAttempts(2), Priority(1))
 	s := f.With(1, Priority(2))
 	if s.Queue != "a" || s.MaxAttempts != 2 || s.Priority != 2 || s.Job != "f" || f.Job() != "f" {
-		t.Errorf("%+v", s)
+		t.Errorf(`got %+v; want Queue = "a", MaxAttempts = 2, Priority = 2, Job = "f", f.Job() = "f"`, s)
 	}
 	if h := f.Handler(nil); h.MaxAttempts != 2 || h.Job != "f" {
-		t.Errorf("%+v", h)
+		t.Errorf(`got %+v; want MaxAttempts = 2, Job = "f"`, h)
 	}
 	if h := Define[int]("g").Handler(nil); h.MaxAttempts != FuncAttempts {
-		t.Errorf("%+v", h)
+		t.Errorf("got %+v, want MaxAttempts = FuncAttempts", h)
 	}
 	if s := Define[int]("f").With(1, MaxAttempts(9), AtMostOnce()); s.MaxAttempts != 1 || s.MaxLosses != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v; want MaxAttempts = 1, MaxLosses = 0", s)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestArgsThatDoNotDecodeAreAnOrdinaryError(t *testing.T) {
 	for _, args := range []string{`[]`, `"x"`, `{"Count":"one"}`, `{"Count":1e99}`} {
 		result, err := h.Run(t.Context(), Task{Args: json.RawMessage(args)})
 		if o := OutcomeOf(result, err); o.Reason != ReasonError || !strings.Contains(o.Error, "email.send") || called {
-			t.Errorf("%s: %+v", args, o)
+			t.Errorf(`%s: got %+v; want o.Reason = ReasonError, Contains(o.Error, "email.send"), not (called)`, args, o)
 		}
 	}
 	if _, err := h.Run(t.Context(), Task{}); err != nil || !called {
@@ -112,17 +112,19 @@ func TestResultOfATaskThatDidNotCompleteIsAFailedError(t *testing.T) {
 		_, err := f.Result(Task{ID: 7, State: s, Reason: "exit", Error: "exit status 2"}, nil)
 		failed, ok := errors.AsType[*FailedError](err)
 		if ok != (s != Completed) || ok && (failed.ID != 7 || failed.State != s || failed.Reason != ReasonExit || failed.Msg != "exit status 2") {
-			t.Errorf("%s: %v", s, err)
+			t.Errorf("%s: got %v; want ok = (s != Completed), not (ok && (failed.ID != 7 || failed.State != s || "+
+				`failed.Reason != ReasonExit || failed.Msg != "exit status 2"))`,
+				s, err)
 		}
 	}
 	if _, err := f.Result(Task{State: Completed}, ErrNotFound); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("got %v; want Is(err, ErrNotFound)", err)
 	}
 	if n, err := f.Result(Task{State: Completed}, nil); n != 0 || err != nil {
-		t.Error(n, err)
+		t.Errorf("got %v, %v; want n = 0, no error", n, err)
 	}
 	if _, err := f.Result(Task{ID: 3, State: Completed, Result: json.RawMessage(`"x"`)}, nil); err == nil || !strings.Contains(err.Error(), "task 3") {
-		t.Error(err)
+		t.Errorf(`got %v; want an error, Contains(Error(), "task 3")`, err)
 	}
 	for want, e := range map[string]*FailedError{
 		"task 1 failed (exit): exit status 2": {1, Failed, ReasonExit, "exit status 2"},

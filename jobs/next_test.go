@@ -129,7 +129,7 @@ func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
 func TestNextKeepsWhatWasSaidAboutTheCancel(t *testing.T) {
 	task := Task{Attempt: 1, MaxAttempts: 2, CancelRequestedAt: at, CancelText: "cancelled by ann: enough"}
 	if c := Next(task, outcomes()["signal"], at); c.Error != task.CancelText || c.AttemptState != Failed {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v; want Error = task.CancelText, AttemptState = Failed", c)
 	}
 	task.CancelRequestedAt = time.Time{}
 	if c := Next(task, OutcomeOf(nil, Cancel(fmt.Errorf("no such user"))), at); c.State != Cancelled || c.Error != "no such user" {
@@ -141,7 +141,7 @@ func TestATimeoutIsNoSnoozeWhateverTheFunctionReturned(t *testing.T) {
 	o := OutcomeOf(nil, Snooze(time.Hour))
 	o.Reason, o.Error = ReasonTimeout, "ran for longer than 1s" // as the worker says it of an attempt that it stopped
 	if c := Next(Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != Failed || c.Reason != ReasonTimeout || !c.Counted {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v; want State = Failed, Reason = ReasonTimeout, Counted", c)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestOutcomeOfKnowsItsErrorsHoweverTheyAreWrapped(t *testing.T) {
 
 func TestOutcomeOfPlainReturns(t *testing.T) {
 	if o := OutcomeOf(json.RawMessage(`1`), nil); o.Reason != "" || o.Error != "" || string(o.Result) != "1" {
-		t.Errorf("%+v", o)
+		t.Errorf(`got %+v; want Reason = "", Error = "", string(Result) = "1"`, o)
 	}
 	if o := OutcomeOf(json.RawMessage(`{"partial":true}`), errors.New("x")); o.Reason != ReasonError || o.Result == nil {
 		t.Errorf("a result beside an error is dropped: %+v", o)
@@ -70,13 +70,13 @@ func TestOutcomeOfDropsAResultThatCannotBeKept(t *testing.T) {
 
 func TestNegativeDelaysAreNoneAndMissingCausesHaveWords(t *testing.T) {
 	if o := OutcomeOf(nil, RetryIn(-time.Hour, nil)); *o.retryIn != 0 || o.Error == "" {
-		t.Errorf("%+v", o)
+		t.Errorf(`got %+v; want *retryIn = 0, Error != ""`, o)
 	}
 	if o := OutcomeOf(nil, Snooze(-1)); *o.snooze != 0 {
-		t.Errorf("%+v", o)
+		t.Errorf("got %+v, want *snooze = 0", o)
 	}
 	if o := OutcomeOf(nil, Cancel(nil)); o.Error == "" {
-		t.Errorf("%+v", o)
+		t.Errorf(`got %+v, want Error != ""`, o)
 	}
 }
 
@@ -107,9 +107,9 @@ func TestProblemsMatchTheirKindAndTheirCause(t *testing.T) {
 	cause := errors.New("cause")
 	p := fmt.Errorf("open: %w", &Error{Kind: ErrBusy, What: "busy", Why: []string{"a", "b"}, Err: cause})
 	if !errors.Is(p, ErrBusy) || !errors.Is(p, cause) || errors.Is(p, ErrFull) || p.Error() != "open: busy: a; b" {
-		t.Error(p)
+		t.Errorf(`got %+v; want Is(p, ErrBusy), Is(p, cause), not Is(p, ErrFull), Error() = "open: busy: a; b"`, p)
 	}
 	if q := error(&Error{Kind: ErrFull, What: "full"}); !errors.Is(q, ErrFull) || q.Error() != "full" {
-		t.Error(q)
+		t.Errorf(`got %+v; want Is(q, ErrFull), Error() = "full"`, q)
 	}
 }

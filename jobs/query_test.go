@@ -27,14 +27,14 @@ func TestASearchIsReadAsItIsMeant(t *testing.T) {
 		"since:15:04":              {{KeySince, "15:04"}},
 	} {
 		if got, err := ParseTerms(text); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: %q %v", text, got, err)
+			t.Errorf("%q: got %q %v; want no error, DeepEqual(got, want)", text, got, err)
 		}
 	}
 	for text, want := range map[string]string{
 		`quue:media`: `no selector "quue:"`, `state:`: `state: needs a value`, `a "b`: `a quote has no end`,
 	} {
 		if _, err := ParseTerms(text); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: got %v; want Is(err, ErrInvalid), Contains(err.Error(), want)", text, err)
 		}
 	}
 }
@@ -44,11 +44,11 @@ func TestASearchSelects(t *testing.T) {
 	f, err := ParseFilter([]Term{{KeyState, "failed"}, {KeyState, "finished"}, {KeyQueue, "a"}, {KeyQueue, "b"}, {KeySince, "1d"}, {"", "x"}}, at, time.UTC)
 	want := Filter{States: []State{Cancelled, Completed, Failed}, Queues: []string{"a", "b"}, Since: at.Add(-24 * time.Hour), Match: "x"}
 	if err != nil || !reflect.DeepEqual(f, want) {
-		t.Errorf("%+v %v", f, err)
+		t.Errorf("got %+v %v; want no error, DeepEqual(f, want)", f, err)
 	}
 	for _, term := range []Term{{KeyState, "done"}, {KeyQueue, "a b"}, {KeySince, "5"}, {KeyUntil, "soon"}, {KeyJob, "é"}, {KeySchedule, "-"}, {"color", "x"}} {
 		if _, err := ParseFilter([]Term{term}, at, time.UTC); !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), term.Key) {
-			t.Errorf("%v: %v", term, err)
+			t.Errorf("%v: got %v; want Is(err, ErrInvalid), HasPrefix(err.Error(), term.Key)", term, err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestAVerbSelectsWhatItIsFor(t *testing.T) {
 	} {
 		got, ok := test.filter.For(test.verb)
 		if !slices.Equal(got.States, test.want) || ok != test.ok {
-			t.Errorf("%+v: %v %v", test, got.States, ok)
+			t.Errorf("%+v: got %v %v; want Equal(got.States, test.want), ok = test.ok", test, got.States, ok)
 		}
 	}
 }

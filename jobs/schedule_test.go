@@ -17,7 +17,7 @@ func TestDifferencesNameEverySettingOfTheTask(t *testing.T) {
 		var was, is Schedule
 		set(t, reflect.ValueOf(&is.Spec).Elem().Field(i))
 		if told := was.Differences(&is); (len(told) == 0) != slices.Contains(noneOfASchedule, field.Name) {
-			t.Errorf("%s: %q", field.Name, told)
+			t.Errorf("%s: got %q; want (len(told) == 0) = Contains(noneOfASchedule, field.Name)", field.Name, told)
 		}
 	}
 }

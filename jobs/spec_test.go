@@ -158,7 +158,7 @@ func TestArgvThatIsNoTextIsRefusedNotChanged(t *testing.T) {
 	for _, word := range []string{"\xff", "a\x00b", "caf\xe9"} {
 		s := command("echo", word)
 		if got := field(t, s.Validate()); got != "args" || !strings.Contains(s.Err.Error(), "argument 2") {
-			t.Errorf("%q: %v", word, s.Err)
+			t.Errorf(`%q: got %v; want got = "args", Contains(s.Err.Error(), "argument 2")`, word, s.Err)
 		}
 	}
 	words := []string{"printf", "", " ", "<&>", "\u2028", "\n\t\x1b[31m", `"\`, "–é😀", "-", "--", "\ufffd"}
@@ -174,20 +174,20 @@ func TestArgvThatIsNoTextIsRefusedNotChanged(t *testing.T) {
 
 func TestTheCommandJobIsReserved(t *testing.T) {
 	if s := Define[[]string](CommandJob).With([]string{"true"}); field(t, s.Validate()) != "job" {
-		t.Error(s.Err)
+		t.Errorf(`got %v; want field(t, s.Validate()) = "job"`, s.Err)
 	}
 }
 
 func TestASpecKeepsItsError(t *testing.T) {
 	want := errors.New("line 17")
 	if err := (&Spec{Err: want}).Validate(); err != want {
-		t.Error(err)
+		t.Errorf("got %v, want %v", err, want)
 	}
 	if err := (&Spec{}).Validate(); !errors.Is(err, ErrInvalid) {
 		t.Error("the zero Spec is valid")
 	}
 	if s := Define[chan int]("f").With(nil); field(t, s.Validate()) != "args" {
-		t.Error(s.Err)
+		t.Errorf(`got %v; want field(t, s.Validate()) = "args"`, s.Err)
 	}
 }
 
@@ -205,7 +205,9 @@ func TestTaskOfASpecIsScheduledOnlyWhenItIsDueLater(t *testing.T) {
 		s := Command{Argv: []string{"true"}}.With(c.option, ExpiresIn(time.Second))
 		task := s.Task(at)
 		if task.State != c.state || !task.RunAt.Equal(c.due) || !task.ExpiresAt.Equal(c.due.Add(time.Second)) || task.GenerationID != 1 {
-			t.Errorf("%s: %+v", name, task)
+			t.Errorf("%s: got %+v; want task.State = c.state, task.RunAt.Equal(c.due), "+
+				"task.ExpiresAt.Equal(c.due.Add(Second)), task.GenerationID = 1",
+				name, task)
 		}
 	}
 	if s := command("true"); !s.Task(at).ExpiresAt.IsZero() {

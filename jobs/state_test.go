@@ -35,7 +35,7 @@ func TestNoMoveIsListedTwiceOrStaysWhereItIs(t *testing.T) {
 	for _, m := range moves {
 		key := [2]State{m.From, m.To}
 		if seen[key] || m.From == m.To || m.By == "" {
-			t.Errorf("%+v", m)
+			t.Errorf(`got %+v; want not (seen[key]), From != To, By != ""`, m)
 		}
 		seen[key] = true
 	}
@@ -44,7 +44,7 @@ func TestNoMoveIsListedTwiceOrStaysWhereItIs(t *testing.T) {
 func TestFinishedStatesAreLeftByRetryOnly(t *testing.T) {
 	for _, m := range moves {
 		if m.From.Finished() != (m.By == "retry") {
-			t.Errorf("%+v", m)
+			t.Errorf(`got %+v, want From.Finished() = (By == "retry")`, m)
 		}
 	}
 }
@@ -52,10 +52,10 @@ func TestFinishedStatesAreLeftByRetryOnly(t *testing.T) {
 func TestOnlyAClaimLeadsToRunningAndOnlyRunningTasksFinishWell(t *testing.T) {
 	for _, m := range moves {
 		if (m.To == Running) != (m.By == "claim") || m.To == Running && m.From != Pending {
-			t.Errorf("%+v", m)
+			t.Errorf(`got %+v; want (To == Running) = (By == "claim"), not (To == Running && From != Pending)`, m)
 		}
 		if (m.To == Completed || m.To == Failed) && m.From != Running {
-			t.Errorf("%+v", m)
+			t.Errorf("got %+v, want not ((To == Completed || To == Failed) && From != Running)", m)
 		}
 	}
 }

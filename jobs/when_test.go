@@ -12,7 +12,7 @@ func TestParseDuration(t *testing.T) {
 		"0": 0, "0s": 0, "90m": 90 * time.Minute,
 	} {
 		if d, err := ParseDuration(text); err != nil || d != want {
-			t.Errorf("%s: %v %v", text, d, err)
+			t.Errorf("%s: got %v %v; want no error, d = want", text, d, err)
 		}
 	}
 	for text, want := range map[string]error{
@@ -73,6 +73,6 @@ func TestTimes(t *testing.T) {
 	// 02:30 does not exist on the day the clock is put forward; the day after it does.
 	night := time.Date(2026, 3, 29, 4, 0, 0, 0, berlin)
 	if at, _ := ParseTime("02:30", night, berlin); at.Format(time.RFC3339) != "2026-03-30T02:30:00+02:00" {
-		t.Error(at)
+		t.Errorf(`got %+v, want Format(RFC3339) = "2026-03-30T02:30:00+02:00"`, at)
 	}
 }

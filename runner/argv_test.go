@@ -43,7 +43,7 @@ func TestAnArgvArrivesByteForByte(t *testing.T) {
 			}
 		}
 		if kept, err := jobs.Argv(get(t, r, task.ID).Args); err != nil || !slices.Equal(kept, argv) {
-			t.Errorf("%q, %v", kept, err)
+			t.Errorf("got %q, %v; want no error, Equal(kept, argv)", kept, err)
 		}
 	}
 }

@@ -75,10 +75,10 @@ func TestMiddlewareIsAroundEveryExecution(t *testing.T) {
 	task := enqueue(t, r, double.With(21))
 	drain(t, r)
 	if got, err := double.Result(r.Await(t.Context(), task.ID)); err != nil || got != 42 {
-		t.Error(got, err)
+		t.Errorf("got %+v, %v; want no error, got = 42", got, err)
 	}
 	if got := strings.Join(trace, ", "); got != "outer, inner, called in inner, inner 42<nil>, outer 42<nil>" {
-		t.Error(got)
+		t.Errorf("got %q, want %q", got, "outer, inner, called in inner, inner 42<nil>, outer 42<nil>")
 	}
 }
 

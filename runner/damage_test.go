@@ -55,17 +55,19 @@ func TestAClaimWhoseAnswerWasLostIsGivenBackAtTheNextBeat(t *testing.T) {
 		b.work(time.Hour)
 		tasks, err := b.List(b.Context(), jobs.Filter{}, Page{})
 		if err != nil || len(tasks) != 1 {
-			b.Fatal(tasks, err)
+			b.Fatalf("got %+v, %v; want no error, len(tasks) = 1", tasks, err)
 		}
 		got := b.want(tasks[0].ID, jobs.Completed, "")
 		attempts, err := b.Attempts(b.Context(), got)
 		if err != nil || len(attempts) != 1 || got.Losses != 0 || got.Attempt != 1 || got.GenerationID != 5 { // claimed, given back, claimed, finished
-			b.Errorf("%+v %+v %v", got, attempts, err)
+			b.Errorf("got %+v %+v %v; want no error, len(attempts) = 1, got.Losses = 0, got.Attempt = 1, "+
+				"got.GenerationID = 5",
+				got, attempts, err)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if len(b.runs) != 1 || b.runs[0].at < 65*time.Second || b.runs[0].at > 76*time.Second {
-			b.Errorf("%+v", b.runs)
+			b.Errorf("got %+v; want len(b.runs) = 1, b.runs[0].at >= 65*Second, b.runs[0].at <= 76*Second", b.runs)
 		}
 	})
 }
@@ -147,7 +149,7 @@ func TestOneErrorOfTheDiskAtATimeEndsNothing(t *testing.T) {
 		})
 		b.work(time.Hour)
 		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v, want Losses = 0", got)
 		}
 		if len(failed) < 5 {
 			b.Errorf("only %v failed", failed)
@@ -180,7 +182,7 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 					}
 				})
 				if err := b.Work(b.Context()); !errors.Is(err, jobs.ErrReplaced) {
-					b.Error(err)
+					b.Errorf("got %v; want Is(err, ErrReplaced)", err)
 				}
 				b.looks.Wait() // it may be between two of its steps
 				if _, err := b.Enqueue(b.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {

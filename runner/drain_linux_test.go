@@ -38,7 +38,7 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 		err := r.Work(ctx)
 		stop()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // that: it had not begun
-			t.Fatal(err)
+			t.Fatalf("got %v; want not (err != nil && !Is(err, context.DeadlineExceeded))", err)
 		}
 		for _, id := range ids[6*round:] {
 			task := get(t, r, id)
@@ -60,7 +60,7 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 	drain(t, r)
 	for _, id := range ids {
 		if task := get(t, r, id); task.State != jobs.Completed && task.MaxLosses != 0 {
-			t.Errorf("%+v", task)
+			t.Errorf("got %+v, want not (State != Completed && MaxLosses != 0)", task)
 		}
 	}
 }
@@ -95,6 +95,6 @@ func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
 	}
 	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Completed })
 	if got := get(t, r, task.ID); got.Attempt != 1 || got.Losses != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want Attempt = 1, Losses = 0", got)
 	}
 }

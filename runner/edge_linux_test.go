@@ -209,7 +209,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		if task, err = r.Await(t.Context(), task.ID); err != nil || task.State != jobs.Completed {
-			t.Fatal(task.State, err)
+			t.Fatalf("got %+v, %v; want no error, task.State = Completed", task.State, err)
 		}
 		stop()
 		if err := <-worked; err != nil {

@@ -31,7 +31,7 @@ func workEmpty(t *testing.T, r *runner.Runner) {
 	ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("a task holds its slot for a minute"))
 	defer stop()
 	if err := r.WorkUntilEmpty(ctx); err != nil || ctx.Err() != nil {
-		t.Fatal(err, context.Cause(ctx))
+		t.Fatalf("got %v, %+v; want no error, ctx.Err() = nil", err, context.Cause(ctx))
 	}
 }
 

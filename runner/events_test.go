@@ -37,7 +37,7 @@ func TestEventsTellWhatWorkDoes(t *testing.T) {
 	}
 
 	if first := <-small; first.Kind != runner.EventStarted || first.Dropped != 0 {
-		t.Errorf("%+v", first)
+		t.Errorf("got %+v; want Kind = EventStarted, Dropped = 0", first)
 	}
 	enqueue(t, r, double.With(1))
 	drain(t, r)

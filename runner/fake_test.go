@@ -163,7 +163,7 @@ func TestARetryComesWhenItsBackoffSays(t *testing.T) {
 		b.work(time.Hour)
 		b.ran(0, first, first+backoff.After(id, 2))
 		if got := b.want(id, jobs.Failed, jobs.ReasonError); got.Attempt != 3 || got.Error != "no route" {
-			b.Errorf("%+v", got)
+			b.Errorf(`got %+v; want Attempt = 3, Error = "no route"`, got)
 		}
 	})
 }
@@ -193,11 +193,11 @@ func TestASnoozeIsNoAttempt(t *testing.T) {
 		b.within(90*time.Minute, func() { b.want(id, jobs.Scheduled, "") })
 		b.work(5 * time.Hour)
 		if got := b.want(id, jobs.Completed, ""); got.Attempt != 1 || string(got.Result) != `"done"` {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v; want Attempt = 1, string(Result) = `\"done\"`", got)
 		}
 		for _, r := range b.runs {
 			if r.task.Attempt != 1 {
-				b.Errorf("%+v", r)
+				b.Errorf("got %+v, want task.Attempt = 1", r)
 			}
 		}
 		if n := len(b.runs); n != 4 && n != 5 {
@@ -251,7 +251,7 @@ func TestAFunctionIsToldOfItsTimeout(t *testing.T) {
 		done := b.enqueue(work.With("in spite of it", jobs.Timeout(30*time.Second)))
 		b.work(time.Hour)
 		if got := b.want(id, jobs.Failed, jobs.ReasonTimeout); got.Duration.Round(time.Millisecond) != 30*time.Second || !strings.Contains(got.Error, "30s") {
-			b.Errorf("%+v", got)
+			b.Errorf(`got %+v; want Duration.Round(Millisecond) = 30*Second, Contains(Error, "30s")`, got)
 		}
 		b.want(done, jobs.Completed, "")
 	})
@@ -280,12 +280,12 @@ func TestCancelReachesARunningFunctionOfThisProcess(t *testing.T) {
 		id := b.enqueue(work.With("x"))
 		b.within(time.Minute, func() {
 			if moved, err := b.Cancel(b.Context(), []int64{id}, CancelOptions{Reason: "enough"}); err != nil || moved[0].State != jobs.Running {
-				b.Error(moved, err)
+				b.Errorf("got %+v, %v; want no error, moved[0].State = Running", moved, err)
 			}
 		})
 		b.work(time.Hour)
 		if got := b.want(id, jobs.Cancelled, jobs.ReasonCancelled); !strings.HasSuffix(got.Error, ": enough") {
-			b.Errorf("%+v", got)
+			b.Errorf(`got %+v; want HasSuffix(Error, ": enough")`, got)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
 		id := b.enqueue(work.With("x", jobs.AtMostOnce()))
 		b.work(10 * time.Minute)
 		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 || got.Attempt != 1 {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v; want Losses = 0, Attempt = 1", got)
 		}
 		if len(b.runs) != 1 || b.runs[0].task.GenerationID < 20 {
 			b.Errorf("started %+v", b.runs)

@@ -178,10 +178,10 @@ func TestKilledWorkerLeavesNothingAndIsTakenOver(t *testing.T) {
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
 	if got := get(t, r, once.ID); got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want State = Failed, Reason = ReasonLost", got)
 	}
 	if left := commandsOf(task.WorkerID); len(left) > 0 {
-		t.Error(left)
+		t.Errorf("got %+v, want len(left) <= 0", left)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestBothKilledAreSweptBeforeTheTaskRunsAgain(t *testing.T) {
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
 	if left := commandsOf(task.WorkerID); len(left) > 0 {
-		t.Error(left)
+		t.Errorf("got %+v, want len(left) <= 0", left)
 	}
 	if n := living(members); n > 0 {
 		t.Error(n, "of the family live")
@@ -227,7 +227,7 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 	next := enqueue(t, r, quick.With(nil)) // by whomever: the first one can write again, and what it writes of the old claim is refused
 	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
 	if got := get(t, r, task.ID); got.GenerationID != again.GenerationID || got.State != jobs.Running {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want GenerationID = again.GenerationID, State = Running", got)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestALoneWorkerThatWasStoppedGoesOn(t *testing.T) {
 		return get(t, r, due.ID).State == jobs.Completed && get(t, r, task.ID).LeaseExpiresAt.After(before.LeaseExpiresAt)
 	})
 	if got := get(t, r, task.ID); got.GenerationID != before.GenerationID || got.State != jobs.Running || got.Losses != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want GenerationID = before.GenerationID, State = Running, Losses = 0", got)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want State = Pending, Attempt = 0", got)
 	}
 }
 
@@ -371,19 +371,19 @@ func TestCommandsNeedTheHook(t *testing.T) {
 		return string(out), err
 	}
 	if out, err := program(""); err == nil || !strings.Contains(out, "unguarded") {
-		t.Error(out, err)
+		t.Errorf(`got %+v, %v; want an error, Contains(out, "unguarded")`, out, err)
 	}
 	if out, err := program("/bin/true"); err == nil || !strings.Contains(out, "no hello") { // says nothing, as a program without the hook
-		t.Error(out, err)
+		t.Errorf(`got %+v, %v; want an error, Contains(out, "no hello")`, out, err)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 || got.Losses != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want State = Pending, Attempt = 0, Losses = 0", got)
 	}
 	if out, err := program(self); err != nil { // which begins with it: its environment is empty
 		t.Error(out, err)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Completed {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want State = Completed", got)
 	}
 }
 
@@ -397,7 +397,7 @@ func TestFunctionsNeedNoGuardian(t *testing.T) {
 	enqueue(t, r, quick.With(nil))
 	drain(t, r)
 	if len(guardians) > 0 {
-		t.Error(guardians)
+		t.Errorf("got %+v, want len(guardians) <= 0", guardians)
 	}
 }
 

@@ -26,7 +26,9 @@ func TestAheadCountsWhatStartsBefore(t *testing.T) {
 	}
 	queues, err := r.Queues(t.Context())
 	if err != nil || len(queues) != 2 || queues[0].Counts[jobs.Pending] != 3 || queues[0].Jobs["command"] != 3 || queues[1].Jobs["command"] != 1 {
-		t.Errorf("%+v %v", queues, err)
+		t.Errorf(`got %+v %v; want no error, len(queues) = 2, queues[0].Counts[Pending] = 3, queues[0].Jobs["command"] `+
+			`= 3, queues[1].Jobs["command"] = 1`,
+			queues, err)
 	}
 }
 
@@ -37,7 +39,7 @@ func TestLastOutputIsTheEnd(t *testing.T) {
 	drain(t, r)
 	attempts, err := r.Attempts(t.Context(), get(t, r, task.ID))
 	if err != nil || len(attempts) != 1 {
-		t.Fatal(attempts, err)
+		t.Fatalf("got %+v, %v; want no error, len(attempts) = 1", attempts, err)
 	}
 	for limit, want := range map[int]string{1: "end\n", 2: "err\nend\n", 9: "out\nerr\nend\n"} {
 		var text strings.Builder

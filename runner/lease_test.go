@@ -20,7 +20,7 @@ func (b *bubble) other(lease time.Duration) (*db.Worker, jobs.Task) {
 	}
 	turned, err := w.Turn(b.Context(), db.Turn{Now: now(), Look: true, Claim: db.Claim{Free: 1, Lease: lease}})
 	if err != nil || len(turned.Claimed) != 1 {
-		b.Fatal(turned, err)
+		b.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = 1", turned, err)
 	}
 	return w, turned.Claimed[0]
 }
@@ -46,7 +46,7 @@ func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
 			b.work(time.Hour)
 			got := b.want(id, jobs.Completed, "")
 			if r := b.ranOnce(lease); r.task.Losses != 1 || r.task.Attempt != 1 || got.Attempt != 1 {
-				b.Errorf("%+v", r)
+				b.Errorf("got %+v; want task.Losses = 1, task.Attempt = 1, got.Attempt = 1", r)
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestHeartbeatsRenewTheLeasesOfWhatRuns(t *testing.T) {
 		}
 		b.work(time.Hour)
 		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 || b.Runner.fenced.Load() != 0 {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v; want Losses = 0, b.Runner.fenced.Load() = 0", got)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
 		}
 		<-ctx.Done()
 		if !errors.Is(context.Cause(ctx), jobs.ErrLost) {
-			b.Error(context.Cause(ctx))
+			b.Errorf("got %+v; want Is(context.Cause(ctx), ErrLost)", context.Cause(ctx))
 		}
 		return "first", nil // it does not care
 	}, func(b *bubble) {
@@ -121,18 +121,18 @@ func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
 		b.within(25*time.Second, func() {
 			leases, err := reaper.Leases(b.Context())
 			if err != nil || len(leases) != 1 {
-				b.Error(leases, err)
+				b.Errorf("got %+v, %v; want no error, len(leases) = 1", leases, err)
 			}
 			if leases, err = reaper.Revoke(b.Context(), leases); err != nil {
 				b.Error(err)
 			}
 			if reaped, err := reaper.Reap(b.Context(), leases, now()); err != nil || len(reaped) != 1 {
-				b.Error(reaped, err)
+				b.Errorf("got %+v, %v; want no error, len(reaped) = 1", reaped, err)
 			}
 		})
 		b.work(time.Hour)
 		if got := b.want(id, jobs.Completed, ""); string(got.Result) != `"second"` || got.Losses != 1 || got.Attempt != 1 {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v; want string(Result) = `\"second\"`, Losses = 1, Attempt = 1", got)
 		}
 		b.ran(0, 30*time.Second) // the beat after the loss tells
 		if n := b.Runner.fenced.Load(); n != 1 {
@@ -180,12 +180,12 @@ func TestAttemptsStopWhileTheirLeaseStandsWhenNoBeatComesThrough(t *testing.T) {
 		b.hold(15*time.Second, 2*time.Minute)
 		b.work(time.Hour)
 		if got := b.want(id, jobs.Completed, ""); got.Losses != 1 || got.Attempt != 1 {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v; want Losses = 1, Attempt = 1", got)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if len(b.runs) != 2 || b.runs[1].at < 2*time.Minute || b.runs[1].at > 2*time.Minute+15*time.Second {
-			b.Errorf("%+v", b.runs)
+			b.Errorf("got %+v; want len(b.runs) = 2, b.runs[1].at >= 2*Minute, b.runs[1].at <= 2*Minute+15*Second", b.runs)
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestAShortLockOnlyDelays(t *testing.T) {
 		b.hold(15*time.Second, 40*time.Second)
 		b.work(time.Hour)
 		if got := b.want(id, jobs.Completed, ""); got.Losses != 0 || !got.FinishedAt.Equal(b.began.Add(20*time.Second)) {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v; want Losses = 0, FinishedAt.Equal(b.began.Add(20*Second))", got)
 		}
 		b.ran(0)
 	})
@@ -226,7 +226,7 @@ func TestDrainWaitsForGraceThenGivesBack(t *testing.T) {
 		}
 		b.want(short, jobs.Completed, "")
 		if got := b.want(long, jobs.Pending, jobs.ReasonShutdown); got.Attempt != 0 || got.Losses != 0 {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v; want Attempt = 0, Losses = 0", got)
 		}
 		b.ran(0, 0)
 	})
@@ -242,7 +242,7 @@ func TestAFunctionThatIgnoresItsContextIsGivenUp(t *testing.T) {
 		b.want(id, jobs.Pending, jobs.ReasonShutdown)
 		time.Sleep(2 * time.Hour) // it returns, and nobody listens
 		if got := b.want(id, jobs.Pending, jobs.ReasonShutdown); got.Result != nil {
-			b.Errorf("%+v", got)
+			b.Errorf("got %+v, want Result = nil", got)
 		}
 	})
 }

@@ -214,7 +214,7 @@ func TestALeftOverHoldsUpNoNeighbour(t *testing.T) {
 		until(t, r, func() bool { return get(t, r, task.ID).State.Finished() })
 		got := get(t, r, task.ID)
 		if got.State != jobs.Completed {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want State = Completed", got)
 		}
 		longest = max(longest, got.FinishedAt.Sub(got.StartedAt))
 	}

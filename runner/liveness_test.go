@@ -79,7 +79,7 @@ func TestNoPulseWithoutTheDatabase(t *testing.T) {
 		}
 	}
 	if before < 12 || after < 30 {
-		t.Error(before, after)
+		t.Errorf("got %+v, %+v; want before >= 12, after >= 30", before, after)
 	}
 }
 
@@ -90,6 +90,6 @@ func TestTheFirstPulseComesAfterTheFirstClaim(t *testing.T) {
 		b.work(time.Minute)
 	})
 	if len(heard.list) == 0 || heard.list[0].Running != 1 {
-		t.Errorf("%+v", heard.list)
+		t.Errorf("got %+v; want len(heard.list) != 0, heard.list[0].Running = 1", heard.list)
 	}
 }

@@ -61,7 +61,7 @@ func TestARunnerOverTheApplicationsOwnDatabase(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	if task, err = r.Await(ctx, task.ID); err != nil || task.State != jobs.Completed {
-		t.Fatalf("%+v, %v", task, err)
+		t.Fatalf("got %+v, %v; want no error, task.State = Completed", task, err)
 	}
 	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
 		t.Errorf("%d effects", n)
@@ -82,7 +82,7 @@ func TestARunnerOverTheApplicationsOwnDatabase(t *testing.T) {
 	}
 	defer other.Close()
 	if same := get(t, other, task.ID); same.Job != "ship" || output(t, other, task.ID) == "" {
-		t.Errorf("%+v", same)
+		t.Errorf(`got %+v; want Job = "ship", output(t, other, task.ID) != ""`, same)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestHandlesThatNewCannotTake(t *testing.T) {
 	defer foreign.Close()
 	for name, handle := range map[string]*sql.DB{"in memory": memory, "of another driver": foreign} {
 		if _, err := runner.New(t.Context(), handle, runner.Options{}); !errors.Is(err, jobs.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want Is(err, ErrInvalid)", name, err)
 		}
 	}
 	if _, err := runner.New(t.Context(), todo(t), runner.Options{Prefix: "a-b"}); !errors.Is(err, jobs.ErrInvalid) {

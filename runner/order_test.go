@@ -27,7 +27,7 @@ func TestARateWakesTheWorkerWhenTheNextMayStart(t *testing.T) {
 		b.work(3 * time.Hour)
 		b.ran(0, time.Hour, 2*time.Hour, 150*time.Minute)
 		if err := b.RemoveLimit(b.Context(), l.Target); !errors.Is(err, jobs.ErrNotFound) {
-			b.Error(err)
+			b.Errorf("got %v; want Is(err, ErrNotFound)", err)
 		}
 	})
 }
@@ -87,10 +87,10 @@ func TestUpstreamResultsAreTyped(t *testing.T) {
 			b.Fatal(err)
 		}
 		if got := <-sums; len(got) != 2 || got[0] != "one!" || got[1] != "two!" {
-			b.Error(got)
+			b.Errorf(`got %+v; want len(got) = 2, got[0] = "one!", got[1] = "two!"`, got)
 		}
 		if _, err := Upstream(b.Context()); !errors.Is(err, jobs.ErrInvalid) {
-			b.Error(err)
+			b.Errorf("got %v; want Is(err, ErrInvalid)", err)
 		}
 	})
 }

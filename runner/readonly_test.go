@@ -42,12 +42,12 @@ func TestReadOnlyReadsAndChangesNothing(t *testing.T) {
 	}
 	defer reader.Close()
 	if got := get(t, reader, task.ID); got.State != jobs.Pending {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want State = Pending", got)
 	}
 	if _, err := reader.Enqueue(t.Context(), jobs.Command{Argv: []string{"true"}}.With()); err == nil {
 		t.Error("wrote")
 	}
 	if n, err := reader.Count(t.Context(), jobs.Filter{}); n != 1 || err != nil {
-		t.Error(n, err)
+		t.Errorf("got %v, %v; want n = 1, no error", n, err)
 	}
 }

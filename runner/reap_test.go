@@ -50,14 +50,16 @@ func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
 		return get(t, r, task.ID).State == jobs.Running && get(t, r, task.ID).WorkerID != task.WorkerID && get(t, r, once.ID).State == jobs.Failed
 	})
 	if got := get(t, r, task.ID); got.Losses != 2 || got.Attempt != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want Losses = 2, Attempt = 1", got)
 	}
 	if got := get(t, r, once.ID); got.Reason != jobs.ReasonLost || got.Losses != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want Reason = ReasonLost, Losses = 1", got)
 	}
 	attempts, err := r.Attempts(t.Context(), get(t, r, once.ID))
 	if err != nil || len(attempts) != 1 || attempts[0].Reason != jobs.ReasonLost || attempts[0].Counted {
-		t.Errorf("%+v, %v", attempts, err)
+		t.Errorf("got %+v, %v; want no error, len(attempts) = 1, attempts[0].Reason = ReasonLost, not "+
+			"(attempts[0].Counted)",
+			attempts, err)
 	}
 	if n := len(locks(t, r)); n != 1 {
 		t.Error(n, "locks")
@@ -79,7 +81,7 @@ func TestALiveWorkerTakesOverWithoutWaitingForTheLease(t *testing.T) {
 	until(t, r, func() bool { got := get(t, r, task.ID); return got.Losses == 1 && got.State == jobs.Running })
 	t.Log("taken over after", time.Since(began))
 	if got := get(t, r, task.ID); got.Attempt != 1 || got.GenerationID != task.GenerationID+3 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want Attempt = 1, GenerationID = task.GenerationID+3", got)
 	}
 }
 
@@ -119,7 +121,7 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 	drain(t, r)
 	for path, want := range map[string]bool{old: false, young: true, other: true} {
 		if _, err := os.Stat(path); (err == nil) != want {
-			t.Error(filepath.Base(path), err)
+			t.Errorf("got %+v, %v; want (err == nil) = want", filepath.Base(path), err)
 		}
 	}
 	if n := len(locks(t, r)); n != 1 {

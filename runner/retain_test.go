@@ -53,7 +53,7 @@ func TestHistoryOutlivesTasks(t *testing.T) {
 		b.work(days * 24 * time.Hour)
 		history, err := b.store.History(b.Context(), b.began.Add(-time.Hour))
 		if err != nil || len(history) != days {
-			b.Fatalf("%+v %v", history, err)
+			b.Fatalf("got %+v %v; want no error, len(history) = days", history, err)
 		}
 		for day, h := range history {
 			want := time.Minute
@@ -66,7 +66,7 @@ func TestHistoryOutlivesTasks(t *testing.T) {
 			}
 		}
 		if tasks, err := b.List(b.Context(), jobs.Filter{}, Page{}); err != nil || len(tasks) != 0 {
-			b.Error(len(tasks), err)
+			b.Errorf("got %v, %v; want no error, len(tasks) = 0", len(tasks), err)
 		}
 	})
 }
@@ -89,10 +89,12 @@ func TestFiguresOfTheLastHour(t *testing.T) {
 		near := func(got, want time.Duration) bool { return got >= want && got < want+50*time.Millisecond }
 		if err != nil || f.Tasks != 4 || f.Starts != 4 || !near(f.WaitP50, 10*time.Second) || !near(f.WaitP95, time.Minute) ||
 			!near(f.RunP50, 20*time.Second) || !near(f.RunP95, 40*time.Second) {
-			b.Errorf("%+v %v", f, err)
+			b.Errorf("got %+v %v; want no error, f.Tasks = 4, f.Starts = 4, near(f.WaitP50, 10*Second), near(f.WaitP95, "+
+				"Minute), near(f.RunP50, 20*Second), near(f.RunP95, 40*Second)",
+				f, err)
 		}
 		if f, err := b.QueueStats(b.Context(), "none"); err != nil || f != (QueueStats{}) {
-			b.Errorf("%+v %v", f, err)
+			b.Errorf("got %+v %v; want no error, f = (QueueStats{})", f, err)
 		}
 	})
 }
@@ -100,7 +102,7 @@ func TestFiguresOfTheLastHour(t *testing.T) {
 func TestRank(t *testing.T) {
 	var sorted []time.Duration
 	if got := db.Rank(sorted, 95); got != 0 {
-		t.Error(got)
+		t.Errorf("got %+v, want %+v", got, 0)
 	}
 	for n := 1; n <= 200; n++ {
 		sorted = append(sorted, time.Duration(n))

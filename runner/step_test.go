@@ -40,7 +40,10 @@ func TestStepsThatEndedAreNotDoneAgain(t *testing.T) {
 		steps, err := b.Steps(b.Context(), id)
 		if err != nil || len(steps) != 2 || steps[0].Name != "charge" || string(steps[0].Value) != `{"receipt":1}` ||
 			string(steps[1].Value) != "null" || steps[0].At != b.began.UTC() || steps[1].GenerationID+1 != task.GenerationID {
-			b.Errorf("%+v, %v", steps, err)
+			b.Errorf(`got %+v, %v; want no error, len(steps) = 2, steps[0].Name = "charge", string(steps[0].Value) = `+
+				"`{\"receipt\":1}`, string(steps[1].Value) = \"null\", steps[0].At = b.began.UTC(), "+
+				"steps[1].GenerationID+1 = task.GenerationID",
+				steps, err)
 		}
 	})
 }
@@ -80,7 +83,9 @@ func TestSleepGivesTheSlotBack(t *testing.T) {
 		}
 		attempts, err := b.Attempts(b.Context(), jobs.Task{ID: id})
 		if err != nil || len(attempts) != 3 || attempts[0].State != jobs.Snoozed || attempts[0].Counted {
-			b.Errorf("%+v, %v", attempts, err)
+			b.Errorf("got %+v, %v; want no error, len(attempts) = 3, attempts[0].State = Snoozed, not "+
+				"(attempts[0].Counted)",
+				attempts, err)
 		}
 	})
 }
@@ -126,7 +131,7 @@ func TestStepsInAnotherOrderAreAnError(t *testing.T) {
 				for _, step := range list {
 					if err := step(ctx); err != nil {
 						if !errors.Is(err, jobs.ErrStep) {
-							b.Error(err)
+							b.Errorf("got %v; want Is(err, ErrStep)", err)
 						}
 						return "", jobs.Cancel(err)
 					}
@@ -159,7 +164,7 @@ func TestAStepThatWasDoneIsKeptWhenItsAttemptIsStopped(t *testing.T) {
 			return calls, nil
 		})
 		if n != 1 || err != nil {
-			b.Error(n, err)
+			b.Errorf("got %v, %v; want n = 1, no error", n, err)
 		}
 		return "", context.Cause(ctx)
 	}, func(b *bubble) {
@@ -186,7 +191,7 @@ func TestRetryByHandKeepsTheStepsOfWhatFailed(t *testing.T) {
 		again := func() {
 			b.work(10 * time.Second)
 			if moved, err := b.Retry(b.Context(), []int64{id}, 0); err != nil || !moved[0].Done {
-				b.Errorf("%+v, %v", moved, err)
+				b.Errorf("got %+v, %v; want no error, moved[0].Done", moved, err)
 			}
 		}
 		again()
@@ -215,11 +220,11 @@ func TestRetryByHandKeepsTheStepsOfWhatFailed(t *testing.T) {
 func TestAFunctionWithStepsCanBeCalledByHand(t *testing.T) {
 	n, err := Step(t.Context(), "x", func(context.Context) (int, error) { return 7, nil })
 	if n != 7 || err != nil {
-		t.Error(n, err)
+		t.Errorf("got %v, %v; want n = 7, no error", n, err)
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(jobs.ErrCancelled)
 	if err := Sleep(ctx, "x", time.Hour); !errors.Is(err, jobs.ErrCancelled) {
-		t.Error(err)
+		t.Errorf("got %v; want Is(err, ErrCancelled)", err)
 	}
 }

@@ -40,7 +40,7 @@ func TestWhatOutlivesItsAttemptIsNamed(t *testing.T) {
 		return get(t, r, over.ID).State == jobs.Completed && get(t, r, runs.ID).State == jobs.Running
 	})
 	if found, err := admin.OrphanProcesses(t.Context(), r); len(found) != 0 || err != nil {
-		t.Fatal(found, err)
+		t.Fatalf("got %+v, %v; want len(found) = 0, no error", found, err)
 	}
 	over, runs = get(t, r, over.ID), get(t, r, runs.ID)
 	over.WorkerID = runs.WorkerID
@@ -52,11 +52,11 @@ func TestWhatOutlivesItsAttemptIsNamed(t *testing.T) {
 	began := time.Now()
 	found, err := admin.OrphanProcesses(t.Context(), r)
 	if err != nil || len(found) != 2 || time.Since(began) < time.Second {
-		t.Fatal(found, err)
+		t.Fatalf("got %+v, %v; want no error, len(found) = 2, Since(began) >= Second", found, err)
 	}
 	for _, s := range found {
 		if !slices.Contains(want, s.PID) || s.Name != "sleep" || s.Alone || s.TaskID != over.ID && s.TaskID != runs.ID {
-			t.Errorf("%+v", s)
+			t.Errorf(`got %+v; want Contains(want, PID), Name = "sleep", not (Alone), not (TaskID != over.ID && TaskID != runs.ID)`, s)
 		}
 	}
 }

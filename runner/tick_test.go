@@ -271,7 +271,7 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		c.off(2 * time.Hour)
 		task, err := c.r.RunSchedule(c.Context(), "s") // by hand it runs
 		if err != nil || task.Schedule != "s" || !task.Tick.IsZero() {
-			t.Error(task, err)
+			t.Errorf(`got %+v, %v; want no error, task.Schedule = "s", task.Tick.IsZero()`, task, err)
 		}
 		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", Jitter: time.Second}) // a new definition is no resume
 		if err := c.r.ResumeSchedule(c.Context(), "s"); err != nil {
@@ -352,7 +352,7 @@ func TestARetryOfAClockThatWasAhead(t *testing.T) {
 		}
 		turned, err := before.Turn(b.Context(), db.Turn{Now: ahead, Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
 		if err != nil || len(turned.Claimed) != 1 {
-			b.Fatal(turned, err)
+			b.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = 1", turned, err)
 		}
 		o := jobs.Outcome{Reason: jobs.ReasonError, Error: "x", Started: ahead, Finished: ahead}
 		if _, err := before.Turn(b.Context(), db.Turn{Now: ahead, Finish: []db.Finish{{Task: turned.Claimed[0], Outcome: o}}}); err != nil {

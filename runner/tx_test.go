@@ -97,7 +97,7 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	if done, err := r.Await(ctx, task.ID); err != nil || done.State != jobs.Completed || done.CreatedBy != task.CreatedBy {
-		t.Errorf("%+v, %v", done, err) // nothing but the commit has told the worker
+		t.Errorf("got %+v, %v; want no error, done.State = Completed, done.CreatedBy = task.CreatedBy", done, err) // nothing but the commit has told the worker
 	}
 	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
 		t.Errorf("%d effects", n)
@@ -110,7 +110,7 @@ func TestATransactionOfAnotherFileIsRefused(t *testing.T) {
 	tx := begin(t, other)
 	_, err := r.EnqueueTx(t.Context(), tx, quick.With(nil))
 	if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "another database") {
-		t.Fatal(err)
+		t.Fatalf(`got %v; want Is(err, ErrInvalid), Contains(Error(), "another database")`, err)
 	}
 	if n := count(t, other, `SELECT count(*) FROM tasks`); n != 0 {
 		t.Errorf("%d tasks there", n)
@@ -297,10 +297,10 @@ func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
 	drain(t, r)
 	<-events // started
 	if event := <-events; event.Kind != runner.EventEnded || event.Task.State != jobs.Completed || string(event.Task.Result) != "8" {
-		t.Errorf("%+v", event)
+		t.Errorf(`got %+v; want Kind = EventEnded, Task.State = Completed, string(Task.Result) = "8"`, event)
 	}
 	if result := get(t, r, task.ID).Result; string(result) != "8" {
-		t.Errorf("%s", result)
+		t.Errorf(`got %s, want string(result) = "8"`, result)
 	}
 }
 

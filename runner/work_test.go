@@ -30,10 +30,10 @@ func TestFunctionRunsAndLeavesItsResult(t *testing.T) {
 	drain(t, r)
 	sum, err := add.Result(r.Await(t.Context(), task.ID))
 	if err != nil || sum != 5 {
-		t.Fatal(sum, err)
+		t.Fatalf("got %+v, %v; want no error, sum = 5", sum, err)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Completed || got.Attempt != 1 || got.MaxAttempts != jobs.FuncAttempts || got.FinishedAt.IsZero() {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want State = Completed, Attempt = 1, MaxAttempts = FuncAttempts, not FinishedAt.IsZero()", got)
 	}
 }
 
@@ -43,10 +43,10 @@ func TestCommandRunsAndItsOutputIsKept(t *testing.T) {
 	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`, "x", "wörld"}, Input: []byte("input")}.With())
 	drain(t, r)
 	if text := output(t, r, task.ID); text != "hello wörld\ninput" {
-		t.Errorf("%q", text)
+		t.Errorf("got %q, want %q", text, "hello wörld\ninput")
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `{"n":1}` || got.ExitCode == nil || *got.ExitCode != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want State = Completed, string(Result) = `{\"n\":1}`, ExitCode != nil, *ExitCode = 0", got)
 	}
 }
 
@@ -57,15 +57,15 @@ func TestAttemptsAreRetriedWithTheirErrorsKept(t *testing.T) {
 	drain(t, r)
 	got := get(t, r, task.ID)
 	if got.State != jobs.Failed || got.Reason != jobs.ReasonExit || got.Attempt != 3 || got.ExitCode == nil || *got.ExitCode != 7 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v; want State = Failed, Reason = ReasonExit, Attempt = 3, ExitCode != nil, *ExitCode = 7", got)
 	}
 	attempts, err := r.Attempts(t.Context(), got)
 	if err != nil || len(attempts) != 3 {
-		t.Fatal(attempts, err)
+		t.Fatalf("got %+v, %v; want no error, len(attempts) = 3", attempts, err)
 	}
 	for i, a := range attempts {
 		if a.Attempt != i+1 || a.Error != "exit status 7" || !a.Counted || a.State != jobs.Failed {
-			t.Errorf("%+v", a)
+			t.Errorf(`got %+v; want Attempt = i+1, Error = "exit status 7", Counted, State = Failed`, a)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestPanicsAndGoexitFailTheAttempt(t *testing.T) {
 	task := enqueue(t, r, boom.With(nil))
 	drain(t, r)
 	if got := get(t, r, task.ID); got.Reason != jobs.ReasonPanic || !strings.Contains(got.Error, "kaput") || !strings.Contains(got.Error, "work_test.go") {
-		t.Errorf("%+v", got)
+		t.Errorf(`got %+v; want Reason = ReasonPanic, Contains(Error, "kaput"), Contains(Error, "work_test.go")`, got)
 	}
 }
 
@@ -94,11 +94,11 @@ func TestCancelStopsARunningCommand(t *testing.T) {
 	}
 	began := time.Now()
 	if moved, err := r.Cancel(t.Context(), []int64{task.ID}, runner.CancelOptions{Reason: "enough"}); err != nil || moved[0].State != jobs.Running {
-		t.Fatal(moved, err)
+		t.Fatalf("got %+v, %v; want no error, moved[0].State = Running", moved, err)
 	}
 	got, err := r.Await(t.Context(), task.ID)
 	if err != nil || got.State != jobs.Cancelled || !strings.Contains(got.Error, "enough") {
-		t.Fatalf("%+v %v", got, err)
+		t.Fatalf(`got %+v %v; want no error, got.State = Cancelled, Contains(got.Error, "enough")`, got, err)
 	}
 	t.Log("cancelled after", time.Since(began))
 	stop()
@@ -121,7 +121,7 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Reason != jobs.ReasonShutdown || got.Attempt != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want State = Pending, Reason = ReasonShutdown, Attempt = 0", got)
 	}
 }
 
@@ -189,11 +189,11 @@ func TestAbortKills(t *testing.T) {
 	began := time.Now()
 	r.Abort()
 	if err := <-done; !errors.Is(err, jobs.ErrShutdown) {
-		t.Fatal(err)
+		t.Fatalf("got %v; want Is(err, ErrShutdown)", err)
 	}
 	t.Log("gone after", time.Since(began))
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want State = Pending, Attempt = 0", got)
 	}
 }
 
@@ -237,10 +237,10 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-done; !errors.Is(err, jobs.ErrShutdown) {
-		t.Fatal(err)
+		t.Fatalf("got %v; want Is(err, ErrShutdown)", err)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want State = Pending, Attempt = 0", got)
 	}
 }
 
@@ -307,6 +307,6 @@ func TestWorkUntilEmptyRunsWhatAnotherProcessAddsMeanwhile(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := r.WorkUntilEmpty(ctx); err != nil || ctx.Err() != nil {
-		t.Errorf("%v, %v", err, ctx.Err())
+		t.Errorf("got %v, %v; want no error, ctx.Err() = nil", err, ctx.Err())
 	}
 }

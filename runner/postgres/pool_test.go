@@ -43,7 +43,7 @@ func TestAPoolInSessionModeServes(t *testing.T) {
 	}
 	<-ran
 	if done, err := r.Await(t.Context(), task.ID); err != nil || done.State != jobs.Completed {
-		t.Fatal(done.State, err)
+		t.Fatalf("got %+v, %v; want no error, done.State = Completed", done.State, err)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestAPoolInTransactionModeIsRefused(t *testing.T) {
 			r.Close()
 		}
 		if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Hint, "session mode") {
-			t.Error(mode, err)
+			t.Errorf(`got %+v, %v; want ok, Is(err, ErrInvalid), Contains(problem.Hint, "session mode")`, mode, err)
 		}
 	}
 }

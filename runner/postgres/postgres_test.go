@@ -388,7 +388,7 @@ func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
 	}
 	within(false, add)
 	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 0 || err != nil {
-		t.Error(n, err)
+		t.Errorf("got %v, %v; want n = 0, no error", n, err)
 	}
 	within(true, add)
 	within(true, func(tx *sql.Tx) error { // with a lane, which reads more

@@ -120,7 +120,7 @@ func TestWhoIsRefusedIsToldWhy(t *testing.T) {
 
 	r := open(t, as(t, address, "ann", secret), runner.Options{})
 	if strings.Contains(r.Path(), secret) {
-		t.Error(r.Path())
+		t.Errorf("got %+v; want not Contains(r.Path(), secret)", r.Path())
 	}
 	for _, text := range []string{"GRANT USAGE ON SCHEMA runner TO bob", "GRANT SELECT ON ALL TABLES IN SCHEMA runner TO bob"} {
 		if _, err := handle(t, address).ExecContext(t.Context(), text); err != nil {
@@ -198,7 +198,7 @@ func TestAnOldServerIsRefused(t *testing.T) {
 		r.Close()
 	}
 	if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "PostgreSQL 12 is too old") {
-		t.Fatal(err)
+		t.Fatalf(`got %v; want Is(err, ErrSchema), Contains(Error(), "PostgreSQL 12 is too old")`, err)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	defer r.Close()
 	err = admin.ListenCheck(t.Context(), r, 50*time.Millisecond)
 	if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Hint, "session mode") {
-		t.Fatal(err)
+		t.Fatalf(`got %v; want ok, Is(err, ErrInvalid), Contains(problem.Hint, "session mode")`, err)
 	}
 }
 
@@ -266,6 +266,6 @@ func TestAServerThatAnswersNothingIsToldOf(t *testing.T) {
 		r.Close()
 	}
 	if err == nil || !strings.Contains(err.Error(), "did not answer") {
-		t.Fatal(err)
+		t.Fatalf(`got %v; want an error, Contains(Error(), "did not answer")`, err)
 	}
 }

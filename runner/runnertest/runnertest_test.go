@@ -92,7 +92,7 @@ func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
 		}),
 	)
 	if n, err := count.Result(runnerkit.Enqueue(t, r, count.With("four")), nil); n != 4 || err != nil {
-		t.Error(n, err)
+		t.Errorf("got %v, %v; want n = 4, no error", n, err)
 	}
 	order = append(order, "then")
 	runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
@@ -104,7 +104,7 @@ func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := count.Result(r.Get(t.Context(), ids[1].ID)); n != 2 || err != nil {
-		t.Error(n, err)
+		t.Errorf("got %v, %v; want n = 2, no error", n, err)
 	}
 }
 
@@ -142,14 +142,14 @@ func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
 			t.Fatalf("claimed %v, %d calls", claimed, calls)
 		}
 		if got, err := r.Get(t.Context(), task.ID); err != nil || got.State != jobs.Running {
-			t.Errorf("%s, %v", got.State, err)
+			t.Errorf("got %s, %v; want no error, got.State = Running", got.State, err)
 		}
 		ran := runnertest.Drain(t, r)
 		if len(ran) != 1 || ran[0].ID != task.ID || ran[0].State != jobs.Completed || ran[0].Losses != 1 || ran[0].Attempt != 1 || calls != 1 {
 			t.Errorf("%d calls, ran %+v", calls, ran)
 		}
 		if got, err := r.Get(t.Context(), once.ID); err != nil || got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
-			t.Errorf("%s (%s), %v", got.State, got.Reason, err)
+			t.Errorf("got %s (%s), %v; want no error, got.State = Failed, got.Reason = ReasonLost", got.State, got.Reason, err)
 		}
 	})
 }
