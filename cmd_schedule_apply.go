@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/crontab"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
@@ -179,8 +180,8 @@ func readCrontab(o *scheduleFile, a *app, prefix string) error {
 	if err != nil {
 		return err
 	}
-	tab, err := jobs.ParseCrontab(string(o.text), jobs.CrontabOptions{Zone: zone, Home: home, Prefix: prefix})
-	if bad, ok := errors.AsType[*jobs.LineError](err); ok {
+	tab, err := crontab.Parse(string(o.text), crontab.Options{Zone: zone, Home: home, Prefix: prefix})
+	if bad, ok := errors.AsType[*crontab.LineError](err); ok {
 		return (&lineError{o.name, bad.Line, bad.Err}).failure(o.nothing)
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/internal/crontab"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron/crontest"
 )
@@ -25,7 +26,7 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab, err := jobs.ParseCrontab(string(text), jobs.CrontabOptions{Zone: "Europe/Berlin", Home: "/home/ann"})
+	tab, err := crontab.Parse(string(text), crontab.Options{Zone: "Europe/Berlin", Home: "/home/ann"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,15 @@
-package jobs
+package crontab
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"example.com/runner/jobs"
 )
 
 func TestCrontabIsReadAsCronReadsIt(t *testing.T) {
-	tab, err := ParseCrontab(`# a comment
+	tab, err := Parse(`# a comment
   PATH=/usr/local/bin:/usr/bin
 "NAME" = ' two words '
 MAILTO=ann@example.com
@@ -20,7 +22,7 @@ HOME=/srv
 @every 90s A=1 c
 */5 * * * * X=1 d
 0 0 * * * a
-`, CrontabOptions{Zone: "UTC", Home: "/home/ann"})
+`, Options{Zone: "UTC", Home: "/home/ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +68,11 @@ func TestCrontabNames(t *testing.T) {
 		if got := crontabName("", script); got != want {
 			t.Errorf("%q: %q, want %q", script, got, want)
 		}
-		if name := crontabName("p.", script); ValidSchedule(name) != nil {
+		if name := crontabName("p.", script); jobs.ValidSchedule(name) != nil {
 			t.Errorf("%q is no name", name)
 		}
 	}
-	tab, err := ParseCrontab("0 8 * * * feed\n0 20 * * * feed\n", CrontabOptions{Zone: "UTC", Home: "/"})
+	tab, err := Parse("0 8 * * * feed\n0 20 * * * feed\n", Options{Zone: "UTC", Home: "/"})
 	if err != nil || tab.Schedules[1].Name != "feed-2" {
 		t.Errorf(`got %+v, %v; want no error, tab.Schedules[1].Name = "feed-2"`, tab, err)
 	}
@@ -88,8 +90,8 @@ func TestCrontabLinesThatAreRefused(t *testing.T) {
 		"0 0 * * * \xff\n":            "line 1: is not UTF-8, or holds a NUL byte",
 		"# ok\n\n0 0 * * * a-2\n0 0 * * * a\n1 0 * * * a\n": "line 5: its name would be a-2, as that of another line",
 	} {
-		_, err := ParseCrontab(text, CrontabOptions{Zone: "UTC", Home: "/"})
-		if line := (*LineError)(nil); !errors.As(err, &line) || !errors.Is(err, ErrInvalid) || err.Error() != want {
+		_, err := Parse(text, Options{Zone: "UTC", Home: "/"})
+		if line := (*LineError)(nil); !errors.As(err, &line) || !errors.Is(err, jobs.ErrInvalid) || err.Error() != want {
 			t.Errorf("%q: %v\nwant %s", text, err, want)
 		}
 	}

@@ -1,4 +1,5 @@
-package jobs
+// Package crontab reads the crontab of a user as schedules.
+package crontab
 
 import (
 	"fmt"
@@ -7,18 +8,20 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"example.com/runner/jobs"
 )
 
-// Crontab is the content of a user's crontab, as crontab -l prints it.
-type Crontab struct {
-	Schedules []Schedule
+// Table is the content of a user's crontab, as crontab -l prints it.
+type Table struct {
+	Schedules []jobs.Schedule
 	Lines     []int // the line of each schedule, from 1
 	MailTo    string
 	MailLine  int // the line of MAILTO; 0 if there is none
 }
 
-// CrontabOptions supply what a crontab takes from its machine.
-type CrontabOptions struct {
+// Options supply what a crontab takes from its machine.
+type Options struct {
 	Zone   string // time zone of the entries above any CRON_TZ
 	Home   string // absolute path of the working directory of commands, unless the crontab sets HOME
 	Prefix string // prefix of the schedules' names
@@ -36,16 +39,16 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 func (e *LineError) Unwrap() error { return e.Err }
 
 func lineError(line int, format string, args ...any) error {
-	return &LineError{line, &Error{Kind: ErrInvalid, What: fmt.Sprintf(format, args...)}}
+	return &LineError{line, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}}
 }
 
-// ParseCrontab parses a crontab as cron does. Environment lines apply to the entries below them. SHELL runs the commands (default
+// Parse parses a crontab as cron does. Environment lines apply to the entries below them. SHELL runs the commands (default
 // /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. The first % without a backslash before it ends the
-// command and begins its standard input, where every further % is a newline. MAILTO is returned, but no mail is sent. ParseCrontab does not
+// command and begins its standard input, where every further % is a newline. MAILTO is returned, but no mail is sent. Parse does not
 // check the times. It makes the name of each schedule from its command, so that the same crontab gives the same names. The error is a
 // *LineError.
-func ParseCrontab(text string, o CrontabOptions) (Crontab, error) {
-	var tab Crontab
+func Parse(text string, o Options) (Table, error) {
+	var tab Table
 	shell, zone, home, jitter := "/bin/sh", o.Zone, o.Home, time.Duration(0)
 	env := map[string]string{}
 	names := map[string]int{}
@@ -100,7 +103,7 @@ func ParseCrontab(text string, o CrontabOptions) (Crontab, error) {
 		if word, _, more := strings.Cut(script, " "); more && word == "root" {
 			return tab, lineError(n, `"root" is no command: this looks like a system crontab, with a column for the user`)
 		}
-		command := Command{Argv: []string{shell, "-c", script}, Path: shell, Dir: home, Input: input}
+		command := jobs.Command{Argv: []string{shell, "-c", script}, Path: shell, Dir: home, Input: input}
 		if len(env) > 0 {
 			command.Env = map[string]string{}
 			for name, value := range env {
@@ -111,10 +114,10 @@ func ParseCrontab(text string, o CrontabOptions) (Crontab, error) {
 		if names[name]++; names[name] > 1 {
 			name += "-" + strconv.Itoa(names[name])
 		}
-		if slices.ContainsFunc(tab.Schedules, func(s Schedule) bool { return s.Name == name }) {
+		if slices.ContainsFunc(tab.Schedules, func(s jobs.Schedule) bool { return s.Name == name }) {
 			return tab, lineError(n, "its name would be %s, as that of another line", name)
 		}
-		s := Schedule{Name: name, Cron: when, Zone: zone, Jitter: jitter, Spec: command.With()}.WithDefaults()
+		s := jobs.Schedule{Name: name, Cron: when, Zone: zone, Jitter: jitter, Spec: command.With()}.WithDefaults()
 		if err := s.Validate(); err != nil {
 			return tab, &LineError{n, err}
 		}
