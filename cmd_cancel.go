@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -154,5 +155,5 @@ func (o *cancelOptions) means(t jobs.Task, workers []runner.Worker) string {
 	case t.CancelNow || t.KillAfter == 0:
 		return "SIGKILL sent"
 	}
-	return "SIGTERM sent, SIGKILL in " + jobs.WriteDuration(t.KillAfter)
+	return "SIGTERM sent, SIGKILL in " + timetext.WriteDuration(t.KillAfter)
 }

@@ -17,6 +17,7 @@ import (
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -108,7 +109,7 @@ func parseRate(text string) (startRate, error) {
 	if err != nil {
 		return startRate{}, fmt.Errorf("%s %w", number, err)
 	}
-	per, err := jobs.ParseDuration(dur)
+	per, err := timetext.ParseDuration(dur)
 	if err == nil && per == 0 {
 		err = errors.New("is too short")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -54,7 +55,7 @@ func readRetryOptions(c *cli.Context, a *app) (retryOptions, error) {
 	s, err := readSteering(c, a.now(), "retry", "retried")
 	o := retryOptions{steering: s, in: get[time.Duration](c, "in"), dependents: get[bool](c, "dependents")}
 	if err == nil && o.in > jobs.MaxDelay {
-		return o, failure.Usage("--in %s is too long: at most 10 years", jobs.WriteDuration(o.in))
+		return o, failure.Usage("--in %s is too long: at most 10 years", timetext.WriteDuration(o.in))
 	}
 	o.only()
 	if err == nil && o.nothing {
@@ -108,7 +109,7 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 			case !m.Done:
 				out.refuse(m.ID, state, "it is "+state, record)
 			case m.State == jobs.Scheduled:
-				out.line(m.ID, state, "in "+jobs.WriteDuration(o.in), record)
+				out.line(m.ID, state, "in "+timetext.WriteDuration(o.in), record)
 			default:
 				out.line(m.ID, state, "", record)
 			}

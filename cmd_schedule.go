@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -333,11 +334,11 @@ func drawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 func scheduleRules(s jobs.Schedule) []fact {
 	catchUp := string(s.CatchUp)
 	if s.CatchUp == jobs.CatchUpAll {
-		catchUp += " within " + jobs.WriteDuration(s.CatchUpWindow)
+		catchUp += " within " + timetext.WriteDuration(s.CatchUpWindow)
 	}
 	jitter := "–"
 	if s.Jitter > 0 {
-		jitter = jobs.WriteDuration(s.Jitter)
+		jitter = timetext.WriteDuration(s.Jitter)
 	}
 	return []fact{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))}, {"catch-up", catchUp}, {"jitter", jitter}}
 }

@@ -18,7 +18,7 @@ import (
 	"example.com/runner/internal/selftest"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
-	"example.com/runner/jobs"
+	"example.com/runner/internal/timetext"
 )
 
 func selftestCommand(a *app) *cli.Command {
@@ -83,7 +83,7 @@ func readSelftestOptions(c *cli.Context) (selftest.Options, error) {
 		return o, failure.Usage("selftest takes no words: %q", c.Args().First())
 	}
 	if o.For < time.Second {
-		return o, failure.Usage("--for %s is too short: nobody would be killed", jobs.WriteDuration(o.For)).Hint("runner selftest --for 10s")
+		return o, failure.Usage("--for %s is too short: nobody would be killed", timetext.WriteDuration(o.For)).Hint("runner selftest --for 10s")
 	}
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64N(1e9) + 1

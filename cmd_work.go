@@ -17,6 +17,7 @@ import (
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/systemd"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/web"
@@ -171,9 +172,9 @@ func parseQueueMax(text string) (runner.QueueMax, error) {
 }
 
 func parseLease(text string) (time.Duration, error) {
-	d, err := jobs.ParseDuration(text)
+	d, err := timetext.ParseDuration(text)
 	if err == nil && d < runner.MinLease {
-		err = errors.New("is too short: at least " + jobs.WriteDuration(runner.MinLease))
+		err = errors.New("is too short: at least " + timetext.WriteDuration(runner.MinLease))
 	}
 	return d, err
 }

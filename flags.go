@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
@@ -129,7 +130,7 @@ func intOption(names, hint, usage string, value, low int) *option {
 
 // durationOption holds a DUR. get[time.Duration].
 func durationOption(names, usage string, value time.Duration) *option {
-	return scalar(names, "DUR", usage, value, jobs.ParseDuration)
+	return scalar(names, "DUR", usage, value, timetext.ParseDuration)
 }
 
 // sizeOption holds a SIZE in bytes. get[int64].
@@ -140,14 +141,14 @@ func sizeOption(names, usage string, value int64) *option {
 // timeOption holds a TIME: a moment to come. get[time.Time].
 func (a *app) timeOption(names, usage string) *option {
 	return scalar(names, "TIME", usage, time.Time{}, func(text string) (time.Time, error) {
-		return jobs.ParseTime(text, a.now(), time.Local)
+		return timetext.ParseTime(text, a.now(), time.Local)
 	})
 }
 
 // whenOption holds a WHEN: a moment gone by. get[time.Time].
 func (a *app) whenOption(names, usage string) *option {
 	return scalar(names, "WHEN", usage, time.Time{}, func(text string) (time.Time, error) {
-		return jobs.ParseWhen(text, a.now(), time.Local)
+		return timetext.ParseWhen(text, a.now(), time.Local)
 	})
 }
 

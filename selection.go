@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/search"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
@@ -23,7 +24,7 @@ type selection struct {
 func (a *app) selectors() []cli.Flag {
 	return []cli.Flag{
 		queueOption(),
-		repeated("state s", "STATE,...", "tasks in these states; also: unfinished, finished", jobs.ParseStates),
+		repeated("state s", "STATE,...", "tasks in these states; also: unfinished, finished", search.ParseStates),
 		repeated("job j", "NAME", "tasks of this job: command, email.send; repeatable", one(parseJob)),
 		textOption("label", "TEXT", "tasks with this label", ""),
 		scalar("schedule", "NAME", "tasks of this schedule", "", parseScheduleName),

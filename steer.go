@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/search"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -44,7 +45,7 @@ func readSteering(c *cli.Context, now time.Time, verb, done string) (steering, e
 
 // only makes a filter select what the verb is for.
 func (s *steering) only() {
-	only, ok := s.selection.filter.For(jobs.Verb(s.verb))
+	only, ok := search.Verb(s.verb).Filter(s.selection.filter)
 	s.selection.filter, s.nothing = only, !ok
 }
 

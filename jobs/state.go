@@ -1,9 +1,7 @@
 package jobs
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 )
 
 // State is the state of a task. The database, JSON and the command line use the same words.
@@ -34,33 +32,6 @@ func Finished() []State { return slices.Clone(states[5:]) }
 
 // Finished reports whether a task in this state has ended.
 func (s State) Finished() bool { return s == Completed || s == Failed || s == Cancelled }
-
-// ParseStates parses states separated by commas. The words "unfinished" and "finished" stand for several states.
-func ParseStates(text string) ([]State, error) {
-	var list []State
-	for word := range strings.SplitSeq(text, ",") {
-		switch word = strings.TrimSpace(word); {
-		case word == "unfinished":
-			list = append(list, Unfinished()...)
-		case word == "finished":
-			list = append(list, Finished()...)
-		case slices.Contains(states, State(word)):
-			list = append(list, State(word))
-		default:
-			return nil, fmt.Errorf("unknown state %q (%s, unfinished or finished)", word, join(states))
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
-}
-
-func join(list []State) string {
-	words := make([]string, len(list))
-	for i, s := range list {
-		words[i] = string(s)
-	}
-	return strings.Join(words, ", ")
-}
 
 // move is a transition from one state to another, and the action that makes it.
 type move struct {

@@ -99,32 +99,3 @@ func TestPackageDocNamesEveryState(t *testing.T) {
 		}
 	}
 }
-
-func TestParseStates(t *testing.T) {
-	for text, want := range map[string][]State{
-		"pending":                  {Pending},
-		"running, failed":          {Failed, Running},
-		"failed,failed":            {Failed},
-		"finished":                 {Cancelled, Completed, Failed},
-		"unfinished":               {Blocked, Pending, Retrying, Running, Scheduled},
-		"finished,cancelled":       {Cancelled, Completed, Failed},
-		"unfinished,finished":      slices.Sorted(slices.Values(States())),
-		" scheduled ,\tretrying  ": {Retrying, Scheduled},
-	} {
-		if got, err := ParseStates(text); err != nil || !slices.Equal(got, want) {
-			t.Errorf("ParseStates(%q) = %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", ",", "pending,", "Pending", "snoozed", "done", "pending running", "pending;running"} {
-		got, err := ParseStates(text)
-		if err == nil || got != nil {
-			t.Errorf("ParseStates(%q) = %v, %v, want an error", text, got, err)
-			continue
-		}
-		for _, s := range States() {
-			if !strings.Contains(err.Error(), string(s)) {
-				t.Errorf("the error of %q does not offer %s: %v", text, s, err)
-			}
-		}
-	}
-}

@@ -25,7 +25,10 @@ var layers = []layer{
 	{path: "jobs", ours: []string{"internal/jsonscan"}, // words and rules: no clock, no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/humanize"},
-	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/timetext"},
+	{path: "internal/search", ours: []string{"jobs", "internal/timetext"}},
+	{path: "internal/crontab", ours: []string{"jobs"}},
+	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/timetext"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/taskoption/sample", ours: []string{"jobs"}}, // tests only
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
@@ -57,8 +60,8 @@ var layers = []layer{
 		not: []string{"os/exec", "os.Exit("}},
 	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges
 	{path: "internal/admin", ours: []string{"runner", "db", "jobs", "internal/access", "internal/supervisor"}},
-	{path: "internal/present", ours: []string{"runner", "internal/admin", "internal/tasktext", "jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "web", ours: []string{"runner", "internal/admin", "internal/taskoption", "internal/errcode", "internal/humanize", "internal/present", "jobs"}, // not db
+	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "web", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/taskoption", "internal/errcode", "internal/humanize", "internal/present", "jobs"}, // not db
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
 	{path: "internal/term", ours: []string{"internal/humanize", "jobs"}, others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},
@@ -67,7 +70,7 @@ var layers = []layer{
 	{path: "internal/signals", ours: []string{"jobs", "runner"}},
 	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "jobs"}},
 	{path: "internal/systemd", ours: []string{"internal/admin", "jobs", "runner"}, others: []string{"github.com/coreos/go-systemd/v22"}},
-	{path: "internal/await", ours: []string{"internal/failure", "internal/humanize", "internal/signals", "internal/term", "jobs", "runner"}},
+	{path: "internal/await", ours: []string{"internal/timetext", "internal/failure", "internal/humanize", "internal/signals", "internal/term", "jobs", "runner"}},
 	{path: "internal/record", ours: []string{"internal/failure", "internal/humanize", "internal/present", "internal/term", "jobs", "runner"}},
 	{path: "", // not db: the command line is the library's first user
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
@@ -84,6 +87,9 @@ var layers = []layer{
 			"internal/signals",
 			"internal/systemd",
 			"internal/taskoption",
+			"internal/crontab",
+			"internal/search",
+			"internal/timetext",
 			"internal/term",
 		},
 		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "al.essio.dev/pkg/shellescape",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -27,7 +28,7 @@ type actionRequest struct {
 	form      url.Values
 	now       time.Time
 	confirmed bool // whether the user has confirmed it
-	terms     []jobs.Term
+	terms     []search.Term
 	filter    jobs.Filter // filter of the query, or the ids of a selection
 	byQuery   bool
 	count     int // number of tasks that the user has seen for the query; -1 if the user has seen none
@@ -142,7 +143,7 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	r, ids := a.h.r, a.filter.IDs
 	d := actionResult{cli: a.cli()}
 	if a.byQuery {
-		filter, ok := a.filter.For(jobs.Verb(a.name))
+		filter, ok := search.Verb(a.name).Filter(a.filter)
 		if !ok {
 			return actionResult{line: "none of these tasks can be " + pastTense[a.name], cli: d.cli}, nil
 		}
@@ -182,9 +183,9 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 // running task.
 func (a *actionRequest) needsConfirmation(ctx context.Context, ids []int64) (bool, error) {
 	switch {
-	case a.name == string(jobs.VerbDelete) || a.form.Get("ask") == "1":
+	case a.name == string(search.VerbDelete) || a.form.Get("ask") == "1":
 		return true, nil
-	case a.name == string(jobs.VerbCancel):
+	case a.name == string(search.VerbCancel):
 		running, err := a.h.r.IDs(ctx, jobs.Filter{IDs: ids, States: []jobs.State{jobs.Running}}, runner.Page{Limit: 1})
 		return len(running) > 0, err
 	}
@@ -192,10 +193,10 @@ func (a *actionRequest) needsConfirmation(ctx context.Context, ids []int64) (boo
 }
 
 func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
-	switch jobs.Verb(a.name) {
-	case jobs.VerbCancel:
+	switch search.Verb(a.name) {
+	case search.VerbCancel:
 		return a.h.r.Cancel(ctx, ids, runner.CancelOptions{Reason: a.form.Get("reason")})
-	case jobs.VerbDelete:
+	case search.VerbDelete:
 		return a.h.r.Delete(ctx, ids)
 	}
 	return a.h.r.Retry(ctx, ids, 0)
@@ -210,7 +211,7 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 	for _, m := range results {
 		why := ""
 		switch {
-		case a.name == string(jobs.VerbCancel) && m.State == jobs.Running:
+		case a.name == string(search.VerbCancel) && m.State == jobs.Running:
 			stopping++
 			continue
 		case m.Done:
@@ -228,7 +229,7 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 	var parts []string
 	if did > 0 || len(refused) == 0 && stopping == 0 {
 		line := humanize.Plural(did, "task") + " " + pastTense[a.name]
-		if a.name == string(jobs.VerbRetry) && did > 0 {
+		if a.name == string(search.VerbRetry) && did > 0 {
 			line += ", to run again"
 		}
 		parts = append(parts, line)
@@ -256,7 +257,7 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 	v.Question = fmt.Sprintf("%s %s?", verb, humanize.Plural(n, "task"))
 	switch {
 	case a.byQuery:
-		query := jobs.JoinTerms(a.terms)
+		query := search.JoinTerms(a.terms)
 		v.Question = fmt.Sprintf("%s all %s of %s?", verb, humanize.Plural(n, "task"), humanize.Safe(query))
 		v.Fields = append(v.Fields, field{"query", query}, field{"count", strconv.Itoa(n)})
 	case n == 1:
@@ -272,7 +273,7 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 }
 
 // flagOf maps the keys of a query to flags of the command line.
-var flagOf = map[string]string{jobs.KeyState: "-s", jobs.KeyQueue: "-q", jobs.KeyJob: "-j", "": "--match"}
+var flagOf = map[string]string{search.KeyState: "-s", search.KeyQueue: "-q", search.KeyJob: "-j", "": "--match"}
 
 // cli returns the command that does the same.
 func (a *actionRequest) cli() string {

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
@@ -52,7 +53,7 @@ type percentiles struct {
 }
 
 func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
-	c := &chart{Range: r.Name, From: r.Name + " ago", Per: "in " + jobs.WriteDuration(r.length)}
+	c := &chart{Range: r.Name, From: r.Name + " ago", Per: "in " + timetext.WriteDuration(r.length)}
 	if r.length == time.Minute {
 		c.Per = "per minute"
 	}

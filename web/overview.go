@@ -17,6 +17,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -211,8 +212,8 @@ func (v *queueView) setLimit(gates runner.Holds) {
 }
 
 // search returns the URL of the task list for a query.
-func (p page) search(terms ...jobs.Term) string {
-	return p.Base + "/tasks?q=" + escaped(jobs.JoinTerms(terms))
+func (p page) search(terms ...search.Term) string {
+	return p.Base + "/tasks?q=" + escaped(search.JoinTerms(terms))
 }
 
 // escaped escapes a text for the query of a URL.
@@ -220,9 +221,9 @@ func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(tex
 
 // Find returns the URL of the task list for pairs of a key and a value.
 func (p page) Find(pairs ...string) string {
-	var terms []jobs.Term
+	var terms []search.Term
 	for pair := range slices.Chunk(pairs, 2) {
-		terms = append(terms, jobs.Term{Key: pair[0], Value: pair[1]})
+		terms = append(terms, search.Term{Key: pair[0], Value: pair[1]})
 	}
 	return p.search(terms...)
 }
@@ -236,11 +237,11 @@ func (v *overviewView) problem(p present.Problem) problemView {
 	case "no_worker":
 		view.Critical = true
 	case "failed":
-		view.Link = v.Find(jobs.KeyState, string(jobs.Failed), jobs.KeyQueue, p.About, jobs.KeySince, "1d")
+		view.Link = v.Find(search.KeyState, string(jobs.Failed), search.KeyQueue, p.About, search.KeySince, "1d")
 	case "no_job", "no_queue":
-		view.Link = v.Find(jobs.KeyState, string(jobs.Pending), jobs.KeyQueue, p.About)
+		view.Link = v.Find(search.KeyState, string(jobs.Pending), search.KeyQueue, p.About)
 	case "lost_worker":
-		view.Link = v.Find(jobs.KeyState, string(jobs.Running), jobs.KeyWorker, p.About)
+		view.Link = v.Find(search.KeyState, string(jobs.Running), search.KeyWorker, p.About)
 	case "schedule_failed", "schedule_skips":
 		view.Link = v.Base + "/schedules#" + url.PathEscape(p.About)
 	}

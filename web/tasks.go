@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -105,9 +106,9 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	rest := slices.DeleteFunc(slices.Clone(terms), func(t jobs.Term) bool { return t.Key == jobs.KeyState })
+	rest := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
 	if len(tasks) == 0 && len(rest) < len(terms) {
-		v.AnyState = v.Base + "/tasks?q=" + escaped(jobs.JoinTerms(rest))
+		v.AnyState = v.Base + "/tasks?q=" + escaped(search.JoinTerms(rest))
 	}
 	v.Total = len(tasks)
 	if v.Older != "" || v.Newest != "" {
@@ -119,12 +120,12 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 }
 
 // filter parses a query. With HideArgs it rejects a search for text, because the matches would reveal arguments.
-func (h *handler) filter(query string, at time.Time) ([]jobs.Term, jobs.Filter, error) {
-	terms, err := jobs.ParseTerms(query)
+func (h *handler) filter(query string, at time.Time) ([]search.Term, jobs.Filter, error) {
+	terms, err := search.ParseTerms(query)
 	if err != nil {
 		return nil, jobs.Filter{}, err
 	}
-	filter, err := jobs.ParseFilter(terms, at, time.Local)
+	filter, err := search.ParseFilter(terms, at, time.Local)
 	if err == nil && filter.Match != "" && h.o.HideArgs {
 		err = &jobs.FieldError{Field: "search", Msg: "a search for text is not possible, because arguments are hidden"}
 	}
@@ -156,10 +157,10 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 
 // tabs adds a tab for each state. It counts the tasks of a state only if an index supports that and the query has no
 // other terms.
-func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, filter jobs.Filter) error {
-	var others []jobs.Term
+func (h *handler) tabs(ctx context.Context, v *tasksView, terms []search.Term, filter jobs.Filter) error {
+	var others []search.Term
 	for _, t := range terms {
-		if t.Key != jobs.KeyState {
+		if t.Key != search.KeyState {
 			others = append(others, t)
 		}
 	}
@@ -168,7 +169,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 		t := tab{Name: name, Link: v.Base + "/tasks", Selected: on}
 		link := others
 		if len(states) > 0 {
-			link = append([]jobs.Term{{Key: jobs.KeyState, Value: name}}, others...)
+			link = append([]search.Term{{Key: search.KeyState, Value: name}}, others...)
 		}
 		if len(link) > 0 {
 			t.Link = v.search(link...)
@@ -202,16 +203,16 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, terms []jobs.Term, fil
 // queryActions returns the buttons for the actions that apply to the states of the query. A button shows the number of
 // tasks if the action applies to all tasks of the query. Without a query there are no buttons, because one click must
 // not act on all tasks.
-func queryActions(filter jobs.Filter, terms []jobs.Term, total int) (list []queryAction) {
+func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []queryAction) {
 	if len(terms) == 0 {
 		return nil
 	}
 	for _, a := range []struct {
-		verb  jobs.Verb
+		verb  search.Verb
 		label string
-	}{{jobs.VerbRetry, "Retry"}, {jobs.VerbCancel, "Cancel"}, {jobs.VerbDelete, "Delete"}} {
-		only, ok := filter.For(a.verb)
-		if ok && (len(filter.States) > 0 || a.verb != jobs.VerbDelete) {
+	}{{search.VerbRetry, "Retry"}, {search.VerbCancel, "Cancel"}, {search.VerbDelete, "Delete"}} {
+		only, ok := a.verb.Filter(filter)
+		if ok && (len(filter.States) > 0 || a.verb != search.VerbDelete) {
 			text := a.label + " all"
 			if slices.Equal(only.States, filter.States) && 0 <= total && total <= maxCount {
 				text += " " + humanize.Count(int64(total))

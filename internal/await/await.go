@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -19,7 +20,7 @@ import (
 // TimedOut is the cause of a context that ends because the waiting took too long.
 type TimedOut struct{ After time.Duration }
 
-func (g TimedOut) Error() string { return "gave up waiting after " + jobs.WriteDuration(g.After) }
+func (g TimedOut) Error() string { return "gave up waiting after " + timetext.WriteDuration(g.After) }
 
 // Context returns a context for waiting: a signal ends it, and so does the timeout if it is not 0.
 func Context(ctx context.Context, timeout time.Duration) (context.Context, func()) {

@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/tasktext"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -72,7 +73,7 @@ func LimitRate(l runner.LimitStatus) string {
 	if l.Rate == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d/%s", l.Rate, jobs.WriteDuration(l.Per))
+	return fmt.Sprintf("%d/%s", l.Rate, timetext.WriteDuration(l.Per))
 }
 
 // Note returns in a word or two what is special about a task: the column NOTE of lists.

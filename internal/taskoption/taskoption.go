@@ -12,6 +12,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
@@ -27,7 +28,7 @@ func Text(field any) string {
 	case *int64:
 		return humanize.ExactSize(*value)
 	case *time.Duration:
-		return jobs.WriteDuration(*value)
+		return timetext.WriteDuration(*value)
 	case *time.Time:
 		return value.UTC().Format(time.RFC3339Nano)
 	case *[]int64:

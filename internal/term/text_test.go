@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
@@ -19,7 +20,7 @@ func TestWordsForPeople(t *testing.T) {
 	var got []string
 	for _, d := range []time.Duration{0, 142 * time.Millisecond, 2199 * time.Millisecond, 11 * time.Second, 242 * time.Second, time.Hour,
 		8040 * time.Second, 148 * time.Hour} {
-		got = append(got, humanize.Took(d)+"/"+humanize.Age(d)+"/"+jobs.WriteDuration(d))
+		got = append(got, humanize.Took(d)+"/"+humanize.Age(d)+"/"+timetext.WriteDuration(d))
 	}
 	if want := "0ms/0s/0 142ms/0s/142ms 2.1s/2s/2s199ms 11s/11s/11s 4m02s/4m/4m2s 1h0m/1h/1h 2h14m/2h/2h14m 6d4h/6d/6d4h"; strings.Join(got,
 		" ") != want {

@@ -1,4 +1,5 @@
-package jobs
+// Package timetext parses and formats durations and times as people type them.
+package timetext
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package jobs
+package search
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"example.com/runner/jobs"
 )
 
 func TestASearchIsReadAsItIsMeant(t *testing.T) {
@@ -33,7 +35,7 @@ func TestASearchIsReadAsItIsMeant(t *testing.T) {
 	for text, want := range map[string]string{
 		`quue:media`: `no selector "quue:"`, `state:`: `state: needs a value`, `a "b`: `a quote has no end`,
 	} {
-		if _, err := ParseTerms(text); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if _, err := ParseTerms(text); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v; want Is(err, ErrInvalid), Contains(err.Error(), want)", text, err)
 		}
 	}
@@ -42,12 +44,12 @@ func TestASearchIsReadAsItIsMeant(t *testing.T) {
 func TestASearchSelects(t *testing.T) {
 	at := time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 	f, err := ParseFilter([]Term{{KeyState, "failed"}, {KeyState, "finished"}, {KeyQueue, "a"}, {KeyQueue, "b"}, {KeySince, "1d"}, {"", "x"}}, at, time.UTC)
-	want := Filter{States: []State{Cancelled, Completed, Failed}, Queues: []string{"a", "b"}, Since: at.Add(-24 * time.Hour), Match: "x"}
+	want := jobs.Filter{States: []jobs.State{jobs.Cancelled, jobs.Completed, jobs.Failed}, Queues: []string{"a", "b"}, Since: at.Add(-24 * time.Hour), Match: "x"}
 	if err != nil || !reflect.DeepEqual(f, want) {
 		t.Errorf("got %+v %v; want no error, DeepEqual(f, want)", f, err)
 	}
 	for _, term := range []Term{{KeyState, "done"}, {KeyQueue, "a b"}, {KeySince, "5"}, {KeyUntil, "soon"}, {KeyJob, "é"}, {KeySchedule, "-"}, {"color", "x"}} {
-		if _, err := ParseFilter([]Term{term}, at, time.UTC); !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), term.Key) {
+		if _, err := ParseFilter([]Term{term}, at, time.UTC); !errors.Is(err, jobs.ErrInvalid) || !strings.HasPrefix(err.Error(), term.Key) {
 			t.Errorf("%v: got %v; want Is(err, ErrInvalid), HasPrefix(err.Error(), term.Key)", term, err)
 		}
 	}
@@ -71,16 +73,16 @@ func TestAFilterSurvivesBeingWritten(t *testing.T) {
 		return names
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		f := Filter{Queues: list(t, "queues"), Jobs: list(t, "jobs"), Label: text.Draw(t, "label"), Lane: text.Draw(t, "lane"),
+		f := jobs.Filter{Queues: list(t, "queues"), Jobs: list(t, "jobs"), Label: text.Draw(t, "label"), Lane: text.Draw(t, "lane"),
 			Schedule: rapid.OneOf(rapid.Just(""), name).Draw(t, "schedule"), Worker: text.Draw(t, "worker"), Match: text.Draw(t, "match"),
 			Since: moment.Draw(t, "since"), Until: moment.Draw(t, "until")}
-		for _, s := range States() {
+		for _, s := range jobs.States() {
 			if rapid.Bool().Draw(t, string(s)) {
 				f.States = append(f.States, s)
 			}
 		}
 		slices.Sort(f.States)
-		written := JoinTerms(f.Terms())
+		written := JoinTerms(Terms(f))
 		terms, err := ParseTerms(written)
 		if err != nil {
 			t.Fatalf("%s: %v", written, err)
@@ -108,21 +110,50 @@ func FuzzParseTerms(f *testing.F) {
 func TestAVerbSelectsWhatItIsFor(t *testing.T) {
 	for _, test := range []struct {
 		verb   Verb
-		filter Filter
-		want   []State
+		filter jobs.Filter
+		want   []jobs.State
 		ok     bool
 	}{
-		{VerbRetry, Filter{}, []State{Failed}, true},
-		{VerbRetry, Filter{States: []State{Completed, Cancelled}}, []State{Cancelled}, true},
-		{VerbRetry, Filter{States: []State{Completed}}, nil, false},
-		{VerbRetry, Filter{IDs: []int64{7}}, nil, true}, // an id is meant whatever its state
-		{VerbCancel, Filter{}, Unfinished(), true},
-		{VerbCancel, Filter{States: []State{Failed}}, nil, false},
-		{VerbDelete, Filter{States: []State{Failed, Pending}}, []State{Failed}, true},
+		{VerbRetry, jobs.Filter{}, []jobs.State{jobs.Failed}, true},
+		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Cancelled}}, []jobs.State{jobs.Cancelled}, true},
+		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, false},
+		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true}, // an id is meant whatever its state
+		{VerbCancel, jobs.Filter{}, jobs.Unfinished(), true},
+		{VerbCancel, jobs.Filter{States: []jobs.State{jobs.Failed}}, nil, false},
+		{VerbDelete, jobs.Filter{States: []jobs.State{jobs.Failed, jobs.Pending}}, []jobs.State{jobs.Failed}, true},
 	} {
-		got, ok := test.filter.For(test.verb)
+		got, ok := test.verb.Filter(test.filter)
 		if !slices.Equal(got.States, test.want) || ok != test.ok {
 			t.Errorf("%+v: got %v %v; want Equal(got.States, test.want), ok = test.ok", test, got.States, ok)
+		}
+	}
+}
+
+func TestParseStates(t *testing.T) {
+	for text, want := range map[string][]jobs.State{
+		"pending":                  {jobs.Pending},
+		"running, failed":          {jobs.Failed, jobs.Running},
+		"failed,failed":            {jobs.Failed},
+		"finished":                 {jobs.Cancelled, jobs.Completed, jobs.Failed},
+		"unfinished":               {jobs.Blocked, jobs.Pending, jobs.Retrying, jobs.Running, jobs.Scheduled},
+		"finished,cancelled":       {jobs.Cancelled, jobs.Completed, jobs.Failed},
+		"unfinished,finished":      slices.Sorted(slices.Values(jobs.States())),
+		" scheduled ,\tretrying  ": {jobs.Retrying, jobs.Scheduled},
+	} {
+		if got, err := ParseStates(text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("ParseStates(%q) = %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", ",", "pending,", "Pending", "snoozed", "done", "pending running", "pending;running"} {
+		got, err := ParseStates(text)
+		if err == nil || got != nil {
+			t.Errorf("ParseStates(%q) = %v, %v, want an error", text, got, err)
+			continue
+		}
+		for _, s := range jobs.States() {
+			if !strings.Contains(err.Error(), string(s)) {
+				t.Errorf("the error of %q does not offer %s: %v", text, s, err)
+			}
 		}
 	}
 }

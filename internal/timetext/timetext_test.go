@@ -1,4 +1,4 @@
-package jobs
+package timetext
 
 import (
 	"testing"

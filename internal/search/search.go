@@ -1,4 +1,5 @@
-package jobs
+// Package search has the searches of the pages and of the command line, and the actions on the tasks that they find.
+package search
 
 import (
 	"errors"
@@ -7,6 +8,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"example.com/runner/internal/timetext"
+	"example.com/runner/jobs"
 )
 
 // Term is a part of a search: a selector with its value, or a text to search for if Key is empty.
@@ -109,43 +113,43 @@ func JoinTerms(terms []Term) string {
 
 // ParseFilter converts a search into a filter. Times are parsed relative to now and in zone. Repeated states, queues and jobs match any of
 // their values; of other selectors the last one counts, as on the command line. The error is a *FieldError of the selector.
-func ParseFilter(terms []Term, now time.Time, zone *time.Location) (Filter, error) {
-	var f Filter
+func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter, error) {
+	var f jobs.Filter
 	for _, t := range terms {
 		var err error
 		switch t.Key {
 		case "":
 			f.Match = t.Value
 		case KeyState:
-			var states []State
+			var states []jobs.State
 			states, err = ParseStates(t.Value)
 			f.States = append(f.States, states...)
 		case KeyQueue:
-			err = ValidQueue(t.Value)
+			err = jobs.ValidQueue(t.Value)
 			f.Queues = append(f.Queues, t.Value)
 		case KeyJob:
-			err = ValidJob(t.Value)
+			err = jobs.ValidJob(t.Value)
 			f.Jobs = append(f.Jobs, t.Value)
 		case KeyLabel:
 			f.Label = t.Value
 		case KeyLane:
 			f.Lane = t.Value
 		case KeySchedule:
-			err = ValidSchedule(t.Value)
+			err = jobs.ValidSchedule(t.Value)
 			f.Schedule = t.Value
 		case KeyWorker:
 			f.Worker = t.Value
 		case KeySince:
-			f.Since, err = ParseWhen(t.Value, now, zone)
+			f.Since, err = timetext.ParseWhen(t.Value, now, zone)
 		case KeyUntil:
-			f.Until, err = ParseWhen(t.Value, now, zone)
+			f.Until, err = timetext.ParseWhen(t.Value, now, zone)
 		default:
 			err = fmt.Errorf("is no selector")
 		}
-		if _, known := errors.AsType[*FieldError](err); err != nil && !known {
-			return Filter{}, invalid(t.Key, "%q %v", t.Value, err)
+		if _, known := errors.AsType[*jobs.FieldError](err); err != nil && !known {
+			return jobs.Filter{}, invalid(t.Key, "%q %v", t.Value, err)
 		} else if err != nil {
-			return Filter{}, err
+			return jobs.Filter{}, err
 		}
 	}
 	slices.Sort(f.States)
@@ -153,8 +157,8 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (Filter, erro
 	return f, nil
 }
 
-// Terms converts the filter into a search. It leaves out IDs, FinishedBefore, Before and After, for which there are no selectors.
-func (f Filter) Terms() []Term {
+// Terms converts a filter into a search. It leaves out IDs, FinishedBefore, Before and After, for which there are no selectors.
+func Terms(f jobs.Filter) []Term {
 	var terms []Term
 	add := func(key, value string) {
 		if value != "" {
@@ -186,4 +190,35 @@ func (f Filter) Terms() []Term {
 	}
 	add("", f.Match)
 	return terms
+}
+
+// ParseStates parses states separated by commas. The words "unfinished" and "finished" stand for several states.
+func ParseStates(text string) ([]jobs.State, error) {
+	var list []jobs.State
+	for word := range strings.SplitSeq(text, ",") {
+		switch word = strings.TrimSpace(word); {
+		case word == "unfinished":
+			list = append(list, jobs.Unfinished()...)
+		case word == "finished":
+			list = append(list, jobs.Finished()...)
+		case slices.Contains(jobs.States(), jobs.State(word)):
+			list = append(list, jobs.State(word))
+		default:
+			return nil, fmt.Errorf("unknown state %q (%s, unfinished or finished)", word, join(jobs.States()))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+func join(list []jobs.State) string {
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ", ")
+}
+
+func invalid(field, format string, args ...any) error {
+	return &jobs.FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}
 }

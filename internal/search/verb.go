@@ -1,0 +1,44 @@
+package search
+
+import (
+	"slices"
+
+	"example.com/runner/jobs"
+)
+
+// Verb is an action on all tasks that a filter selects.
+type Verb string
+
+// The verbs.
+const (
+	VerbCancel Verb = "cancel"
+	VerbRetry  Verb = "retry"
+	VerbDelete Verb = "delete"
+)
+
+// Filter limits f to the tasks that the verb applies to. Cancel applies to unfinished tasks, and delete to finished tasks. Retry applies
+// to failed tasks, or to the states that the filter names; completed tasks can be retried by id only. ok is false if the filter
+// selects no task then.
+func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
+	switch verb {
+	case VerbCancel:
+		return limited(f, jobs.Unfinished(), jobs.Unfinished())
+	case VerbDelete:
+		return limited(f, jobs.Finished(), jobs.Finished())
+	}
+	return limited(f, []jobs.State{jobs.Failed}, slices.DeleteFunc(jobs.States(), func(s jobs.State) bool { return s == jobs.Completed }))
+}
+
+// limited limits the filter's states: to usual if the filter names no state, else to those that are in possible. ok is false if no state is
+// left. A filter of ids is not limited.
+func limited(f jobs.Filter, usual, possible []jobs.State) (only jobs.Filter, ok bool) {
+	switch {
+	case len(f.IDs) > 0:
+	case len(f.States) == 0:
+		f.States = usual
+	default:
+		f.States = slices.DeleteFunc(slices.Clone(f.States), func(s jobs.State) bool { return !slices.Contains(possible, s) })
+		return f, len(f.States) > 0
+	}
+	return f, true
+}
