@@ -8,9 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. The end of
-// ctx ends the waiting, not the task. A task that does not exist, or is deleted meanwhile, is jobs.ErrNotFound; a file that is
-// no longer the one that was opened is jobs.ErrReplaced.
+// Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. The end of ctx ends the
+// wait and does not touch the task. The error is jobs.ErrNotFound if the task does not exist or someone deletes it meanwhile. It is
+// jobs.ErrReplaced if another file has replaced the database file.
 func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
 	notices, stop := r.notifier.SubscribeTask(ctx, id)
 	defer stop()
@@ -28,8 +28,8 @@ func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
 	}
 }
 
-// Changes calls look at once, and again whenever some process has committed and at least every second, until look says that it
-// is done, an error ends it, or ctx does. A file that is no longer the one that was opened shows nothing more: jobs.ErrReplaced.
+// Changes calls look at once. It calls look again after each commit of any process, and at least every second. It returns when look returns
+// done or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the database file.
 func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)) error {
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()
@@ -47,7 +47,7 @@ func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)
 	}
 }
 
-// pause waits for a notice, for at most d.
+// pause waits for a notice, but at most for d. It returns an error if ctx ends.
 func pause(ctx context.Context, notices <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

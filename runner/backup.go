@@ -6,14 +6,15 @@ import (
 	"os"
 )
 
-// Backup writes a consistent copy of the database to a file, under load: every task that was enqueued before it began is in it. The
-// file appears complete or not at all, readable for this user alone, and is on the disk when Backup returns its size. A file that
-// exists is jobs.ErrConflict, unless replace; the database itself, one in use, or what is not a regular file, always.
+// Backup writes a consistent copy of the database to a file, and returns its size when the copy is on the disk. Other processes can write
+// meanwhile. The copy has every task that was enqueued before Backup began. The file appears complete or not at all, and only this user can
+// read it. The error is jobs.ErrConflict if the file exists and replace is false. It is jobs.ErrConflict in any case if the file is the
+// database itself, another database in use, or not a regular file.
 func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int64, err error) {
 	return r.store.Backup(ctx, to, replace)
 }
 
-// BackupTo writes a consistent copy of the database to w. It is made as a file in the directory beside the database first.
+// BackupTo writes a consistent copy of the database to w. It first makes the copy as a file in the directory beside the database.
 func (r *Runner) BackupTo(ctx context.Context, w io.Writer) (bytes int64, err error) {
 	path, err := r.store.BackupFile(ctx)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// CommandOptions say how Commands runs them.
+// CommandOptions are the options of Commands.
 type CommandOptions struct {
-	// Tee is called with what commands print, as it comes, from several goroutines, and with no data when a stream has ended.
-	// It must not keep the data. Defaults to none.
+	// Tee receives the output of commands as it comes, and nil at the end of a stream. Several goroutines call it. It must not keep the data.
+	// By default there is none.
 	Tee func(task jobs.Task, stream string, data []byte)
 }
 
@@ -30,8 +30,8 @@ func Commands(options CommandOptions) jobs.Handler {
 //		return
 //	}
 //
-// It returns false at once, and Work then finds that it was called. A worker starts its own program once more for each command that
-// runs at the same time. That process starts the command. It kills all processes of the command when the command ends, and when the
-// worker is killed or stopped for too long. In that process Guardian returns true when its work is done. Package initialisation runs
-// there, too. See also Options.GuardianPath.
+// It returns false at once, and Work then finds that it was called. A worker starts its own program once more for each command that runs at
+// the same time. That process is the guardian: it starts the command, and kills all processes of the command when the command ends, and
+// when the worker is killed or stopped for too long. In the guardian the function returns true when the work is done. Package
+// initialisation runs in the guardian, too. See also Options.GuardianPath.
 func Guardian() bool { return exec.Guardian(Version) }

@@ -20,14 +20,14 @@ func actionResults(list []db.Moved) []ActionResult {
 	return convert(list, func(m db.Moved) ActionResult { return ActionResult(m) })
 }
 
-// CancelOptions say how to cancel.
+// CancelOptions are the options of Cancel.
 type CancelOptions struct {
-	Now    bool   // stop commands by KILL at once. Defaults to TERM, and KILL after the task's kill_after
-	Reason string // kept as part of the task's error
+	Now    bool   // whether commands get KILL at once; by default they get TERM, and KILL after the task's kill_after
+	Reason string // becomes part of the task's error
 }
 
-// Cancel cancels tasks: those that wait at once; those that run are stopped by their worker, and Cancel returns before that has
-// happened, with state running (use Await). A finished task stays as it is.
+// Cancel cancels tasks. It cancels a waiting task at once. The worker of a running task stops the task; Cancel does not wait for that and
+// returns the state running (see Await). Cancel does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
 	text := "cancelled by " + r.user()
 	if options.Reason != "" {
@@ -38,8 +38,9 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 	return actionResults(moved), err
 }
 
-// Retry makes finished tasks wait again after in, as if they were new: attempts and losses are 0, expiry is cleared, history and
-// output stay; so do the steps of a task that failed or was cancelled, while one that completed does all of them again. Tasks that are scheduled or retrying become due then, their counts kept. A running task is left alone.
+// Retry makes finished tasks wait again, as if they were new, until in has passed. It sets attempts and losses to 0, clears the expiry, and
+// keeps history and output. It keeps the steps of a task that failed or was cancelled; a task that completed does all of its steps again. A
+// scheduled or retrying task becomes due then and keeps its counts. Retry does not change a running task.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
 	moved, err := r.store.Retry(ctx, ids, at.Add(in), at)
@@ -47,8 +48,8 @@ func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Ac
 	return actionResults(moved), err
 }
 
-// RetryWithDependents is Retry that also makes those wait again that were cancelled, reason dependency, because of these tasks, and
-// those that were cancelled because of them. They are in the answer too, each behind the task that brought it back.
+// RetryWithDependents retries tasks as Retry does. It also retries the tasks that were cancelled with the reason dependency because of
+// them, directly or through other tasks. The results contain these tasks, each after the task that it depends on.
 func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
 	moved, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
@@ -56,7 +57,7 @@ func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.D
 	return actionResults(moved), err
 }
 
-// Delete forgets finished tasks with their attempts and output. Others are left alone.
+// Delete deletes finished tasks with their attempts and output. It does not change other tasks.
 func (r *Runner) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 	deleted, err := r.store.Delete(ctx, ids)
 	return actionResults(deleted), err

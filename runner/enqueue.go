@@ -26,8 +26,8 @@ func enqueued(list []db.Inserted) []Enqueued {
 	return convert(list, func(i db.Inserted) Enqueued { return Enqueued(i) })
 }
 
-// Enqueue adds a task and returns it when it is on the disk; with a unique key that an unfinished task has, that one. After an
-// error other than jobs.ErrInvalid the task may exist all the same: a unique key makes it safe to try again.
+// Enqueue adds a task and returns it when it is on the disk. If an unfinished task has the same unique key, Enqueue returns that task.
+// After an error other than jobs.ErrInvalid the task may exist all the same. A unique key makes it safe to try again.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
 	done, err := r.insert(ctx, []jobs.Spec{spec}, at)
@@ -42,7 +42,7 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	return task, nil
 }
 
-// Add is Enqueue for a few tasks, all or none, in one transaction. The answers are in the order of the specs.
+// Add adds a few tasks in one transaction, all or none. Its results are in the order of the specs. See Enqueue.
 func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
 	return r.insert(ctx, slices.Clone(specs), now())
 }
@@ -60,9 +60,8 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 	return enqueued(done), err
 }
 
-// EnqueueAll adds any number of tasks in one transaction, all or none. It asks specs for each of them once, while no other
-// process can write: they should come from memory or from a file, not from a pipe. The error of a spec that is not valid is a
-// *SpecError.
+// EnqueueAll adds any number of tasks in one transaction, all or none. It iterates over specs once, while no other process can write. So
+// specs should come from memory or from a file, not from a pipe. The error of an invalid spec is a *SpecError.
 func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
 	n := 0
 	done, err := r.store.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
@@ -82,7 +81,7 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 	return enqueued(done), err
 }
 
-// added tells Work of new tasks, or with Options.Inline does what it would do.
+// added tells Work about new tasks. With Options.Inline it runs them.
 func (r *Runner) added(ctx context.Context) error {
 	r.notifier.Notify()
 	if !r.options.Inline {
@@ -95,7 +94,7 @@ func (r *Runner) added(ctx context.Context) error {
 	return err
 }
 
-// SpecError says which of many specs is not valid.
+// SpecError is the error of one of many specs.
 type SpecError struct {
 	Index int // from 0
 	Err   error
@@ -103,7 +102,7 @@ type SpecError struct {
 
 func (e *SpecError) Error() string { return fmt.Sprintf("spec %d: %v", e.Index, e.Err) }
 
-// Unwrap returns what is wrong with the spec.
+// Unwrap returns the error of the spec.
 func (e *SpecError) Unwrap() error { return e.Err }
 
 func (r *Runner) prepare(spec *jobs.Spec) error {
@@ -113,7 +112,7 @@ func (r *Runner) prepare(spec *jobs.Spec) error {
 	return spec.Validate()
 }
 
-// userName returns who runs this process, by name if the system knows one.
+// userName returns the name of the user who runs this process, or the user's number if the system knows no name.
 func userName() string {
 	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // without reading a user database at each enqueue
 		return name

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// EventKind says what an Event tells.
+// EventKind is the kind of an Event.
 type EventKind string
 
 // The kinds of events.
@@ -18,13 +18,13 @@ const (
 	EventEnded   EventKind = "ended"   // an attempt has ended, and that is on the disk
 )
 
-// Event is something that Work has done, in this process.
+// Event is the start or the end of an attempt in this process.
 type Event struct {
 	Kind EventKind
 	At   time.Time
-	// Task is as it was claimed; once ended, with the State, Reason, Error, Result and RunAt that followed.
+	// Task is the task as it was claimed. In an EventEnded it has the State, Reason, Error, Result and RunAt after the attempt.
 	Task jobs.Task
-	// Dropped is how many events came between the one before and this one, and were lost because nobody took them in time.
+	// Dropped is the number of events between the previous event and this one that were lost because the channel was full.
 	Dropped int
 }
 
@@ -41,10 +41,10 @@ type subscriber struct {
 	dropped int
 }
 
-// Events returns a channel of what Work does in this process from now on, until ctx ends or the Runner is closed, which closes the
-// channel. It holds up to buffer events (at least 1) that nobody has taken yet; what comes when it is full is dropped, and counted in
-// the Dropped of the next event: a slow reader never makes Work wait. What other processes do is not told here: see Changes, Await and
-// List. It is safe for use by many goroutines; each call is a subscription of its own.
+// Events returns a channel that receives what Work does in this process from now on. The channel closes when ctx ends or the Runner is
+// closed. It holds up to buffer events, at least 1. Work never waits for a slow reader: when the channel is full, the event is dropped, and
+// the next event counts it in Dropped. The channel does not receive what other processes do; see Changes, Await and List. Events is safe
+// for use by many goroutines, and each call makes a subscription of its own.
 func (r *Runner) Events(ctx context.Context, buffer int) <-chan Event {
 	s := &subscriber{channel: make(chan Event, max(buffer, 1))}
 	e := &r.events

@@ -28,9 +28,9 @@ func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
 	return tasks[0], nil
 }
 
-// Fence returns nil only while the attempt of task id whose claim made generation owns the running task, and nobody has asked to cancel
-// it. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled or, for a task that is gone, jobs.ErrNotFound; an attempt that
-// gets any error must do nothing more. It is a check and not a lock: the next moment may be another's.
+// Fence returns nil while the attempt of task id that has this generation owns the running task, and no cancel was requested. Otherwise the
+// error is of kind jobs.ErrLost, jobs.ErrCancelled, or jobs.ErrNotFound for a deleted task. An attempt that gets an error must do nothing
+// more. Fence is a check, not a lock: the task may belong to another worker a moment later.
 func (r *Runner) Fence(ctx context.Context, id, generation int64) error {
 	task, err := r.Get(ctx, id)
 	if err != nil {
@@ -51,9 +51,8 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 // allPage is how many tasks All reads at once.
 const allPage = 500
 
-// All walks over the tasks that a filter selects, in the order of List, without ever holding more than a few hundred of them. Each page
-// is read when it is needed, so tasks that change meanwhile are seen as they are then. An error, of the database or of ctx, is the
-// last thing it yields.
+// All iterates over the tasks that a filter selects, in the order of List. It reads a page of some hundred tasks when the iteration gets
+// there, so it yields each task as it is at that time. An error, of the database or of ctx, is the last element.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		filter, left := filter, page.Limit

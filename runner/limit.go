@@ -17,9 +17,8 @@ type LimitStatus struct {
 	UpdatedAt time.Time
 }
 
-// SetLimit limits how many tasks of a queue or job run at once, or how often those of a queue, job or lane start, over all workers.
-// It replaces the whole limit of its target; setting the same one again changes nothing. It holds for the next start: nothing that
-// runs is stopped.
+// SetLimit limits how many tasks of a queue or job run at once, or how often tasks of a queue, job or lane start, over all workers. It
+// replaces the whole limit of its target. It is idempotent. The limit applies to the next start and stops no running task.
 func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
 	if err := limit.Validate(); err != nil {
 		return err
@@ -52,8 +51,8 @@ type Dependency struct {
 	State jobs.State // empty if the task was deleted
 }
 
-// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it, by id: at most most of
-// each; 0: all.
+// Dependencies lists, by id, the tasks that a task waits for or has waited for, and the tasks that wait or have waited for it. Each list
+// has at most most tasks; 0 for all of them.
 func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	waitsFor, waiting, err := r.store.Dependencies(ctx, id, most)
 	dependency := func(d db.Dependency) Dependency { return Dependency(d) }

@@ -45,8 +45,8 @@ func (r *Runner) Pauses(ctx context.Context) (Pauses, error) {
 	return pauses, err
 }
 
-// Pause makes all workers stop starting tasks of queues (or AllQueues), also after a restart, until Resume. What runs goes on. When
-// Pause returns, no worker starts another task of them. A queue without any task is fine.
+// Pause makes all workers stop starting tasks of queues, or of all queues with AllQueues, until Resume is called. The pause survives
+// restarts. Running tasks continue. When Pause returns, no worker starts another task of the queues. A queue may be empty.
 func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) error {
 	if err := validQueues(queues); err != nil {
 		return err
@@ -54,9 +54,9 @@ func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) err
 	return r.store.Pause(ctx, queues, db.Pause{At: now(), By: r.user(), Reason: jobs.CutError(reason)})
 }
 
-// Resume ends the pauses of queues. AllQueues ends every pause of queues. A queue that is not paused stays so. A queue without a pause of its own
-// can still be held by the pause of all queues. DeletionPause confirms that the clock is right after it seems to have jumped: workers delete old
-// tasks again.
+// Resume ends the pauses of queues. AllQueues ends every pause of queues. A queue that is not paused stays so. A queue without a pause of
+// its own can still be held by the pause of all queues. DeletionPause confirms that the clock is right after it seems to have jumped:
+// workers delete old tasks again.
 func (r *Runner) Resume(ctx context.Context, queues ...string) error {
 	if slices.Contains(queues, DeletionPause) {
 		if err := r.store.ResumeDeletion(ctx, time.Time{}); err != nil || len(queues) == 1 {
@@ -103,7 +103,8 @@ func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
 	}
 	queues := make([]Queue, 0, len(stats))
 	for _, q := range stats {
-		queues = append(queues, Queue{Queue: q.Queue, Counts: q.Counts, Jobs: q.Jobs, Ended: q.Ended, Failed: q.Failed, Pause: Pause(q.Pause), Oldest: q.Oldest})
+		queues = append(queues, Queue{Queue: q.Queue, Counts: q.Counts, Jobs: q.Jobs, Ended: q.Ended, Failed: q.Failed,
+			Pause: Pause(q.Pause), Oldest: q.Oldest})
 	}
 	slices.SortFunc(queues, func(a, b Queue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return queues, nil

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Register tells Work which jobs this process can run. Call it before Work. It panics on a name that is no job's, or that is
-// registered already, as net/http does: both are mistakes of the program.
+// Register sets which jobs this process can run. Call it before Work. It panics if a name is not valid, or is registered already, because
+// both are mistakes of the program.
 func (r *Runner) Register(handlers ...jobs.Handler) {
 	for _, h := range handlers {
 		if err := jobs.ValidJob(h.Job); err != nil || h.Run == nil {
@@ -23,13 +23,14 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 	}
 }
 
-// Middleware is called in place of every execution, of functions and of commands, by the goroutine that executes: it calls next
-// once, with ctx or a context made from it, and returns what that returned, or something else. What it returns is the outcome of the
-// attempt: an error fails it, jobs.Cancel and its like do what they do elsewhere, a panic is one of the function.
+// Middleware wraps the execution of functions and commands. The goroutine that executes an attempt calls the middleware in place of the
+// function or command. The middleware calls next once, with ctx or a context made from it. What the middleware returns is the outcome of
+// the attempt: an error fails it, and errors such as that of jobs.Cancel have their usual meaning. A panic of the middleware counts as a
+// panic of the function.
 type Middleware func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)
 
-// Use puts middleware around every execution, whenever its job is registered: the first one outermost. Call it before Work. It costs
-// nothing where there is none.
+// Use adds middleware around every execution, also of jobs that are registered later. The first middleware is the outermost. Call Use
+// before Work.
 func (r *Runner) Use(middleware ...Middleware) { r.middleware = append(r.middleware, middleware...) }
 
 // wrapped returns the registered handlers with all middleware around them.

@@ -13,21 +13,21 @@ import (
 	"example.com/runner/runner/internal/cron"
 )
 
-// Schedule adds a schedule, or changes the one of that name, keeping its history and its pause. The same definition again changes
-// nothing, so a program may do it at each start. Errors of the definition are of kind jobs.ErrInvalid.
+// Schedule adds a schedule. If there is one of that name, Schedule changes its definition and keeps its history and its pause. It is
+// idempotent, so a program may call it at each start. Errors of the definition are of kind jobs.ErrInvalid.
 func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
 	return err
 }
 
-// ApplyOptions say how ApplySchedules treats schedules that are there already.
+// ApplyOptions are the options of ApplySchedules for schedules that exist already.
 type ApplyOptions struct {
-	Keep   bool // refuse a schedule that is there with another definition: jobs.ErrConflict. Defaults to changing it
-	Prune  bool // remove those that are not in the list
-	DryRun bool // change nothing
+	Keep   bool // whether a schedule that exists with another definition is an error, jobs.ErrConflict; by default it is changed
+	Prune  bool // whether schedules that are not in the list are removed
+	DryRun bool // whether nothing is changed
 }
 
-// The words of Applied.Did.
+// The values of Applied.Did.
 const (
 	ScheduleAdded     = "added"
 	ScheduleChanged   = "changed"
@@ -35,56 +35,37 @@ const (
 	ScheduleRemoved   = "removed"
 )
 
-// Applied is what became of a schedule.
+// Applied is what ApplySchedules did with one schedule.
 type Applied struct {
-	Schedule jobs.Schedule // as it is now; removed: as it was
+	Schedule jobs.Schedule // as it is now, or as it was if it was removed
 	Did      string
 }
 
-// ApplySchedules makes the schedules what the list says, in one transaction, all or none: each is added, changed or left alone. The
-// answers are in the order of the list, then those that were removed. A new schedule with a PausedAt comes paused. The error of a definition that cannot be is a *SpecError.
+// ApplySchedules adds, changes or keeps each schedule of a list, in one transaction, all or none. The results are in the order of the list,
+// followed by the schedules that were removed. A new schedule with a PausedAt is paused. The error of an invalid definition is a
+// *SpecError.
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)
-	crons := make([]cron.Expression, len(list))
 	for i := range list {
-		list[i] = list[i].WithDefaults()
-		err := list[i].Validate()
-		if err == nil {
-			crons[i], err = cron.Parse(list[i].Cron, list[i].Zone)
-		}
-		if err == nil && slices.ContainsFunc(list[:i], func(s jobs.Schedule) bool { return s.Name == list[i].Name }) {
-			err = &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q is there twice", list[i].Name)}
-		}
-		if err != nil {
+		if err := prepareSchedule(&list[i], list[:i], at); err != nil {
 			return nil, &SpecError{Index: i, Err: err}
+		}
+		if s := &list[i]; !s.PausedAt.IsZero() {
+			s.PausedAt, s.PausedBy = at, r.user()
 		}
 	}
 	var done []Applied
 	err := r.store.ChangeSchedules(ctx, at, func(have []jobs.Schedule) (put []jobs.Schedule, remove []string, err error) {
 		done = nil
 		for i, s := range list {
-			did := ScheduleAdded
-			s.NextAt = crons[i].Next(at)
-			s.CreatedAt, s.UpdatedAt = at, at
-			if !s.PausedAt.IsZero() {
-				s.PausedAt, s.PausedBy, s.NextAt = at, r.user(), time.Time{}
+			applied, err := apply(s, have, o)
+			if err != nil {
+				return nil, nil, &SpecError{Index: i, Err: err}
 			}
-			if n := slices.IndexFunc(have, func(old jobs.Schedule) bool { return old.Name == s.Name }); n >= 0 {
-				old := have[n]
-				differences := old.Differences(&s)
-				did = ScheduleChanged
-				if len(differences) == 0 {
-					done = append(done, Applied{old, ScheduleUnchanged})
-					continue
-				}
-				if o.Keep {
-					return nil, nil, &SpecError{Index: i, Err: differs(s.Name, differences)}
-				}
-				s.NextAt = crons[i].Next(at)
-				s = redefined(old, s)
+			if done = append(done, applied); applied.Did != ScheduleUnchanged {
+				put = append(put, applied.Schedule)
 			}
-			put, done = append(put, s), append(done, Applied{s, did})
 		}
 		for _, old := range have {
 			if o.Prune && !slices.ContainsFunc(list, func(s jobs.Schedule) bool { return s.Name == old.Name }) {
@@ -102,14 +83,51 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 	return done, err
 }
 
-// redefined is a schedule with a new definition and its old history. Its next tick stays if its times do.
+// prepareSchedule validates a definition and fills in its defaults and its next tick. before are the definitions before it in the list.
+func prepareSchedule(s *jobs.Schedule, before []jobs.Schedule, at time.Time) error {
+	*s = s.WithDefaults()
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	expression, err := cron.Parse(s.Cron, s.Zone)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(before, func(other jobs.Schedule) bool { return other.Name == s.Name }) {
+		return &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q is there twice", s.Name)}
+	}
+	s.NextAt, s.CreatedAt, s.UpdatedAt = expression.Next(at), at, at
+	return nil
+}
+
+// apply returns what becomes of a definition, given the schedules that exist.
+func apply(s jobs.Schedule, have []jobs.Schedule, o ApplyOptions) (Applied, error) {
+	n := slices.IndexFunc(have, func(old jobs.Schedule) bool { return old.Name == s.Name })
+	if n < 0 {
+		if !s.PausedAt.IsZero() {
+			s.NextAt = time.Time{}
+		}
+		return Applied{s, ScheduleAdded}, nil
+	}
+	old := have[n]
+	differences := old.Differences(&s)
+	switch {
+	case len(differences) == 0:
+		return Applied{old, ScheduleUnchanged}, nil
+	case o.Keep:
+		return Applied{}, differs(s.Name, differences)
+	}
+	return Applied{redefined(old, s), ScheduleChanged}, nil
+}
+
+// redefined returns a schedule with a new definition and its old history. Its next tick stays if its times are the same.
 func redefined(old, s jobs.Schedule) jobs.Schedule {
 	next := s.NextAt
 	if !old.PausedAt.IsZero() || old.Cron == s.Cron && old.Zone == s.Zone {
 		next = old.NextAt
 	}
-	s.PausedAt, s.PausedBy, s.NextAt, s.LastAt, s.LastTaskID, s.LastState = old.PausedAt, old.PausedBy, next, old.LastAt, old.LastTaskID, old.LastState
-	s.LastDuration, s.Skipped, s.CreatedAt = old.LastDuration, old.Skipped, old.CreatedAt
+	s.PausedAt, s.PausedBy, s.NextAt, s.Skipped, s.CreatedAt = old.PausedAt, old.PausedBy, next, old.Skipped, old.CreatedAt
+	s.LastAt, s.LastTaskID, s.LastState, s.LastDuration = old.LastAt, old.LastTaskID, old.LastState, old.LastDuration
 	return s
 }
 
@@ -152,14 +170,13 @@ func noSchedule(name string) error {
 	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoSchedule, Subject: name, What: "no schedule " + name}
 }
 
-// PauseSchedule keeps a schedule from enqueueing anything: its ticks pass, and are not caught up. To pause one that is paused
-// changes nothing.
+// PauseSchedule pauses a schedule: it enqueues nothing at its ticks, and does not catch them up later. PauseSchedule is idempotent.
 func (r *Runner) PauseSchedule(ctx context.Context, name string) error {
 	found, err := r.store.PauseSchedule(ctx, name, r.user(), now())
 	return r.named(name, found, err)
 }
 
-// ResumeSchedule starts a paused schedule again, with the first tick to come.
+// ResumeSchedule ends the pause of a schedule. Its next tick is the first one after now.
 func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
@@ -172,7 +189,7 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	return r.named(name, found, err)
 }
 
-// RemoveSchedule forgets a schedule. Its tasks stay.
+// RemoveSchedule deletes a schedule. Its tasks stay.
 func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
 	found := false
 	err := r.store.ChangeSchedules(ctx, now(), func(have []jobs.Schedule) ([]jobs.Schedule, []string, error) {
@@ -182,7 +199,7 @@ func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
 	return r.named(name, found, err)
 }
 
-// RunSchedule enqueues a task of a schedule now, even when the schedule is paused or an earlier task is unfinished.
+// RunSchedule enqueues a task of a schedule now, even if the schedule is paused or an earlier task is unfinished.
 func (r *Runner) RunSchedule(ctx context.Context, name string) (jobs.Task, error) {
 	id, found, err := r.store.RunSchedule(ctx, name, r.user(), now())
 	if err := r.named(name, found, err); err != nil {
@@ -201,7 +218,7 @@ func (r *Runner) named(name string, found bool, err error) error {
 	return err
 }
 
-// NextTicks returns the next n ticks of a schedule, as if it were not paused. Fewer: there are no more.
+// NextTicks returns the next n ticks of a schedule, as if it were not paused, or fewer if it has no more.
 func (r *Runner) NextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
 	c, err := cron.Parse(s.Cron, s.Zone)
 	if err != nil {

@@ -7,14 +7,15 @@ import (
 	"example.com/runner/db"
 )
 
-// QueueStats are statistics of the last hour of a queue. The times are those of the last attempt of each task that ended: from when it was due until it
-// started, and how long it ran. They are exact (nearest rank, in milliseconds) if at most 10,000 tasks of all queues ended within the hour. Otherwise
-// they are those of the last 10,000 tasks.
+// QueueStats are statistics of the last hour of a queue. The times are those of the last attempt of each task that ended: from when it was
+// due until it started, and how long it ran. They are exact (nearest rank, in milliseconds) if at most 10,000 tasks of all queues ended
+// within the hour. Otherwise they are those of the last 10,000 tasks.
 type QueueStats struct {
 	Tasks            int // with times; 0 if there are none
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
-	// Starts is how many attempts started. Beyond 10,000 tasks it is the number of tasks that ended times the mean attempts of the last 10,000.
+	// Starts is how many attempts started. Beyond 10,000 tasks it is the number of tasks that ended times the mean attempts of the last
+	// 10,000.
 	Starts int
 }
 

@@ -10,22 +10,24 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Step does a part of a function once: it calls do, and keeps the value that it returns, as JSON, before it returns itself. When the
-// task is run again, because a later step failed or its worker was lost, Step returns the value without calling do. An error of do is
-// returned as it is, and kept nowhere: the function should return it, and the next attempt does the step again.
+// Step does a part of a function once. It calls do, and stores the value that do returns, as JSON, before it returns. When the task runs
+// again, because a later step failed or its worker was lost, Step returns the stored value and does not call do. Step returns an error of
+// do as it is and stores nothing. The function should return that error, and the next attempt does the step again.
 //
-// name is unique within the task: at most jobs.MaxText bytes. Every attempt must come to its steps and sleeps in the same order; new
-// ones may only come behind those that were done. Otherwise the error is jobs.ErrStep, and nothing was done. Steps are not nested and
-// not concurrent: one that comes while another is under way is jobs.ErrStep.
+// name is unique within the task and has at most jobs.MaxText bytes. Every attempt must come to its steps and sleeps in the same order. New
+// ones may only follow those that are done. Steps must not be nested or concurrent. Otherwise the error is jobs.ErrStep, and do was not
+// called.
 //
-// T passes through JSON, at first, too: what does not survive that is lost at once. It may take up to jobs.MaxResult bytes (more is
-// jobs.ErrStep, when do has been called), and there may be up to jobs.MaxSteps steps in a task. An effect of do is repeated when its process dies after it and before the value is kept:
-// at least once, as everywhere; where that matters, do should use a key of its own, such as the task's id and the step's name.
-// Each step is a commit of its own, on the disk when Step returns; so it costs what an Enqueue costs. It is
-// jobs.ErrLost when the task belongs to a newer generation.
+// The value passes through JSON in the first attempt, too, so an attempt never sees a part of it that JSON loses. It may have up to
+// jobs.MaxResult bytes; otherwise the error is jobs.ErrStep, although do was called. A task may have up to jobs.MaxSteps steps. The error
+// is jobs.ErrLost if the task belongs to a newer generation.
 //
-// `runner show` lists the steps of a task, as Runner.Steps does. They stay when a task that failed is retried by hand, and are
-// forgotten when one that completed is. Outside of an attempt Step calls do and keeps nothing, so that functions can be tested without a Runner.
+// A step runs at least once: if its process dies after do and before the value is stored, the next attempt calls do again. Where that
+// matters, do should use an idempotency key, such as the task's id and the step's name. Each step is a commit, which is on the disk when
+// Step returns. So a step costs as much as an Enqueue.
+//
+// `runner show` and Runner.Steps list the steps of a task. Retry keeps the steps of a task that failed, and deletes those of a task that
+// completed. Outside of an attempt Step calls do and stores nothing, so that functions can be tested without a Runner.
 func Step[T any](ctx context.Context, name string, do func(context.Context) (T, error)) (T, error) {
 	var value T
 	if !engine.InAttempt(ctx) {
@@ -52,10 +54,10 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 	return value, nil
 }
 
-// Sleep puts the rest of a function off for d, once, without a slot in the meantime and across restarts: it returns an error, which the
-// function must return, and then the task is scheduled; this attempt does not count. The attempt that finds the sleep over gets nil.
-// Someone who makes the task due earlier does not end the sleep. name and order are as those of Step; d is at most jobs.MaxDelay.
-// Outside of an attempt it waits for d, or until ctx ends.
+// Sleep puts the rest of a function off for d, once, across restarts. It returns an error that the function must return. The task then
+// becomes scheduled and takes no slot, and the attempt does not count. Sleep returns nil in the attempt that runs after d. The sleep does
+// not end early if someone makes the task due earlier. name and the order are as in Step. d is at most jobs.MaxDelay. Outside of an attempt
+// Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return engine.Sleep(ctx, name, d)
 }

@@ -11,15 +11,16 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Work runs tasks until ctx ends. Then it starts nothing more, gives the running attempts Options.Grace to end, stops the others
-// (their tasks go back, uncounted), and returns nil. It returns an error when the database can no longer be used, jobs.ErrShutdown
-// when Abort cut it off, and jobs.ErrInvalid when there is nothing that it could run. One Work at a time.
+// Work runs tasks until ctx ends. Then it starts nothing more and gives the running attempts Options.Grace to end. It stops the others,
+// whose tasks go back without a counted attempt, and returns nil. It returns an error when the database can no longer be used,
+// jobs.ErrShutdown when Abort ended it, and jobs.ErrInvalid when there is nothing that it could run. A Runner has at most one Work at a
+// time.
 func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false) }
 
-// WorkUntilEmpty is Work that also returns when nothing runs and no task is due: what is due, and what becomes due meanwhile.
+// WorkUntilEmpty is Work that also returns when nothing runs and no task is due. It runs the tasks that become due meanwhile, too.
 func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true) }
 
-// Abort ends the grace of a Work that is under way: its attempts are killed and go back, and it returns jobs.ErrShutdown.
+// Abort ends the grace of the current Work: it kills the attempts, their tasks go back, and Work returns jobs.ErrShutdown.
 func (r *Runner) Abort() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,8 +116,9 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 	o := r.options
 	options := engine.Options{Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version, User: r.user(),
-		Handlers: r.wrapped(), Fenced: &r.fenced, UntilEmpty: untilEmpty, Concurrency: o.Concurrency, Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }), MaxWait: o.MaxWait,
-		Grace: o.Grace, Lease: o.Lease, Timeout: o.Timeout, Name: o.Name, Keep: o.Keep, KeepFailed: o.KeepFailed, OnFailure: o.OnFailure,
+		Handlers: r.wrapped(), Fenced: &r.fenced, UntilEmpty: untilEmpty, Concurrency: o.Concurrency, MaxWait: o.MaxWait,
+		Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }),
+		Grace:  o.Grace, Lease: o.Lease, Timeout: o.Timeout, Name: o.Name, Keep: o.Keep, KeepFailed: o.KeepFailed, OnFailure: o.OnFailure,
 		LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}
 	if o.Liveness != nil {
 		options.Liveness = func(l engine.Liveness) { o.Liveness(Liveness(l)) }

@@ -47,9 +47,10 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 		if at.Sub(w.BeatAt) > seenWithin*w.Lease {
 			continue
 		}
-		workers = append(workers, Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace, User: w.User, UID: w.UID,
-			Version: w.Version, Slots: w.Slots, Queues: convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }), Jobs: w.Jobs, Draining: w.Draining,
-			Lease: w.Lease, StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running})
+		workers = append(workers, Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace,
+			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.Draining, Lease: w.Lease,
+			Queues:    convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }),
+			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running})
 	}
 	return workers, err
 }

@@ -20,14 +20,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// CrashAfterClaim claims what is due, up to n tasks, as a worker that is killed at this very moment, with its machine: no function has
-// been called, and nothing of it is left but rows that say running. It returns them. The next Drain, or a Work that begins, takes them
-// over at once: Losses of each is then one more, and beyond MaxLosses it fails.
+// CrashAfterClaim claims up to n due tasks like a worker that is killed together with its machine right after the claim. It calls no
+// function, and leaves nothing but rows in state running. It returns the tasks. The next Drain, or the next Work, takes them over at once.
+// Each of them then has one more loss, and fails beyond MaxLosses.
 func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	t.Helper()
 	var claimed []jobs.Task
 	err := withWorker(r, func(w *db.Worker) error {
-		turned, err := w.Turn(context.Background(), db.Turn{Now: time.Now(), Look: true, Claim: db.Claim{Free: n, Lease: time.Minute, Idle: true}})
+		claim := db.Claim{Free: n, Lease: time.Minute, Idle: true}
+		turned, err := w.Turn(context.Background(), db.Turn{Now: time.Now(), Look: true, Claim: claim})
 		claimed = turned.Claimed
 		return err
 	})
@@ -37,10 +38,10 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	return claimed
 }
 
-// Lose takes the task whose attempt runs with ctx away from it, as happens to a worker that hangs and is taken for dead: the task waits for
-// another worker, and what this attempt still does with it is refused: its end, a FinishTx, a step. Call it inside a function, or inside
-// what it calls, at the point at which its worker is to be lost: after its effect and before it returns, say. An error says that there
-// is no such attempt, or that it has lost its task already.
+// Lose takes the task whose attempt runs with ctx away from the attempt, as if the worker hung and was taken for dead. The task waits for
+// another worker, and the database refuses what this attempt still writes: its end, a FinishTx, a step. Call Lose inside a function at the
+// point at which its worker is to be lost, such as after its effect and before it returns. It returns an error outside of an attempt, and
+// if the attempt has lost its task already.
 func Lose(ctx context.Context, r *runner.Runner) error {
 	task, ok := runner.TaskFrom(ctx)
 	if !ok {
@@ -64,7 +65,7 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 	})
 }
 
-// withWorker is another worker on the file, of a machine run that is over when do returns.
+// withWorker calls do with another worker on the file. The machine of that worker has rebooted when do returns.
 func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	store, err := db.Open(context.Background(), r.Path(), db.Options{Normal: true})
 	if err != nil {
@@ -76,24 +77,24 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 		list = append(list, db.ClaimJob{Job: job, MaxAttempts: jobs.FuncAttempts})
 	}
 	host, _ := os.Hostname()
-	w, err := store.Register(context.Background(), db.WorkerInfo{ID: db.NewWorkerID(), Name: "runnertest", Host: host, BootID: "before", UID: os.Getuid(),
-		Slots: 1, Lease: time.Minute, StartedAt: time.Now()}, list)
+	w, err := store.Register(context.Background(), db.WorkerInfo{ID: db.NewWorkerID(), Name: "runnertest", Host: host, BootID: "before",
+		UID: os.Getuid(), Slots: 1, Lease: time.Minute, StartedAt: time.Now()}, list)
 	if err != nil {
 		return err
 	}
 	return do(w)
 }
 
-// ErrInjected is what FailBeforeCommit and FailAfterCommit make a write return.
+// ErrInjected is the error of writes after FailBeforeCommit and FailAfterCommit.
 var ErrInjected = errors.New("runnertest: injected")
 
-// FailBeforeCommit makes the next write of r return ErrInjected, and nothing of it is done: what a full disk looks like. If r works
-// meanwhile, that may be a write of the engine, which tries again.
+// FailBeforeCommit makes the next write of r return ErrInjected and change nothing, as on a full disk. While r works, that may be a write
+// of the worker, which tries again.
 func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, true) }
 
-// FailAfterCommit makes the next write of r return ErrInjected although it was committed: what a cut connection or a timeout looks
-// like. After it an Enqueue has added a task that its caller knows nothing of, and a unique key makes it safe to try again. If r works
-// meanwhile, that may be a write of the engine, which finds out.
+// FailAfterCommit makes the next write of r return ErrInjected although it was committed, as after a cut connection or a timeout. An
+// Enqueue has then added a task that its caller does not know about, and a unique key makes it safe to try again. While r works, that may
+// be a write of the worker, which finds that out.
 func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, false) }
 
 func inject(t testing.TB, r *runner.Runner, before bool) {
@@ -106,7 +107,7 @@ func inject(t testing.TB, r *runner.Runner, before bool) {
 	faults.next[r.Path()] = before
 }
 
-// faults are the commits that are to fail next: by the path of their file, and whether before they are done.
+// faults has, by the path of their file, the commits that fail next. The value is true if they fail before they are done.
 var faults = struct {
 	mu   sync.Mutex
 	next map[string]bool
@@ -138,10 +139,10 @@ func init() {
 	_ = pool.Close() // it has opened nothing
 }
 
-// wrapper is SQLite's driver with commits that can fail.
+// wrapper is the driver of SQLite with commits that can fail.
 type wrapper struct{ driver.Driver }
 
-// inner is what SQLite's connections can do.
+// inner lists the interfaces of SQLite's connections.
 type inner interface {
 	driver.Conn
 	driver.ConnBeginTx

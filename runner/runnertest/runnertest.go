@@ -1,4 +1,4 @@
-// Package runnertest is for tests of programs that enqueue and work: a database in a temporary directory, time that a test moves by
+// Package runnertest is for tests of programs that enqueue and work. It has a database in a temporary directory, time that a test moves
 // itself, tasks that run when the test says so, and the crashes that a program must survive.
 //
 //	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
@@ -11,7 +11,7 @@
 //		runnertest.Drain(t, r)
 //	})
 //
-// There is nothing fake but the time: the database, its transactions and the engine are those of production.
+// Only the time is fake: the database, its transactions and the worker are those of production.
 package runnertest
 
 import (
@@ -30,9 +30,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// Run runs a test in a bubble of testing/synctest with a Runner of its own: the time is 1 January 2000, stands while anything works,
-// and jumps to the next timer when all goroutines of the bubble wait, so that an hour takes no time. Goroutines that the test has started
-// must have ended when it returns. Commands do not run in a bubble: register functions. For options see New; at most one.
+// Run runs a test in a bubble of testing/synctest with a Runner of its own. The time is 1 January 2000. It stands while anything works, and
+// jumps to the next timer when all goroutines of the bubble wait, so that an hour takes no time. Goroutines that the test has started must
+// have ended when the test returns. Commands do not run in a bubble: register functions. For the options, at most one, see New.
 func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...runner.Options) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,9 +40,9 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 	})
 }
 
-// New returns a Runner over a database in a temporary directory, which is closed when the test ends. A handler that panics fails the
-// test. The options, at most one, are those of runner.Open with other defaults: one attempt at a time, so that the order of tasks is
-// certain; no fsync; no watch for other processes (Alone); finished tasks are kept.
+// New returns a Runner over a database in a temporary directory. The end of the test closes it. A handler that panics fails the test. The
+// options, at most one, are those of runner.Open with other defaults. One attempt runs at a time, so that the order of tasks is certain.
+// There is no fsync and no watch for other processes (Alone). Finished tasks are kept.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	var o runner.Options
@@ -83,7 +83,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	return r
 }
 
-// kit is what this package knows of a Runner of New.
+// kit is what this package knows about a Runner of New.
 type kit struct {
 	mu      sync.Mutex
 	started []int64
@@ -97,8 +97,8 @@ func (k *kit) start(id int64) {
 	k.started = append(k.started, id)
 }
 
-// Advance lets time pass in a bubble of Run: timers that are due by then fire in their order. Tasks that become due run if Work runs
-// beside the test, or else by the next Drain.
+// Advance lets time pass in a bubble of Run. Timers that are due by then fire in their order. Tasks that become due run if Work runs beside
+// the test, or else in the next Drain.
 func Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	defer func() {
@@ -113,17 +113,17 @@ func Advance(t testing.TB, d time.Duration) {
 	meet()
 }
 
-// meet makes what a test has done before an Advance happen before what functions do after it, and the other way round, as the race
-// detector sees it: so that a test may use a variable without a lock that its functions use while time passes.
+// meet orders, for the race detector, what a test has done before an Advance and what functions do after it, and the other way round. So a
+// test may share a variable with its functions without a lock.
 func meet() {
-	meeting.Lock()
-	defer meeting.Unlock()
+	meetMu.Lock()
+	defer meetMu.Unlock()
 }
 
-var meeting sync.Mutex
+var meetMu sync.Mutex
 
-// Drain runs what is due, and what becomes due meanwhile, and returns the tasks that it ran as they are now: one for each attempt, in the
-// order in which they began. Tasks that are due later, such as those that wait for their next attempt, are left.
+// Drain runs the tasks that are due and those that become due meanwhile. It returns the tasks that it ran, as they are now: one for each
+// attempt, in the order in which the attempts began. It leaves tasks that are due later, such as those that wait for their next attempt.
 func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	t.Helper()
 	found, ok := kits.Load(r)
@@ -149,7 +149,7 @@ func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	return ran
 }
 
-// Function is what Enqueued asks of a job: a jobs.Func or a jobs.ResultFunc.
+// Function is a job as Enqueued needs it: a jobs.Func or a jobs.ResultFunc.
 type Function[In any] interface {
 	Job() string
 	Args(jobs.Task) (In, error)

@@ -33,12 +33,13 @@ func Logger(ctx context.Context) *slog.Logger {
 	if a == nil {
 		return slog.Default()
 	}
-	return slog.New(slog.NewTextHandler(stream{a, "stderr"}, &slog.HandlerOptions{ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+	withoutTime := func(groups []string, attr slog.Attr) slog.Attr {
 		if len(groups) == 0 && attr.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
 		return attr
-	}}))
+	}
+	return slog.New(slog.NewTextHandler(stream{a, "stderr"}, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 }
 
 // stream writes to the output of an attempt of a function.

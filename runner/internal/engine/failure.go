@@ -11,10 +11,10 @@ import (
 
 // A worker treats an error of the database by its kind:
 //
-//   - Busy or full: the worker keeps the attempts that have ended and writes them again until it succeeds. If heartbeats fail, too, it stops
-//     its attempts while their leases still hold.
-//   - Damaged, not writable or not readable: package db opens the file again, and the worker tries once more. Then it gives up. It kills its
-//     attempts and writes nothing more; other workers take over the tasks once the lease or the lock allows that.
+//   - Busy or full: the worker keeps the attempts that have ended and writes them again until it succeeds. If heartbeats fail, too, it
+//     stops its attempts while their leases still hold.
+//   - Damaged, not writable or not readable: package db opens the file again, and the worker tries once more. Then it gives up. It kills
+//     its attempts and writes nothing more; other workers take over the tasks once the lease or the lock allows that.
 //   - Replaced or removed: the worker gives up at once.
 
 // unusable reports whether err ends the work: at once if the file was replaced, or else if it comes twice in a row.

@@ -114,8 +114,8 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	return others, true
 }
 
-// reapDead reaps the tasks of worker o if it is dead, and reports whether o is done with. Several reapers may do this at the same time. They
-// take the lock as one of many readers, so that a reaper which is stopped here does not block the others. The loss is recorded once.
+// reapDead reaps the tasks of worker o if it is dead, and reports whether o is done with. Several reapers may do this at the same time.
+// They take the lock as one of many readers, so that a reaper which is stopped here does not block the others. The loss is recorded once.
 func (p *reaper) reapDead(o db.Owner) bool {
 	me := p.e.info
 	rebooted := o.BootID != "" && me.BootID != "" && o.BootID != me.BootID // no process of an earlier run of the kernel lives
@@ -159,7 +159,8 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.R
 	case p.canSweep(o):
 		denied, clean := supervisor.Sweep(o.ID, keys, records)
 		for _, d := range denied {
-			p.e.log.Warn("a process of another user has outlived its worker and cannot be killed", "worker", o.ID, "pid", d.PID, "name", d.Name, "uid", d.UID)
+			p.e.log.Warn("a process of another user has outlived its worker and cannot be killed",
+				"worker", o.ID, "pid", d.PID, "name", d.Name, "uid", d.UID)
 		}
 		if !clean {
 			p.e.log.Warn("processes of lost tasks do not die", "worker", o.ID)

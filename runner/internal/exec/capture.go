@@ -21,8 +21,8 @@ import (
 // The invariants:
 //
 //   - The head is stored and never dropped.
-//   - The tail keeps every piece of which at least one byte is among the last bytes. trim drops older pieces, whether they are stored or not.
-//     So the stored tail may be too long by less than a piece; Rest cuts it.
+//   - The tail keeps every piece of which at least one byte is among the last bytes. trim drops older pieces, whether they are stored or
+//     not. So the stored tail may be too long by less than a piece; Rest cuts it.
 //   - A piece that is being written (storing) does not change.
 const (
 	maxHead    = 64 << 10

@@ -199,7 +199,8 @@ func (g *Guardians) put(guardian *supervisor.Guardian) {
 // release takes back the guardian of a command that has ended, and logs the processes that the guardian could not kill.
 func (g *Guardians) release(task int64, child *supervisor.Child, denied []supervisor.MarkedProcess) {
 	for _, p := range denied {
-		g.o.Log.Warn("a process of another user has outlived its task and cannot be killed", "task", task, "pid", p.PID, "name", p.Name, "uid", p.UID)
+		g.o.Log.Warn("a process of another user has outlived its task and cannot be killed",
+			"task", task, "pid", p.PID, "name", p.Name, "uid", p.UID)
 	}
 	g.put(child.Guardian())
 }
