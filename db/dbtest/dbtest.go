@@ -1,5 +1,5 @@
-// Package dbtest is the conformance suite of the store: what package db promises, said as tests. It runs against a real database
-// in a directory of the test; there is no other kind.
+// Package dbtest is the conformance suite of package db. Every test runs against a real database: a SQLite file, a
+// file that another program shares, or a PostgreSQL schema.
 package dbtest
 
 import (
@@ -14,12 +14,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Open opens a fresh database that lives as long as the test.
+// Open opens a new database and closes it at the end of the test.
 func Open(t testing.TB) *db.DB {
 	return OpenAt(t, filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true, Normal: true})
 }
 
-// OpenAt opens the database at path for as long as the test runs.
+// OpenAt opens the database at path and closes it at the end of the test.
 func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
 	t.Helper()
 	d, err := db.Open(t.Context(), path, options)
@@ -34,7 +34,7 @@ func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
 	return d
 }
 
-// OpenBeside opens a fresh database of another program, which has tables of the same names as ours.
+// OpenBeside opens a new database in a file of another program, which has tables with the same names.
 func OpenBeside(t testing.TB) *db.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -45,15 +45,17 @@ func OpenBeside(t testing.TB) *db.DB {
 	file.Close()
 	app := Raw(t, path)
 	defer app.Close()
-	if _, err := app.Exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA user_version = 42; CREATE TABLE tasks (title TEXT); CREATE TABLE attempts (n); CREATE INDEX tasks_pending ON tasks (title);
+	if _, err := app.Exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA user_version = 42; CREATE TABLE tasks (title TEXT);
+		CREATE TABLE attempts (n); CREATE INDEX tasks_pending ON tasks (title);
 		INSERT INTO tasks VALUES ('buy milk')`); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // after the store was closed
+	t.Cleanup(func() { // runs after the database is closed
 		app := Raw(t, path)
 		defer app.Close()
 		var version, tasks int
-		if err := app.QueryRow(`SELECT user_version, (SELECT count(*) FROM tasks WHERE title = 'buy milk') FROM pragma_user_version`).Scan(&version, &tasks); err != nil {
+		if err := app.QueryRow(`SELECT user_version, (SELECT count(*) FROM tasks WHERE title = 'buy milk')
+			FROM pragma_user_version`).Scan(&version, &tasks); err != nil {
 			t.Error(err)
 		}
 		if version != 42 || tasks != 1 {
@@ -63,13 +65,15 @@ func OpenBeside(t testing.TB) *db.DB {
 	return OpenAt(t, path, db.Options{Create: true, Beside: true, Normal: true})
 }
 
-// group is some tests about one part of the store; each gets a fresh one.
+// group holds the tests of one part of the store. Each test gets a new database.
 type group map[string]func(s *store)
 
-// Run runs the suite. open gives each test a database of its own.
+// Run runs the suite. open opens a new database for each test.
 func Run(t *testing.T, open func(testing.TB) *db.DB) {
-	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "due": dues, "finish": finishes, "lease": leases, "revoke": revocations,
-		"control": controls, "pause": pauses, "prune": prunes, "output": outputs, "step": steps, "list": lists, "commit": commits, "plain SQL": plains, "order": orders} {
+	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "due": dues, "finish": finishes,
+		"lease": leases, "revoke": revocations,
+		"control": controls, "pause": pauses, "prune": prunes, "output": outputs, "step": steps, "list": lists, "commit": commits,
+		"plain SQL": plains, "order": orders} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range tests {
 				t.Run(name, func(t *testing.T) {
@@ -83,12 +87,13 @@ func Run(t *testing.T, open func(testing.TB) *db.DB) {
 	}
 }
 
-// start is the time at which every test begins. It has no fraction of a millisecond, which the file does not keep.
+// start is the time at which every test begins. It has no fraction of a millisecond, because the database stores
+// milliseconds.
 var start = time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
 
 const lease = time.Minute
 
-// store is a database under test, and the time as its callers tell it.
+// store is a database under test with a clock that the test controls.
 type store struct {
 	*testing.T
 	*db.DB
@@ -96,13 +101,14 @@ type store struct {
 	raw *sql.DB
 }
 
-// stopper is the part of a testing.TB that a store has: its Output is the database's.
+// stopper is the part of testing.TB that must uses. A store is no testing.TB, because its Output method is that of
+// the database.
 type stopper interface {
 	Helper()
 	Fatal(...any)
 }
 
-// must is for calls whose error is not what a test is about.
+// must returns v and ends the test if err is not nil. It is for calls whose error is not under test.
 func must[V any](v V, err error) func(t stopper) V {
 	return func(t stopper) V {
 		t.Helper()
@@ -113,13 +119,13 @@ func must[V any](v V, err error) func(t stopper) V {
 	}
 }
 
-// task is a Spec of a command; the tests run none.
-func task(options ...jobs.Option) jobs.Spec {
+// commandSpec returns the Spec of a command. The tests run no commands.
+func commandSpec(options ...jobs.Option) jobs.Spec {
 	return jobs.Command{Argv: []string{"true"}}.With(options...)
 }
 
-// call is a Spec of a function.
-func call(job string, options ...jobs.Option) jobs.Spec {
+// functionSpec returns the Spec of a function.
+func functionSpec(job string, options ...jobs.Option) jobs.Spec {
 	return jobs.Define[int](job).With(1, options...)
 }
 
@@ -145,14 +151,14 @@ func (s *store) worker(names ...string) *db.Worker {
 	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now}, list))(s)
 }
 
-// claim takes a turn of w that looks for what is due and claims up to n tasks.
+// claim runs a cycle of w that promotes due tasks and claims up to n tasks.
 func (s *store) claim(w *db.Worker, n int) []jobs.Task {
 	s.Helper()
 	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: n, Idle: true, Lease: lease}}))(s).Claimed
 }
 
-// one claims the one task that w can have.
-func (s *store) one(w *db.Worker) jobs.Task {
+// claimOnly claims a task and fails the test unless exactly one task can be claimed.
+func (s *store) claimOnly(w *db.Worker) jobs.Task {
 	s.Helper()
 	claimed := s.claim(w, 2)
 	if len(claimed) != 1 {
@@ -163,7 +169,7 @@ func (s *store) one(w *db.Worker) jobs.Task {
 
 func (s *store) finish(w *db.Worker, task jobs.Task, o jobs.Outcome) db.Finished {
 	s.Helper()
-	return s.finishAll(w, db.Finish{Task: task, Outcome: s.times(task, o)})[0]
+	return s.finishAll(w, db.Finish{Task: task, Outcome: s.withTimes(task, o)})[0]
 }
 
 func (s *store) finishAll(w *db.Worker, list ...db.Finish) []db.Finished {
@@ -171,12 +177,12 @@ func (s *store) finishAll(w *db.Worker, list ...db.Finish) []db.Finished {
 	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Finish: list}))(s).Finished
 }
 
-func (s *store) times(task jobs.Task, o jobs.Outcome) jobs.Outcome {
+func (s *store) withTimes(task jobs.Task, o jobs.Outcome) jobs.Outcome {
 	o.Started, o.Finished, o.Duration = task.StartedAt, s.now, s.now.Sub(task.StartedAt)
 	return o
 }
 
-// get returns a task; one without an id when there is none.
+// get returns a task, or a task without an id if there is none.
 func (s *store) get(id int64) jobs.Task {
 	s.Helper()
 	tasks := must(s.List(s.Context(), jobs.Filter{IDs: []int64{id}}, db.Page{}))(s)
@@ -186,7 +192,7 @@ func (s *store) get(id int64) jobs.Task {
 	return tasks[0]
 }
 
-func (s *store) want(id int64, state jobs.State, reason jobs.Reason) jobs.Task {
+func (s *store) wantTask(id int64, state jobs.State, reason jobs.Reason) jobs.Task {
 	s.Helper()
 	got := s.get(id)
 	if got.State != state || got.Reason != reason {
@@ -195,8 +201,8 @@ func (s *store) want(id int64, state jobs.State, reason jobs.Reason) jobs.Task {
 	return got
 }
 
-// ended returns how many tasks the counters say ended in each state.
-func (s *store) ended() map[jobs.State]int {
+// counted returns how many finished tasks the counters have for each state.
+func (s *store) counted() map[jobs.State]int {
 	s.Helper()
 	sum := map[jobs.State]int{}
 	for _, queue := range must(s.Queues(s.Context(), start.Add(-time.Hour)))(s) {

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked { // each check is a database and some thirty calls; -rapid.checks=3000 -rapid.steps=80 takes minutes
+	if !asked { // each check opens a database and makes about 30 calls; -rapid.checks=3000 -rapid.steps=80 takes minutes
 		if err := flag.Set("rapid.checks", "40"); err != nil {
 			panic(err)
 		}
@@ -27,7 +27,7 @@ func TestStore(t *testing.T) {
 	dbtest.Run(t, dbtest.Open)
 }
 
-// All of it holds in a database of another program, too, whatever the names of its tables.
+// TestStoreBesideAnotherProgram runs the suite in the database of another program with tables of the same names.
 func TestStoreBesideAnotherProgram(t *testing.T) {
 	t.Parallel()
 	dbtest.Run(t, dbtest.OpenBeside)

@@ -11,14 +11,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Every test runs beside a trigger that writes each change of a task into a table of its own. Writers are serialised, so its
-// order is the order of the changes, and the rules that hold for every change are checked whatever the test is about.
+// In every test a trigger writes each change of a task into the table history. Writers run one at a time, so the
+// order of the rows is the order of the changes. The suite checks the invariants of these changes after each test.
 
 const recorder = `
 CREATE TABLE history (seq INTEGER PRIMARY KEY AUTOINCREMENT, id, old_state, state, old_generation, generation, old_owner, owner,
 	old_lease, lease, attempt, max_attempts, losses, max_losses);
 CREATE TRIGGER history_update AFTER UPDATE ON tasks BEGIN
-	INSERT INTO history (id, old_state, state, old_generation, generation, old_owner, owner, old_lease, lease, attempt, max_attempts, losses, max_losses)
+	INSERT INTO history (id, old_state, state, old_generation, generation, old_owner, owner, old_lease, lease, attempt,
+	max_attempts, losses, max_losses)
 	VALUES (NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, OLD.worker, NEW.worker, OLD.lease_expires_at,
 		NEW.lease_expires_at, NEW.attempt, NEW.max_attempts, NEW.losses, NEW.max_losses);
 END`
@@ -34,7 +35,7 @@ type change struct {
 	maxAttempts                sql.NullInt64
 }
 
-// record opens a connection beside the store's own, and installs the trigger.
+// record opens a separate connection and installs the trigger.
 func (s *store) record() {
 	s.Helper()
 	if s.Server() != nil {
@@ -48,14 +49,15 @@ func (s *store) record() {
 	s.exec(recorder)
 }
 
-// rawPatience is how long any other program waits for a lock. On a server it is also that of its own housekeeping, which makes a change of a
-// table's triggers wait.
-const rawPatience = 10 * time.Second
+// rawBusyTimeout is how long the separate connections wait for a lock. On a server, changes of triggers also wait
+// for the autovacuum process.
+const rawBusyTimeout = 10 * time.Second
 
-// Raw opens the file as any other program does.
+// Raw opens a database file with the SQL driver alone, as another program does.
 func Raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	file := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&_txlock=immediate", rawPatience.Milliseconds())}
+	file := url.URL{Scheme: "file", OmitHost: true, Path: path,
+		RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&_txlock=immediate", rawBusyTimeout.Milliseconds())}
 	raw, err := sql.Open("sqlite", file.String())
 	if err != nil {
 		t.Fatal(err)
@@ -67,15 +69,15 @@ func Raw(t testing.TB, path string) *sql.DB {
 
 func (s *store) exec(text string, args ...any) {
 	s.Helper()
-	if _, err := s.raw.ExecContext(s.Context(), s.text(text), args...); err != nil {
+	if _, err := s.raw.ExecContext(s.Context(), s.statement(text), args...); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// number reads one integer.
+// number returns one integer from a query.
 func (s *store) number(text string) (n int64) {
 	s.Helper()
-	if err := s.raw.QueryRowContext(s.Context(), s.text(text)).Scan(&n); err != nil {
+	if err := s.raw.QueryRowContext(s.Context(), s.statement(text)).Scan(&n); err != nil {
 		s.Fatal(err)
 	}
 	return n
@@ -83,7 +85,8 @@ func (s *store) number(text string) (n int64) {
 
 func (s *store) history() []change {
 	s.Helper()
-	rows, err := s.raw.QueryContext(s.Context(), `SELECT id, old_state, state, old_generation, generation, old_owner, owner, old_lease, lease,
+	rows, err := s.raw.QueryContext(s.Context(),
+		`SELECT id, old_state, state, old_generation, generation, old_owner, owner, old_lease, lease,
 		attempt, max_attempts, losses, max_losses FROM history ORDER BY seq`)
 	if err != nil {
 		s.Fatal(err)
@@ -104,10 +107,10 @@ func (s *store) history() []change {
 	return all
 }
 
-// checkHistory checks the invariants I2 to I5, I7 and I8 of the reliability contract over everything that the test did.
+// checkHistory checks the invariants I2 to I5, I7 and I8 of docs/reliability.md for all changes of the test.
 func (s *store) checkHistory() {
 	s.Helper()
-	for _, problem := range problems(s.history()) {
+	for _, problem := range violations(s.history()) {
 		s.Error(problem)
 	}
 	if s.Server() != nil {

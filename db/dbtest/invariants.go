@@ -6,8 +6,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// problems returns what is wrong in a history.
-func problems(history []change) []string {
+// violations returns the changes of a history that violate an invariant.
+func violations(history []change) []string {
 	var found []string
 	claimed := map[[2]int64]bool{}
 	for i, c := range history {
@@ -19,7 +19,7 @@ func problems(history []change) []string {
 		if moved && !jobs.CanMove(c.oldState, c.state) {
 			wrong("I8: no such move")
 		}
-		// A task that goes from worker to worker passes pending in between, so the state changes whenever the owner does.
+		// A task that changes its worker is pending in between, so the state changes whenever the worker does.
 		if c.oldOwner != c.owner && !(moved && c.state == jobs.Running) {
 			wrong("I3: another owner without a claim")
 		}
@@ -28,7 +28,7 @@ func problems(history []change) []string {
 			wrong("I4: the state changed, the generation grew by %d", grown)
 		case revoked && grown != 1:
 			wrong("a claim was revoked, the generation grew by %d", grown)
-		case !moved && !revoked && grown != 0 && c.generation != 1: // a row of plain SQL gets its first one by the trigger
+		case !moved && !revoked && grown != 0 && c.generation != 1: // a row of plain SQL gets its first generation from the trigger
 			wrong("the generation grew by %d for nothing", grown)
 		}
 		if moved && c.state == jobs.Running {

@@ -13,9 +13,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestModel runs random calls against a store and against a model of it in a few maps, compares each answer, and checks the
-// history of all changes at the end. The model decides by jobs.Next too: what is under test here is that the store does what was
-// decided, to that task and to no other, whoever asks and however late.
+// TestModel makes random calls of a store and compares each result with a model, which is a few maps. At the end it
+// checks the history of all changes. The model also uses jobs.Next: the test checks that the store applies each
+// decision to the right task only, even for late calls.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -28,9 +28,11 @@ func TestModel(t *testing.T) {
 			m.workers = append(m.workers, s.worker("a", "b"))
 		}
 		m.held = make([][]jobs.Task, len(m.workers))
-		r.Repeat(map[string]func(*rapid.T){"": m.compare, "insert": m.insertSome, "turn": m.turn, "finish": m.finishSome, "stale finish": m.staleFinish,
-			"beat": m.beatSome, "reap": m.reapSome, "revoke": m.revokeSome, "cancel": m.cancel, "retry": m.retry, "delete": m.delete, "release": m.release, "sleep": m.sleepSome})
-		for _, problem := range problems(s.history()) {
+		r.Repeat(map[string]func(*rapid.T){"": m.compare, "insert": m.insertSome, "turn": m.turn, "finish": m.finishSome,
+			"stale finish": m.staleFinish,
+			"beat":         m.beatSome, "reap": m.reapSome, "revoke": m.revokeSome, "cancel": m.cancel, "retry": m.retry,
+			"delete": m.delete, "release": m.release, "sleep": m.sleepSome})
+		for _, problem := range violations(s.history()) {
 			r.Error(problem)
 		}
 	})
@@ -39,14 +41,14 @@ func TestModel(t *testing.T) {
 type model struct {
 	*store
 	workers []*db.Worker
-	tasks   map[int64]*jobs.Task // as the store should have them
+	tasks   map[int64]*jobs.Task // expected tasks
 	keys    map[string]int64     // unfinished tasks by unique key
-	started map[int64]bool       // that started_at is set
-	held    [][]jobs.Task        // by worker: its claims, as it was told; it may hold what it has lost
-	old     []jobs.Task          // claims that have ended
+	started map[int64]bool       // tasks that have started
+	held    [][]jobs.Task        // claims of each worker as the worker knows them; some may be lost
+	old     []jobs.Task          // finished claims
 }
 
-// set moves a task of the model.
+// set changes the state of a task in the model.
 func (m *model) set(t *jobs.Task, to jobs.State) {
 	if t.State != to {
 		t.State = to
@@ -57,11 +59,11 @@ func (m *model) set(t *jobs.Task, to jobs.State) {
 	}
 }
 
-// apply makes of a task what Next decided.
+// apply applies a decision of jobs.Next to a task in the model.
 func (m *model) apply(t *jobs.Task, c jobs.Change) {
 	t.Attempt, t.Losses, t.Reason, t.Error = c.Attempt, c.Losses, c.Reason, c.Error
 	if !c.RunAt.IsZero() {
-		t.RunAt = c.RunAt.Truncate(time.Millisecond) // as the file keeps it
+		t.RunAt = c.RunAt.Truncate(time.Millisecond) // the database stores milliseconds
 	}
 	m.set(t, c.State)
 }
@@ -70,12 +72,13 @@ func (m *model) insertSome(r *rapid.T) {
 	n := rapid.IntRange(1, 4).Draw(r, "n")
 	specs := make([]jobs.Spec, n)
 	for i := range specs {
-		options := []jobs.Option{jobs.Priority(rapid.IntRange(0, 3).Draw(r, "priority")), jobs.Queue(rapid.SampledFrom([]string{"p", "q"}).Draw(r, "queue")),
+		options := []jobs.Option{jobs.Priority(rapid.IntRange(0, 3).Draw(r, "priority")),
+			jobs.Queue(rapid.SampledFrom([]string{"p", "q"}).Draw(r, "queue")),
 			jobs.MaxAttempts(rapid.IntRange(1, 3).Draw(r, "max_attempts")), jobs.MaxLosses(rapid.IntRange(0, 2).Draw(r, "max_losses")),
 			jobs.In(time.Duration(rapid.IntRange(0, 2).Draw(r, "in")) * time.Minute), jobs.Retry(jobs.Backoff{Delay: time.Minute}),
 			jobs.ExpiresIn(time.Duration(rapid.SampledFrom([]int{0, 0, 3}).Draw(r, "expires")) * time.Minute),
 			jobs.Unique(rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(r, "key"))}
-		specs[i] = call(rapid.SampledFrom([]string{"a", "b", "other"}).Draw(r, "job"), options...)
+		specs[i] = functionSpec(rapid.SampledFrom([]string{"a", "b", "other"}).Draw(r, "job"), options...)
 	}
 	for i, added := range must(m.Insert(m.Context(), specs, m.now))(m) {
 		spec := specs[i]
@@ -97,8 +100,8 @@ func (m *model) insertSome(r *rapid.T) {
 	}
 }
 
-// due does what a look does.
-func (m *model) due() {
+// promoteDue promotes due tasks in the model and cancels expired ones.
+func (m *model) promoteDue() {
 	for id, t := range m.tasks {
 		switch {
 		case !t.State.Finished() && !t.ExpiresAt.IsZero() && !m.started[id] && !t.ExpiresAt.After(m.now):
@@ -114,8 +117,9 @@ func (m *model) turn(r *rapid.T) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	free := rapid.IntRange(0, 5).Draw(r, "free")
 	idle := rapid.Bool().Draw(r, "idle")
-	m.due()
-	claimed := must(m.workers[i].Turn(m.Context(), db.Turn{Now: m.now, Look: true, Claim: db.Claim{Free: free, Lease: lease, Idle: idle}}))(m).Claimed
+	m.promoteDue()
+	claimed := must(m.workers[i].Turn(m.Context(), db.Turn{Now: m.now, Look: true,
+		Claim: db.Claim{Free: free, Lease: lease, Idle: idle}}))(m).Claimed
 	waiting := map[string][]*jobs.Task{}
 	n, suspects := 0, 0
 	for _, t := range m.tasks {
@@ -123,9 +127,9 @@ func (m *model) turn(r *rapid.T) {
 			suspects++
 		}
 	}
-	alone := idle && suspects > 0 // then a suspect runs, and nothing beside it
+	alone := idle && suspects > 0 // an idle worker claims one suspect and no other task
 	if suspects > 0 && !idle && len(claimed) == 0 {
-		return // it has waited for long enough: a busy worker takes nothing more
+		return // a suspect has waited long enough, so a busy worker claims nothing more
 	}
 	for _, t := range m.tasks {
 		if t.State == jobs.Pending && t.Job != "other" && t.Suspect() == alone {
@@ -147,7 +151,7 @@ func (m *model) turn(r *rapid.T) {
 			return int(a.ID - b.ID)
 		})
 	}
-	for _, c := range claimed { // within its queue each is the best that was left
+	for _, c := range claimed { // each claim is the first task that was left in its queue
 		list := waiting[c.Queue]
 		if len(list) == 0 || list[0].ID != c.ID {
 			r.Fatalf("got a claim of task %d in queue %s, want the first of %v", c.ID, c.Queue, list)
@@ -165,8 +169,8 @@ func (m *model) turn(r *rapid.T) {
 	m.held[i] = append(m.held[i], claimed...)
 }
 
-// take draws one of the claims that a worker believes to have.
-func (m *model) take(r *rapid.T) (worker int, claimed jobs.Task) {
+// takeClaim removes a random claim that a worker believes it has.
+func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	if len(m.held[i]) == 0 {
 		r.Skip("it runs nothing")
@@ -178,7 +182,7 @@ func (m *model) take(r *rapid.T) (worker int, claimed jobs.Task) {
 	return i, claimed
 }
 
-// owns returns the model's task if a claim still is its own.
+// owns returns the task of a claim in the model if the claim is still valid.
 func (m *model) owns(claimed jobs.Task) *jobs.Task {
 	t := m.tasks[claimed.ID]
 	if t == nil || t.State != jobs.Running || t.GenerationID != claimed.GenerationID {
@@ -188,13 +192,15 @@ func (m *model) owns(claimed jobs.Task) *jobs.Task {
 }
 
 func anyOutcome(r *rapid.T) jobs.Outcome {
-	return rapid.SampledFrom([]jobs.Outcome{{}, failed, {Reason: jobs.ReasonTimeout}, {Reason: jobs.ReasonShutdown}, {Reason: jobs.ReasonLost},
-		jobs.OutcomeOf(nil, jobs.Snooze(time.Minute)), jobs.OutcomeOf(nil, jobs.Cancel(nil)), jobs.OutcomeOf(nil, jobs.RetryIn(time.Minute, nil))}).Draw(r, "outcome")
+	return rapid.SampledFrom([]jobs.Outcome{{}, failed, {Reason: jobs.ReasonTimeout}, {Reason: jobs.ReasonShutdown},
+		{Reason: jobs.ReasonLost},
+		jobs.OutcomeOf(nil, jobs.Snooze(time.Minute)), jobs.OutcomeOf(nil, jobs.Cancel(nil)),
+		jobs.OutcomeOf(nil, jobs.RetryIn(time.Minute, nil))}).Draw(r, "outcome")
 }
 
 func (m *model) finishSome(r *rapid.T) {
-	i, claimed := m.take(r)
-	m.sleep(time.Millisecond) // a loss that the reaper and the worker record at the same moment is one
+	i, claimed := m.takeClaim(r)
+	m.sleep(time.Millisecond) // the reaper and the worker may record a loss at the same millisecond, as one loss
 	o := anyOutcome(r)
 	t := m.owns(claimed)
 	done := m.finish(m.workers[i], claimed, o)
@@ -209,7 +215,7 @@ func (m *model) finishSome(r *rapid.T) {
 	}
 }
 
-// staleFinish finishes a claim that has ended, at another time and otherwise, by a worker that may be another.
+// staleFinish finishes a finished claim again with another outcome, possibly by another worker.
 func (m *model) staleFinish(r *rapid.T) {
 	if len(m.old) == 0 {
 		r.Skip("none has ended")
@@ -254,7 +260,7 @@ func (m *model) reapSome(r *rapid.T) {
 	}
 }
 
-// revokeSome is a reaper that dies before it records what it has revoked.
+// revokeSome revokes claims without recording their loss, like a reaper that dies in between.
 func (m *model) revokeSome(r *rapid.T) {
 	seen := m.leases(m.workers[rapid.IntRange(0, len(m.workers)-1).Draw(r, "reaper")])
 	slices.SortFunc(seen, func(a, b db.Lease) int { return int(a.ID - b.ID) })
@@ -270,7 +276,7 @@ func (m *model) revokeSome(r *rapid.T) {
 	}
 }
 
-// compare holds the store against the model after each step.
+// compare compares all tasks of the store with the model.
 func (m *model) compare(r *rapid.T) {
 	stored := must(m.List(m.Context(), jobs.Filter{}, db.Page{}))(m)
 	if len(stored) != len(m.tasks) {
@@ -278,8 +284,10 @@ func (m *model) compare(r *rapid.T) {
 	}
 	for _, got := range stored {
 		want := m.tasks[got.ID]
-		a := fmt.Sprint(got.State, got.GenerationID, got.Attempt, got.Losses, got.Reason, got.UniqueKey, got.FinishedAt.IsZero(), got.CancelRequestedAt.IsZero())
-		b := fmt.Sprint(want.State, want.GenerationID, want.Attempt, want.Losses, want.Reason, want.UniqueKey, !want.State.Finished(), want.CancelRequestedAt.IsZero())
+		a := fmt.Sprint(got.State, got.GenerationID, got.Attempt, got.Losses, got.Reason, got.UniqueKey, got.FinishedAt.IsZero(),
+			got.CancelRequestedAt.IsZero())
+		b := fmt.Sprint(want.State, want.GenerationID, want.Attempt, want.Losses, want.Reason, want.UniqueKey,
+			!want.State.Finished(), want.CancelRequestedAt.IsZero())
 		if a != b || (got.State == jobs.Scheduled || got.State == jobs.Retrying) && !got.RunAt.Equal(want.RunAt) {
 			r.Fatalf("task %d: %s, due %v, the model has %s, due %v", got.ID, a, got.RunAt, b, want.RunAt)
 		}

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ownAddress is that of a schema that no other test has, or will have.
+// ownAddress returns the address of a new schema that no other test uses.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	s, err := server()
@@ -27,8 +27,8 @@ func ownAddress(t *testing.T) string {
 	return s.Address("postgres", "search_path=move_"+strings.ToLower(rand.Text()[:8]))
 }
 
-// house is a database that tests move from, or to: a new one each time it is asked for.
-type house func(t *testing.T) *db.DB
+// openFunc opens a new database that a test moves from or to.
+type openFunc func(t *testing.T) *db.DB
 
 func TestAMoveGoesOnFromWhereverItWasCut(t *testing.T) {
 	file := func(t *testing.T) *db.DB { return dbtest.Open(t) }
@@ -37,13 +37,15 @@ func TestAMoveGoesOnFromWhereverItWasCut(t *testing.T) {
 		return dbtest.OpenAt(t, filepath.Join(t.TempDir(), `it's $$ %s ? "q" $1 tasks.db`), db.Options{Create: true, Normal: true})
 	}
 	server := func(t *testing.T) *db.DB { return dbtest.OpenServer(t, ownAddress(t)) }
-	for name, pair := range map[string][2]house{"file to file": {file, file}, "to another program's": {file, beside}, "from another program's": {beside, file},
-		"file to server": {odd, server}, "file to an odd one": {file, odd}, "server to file": {server, file}, "server to server": {server, server}} {
+	for name, pair := range map[string][2]openFunc{"file to file": {file, file}, "to another program's": {file, beside},
+		"from another program's": {beside, file},
+		"file to server":         {odd, server}, "file to an odd one": {file, odd}, "server to file": {server, file},
+		"server to server": {server, server}} {
 		t.Run(name, func(t *testing.T) { cutMove(t, pair[0](t), pair[1](t)) })
 	}
 }
 
-const movedTasks = 300 // more than one step
+const movedTasks = 300 // more than one step moves
 
 var moving = time.UnixMilli(1_800_000_000_000)
 
@@ -60,14 +62,14 @@ func cutMove(t *testing.T, from, to *db.DB) {
 		t.Fatal(err)
 	}
 
-	// Killed after it has begun, after each step, and before and after its end: it is always begun anew.
+	// Interrupt the move after its start and after each step. Each time it starts from the beginning.
 	for step := 0; ; step++ {
 		m, done, err := from.BeginMove(ctx, to, moving)
 		if err != nil || done {
 			t.Fatalf("got error %v, done %v; want nil, false", err, done)
 		}
-		refused(t, from, "being moved")
-		refused(t, to, "is not complete")
+		wantRejected(t, from, "being moved")
+		wantRejected(t, to, "is not complete")
 		if err := plain(); err == nil || !strings.Contains(err.Error(), "being moved") {
 			t.Fatalf("plain SQL: got %v, want an error with %q", err, "being moved")
 		}
@@ -93,7 +95,7 @@ func cutMove(t *testing.T, from, to *db.DB) {
 	if counts[0].Table != "tasks" || counts[0].Rows != movedTasks {
 		t.Errorf(`got %v; want counts[0] table "tasks", counts[0] rows %v`, counts, movedTasks)
 	}
-	refused(t, from, "was moved to")
+	wantRejected(t, from, "was moved to")
 	if err := from.Foreign(ctx); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("register: got error %v, want %v", err, jobs.ErrConflict)
 	}
@@ -107,11 +109,11 @@ func cutMove(t *testing.T, from, to *db.DB) {
 		t.Errorf("got error %v, done %v; want nil, true", err, done)
 	}
 
-	// The tasks run over there, each once, and nowhere else.
+	// Each task runs once, in the new database.
 	if got := claimed(t, from); got != nil {
 		t.Errorf("got %d claims in the old database, want none", len(got))
 	}
-	if got := claimed(t, to); len(got) != movedTasks-1 { // one waits for another
+	if got := claimed(t, to); len(got) != movedTasks-1 { // one task waits for another
 		t.Errorf("got %d claims, want %d", len(got), movedTasks-1)
 	}
 	ids, err := insert(t, to, 1)
@@ -142,7 +144,7 @@ func TestAMoveThatWasGivenUpCannotGoOn(t *testing.T) {
 	if _, err := m.End(ctx); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("end by the other of two moves: got error %v, want %v", err, jobs.ErrConflict)
 	}
-	refused(t, to, "is not complete")
+	wantRejected(t, to, "is not complete")
 	if _, err := insert(t, from, 1); err != nil {
 		t.Error(err)
 	}
@@ -183,7 +185,7 @@ func TestNothingIsMovedWhileItIsAtWork(t *testing.T) {
 			if _, _, err := from.BeginMove(ctx, to, moving); !errors.Is(err, jobs.ErrConflict) {
 				t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 			}
-			for _, d := range []*db.DB{from, to} { // neither is frozen
+			for _, d := range []*db.DB{from, to} { // a rejected move blocks neither database
 				if _, err := insert(t, d, 1); err != nil {
 					t.Error(err)
 				}
@@ -192,10 +194,10 @@ func TestNothingIsMovedWhileItIsAtWork(t *testing.T) {
 	}
 }
 
-// fill adds tasks, some that were finished, and takes away the last ones.
+// fill enqueues tasks, cancels the last ones and deletes them.
 func fill(t *testing.T, d *db.DB) {
 	t.Helper()
-	ids, err := insert(t, d, movedTasks+4) // and one of plain SQL
+	ids, err := insert(t, d, movedTasks+4) // the caller adds one more with plain SQL
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +224,7 @@ func insert(t *testing.T, d *db.DB, n int) ([]int64, error) {
 	return ids, err
 }
 
-func refused(t *testing.T, d *db.DB, why string) {
+func wantRejected(t *testing.T, d *db.DB, why string) {
 	t.Helper()
 	if _, err := insert(t, d, 1); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), why) {
 		t.Fatalf("an insert into a database that %s: got error %v, want %v with the text %q", why, err, jobs.ErrConflict, why)
@@ -235,16 +237,18 @@ func refused(t *testing.T, d *db.DB, why string) {
 	}
 }
 
-// claimed returns what a worker gets; nil when it is refused.
+// claimed returns all tasks that a worker can claim, or nil if the database rejects it.
 func claimed(t *testing.T, d *db.DB) []jobs.Task {
 	t.Helper()
-	w, err := d.Register(t.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: time.Minute, StartedAt: moving.Add(-time.Hour)}, []db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+	w, err := d.Register(t.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: time.Minute, StartedAt: moving.Add(-time.Hour)},
+		[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []jobs.Task
 	for {
-		turned, err := w.Turn(t.Context(), db.Turn{Now: moving, Look: true, Claim: db.Claim{Free: 1000, Idle: true, Lease: time.Minute}})
+		turned, err := w.Turn(t.Context(), db.Turn{Now: moving, Look: true,
+			Claim: db.Claim{Free: 1000, Idle: true, Lease: time.Minute}})
 		if err != nil && !errors.Is(err, jobs.ErrConflict) {
 			t.Fatal(err)
 		}

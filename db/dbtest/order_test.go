@@ -16,9 +16,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestRandomOrders plays random tasks, lanes, dependencies, limits, outcomes, losses and orders of people against the store, and holds
-// after each step what must always hold: one task of a lane at a time, in order; none before those it waits for; nothing waits
-// for what is not there; and in the end everything ends.
+// TestRandomOrders makes random calls of a store: enqueue, claim, finish, cancel, retry, limit, pause, loss and
+// delete. After each call it checks that a lane runs one task at a time in order, that no task starts before its
+// dependencies, and that each blocked task has a reason. At the end all tasks finish.
 func TestRandomOrders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -30,7 +30,8 @@ func TestRandomOrders(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		m := &orderModel{T: rt, order: &order{store: &store{T: t, DB: d, now: start}}, paused: map[string]bool{}, retried: map[int64]bool{}}
+		m := &orderModel{T: rt, orderStore: &orderStore{store: &store{T: t, DB: d, now: start}}, paused: map[string]bool{},
+			retried: map[int64]bool{}}
 		defer func() {
 			m.raw.Close()
 			d.Close()
@@ -40,34 +41,36 @@ func TestRandomOrders(t *testing.T) {
 		}()
 		m.record()
 		m.w = m.worker("test")
-		m.see()
+		m.check()
 		rt.Repeat(map[string]func(*rapid.T){
-			"add": m.add, "add again": m.add, "claim": m.claim, "finish": m.finish, "finish again": m.finish, "sleep": m.sleep, "cancel": m.cancel,
-			"lose": m.lose, "retry": m.retry, "limit": m.limit, "pause": m.pause, "delete": m.delete, "": func(*rapid.T) { m.see() },
+			"add": m.add, "add again": m.add, "claim": m.claim, "finish": m.finish, "finish again": m.finish, "sleep": m.sleep,
+			"cancel": m.cancel,
+			"lose":   m.lose, "retry": m.retry, "limit": m.limit, "pause": m.pause, "delete": m.delete,
+			"": func(*rapid.T) { m.check() },
 		})
 		m.drain()
-		for _, problem := range problems(m.history()) {
+		for _, problem := range violations(m.history()) {
 			rt.Error(problem)
 		}
 	})
 }
 
-// orderModel is what the property test knows of a store.
+// orderModel is the state of TestRandomOrders.
 type orderModel struct {
 	*rapid.T
-	*order
+	*orderStore
 	running []jobs.Task
-	before  map[int64]jobs.Task  // as of the last look
-	after   map[int64][2][]int64 // what each task was added with
+	before  map[int64]jobs.Task  // tasks after the previous step
+	after   map[int64][2][]int64 // dependencies given at the enqueue
 	paused  map[string]bool
-	retried map[int64]bool // by a person, in this step: such a task waits for what is unfinished, and no longer for what has ended
+	retried map[int64]bool // tasks retried in this step; they wait for unfinished dependencies only
 }
 
 func (m *orderModel) Fatal(args ...any) { m.T.Helper(); m.T.Fatal(args...) }
 
 var lanesOfModel = []string{"", "", "a", "b"}
 
-func (m *orderModel) known() []int64 {
+func (m *orderModel) ids() []int64 {
 	var list []int64
 	for id := range m.before {
 		list = append(list, id)
@@ -76,9 +79,9 @@ func (m *orderModel) known() []int64 {
 	return list
 }
 
-// some draws a few of the tasks there are.
-func (m *orderModel) some(t *rapid.T, name string, most int) []int64 {
-	all := m.known()
+// drawIDs draws up to most existing tasks.
+func (m *orderModel) drawIDs(t *rapid.T, name string, most int) []int64 {
+	all := m.ids()
 	if len(all) == 0 {
 		return nil
 	}
@@ -86,7 +89,8 @@ func (m *orderModel) some(t *rapid.T, name string, most int) []int64 {
 }
 
 func (m *orderModel) add(t *rapid.T) {
-	options := []jobs.Option{jobs.Priority(rapid.IntRange(1, 3).Draw(t, "priority")), jobs.Lane(rapid.SampledFrom(lanesOfModel).Draw(t, "lane")),
+	options := []jobs.Option{jobs.Priority(rapid.IntRange(1, 3).Draw(t, "priority")),
+		jobs.Lane(rapid.SampledFrom(lanesOfModel).Draw(t, "lane")),
 		jobs.MaxAttempts(rapid.IntRange(1, 2).Draw(t, "attempts")), jobs.MaxLosses(rapid.IntRange(0, 1).Draw(t, "losses")),
 		jobs.Queue(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "queue"))}
 	if rapid.IntRange(0, 3).Draw(t, "later") == 0 {
@@ -95,12 +99,12 @@ func (m *orderModel) add(t *rapid.T) {
 	if rapid.IntRange(0, 5).Draw(t, "expires") == 0 {
 		options = append(options, jobs.ExpiresIn(2*time.Second))
 	}
-	after, any := m.some(t, "after", 2), m.some(t, "any", 1)
+	after, any := m.drawIDs(t, "after", 2), m.drawIDs(t, "any", 1)
 	if rapid.IntRange(0, 4).Draw(t, "replaces") == 0 {
 		options = append(options, jobs.UniqueReplace("key"))
 	}
-	id, err := m.order.tryAdd(append(options, jobs.After(after...), jobs.AfterAny(any...))...)
-	if errors.Is(err, jobs.ErrConflict) { // it would replace one that is older than what it waits for
+	id, err := m.orderStore.tryAdd(append(options, jobs.After(after...), jobs.AfterAny(any...))...)
+	if errors.Is(err, jobs.ErrConflict) { // the replacement would make a task depend on a newer one
 		return
 	}
 	if err != nil {
@@ -116,24 +120,25 @@ func (m *orderModel) add(t *rapid.T) {
 }
 
 func (m *orderModel) claim(t *rapid.T) {
-	claimed := m.order.claim(rapid.IntRange(1, 3).Draw(t, "slots"))
+	claimed := m.orderStore.claim(rapid.IntRange(1, 3).Draw(t, "slots"))
 	m.running = append(m.running, claimed...)
 	for _, task := range claimed {
 		if m.paused[task.Queue] {
 			t.Fatalf("got a claim of task %d from paused queue %s, want none", task.ID, task.Queue)
 		}
 	}
-	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // more may run when a limit was set after their start
+	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // more tasks may run if a limit was set after their start
 		if l.Running > 0 && l.InUse > l.Running && slices.ContainsFunc(claimed, func(task jobs.Task) bool {
-			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} || l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}
+			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} ||
+				l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}
 		}) {
 			t.Fatalf("%v: got %d running tasks, want at most %d", l.Target, l.InUse, l.Running)
 		}
 	}
 }
 
-// take removes one of the running tasks and returns it.
-func (m *orderModel) take(t *rapid.T) jobs.Task {
+// takeRunning removes a random running task from the model and returns it.
+func (m *orderModel) takeRunning(t *rapid.T) jobs.Task {
 	if len(m.running) == 0 {
 		t.Skip("nothing runs")
 	}
@@ -144,9 +149,9 @@ func (m *orderModel) take(t *rapid.T) jobs.Task {
 }
 
 func (m *orderModel) finish(t *rapid.T) {
-	task := m.take(t)
+	task := m.takeRunning(t)
 	outcome := rapid.SampledFrom([]error{nil, nil, nil, errBad, jobs.Snooze(time.Second), jobs.Cancel(errBad)}).Draw(t, "outcome")
-	m.order.finish(task, outcome)
+	m.orderStore.finish(task, outcome)
 }
 
 func (m *orderModel) sleep(t *rapid.T) {
@@ -155,16 +160,16 @@ func (m *orderModel) sleep(t *rapid.T) {
 }
 
 func (m *orderModel) cancel(t *rapid.T) {
-	must(m.Cancel(m.Context(), m.some(t, "cancel", 1), "x", false, m.now))(m)
+	must(m.Cancel(m.Context(), m.drawIDs(t, "cancel", 1), "x", false, m.now))(m)
 }
 
-// lose takes the lease of a running task away, as if its worker had died.
+// lose lets another worker record the loss of a random running task.
 func (m *orderModel) lose(t *rapid.T) {
-	task := m.take(t)
+	task := m.takeRunning(t)
 	other := m.worker("test")
 	leases := must(other.Leases(m.Context()))(m)
 	leases = slices.DeleteFunc(leases, func(l db.Lease) bool { return l.ID != task.ID })
-	if n := must(lose(m.Context(), other, leases, m.now))(m); len(n) != 1 {
+	if n := must(revokeAndReap(m.Context(), other, leases, m.now))(m); len(n) != 1 {
 		t.Fatalf("got reaped tasks %v, want one", n)
 	}
 }
@@ -174,13 +179,14 @@ func (m *orderModel) retry(t *rapid.T) {
 	if rapid.Bool().Draw(t, "dependents") {
 		call = m.RetryWithDependents
 	}
-	for _, moved := range must(call(m.Context(), m.some(t, "retry", 1), m.now, m.now))(m) {
+	for _, moved := range must(call(m.Context(), m.drawIDs(t, "retry", 1), m.now, m.now))(m) {
 		m.retried[moved.ID] = true
 	}
 }
 
 func (m *orderModel) limit(t *rapid.T) {
-	target := rapid.SampledFrom([]jobs.Target{{Kind: "lane", Name: "a"}, {Kind: "queue", Name: "x"}, {Kind: "job", Name: "test"}}).Draw(t, "target")
+	target := rapid.SampledFrom([]jobs.Target{{Kind: "lane", Name: "a"}, {Kind: "queue", Name: "x"},
+		{Kind: "job", Name: "test"}}).Draw(t, "target")
 	l := jobs.Limit{Target: target}
 	if target.Kind != jobs.LaneTarget {
 		l.Running = rapid.IntRange(0, 2).Draw(t, "running")
@@ -192,10 +198,10 @@ func (m *orderModel) limit(t *rapid.T) {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)
 		return
 	}
-	m.set(l)
+	m.setLimit(l)
 }
 
-// pause pauses one queue of two, or resumes it.
+// pause pauses queue x or resumes it.
 func (m *orderModel) pause(t *rapid.T) {
 	m.paused["x"] = !m.paused["x"]
 	call := func() error { return m.Resume(m.Context(), []string{"x"}) }
@@ -208,11 +214,11 @@ func (m *orderModel) pause(t *rapid.T) {
 }
 
 func (m *orderModel) delete(t *rapid.T) {
-	must(m.Delete(m.Context(), m.some(t, "delete", 2)))(m)
+	must(m.Delete(m.Context(), m.drawIDs(t, "delete", 2)))(m)
 }
 
-// look reads all tasks and limits.
-func (m *orderModel) look() (map[int64]jobs.Task, map[jobs.Target]db.LimitStat) {
+// readAll reads all tasks and limits.
+func (m *orderModel) readAll() (map[int64]jobs.Task, map[jobs.Target]db.LimitStat) {
 	tasks := map[int64]jobs.Task{}
 	for _, task := range must(m.List(m.Context(), jobs.Filter{}, db.Page{}))(m) {
 		tasks[task.ID] = task
@@ -224,9 +230,9 @@ func (m *orderModel) look() (map[int64]jobs.Task, map[jobs.Target]db.LimitStat) 
 	return tasks, limits
 }
 
-// see checks what must hold after every step.
-func (m *orderModel) see() {
-	tasks, limits := m.look()
+// check checks the invariants after a step.
+func (m *orderModel) check() {
+	tasks, limits := m.readAll()
 	holders := map[string]jobs.Task{}
 	inUse := map[jobs.Target]int{}
 	for _, task := range tasks {
@@ -240,14 +246,14 @@ func (m *orderModel) see() {
 			inUse[jobs.Target{Kind: "queue", Name: task.Queue}]++
 			inUse[jobs.Target{Kind: "job", Name: task.Job}]++
 		}
-		m.seeWaiting(task, tasks)
+		m.checkDependencies(task, tasks)
 	}
 	for target, l := range limits {
 		if l.InUse != inUse[target] && target.Kind != jobs.LaneTarget {
 			m.T.Fatalf("%v: got %d in use, want %d", target, l.InUse, inUse[target])
 		}
 	}
-	for _, task := range tasks { // whoever waits for a lane waits for somebody, or for its rate, and not in front of the one who has it
+	for _, task := range tasks { // a task waits for a lane only if another task holds it or its rate is used up, and not before the holder
 		if task.State != jobs.Blocked || task.Waits {
 			continue
 		}
@@ -255,12 +261,14 @@ func (m *orderModel) see() {
 			m.T.Fatalf("got blocked task %d without a dependency or a lane, want a reason", task.ID)
 		}
 		holder, held := holders[task.Lane]
-		if l, limited := limits[jobs.Target{Kind: "lane", Name: task.Lane}]; !held && (!limited || l.NextAt.IsZero()) && !m.dueUnseen(l) {
+		if l, limited := limits[jobs.Target{Kind: "lane", Name: task.Lane}]; !held && (!limited || l.NextAt.IsZero()) &&
+			!m.dueUnseen(l) {
 			m.T.Fatalf("got task %d waiting for free lane %s, want it to hold the lane", task.ID, task.Lane)
 		}
 		was, known := m.before[task.ID]
 		had := m.before[holder.ID]
-		if held && known && was.State == jobs.Blocked && !was.Waits && had.State == jobs.Blocked && cmp.Or(cmp.Compare(holder.Priority, task.Priority), cmp.Compare(task.ID, holder.ID)) < 0 {
+		if held && known && was.State == jobs.Blocked && !was.Waits && had.State == jobs.Blocked &&
+			cmp.Or(cmp.Compare(holder.Priority, task.Priority), cmp.Compare(task.ID, holder.ID)) < 0 {
 			m.T.Fatalf("lane %s: got holder %d, want %d first", task.Lane, holder.ID, task.ID)
 		}
 	}
@@ -268,11 +276,11 @@ func (m *orderModel) see() {
 	clear(m.retried)
 }
 
-// dueUnseen says that a lane's rate lets a task start, and that no worker has looked since.
+// dueUnseen reports whether the rate of a lane permits a start that no worker has noticed yet.
 func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
-// seeWaiting checks one task against those it waits for.
-func (m *orderModel) seeWaiting(task jobs.Task, tasks map[int64]jobs.Task) {
+// checkDependencies checks the state of a task against its dependencies.
+func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task) {
 	open := slices.Concat(task.After, task.AfterAny)
 	if task.Waits != (len(open) > 0) || task.Waits && task.State != jobs.Blocked {
 		m.T.Fatalf("task %d: got state %s, waits %v; want blocked while it waits for %v", task.ID, task.State, task.Waits, open)
@@ -286,19 +294,20 @@ func (m *orderModel) seeWaiting(task jobs.Task, tasks map[int64]jobs.Task) {
 	if m.retried[task.ID] || known && !was.Waits {
 		return
 	}
-	after, afterAny := was.After, was.AfterAny // what it waited for at the last look
+	after, afterAny := was.After, was.AfterAny // dependencies at the previous step
 	if !known {
 		after, afterAny = m.after[task.ID][0], m.after[task.ID][1]
 	}
 	broken := false
 	for _, id := range after {
-		broken = broken || !slices.Contains(open, id) && ended(tasks, m.before, id) != jobs.Completed
+		broken = broken || !slices.Contains(open, id) && stateOf(tasks, m.before, id) != jobs.Completed
 	}
 	for _, id := range afterAny {
-		broken = broken || !slices.Contains(open, id) && !ended(tasks, m.before, id).Finished()
+		broken = broken || !slices.Contains(open, id) && !stateOf(tasks, m.before, id).Finished()
 	}
 	if broken && task.State != jobs.Cancelled {
-		m.T.Fatalf("task %d: got state %s with a broken dependency among %v and %v, want cancelled", task.ID, task.State, after, afterAny)
+		m.T.Fatalf("task %d: got state %s with a broken dependency among %v and %v, want cancelled", task.ID, task.State, after,
+			afterAny)
 	}
 	if !broken && task.Reason == jobs.ReasonDependency {
 		m.T.Fatalf("task %d: got cancelled (%s) without a broken dependency among %v and %v, want another state",
@@ -306,20 +315,20 @@ func (m *orderModel) seeWaiting(task jobs.Task, tasks map[int64]jobs.Task) {
 	}
 }
 
-// ended returns the state of a task, or that of before it was deleted.
-func ended(tasks, before map[int64]jobs.Task, id int64) jobs.State {
+// stateOf returns the state of a task, or its last state before it was deleted.
+func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
 	if task, ok := tasks[id]; ok {
 		return task.State
 	}
 	if task, ok := before[id]; ok {
 		return task.State
 	}
-	return jobs.Completed // deleted long ago: it held up nobody then
+	return jobs.Completed // it was deleted long ago, when no task waited for it
 }
 
-// drain lifts the limits and the pauses and lets everything run.
+// drain removes all limits and pauses and runs all tasks.
 func (m *orderModel) drain() {
-	_, limits := m.look()
+	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)
 	}
@@ -327,16 +336,16 @@ func (m *orderModel) drain() {
 		m.T.Fatal(err)
 	}
 	for range 1000 {
-		m.see()
-		if !slices.ContainsFunc(m.known(), func(id int64) bool { return !m.before[id].State.Finished() }) {
+		m.check()
+		if !slices.ContainsFunc(m.ids(), func(id int64) bool { return !m.before[id].State.Finished() }) {
 			return
 		}
 		for _, task := range m.running {
-			m.order.finish(task, nil)
+			m.orderStore.finish(task, nil)
 		}
-		m.see()
+		m.check()
 		m.now = m.now.Add(10 * time.Second)
-		m.running = m.order.claim(3)
+		m.running = m.orderStore.claim(3)
 	}
 	m.T.Fatalf("got unfinished tasks %+v, want none", m.before)
 }

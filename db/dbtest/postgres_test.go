@@ -12,7 +12,7 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// server is the one of this test program.
+// server is the PostgreSQL server of this test program.
 var server = sync.OnceValues(func() (*pgserver.Server, error) {
 	s, err := pgserver.Start(context.Background())
 	closeServer = func() {
@@ -23,16 +23,16 @@ var server = sync.OnceValues(func() (*pgserver.Server, error) {
 	return s, err
 })
 
-var closeServer = func() {} // none was started
+var closeServer = func() {} // does nothing unless a server was started
 
-// free are the schemas that tests have left, emptied: making one takes longer than most tests.
+// free lists schemas that tests have left empty. Creating a schema takes longer than most tests.
 var free = struct {
 	sync.Mutex
 	names []string
 	made  int
 }{}
 
-// openOnServer opens a fresh database on the server of this test program.
+// openOnServer opens a new database on the server of this test program.
 func openOnServer(t testing.TB) *db.DB {
 	t.Helper()
 	return dbtest.OpenServer(t, freshAddress(t))
@@ -57,7 +57,7 @@ func freshAddress(t testing.TB) string {
 		name = fmt.Sprintf("test%d", free.made)
 	}
 	address := s.Address("postgres", "search_path="+name)
-	t.Cleanup(func() { // after the store was closed
+	t.Cleanup(func() { // runs after the database is closed
 		if dbtest.Empty(t, address) {
 			free.Lock()
 			defer free.Unlock()

@@ -2,5 +2,5 @@
 
 package dbtest
 
-// raceDetector says whether the tests run under it.
+// raceDetector reports whether the race detector is on.
 const raceDetector = false

@@ -13,7 +13,7 @@ var claims = group{
 	"tasks start by priority, then by age": func(s *store) {
 		var specs []jobs.Spec
 		for i := range 30 {
-			specs = append(specs, task(jobs.Priority(i%3)))
+			specs = append(specs, commandSpec(jobs.Priority(i%3)))
 		}
 		all := s.insert(specs...)
 		var want []int64
@@ -27,70 +27,77 @@ var claims = group{
 		w := s.worker()
 		s.wantIDs(append(ids(s.claim(w, 7)), ids(s.claim(w, 100))...), want)
 	},
-	"the order is one over all jobs of a worker": func(s *store) {
-		all := s.insert(call("a", jobs.Priority(1)), call("b", jobs.Priority(3)), call("c", jobs.Priority(2)), call("a", jobs.Priority(3)), call("b", jobs.Priority(1)))
+	"one order covers all jobs of a worker": func(s *store) {
+		all := s.insert(functionSpec("a", jobs.Priority(1)), functionSpec("b", jobs.Priority(3)),
+			functionSpec("c", jobs.Priority(2)), functionSpec("a", jobs.Priority(3)), functionSpec("b", jobs.Priority(1)))
 		s.wantIDs(ids(s.claim(s.worker("a", "b", "c"), 4)), []int64{all[1], all[3], all[2], all[0]})
 	},
-	"a worker gets tasks of its own jobs only": func(s *store) {
-		all := s.insert(call("a"), call("b"), task(), call("a"), call("aa"))
+	"a worker claims tasks of its own jobs only": func(s *store) {
+		all := s.insert(functionSpec("a"), functionSpec("b"), commandSpec(), functionSpec("a"), functionSpec("aa"))
 		s.wantIDs(ids(s.claim(s.worker("a", "c"), 9)), []int64{all[0], all[3]})
 		if got := s.claim(s.worker("nothing"), 9); got != nil {
 			s.Errorf("got %v, want nil", got)
 		}
 	},
-	"a claimed task is told as it is stored": func(s *store) {
-		s.insert(jobs.Command{Argv: []string{"a", "b"}, Path: "/a", Dir: "/", Env: map[string]string{"A": "x"}, EnvFile: "/e", Input: []byte("i")}.
-			With(jobs.Label("l"), jobs.Timeout(time.Second), jobs.MaxAttempts(5), jobs.RetryOn("3"), jobs.Unique("key"), jobs.ExpiresIn(time.Hour), jobs.Lane("lane")))
+	"a claim returns the task as it is stored": func(s *store) {
+		s.insert(jobs.Command{Argv: []string{"a", "b"}, Path: "/a", Dir: "/", Env: map[string]string{"A": "x"}, EnvFile: "/e",
+			Input: []byte("i")}.
+			With(jobs.Label("l"), jobs.Timeout(time.Second), jobs.MaxAttempts(5), jobs.RetryOn("3"), jobs.Unique("key"),
+				jobs.ExpiresIn(time.Hour), jobs.Lane("lane")))
 		w := s.worker()
 		s.sleep(time.Second)
-		got, stored := s.one(w), s.get(1)
-		stored.Worker = "" // joined for people
-		if s.diff(got, stored); got.WorkerID != w.ID() || got.State != jobs.Running || got.GenerationID != 2 || got.Attempt != 1 ||
+		got, stored := s.claimOnly(w), s.get(1)
+		stored.Worker = "" // List adds the name of the worker
+		if s.wantSameTask(got, stored); got.WorkerID != w.ID() || got.State != jobs.Running || got.GenerationID != 2 ||
+			got.Attempt != 1 ||
 			!got.StartedAt.Equal(s.now) || !got.LeaseExpiresAt.Equal(s.now.Add(lease)) {
 			s.Errorf("got %+v; want worker id %v, state %v, generation 2, attempt 1, started at %v, lease expires at %v", got,
 				w.ID(), jobs.Running, s.now, s.now.Add(lease))
 		}
 	},
-	"max attempts that nobody named are the job's, once": func(s *store) {
-		spec := call("f")
+	"the first claim sets missing max attempts to those of the job": func(s *store) {
+		spec := functionSpec("f")
 		spec.MaxAttempts = 0
 		s.insert(spec)
 		if before := s.get(1); before.MaxAttempts != 0 {
 			s.Errorf("got before max attempts %v, want 0", before.MaxAttempts)
 		}
 		w := s.worker("f")
-		got := s.one(w)
+		got := s.claimOnly(w)
 		if got.MaxAttempts != 3 || s.get(1).MaxAttempts != 3 {
 			s.Errorf("got max attempts %v, task max attempts %v; want 3, 3", got.MaxAttempts, s.get(1).MaxAttempts)
 		}
 		s.finish(w, got, jobs.Outcome{Reason: jobs.ReasonShutdown})
-		other := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: "f", MaxAttempts: 9}}))(s)
-		if got := s.one(other); got.MaxAttempts != 3 || got.Attempt != 1 {
+		other := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},
+			[]db.ClaimJob{{Job: "f", MaxAttempts: 9}}))(s)
+		if got := s.claimOnly(other); got.MaxAttempts != 3 || got.Attempt != 1 {
 			s.Errorf("got max attempts %v, attempt %v; want 3, 1", got.MaxAttempts, got.Attempt)
 		}
 	},
-	"a claim forgets the end of the last attempt": func(s *store) {
-		s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
+	"a claim clears the outcome of the last attempt": func(s *store) {
+		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
 		w := s.worker()
-		first := s.one(w)
+		first := s.claimOnly(w)
 		code := 3
-		s.finish(w, first, jobs.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code, OutputBytes: 9, OutputTruncated: true, Result: []byte("1")})
-		second, stored := s.one(w), s.get(1)
-		if stored.Reason != "" || stored.Error != "" || stored.ExitCode != nil || stored.OutputBytes != 0 || stored.OutputTruncated || stored.Result != nil || stored.Duration != 0 {
+		s.finish(w, first, jobs.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code, OutputBytes: 9,
+			OutputTruncated: true, Result: []byte("1")})
+		second, stored := s.claimOnly(w), s.get(1)
+		if stored.Reason != "" || stored.Error != "" || stored.ExitCode != nil || stored.OutputBytes != 0 ||
+			stored.OutputTruncated || stored.Result != nil || stored.Duration != 0 {
 			s.Errorf("got %+v; want reason none, error none, exit code nil, output bytes 0, output truncated false, result nil, duration 0",
 				stored)
 		}
-		if second.Attempt != 2 || second.GenerationID != first.GenerationID+3 { // retrying, pending, running
+		if second.Attempt != 2 || second.GenerationID != first.GenerationID+3 { // the states in between are retrying and pending
 			s.Errorf("got second attempt %v, second generation %v; want 2, %v", second.Attempt, second.GenerationID,
 				first.GenerationID+3)
 		}
 	},
-	"queues take turns whatever lies in them": func(s *store) {
+	"queues take turns regardless of their length": func(s *store) {
 		var specs []jobs.Spec
 		for range 40 {
-			specs = append(specs, task(jobs.Queue("flood"), jobs.Priority(9)))
+			specs = append(specs, commandSpec(jobs.Queue("flood"), jobs.Priority(9)))
 		}
-		specs = append(specs, task(jobs.Queue("a")), task(jobs.Queue("b")), task(jobs.Queue("z")))
+		specs = append(specs, commandSpec(jobs.Queue("a")), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("z")))
 		s.insert(specs...)
 		w := s.worker()
 		var served []string
@@ -105,14 +112,14 @@ var claims = group{
 			}
 		}
 	},
-	"free slots are shared, and what one queue cannot use goes to the others": func(s *store) {
+	"queues share free slots, and other queues get what one cannot use": func(s *store) {
 		var specs []jobs.Spec
 		for _, queue := range []string{"a", "b", "c"} {
 			for range 20 {
-				specs = append(specs, task(jobs.Queue(queue)))
+				specs = append(specs, commandSpec(jobs.Queue(queue)))
 			}
 		}
-		specs = append(specs, task(jobs.Queue("few")))
+		specs = append(specs, commandSpec(jobs.Queue("few")))
 		s.insert(specs...)
 		count := map[string]int{}
 		for _, t := range s.claim(s.worker(), 16) {
@@ -124,14 +131,15 @@ var claims = group{
 				count)
 		}
 	},
-	"a limit holds for its queue, and a queue without one is not served": func(s *store) {
+	"a claim respects the limit of each queue and skips queues without a limit": func(s *store) {
 		for _, queue := range []string{"a", "b", "c"} {
-			s.insert(task(jobs.Queue(queue)), task(jobs.Queue(queue)), task(jobs.Queue(queue)))
+			s.insert(commandSpec(jobs.Queue(queue)), commandSpec(jobs.Queue(queue)), commandSpec(jobs.Queue(queue)))
 		}
 		w := s.worker()
 		turn := func(limit map[string]int) map[string]int {
 			count := map[string]int{}
-			for _, t := range must(w.Turn(s.Context(), db.Turn{Now: s.now, Claim: db.Claim{Free: 8, Lease: lease, Limit: limit}}))(s).Claimed {
+			for _, t := range must(w.Turn(s.Context(), db.Turn{Now: s.now,
+				Claim: db.Claim{Free: 8, Lease: lease, Limit: limit}}))(s).Claimed {
 				count[t.Queue]++
 			}
 			return count
@@ -149,8 +157,8 @@ var claims = group{
 			s.Errorf(`got %v; want got["a"] 1, got["b"]+got["c"] 6`, got)
 		}
 	},
-	"nobody claims without a free slot or without jobs": func(s *store) {
-		s.insert(task())
+	"a claim without a free slot or without jobs is empty": func(s *store) {
+		s.insert(commandSpec())
 		none := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, nil))(s)
 		if got := s.claim(none, 1); got != nil {
 			s.Errorf("got %v, want nil", got)
@@ -159,11 +167,11 @@ var claims = group{
 			s.Errorf("got %v, want nil", got)
 		}
 	},
-	"eight handles claim 4000 tasks and each goes to one": func(s *store) {
+	"eight handles claim 4000 tasks, each once": func(s *store) {
 		const most, handles = 4000, 8
 		specs := make([]jobs.Spec, most)
 		for i := range specs {
-			specs[i] = task(jobs.Queue([]string{"a", "b", "c"}[i%3]), jobs.Priority(i%5))
+			specs[i] = commandSpec(jobs.Queue([]string{"a", "b", "c"}[i%3]), jobs.Priority(i%5))
 		}
 		s.insert(specs...)
 		var mu sync.Mutex
@@ -171,18 +179,20 @@ var claims = group{
 		var all sync.WaitGroup
 		for i := range handles {
 			d := s.open(db.Options{Normal: true, BusyTimeout: time.Minute})
-			w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+			w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},
+				[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
 			all.Go(func() {
 				var done []db.Finish
 				for {
-					turned, err := w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Finish: done, Claim: db.Claim{Free: 1 + i*3, Lease: lease}})
+					turned, err := w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Finish: done,
+						Claim: db.Claim{Free: 1 + i*3, Lease: lease}})
 					if err != nil {
 						s.Error(err)
 						return
 					}
 					done = nil
 					for _, t := range turned.Claimed {
-						done = append(done, db.Finish{Task: t, Outcome: s.times(t, jobs.Outcome{})})
+						done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, jobs.Outcome{})})
 					}
 					mu.Lock()
 					for _, t := range turned.Claimed {
@@ -201,8 +211,8 @@ var claims = group{
 				s.Errorf("task %d: got %d claims, want 1", id, times)
 			}
 		}
-		if len(owner) != most || s.ended()[jobs.Completed] != most {
-			s.Errorf("got %d claimed tasks, counted %v; want %d of both", len(owner), s.ended(), most)
+		if len(owner) != most || s.counted()[jobs.Completed] != most {
+			s.Errorf("got %d claimed tasks, counted %v; want %d of both", len(owner), s.counted(), most)
 		}
 	},
 }

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// crowd calls do n times at once and returns the errors.
-func crowd(n int, do func(i int) error) []error {
+// inParallel calls do n times in parallel and returns the errors.
+func inParallel(n int, do func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
@@ -23,14 +23,14 @@ func crowd(n int, do func(i int) error) []error {
 	return errs
 }
 
-// hold keeps the write lock from another connection until the returned function is called.
-func (s *store) hold() (release func()) {
+// lockWrites holds the write lock from another connection until the returned function is called.
+func (s *store) lockWrites() (release func()) {
 	s.Helper()
 	conn, err := s.raw.Conn(s.Context())
 	if err != nil {
 		s.Fatal(err)
 	}
-	if _, err := conn.ExecContext(s.Context(), s.text("BEGIN IMMEDIATE")); err != nil {
+	if _, err := conn.ExecContext(s.Context(), s.statement("BEGIN IMMEDIATE")); err != nil {
 		s.Fatal(err)
 	}
 	return func() {
@@ -42,17 +42,17 @@ func (s *store) hold() (release func()) {
 }
 
 var commits = group{
-	"a member that fails does not harm the others, and only it hears of it": func(s *store) {
+	"a write that fails in a group affects and informs its caller only": func(s *store) {
 		bad := func(i int) bool { return i%7 == 3 }
-		release := s.hold() // so that they meet
+		release := s.lockWrites() // all inserts wait, so they share a commit
 		done := make(chan []error)
 		go func() {
-			done <- crowd(100, func(i int) error {
-				spec := task(jobs.Label(fmt.Sprint(i)))
+			done <- inParallel(100, func(i int) error {
+				spec := commandSpec(jobs.Label(fmt.Sprint(i)))
 				if bad(i) {
-					spec.MaxLosses = -1 // the table's CHECK refuses it
+					spec.MaxLosses = -1 // a CHECK constraint rejects it
 				}
-				_, err := s.Insert(s.Context(), []jobs.Spec{spec, task()}, s.now)
+				_, err := s.Insert(s.Context(), []jobs.Spec{spec, commandSpec()}, s.now)
 				return err
 			})
 		}()
@@ -73,31 +73,31 @@ var commits = group{
 			s.Errorf("%d tasks, want %d", n, want)
 		}
 	},
-	"long sequences and short writes pass each other": func(s *store) {
-		errs := crowd(60, func(i int) error {
+	"long sequences and short writes run at the same time": func(s *store) {
+		errs := inParallel(60, func(i int) error {
 			if i%20 != 0 {
-				_, err := s.Insert(s.Context(), []jobs.Spec{task()}, s.now)
+				_, err := s.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now)
 				return err
 			}
 			specs := make([]jobs.Spec, 100)
 			for j := range specs {
-				specs[j] = task()
+				specs[j] = commandSpec()
 			}
-			_, err := s.InsertSeq(s.Context(), each(specs, nil), s.now)
+			_, err := s.InsertSeq(s.Context(), specSeq(specs, nil), s.now)
 			return err
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 57+300 {
 			s.Errorf("got error %v, tasks %v; want nil, %v", err, s.number(`SELECT count(*) FROM tasks`), 57+300)
 		}
 	},
-	"a sequence that fails does not harm the writes beside it": func(s *store) {
+	"a sequence that fails does not affect other writes": func(s *store) {
 		end := errors.New("line 9")
-		errs := crowd(40, func(i int) error {
+		errs := inParallel(40, func(i int) error {
 			if i%10 != 0 {
-				_, err := s.Insert(s.Context(), []jobs.Spec{task()}, s.now)
+				_, err := s.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now)
 				return err
 			}
-			if _, err := s.InsertSeq(s.Context(), each([]jobs.Spec{task(), task()}, end), s.now); err != end {
+			if _, err := s.InsertSeq(s.Context(), specSeq([]jobs.Spec{commandSpec(), commandSpec()}, end), s.now); err != end {
 				return fmt.Errorf("the sequence returned %w", err)
 			}
 			return nil
@@ -106,18 +106,18 @@ var commits = group{
 			s.Errorf("got error %v, tasks %v; want nil, 36", err, s.number(`SELECT count(*) FROM tasks`))
 		}
 	},
-	"a sequence that panics does so in its caller, and the writes go on": func(s *store) {
-		errs := crowd(20, func(i int) (err error) {
+	"a sequence that panics does so in its caller, and other writes continue": func(s *store) {
+		errs := inParallel(20, func(i int) (err error) {
 			if i%5 != 0 {
-				return second(s.Insert(s.Context(), []jobs.Spec{task()}, s.now))
+				return errorOf(s.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now))
 			}
 			defer func() {
 				if p := recover(); p != "boom" {
 					err = fmt.Errorf("recovered %v", p)
 				}
 			}()
-			return second(s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
-				yield(task(), nil)
+			return errorOf(s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
+				yield(commandSpec(), nil)
 				panic("boom")
 			}, s.now))
 		})
@@ -125,19 +125,19 @@ var commits = group{
 			s.Errorf("got error %v, tasks %v; want nil, 16", err, s.number(`SELECT count(*) FROM tasks`))
 		}
 	},
-	"a sequence that ends its goroutine ends that of its caller, and the writes go on": func(s *store) {
+	"runtime.Goexit in a sequence ends the goroutine of its caller, and other writes continue": func(s *store) {
 		ended := 0
 		var mu sync.Mutex
-		errs := crowd(20, func(i int) error {
+		errs := inParallel(20, func(i int) error {
 			if i%5 != 0 {
-				return second(s.Insert(s.Context(), []jobs.Spec{task()}, s.now))
+				return errorOf(s.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now))
 			}
 			over := make(chan bool)
 			go func() {
 				goesOn := false
 				defer func() { over <- !goesOn }()
 				_, _ = s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
-					yield(task(), nil)
+					yield(commandSpec(), nil)
 					runtime.Goexit()
 				}, s.now)
 				goesOn = true
@@ -153,11 +153,11 @@ var commits = group{
 			s.Errorf("got error %v, tasks %v, ended %v; want nil, 16, 4", err, s.number(`SELECT count(*) FROM tasks`), ended)
 		}
 	},
-	"a context that has ended writes nothing": func(s *store) {
+	"an ended context writes nothing": func(s *store) {
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(s.Context())
 		cancel(cause)
-		if _, err := s.Insert(ctx, []jobs.Spec{task()}, s.now); err != cause {
+		if _, err := s.Insert(ctx, []jobs.Spec{commandSpec()}, s.now); err != cause {
 			s.Errorf("got %v, want %v", err, cause)
 		}
 		if _, err := s.Cancel(ctx, []int64{1}, "", false, s.now); err != cause {
@@ -170,15 +170,15 @@ var commits = group{
 	"the end of a context does not stop a write that has begun": func(s *store) {
 		ctx, cancel := context.WithCancel(s.Context())
 		_, err := s.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
-			if yield(task(), nil) {
-				cancel() // the sequence has no more tasks: what follows is the commit
+			if yield(commandSpec(), nil) {
+				cancel() // the sequence is at its end, so the commit follows
 			}
 		}, s.now)
 		if err != nil || s.number(`SELECT count(*) FROM tasks`) != 1 {
 			s.Errorf("got error %v, tasks %v; want nil, 1", err, s.number(`SELECT count(*) FROM tasks`))
 		}
 	},
-	"after Close every write is refused": func(s *store) {
+	"after Close every call returns ErrClosed": func(s *store) {
 		d := s.open(db.Options{})
 		w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, []db.ClaimJob{{Job: "f"}}))(s)
 		for range 2 {
@@ -187,32 +187,32 @@ var commits = group{
 			}
 		}
 		for name, err := range map[string]error{
-			"insert":   second(d.Insert(s.Context(), []jobs.Spec{task()}, s.now)),
-			"sequence": second(d.InsertSeq(s.Context(), each(nil, nil), s.now)),
-			"turn":     second(w.Turn(s.Context(), db.Turn{Now: s.now})),
-			"beat":     second(w.Beat(s.Context(), nil, lease, s.now)),
-			"cancel":   second(d.Cancel(s.Context(), []int64{1}, "", false, s.now)),
+			"insert":   errorOf(d.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now)),
+			"sequence": errorOf(d.InsertSeq(s.Context(), specSeq(nil, nil), s.now)),
+			"turn":     errorOf(w.Turn(s.Context(), db.Turn{Now: s.now})),
+			"beat":     errorOf(w.Beat(s.Context(), nil, lease, s.now)),
+			"cancel":   errorOf(d.Cancel(s.Context(), []int64{1}, "", false, s.now)),
 			"end":      w.End(s.Context(), s.now),
-			"list":     second(d.List(s.Context(), jobs.Filter{}, db.Page{})),
-			"attempts": second(d.Attempts(s.Context(), 1)),
-			"queues":   second(d.Queues(s.Context(), s.now)),
-			"owned":    second(w.Owned(s.Context())),
-			"latest":   second(d.Latest(s.Context())),
-			"input":    second(d.Input(s.Context(), 1)),
+			"list":     errorOf(d.List(s.Context(), jobs.Filter{}, db.Page{})),
+			"attempts": errorOf(d.Attempts(s.Context(), 1)),
+			"queues":   errorOf(d.Queues(s.Context(), s.now)),
+			"owned":    errorOf(w.Owned(s.Context())),
+			"latest":   errorOf(d.Latest(s.Context())),
+			"input":    errorOf(d.Input(s.Context(), 1)),
 		} {
 			if !errors.Is(err, jobs.ErrClosed) {
 				s.Errorf("%s: got %v, want error %v", name, err, jobs.ErrClosed)
 			}
 		}
 	},
-	"Close waits for the writes under way, and each of them hears the truth": func(s *store) {
+	"Close waits for writes in progress, and each returns its true result": func(s *store) {
 		d := s.open(db.Options{Normal: true})
 		began := make(chan struct{}, 64)
 		done := make(chan []error)
 		go func() {
-			done <- crowd(64, func(int) error {
+			done <- inParallel(64, func(int) error {
 				began <- struct{}{}
-				return second(d.Insert(s.Context(), []jobs.Spec{task()}, s.now))
+				return errorOf(d.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now))
 			})
 		}()
 		<-began
@@ -232,10 +232,13 @@ var commits = group{
 			s.Errorf("got %d tasks, want %d as inserts that succeeded", n, stored)
 		}
 	},
-	"a lock that others hold for too long is ErrBusy, and nothing is written": func(s *store) {
+	"a lock that is held too long is ErrBusy, and nothing is written": func(s *store) {
 		d := s.open(db.Options{BusyTimeout: 20 * time.Millisecond})
-		release := s.hold()
-		for _, err := range crowd(3, func(int) error { return second(d.Insert(s.Context(), []jobs.Spec{task()}, s.now)) }) {
+		release := s.lockWrites()
+		for _, err := range inParallel(3, func(int) error {
+			return errorOf(d.Insert(s.Context(), []jobs.Spec{commandSpec()},
+				s.now))
+		}) {
 			if !errors.Is(err, jobs.ErrBusy) {
 				s.Errorf("got %v, want error %v", err, jobs.ErrBusy)
 			}
@@ -244,17 +247,17 @@ var commits = group{
 		if n := must(d.Count(s.Context(), jobs.Filter{}))(s); n != 0 {
 			s.Errorf("got %v, want 0", n)
 		}
-		must(d.Insert(s.Context(), []jobs.Spec{task()}, s.now))(s)
+		must(d.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now))(s)
 	},
-	"Work goes on while others write: no error but waiting": func(s *store) {
+	"two handles write at the same time without errors": func(s *store) {
 		other := s.open(db.Options{Normal: true})
-		errs := crowd(4, func(i int) error {
+		errs := inParallel(4, func(i int) error {
 			d := s.DB
 			if i%2 == 0 {
 				d = other
 			}
 			for range 100 {
-				if _, err := d.Insert(s.Context(), []jobs.Spec{task()}, s.now); err != nil {
+				if _, err := d.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now); err != nil {
 					return err
 				}
 			}
@@ -266,4 +269,4 @@ var commits = group{
 	},
 }
 
-func second[V any](_ V, err error) error { return err }
+func errorOf[V any](_ V, err error) error { return err }

@@ -10,30 +10,30 @@ import (
 	"example.com/runner/jobs"
 )
 
-// inState makes a task that is in a state and returns its id. Its attempts and losses are 1 where they can be.
+// inState adds a task in a state and returns its id. Attempts and losses are 1 where the state permits it.
 func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	s.Helper()
 	job := "control." + string(state)
 	options = append([]jobs.Option{jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Delay: time.Hour})}, options...)
-	id := s.insert(call(job, options...))[0]
+	id := s.insert(functionSpec(job, options...))[0]
 	w := s.worker(job)
 	switch state {
 	case jobs.Pending:
 	case jobs.Scheduled:
-		s.finish(w, s.one(w), jobs.OutcomeOf(nil, jobs.Snooze(time.Hour)))
+		s.finish(w, s.claimOnly(w), jobs.OutcomeOf(nil, jobs.Snooze(time.Hour)))
 	case jobs.Blocked:
 		s.exec(`UPDATE tasks SET state = 'blocked', generation_id = generation_id + 1 WHERE id = ?`, id)
 	case jobs.Running:
-		s.one(w)
+		s.claimOnly(w)
 	case jobs.Retrying:
-		s.finish(w, s.one(w), failed)
+		s.finish(w, s.claimOnly(w), failed)
 	case jobs.Completed:
-		s.finish(w, s.one(w), jobs.Outcome{Result: []byte("1")})
+		s.finish(w, s.claimOnly(w), jobs.Outcome{Result: []byte("1")})
 	case jobs.Failed:
 		s.exec(`UPDATE tasks SET max_attempts = 1 WHERE id = ?`, id)
-		s.finish(w, s.one(w), failed)
+		s.finish(w, s.claimOnly(w), failed)
 	case jobs.Cancelled:
-		s.finish(w, s.one(w), jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
+		s.finish(w, s.claimOnly(w), jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
 	}
 	if got := s.get(id); got.State != state {
 		s.Fatalf("got state %v, want %v", got.State, state)
@@ -46,8 +46,8 @@ var controls = group{
 		for _, state := range jobs.States() {
 			id := s.inState(state)
 			before := s.get(id)
-			counted := s.ended()[jobs.Cancelled]
-			m := s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))[0]
+			counted := s.counted()[jobs.Cancelled]
+			m := s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))[0]
 			got := s.get(id)
 			switch {
 			case state.Finished():
@@ -56,14 +56,16 @@ var controls = group{
 						(db.Moved{ID: id, State: state, Done: true}), got)
 				}
 			case state == jobs.Running:
-				if m != (db.Moved{ID: id, State: state, Done: true}) || got.State != state || !got.CancelRequestedAt.Equal(s.now) || got.CancelText != "by ann" ||
+				if m != (db.Moved{ID: id, State: state, Done: true}) || got.State != state ||
+					!got.CancelRequestedAt.Equal(s.now) || got.CancelText != "by ann" ||
 					got.GenerationID != before.GenerationID {
 					s.Errorf(`%s: got %+v, %+v; want m %+v, state %v, cancel requested at %v, cancel text "by ann", generation %v`,
 						state, m, got, (db.Moved{ID: id, State: state, Done: true}), state, s.now, before.GenerationID)
 				}
 			default:
-				if m != (db.Moved{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled || got.Reason != jobs.ReasonCancelled ||
-					got.Error != "by ann" || !got.FinishedAt.Equal(s.now) || s.ended()[jobs.Cancelled] != counted+1 {
+				if m != (db.Moved{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled ||
+					got.Reason != jobs.ReasonCancelled ||
+					got.Error != "by ann" || !got.FinishedAt.Equal(s.now) || s.counted()[jobs.Cancelled] != counted+1 {
 					s.Errorf(`%s: got %+v, %+v; want m %+v, state %v, reason %v, error "by ann", finished at %v, counted[Cancelled] %v`,
 						state, m, got, (db.Moved{ID: id, State: jobs.Cancelled, Done: true}), jobs.Cancelled, jobs.ReasonCancelled,
 						s.now, counted+1)
@@ -78,7 +80,7 @@ var controls = group{
 				id := s.inState(state, jobs.ExpiresIn(24*time.Hour))
 				before := s.get(id)
 				s.sleep(time.Second)
-				m := s.moved(s.Retry(s.Context(), []int64{id}, s.now.Add(in), s.now))[0]
+				m := s.results(s.Retry(s.Context(), []int64{id}, s.now.Add(in), s.now))[0]
 				got := s.get(id)
 				to := jobs.Pending
 				if in > 0 {
@@ -95,18 +97,21 @@ var controls = group{
 						s.Errorf("%s: got m %+v, before %+v; want %+v, %+v", state, m, before,
 							(db.Moved{ID: id, State: state, Done: true}), got)
 					}
-				case jobs.Scheduled, jobs.Retrying: // due then, counts kept
+				case jobs.Scheduled, jobs.Retrying: // the due time changes, the counts stay
 					if in > 0 {
 						to = state
 					}
-					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt || !got.RunAt.Equal(s.now.Add(in)) ||
+					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt ||
+						!got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.Equal(before.ExpiresAt) {
 						s.Errorf("%s in %v: got %+v, %+v; want m %+v, state %v, attempt %v, run at %v, expires at %v", state, in,
 							m, got, (db.Moved{ID: id, State: to, Done: true}), to, before.Attempt, s.now.Add(in), before.ExpiresAt)
 					}
-				default: // afresh
-					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 || !got.RunAt.Equal(s.now.Add(in)) ||
-						!got.ExpiresAt.IsZero() || !got.FinishedAt.IsZero() || !got.StartedAt.IsZero() || got.Reason != "" || got.Error != "" || got.Result != nil || got.ExitCode != nil ||
+				default: // a finished task starts with new counts
+					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 ||
+						!got.RunAt.Equal(s.now.Add(in)) ||
+						!got.ExpiresAt.IsZero() || !got.FinishedAt.IsZero() || !got.StartedAt.IsZero() || got.Reason != "" ||
+						got.Error != "" || got.Result != nil || got.ExitCode != nil ||
 						len(s.attempts(id)) != 1 {
 						s.Errorf("%s in %v: got %+v, %+v; want m %+v, state %v, attempt 0, losses 0, run at %v, expires at none, "+
 							"finished at none, started at none, reason none, error none, result nil, exit code nil, number of "+
@@ -117,9 +122,9 @@ var controls = group{
 			}
 		}
 	},
-	"the attempt that completed a task stays known when the task is set back": func(s *store) {
+	"the completed attempt stays when the task is reset": func(s *store) {
 		for name, back := range map[string]func(id int64){
-			"retry": func(id int64) { s.moved(s.Retry(s.Context(), []int64{id}, s.now.Add(time.Hour), s.now)) },
+			"retry": func(id int64) { s.results(s.Retry(s.Context(), []int64{id}, s.now.Add(time.Hour), s.now)) },
 			"as docs/sql.md says": func(id int64) {
 				s.exec(`UPDATE OR IGNORE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, losses = 0,
 					expires_at = NULL, finished_at = NULL WHERE id = ?`, id)
@@ -127,7 +132,7 @@ var controls = group{
 			},
 			"by hand": func(id int64) {
 				s.exec(`UPDATE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, finished_at = NULL,
-					run_at = run_at + 3600000 WHERE id = ?`, id) // not due: the other task is claimed alone
+					run_at = run_at + 3600000 WHERE id = ?`, id) // a later due time, so that the next case claims its own task only
 			},
 		} {
 			id := s.inState(jobs.Completed)
@@ -141,7 +146,7 @@ var controls = group{
 	"delete in each state": func(s *store) {
 		for _, state := range jobs.States() {
 			id := s.inState(state)
-			m := s.moved(s.Delete(s.Context(), []int64{id}))[0]
+			m := s.results(s.Delete(s.Context(), []int64{id}))[0]
 			got := s.get(id)
 			if state.Finished() && (m != (db.Moved{ID: id, Done: true}) || got.ID != 0 || len(s.attempts(id)) != 0) {
 				s.Errorf("%s: got %+v, task %+v; want the task deleted", state, m, got)
@@ -151,52 +156,55 @@ var controls = group{
 			}
 		}
 	},
-	"delete takes the output along": func(s *store) {
-		id := s.insert(task())[0]
+	"delete deletes the output as well": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w := s.worker()
-		claimed := s.one(w)
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
-		s.moved(s.Delete(s.Context(), []int64{id}))
+		claimed := s.claimOnly(w)
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, jobs.Outcome{}),
+			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
+		s.results(s.Delete(s.Context(), []int64{id}))
 		if n := s.number(`SELECT (SELECT count(*) FROM output) + (SELECT count(*) FROM attempts)`); n != 0 {
 			s.Errorf("got %v, want 0", n)
 		}
 	},
-	"there is no such task": func(s *store) {
+	"an unknown task is reported as not found": func(s *store) {
 		for name, call := range map[string]func() ([]db.Moved, error){
 			"cancel": func() ([]db.Moved, error) { return s.Cancel(s.Context(), []int64{7}, "", false, s.now) },
 			"retry":  func() ([]db.Moved, error) { return s.Retry(s.Context(), []int64{7}, s.now, s.now) },
 			"delete": func() ([]db.Moved, error) { return s.Delete(s.Context(), []int64{7}) },
 		} {
-			if m := s.moved(call()); len(m) != 1 || m[0] != (db.Moved{ID: 7}) {
+			if m := s.results(call()); len(m) != 1 || m[0] != (db.Moved{ID: 7}) {
 				s.Errorf("%s: got %+v; want length 1, m[0] %+v", name, m, (db.Moved{ID: 7}))
 			}
 		}
 	},
-	"a retry whose unique key is taken leaves the task as it is": func(s *store) {
+	"a retry with a taken unique key does not change the task": func(s *store) {
 		id := s.inState(jobs.Failed, jobs.Unique("k"))
-		other := s.insert(call("f", jobs.Unique("k")))[0]
+		other := s.insert(functionSpec("f", jobs.Unique("k")))[0]
 		before := s.get(id)
-		if m := s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (db.Moved{ID: id, State: jobs.Failed, Taken: true}) || !equal(before, s.get(id)) {
+		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (db.Moved{ID: id, State: jobs.Failed,
+			Taken: true}) || !equal(before, s.get(id)) {
 			s.Errorf("got m %+v, before %+v; want %+v, %+v", m, before, (db.Moved{ID: id, State: jobs.Failed, Taken: true}),
 				s.get(id))
 		}
-		s.moved(s.Cancel(s.Context(), []int64{other}, "", false, s.now))
-		if m := s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; !m.Done || m.Taken {
+		s.results(s.Cancel(s.Context(), []int64{other}, "", false, s.now))
+		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; !m.Done || m.Taken {
 			s.Errorf("got done %v, taken %v; want true, false", m.Done, m.Taken)
 		}
 	},
-	"the first cancel of a running task names who asked, a later one may be harder": func(s *store) {
-		id := s.insert(task())[0]
+	"the first cancel of a running task sets the text, and a later one may kill at once": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w := s.worker()
-		claimed := s.one(w)
-		s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
-		if asked := must(w.Asked(s.Context()))(s); len(asked) != 1 || asked[0] != (db.Asked{ClaimID: claimsOf(claimed)[0], Text: "by ann"}) {
+		claimed := s.claimOnly(w)
+		s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
+		if asked := must(w.Asked(s.Context()))(s); len(asked) != 1 ||
+			asked[0] != (db.Asked{ClaimID: claimsOf(claimed)[0], Text: "by ann"}) {
 			s.Errorf("got %+v; want number of asked 1, asked[0] %+v", asked,
 				(db.Asked{ClaimID: claimsOf(claimed)[0], Text: "by ann"}))
 		}
 		s.sleep(time.Second)
-		s.moved(s.Cancel(s.Context(), []int64{id}, "by bob", true, s.now))
-		s.moved(s.Cancel(s.Context(), []int64{id}, "by bob", false, s.now))
+		s.results(s.Cancel(s.Context(), []int64{id}, "by bob", true, s.now))
+		s.results(s.Cancel(s.Context(), []int64{id}, "by bob", false, s.now))
 		if got := s.get(id); !got.CancelNow || got.CancelText != "by ann" || !got.CancelRequestedAt.Equal(start) {
 			s.Errorf(`got cancel now %v, cancel text %q, cancel requested at %v; want true, "by ann", %v`, got.CancelNow,
 				got.CancelText, got.CancelRequestedAt, start)
@@ -208,27 +216,28 @@ var controls = group{
 			s.Errorf("another worker is asked: got %+v, want none", asked)
 		}
 	},
-	"a long or odd text of a cancel is cut": func(s *store) {
+	"a long or malformed text of a cancel is cut": func(s *store) {
 		for _, state := range []jobs.State{jobs.Pending, jobs.Running} {
 			id := s.inState(state)
-			s.moved(s.Cancel(s.Context(), []int64{id}, strings.Repeat("\xff\x00é", jobs.MaxError), false, s.now))
+			s.results(s.Cancel(s.Context(), []int64{id}, strings.Repeat("\xff\x00é", jobs.MaxError), false, s.now))
 			if got := s.get(id); len(got.Error)+len(got.CancelText) > jobs.MaxError {
 				s.Errorf("%s: got %d bytes of text, want at most %d", state, len(got.Error)+len(got.CancelText), jobs.MaxError)
 			}
 		}
 	},
-	"many tasks are moved, in order": func(s *store) {
+	"an action on many tasks returns results in order": func(s *store) {
 		specs := make([]jobs.Spec, 601)
 		for i := range specs {
-			specs[i] = task()
+			specs[i] = commandSpec()
 		}
 		all := s.insert(specs...)
-		m := s.moved(s.Cancel(s.Context(), append(all, 9999), "", false, s.now))
-		if len(m) != 602 || m[600] != (db.Moved{ID: all[600], State: jobs.Cancelled, Done: true}) || m[601] != (db.Moved{ID: 9999}) || s.ended()[jobs.Cancelled] != 601 {
-			s.Errorf("got %v, %v; want length 602, m[600] %+v, m[601] %+v, counted[Cancelled] 601", len(m), s.ended(),
+		m := s.results(s.Cancel(s.Context(), append(all, 9999), "", false, s.now))
+		if len(m) != 602 || m[600] != (db.Moved{ID: all[600], State: jobs.Cancelled, Done: true}) ||
+			m[601] != (db.Moved{ID: 9999}) || s.counted()[jobs.Cancelled] != 601 {
+			s.Errorf("got %v, %v; want length 602, m[600] %+v, m[601] %+v, counted[Cancelled] 601", len(m), s.counted(),
 				(db.Moved{ID: all[600], State: jobs.Cancelled, Done: true}), (db.Moved{ID: 9999}))
 		}
-		if m := s.moved(s.Retry(s.Context(), nil, s.now, s.now)); len(m) != 0 {
+		if m := s.results(s.Retry(s.Context(), nil, s.now, s.now)); len(m) != 0 {
 			s.Errorf("got %v, want none", m)
 		}
 	},

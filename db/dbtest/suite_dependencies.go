@@ -11,9 +11,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A dependent that was set to pending by hand, before its time, does not keep the tasks from ending that it named.
+// A task can end although plain SQL has set a dependent of it to pending too early.
 func endsDoNotNeedDependentsThatWait(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))
 	freed, spared := w.add(jobs.After(completes)), w.add(jobs.After(fails))
 	s.exec(`UPDATE tasks SET state = 'pending', waits = NULL, generation_id = generation_id + 1 WHERE waits = 1`)
@@ -24,17 +24,18 @@ func endsDoNotNeedDependentsThatWait(s *store) {
 	for i, err := range []error{nil, errBad, nil, nil} {
 		w.finish(claimed[i], err)
 	}
-	w.is(completes, jobs.Completed)
-	w.is(fails, jobs.Failed)
-	w.is(freed, jobs.Completed)
-	w.is(spared, jobs.Completed)
+	w.wantState(completes, jobs.Completed)
+	w.wantState(fails, jobs.Failed)
+	w.wantState(freed, jobs.Completed)
+	w.wantState(spared, jobs.Completed)
 }
 
 func afterStartsWhenAllHaveCompleted(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	a, b := w.add(), w.add()
 	c := w.add(jobs.After(a), jobs.AfterAny(b, a))
-	if task := w.is(c, jobs.Blocked); !slices.Equal(task.After, []int64{a}) || !slices.Equal(task.AfterAny, []int64{b}) || !task.Depends {
+	if task := w.wantState(c, jobs.Blocked); !slices.Equal(task.After, []int64{a}) || !slices.Equal(task.AfterAny, []int64{b}) ||
+		!task.Depends {
 		t.Fatalf("got after %+v, after any %+v, depends %v; want %+v, %+v, true", task.After, task.AfterAny, task.Depends,
 			[]int64{a}, []int64{b})
 	}
@@ -43,31 +44,32 @@ func afterStartsWhenAllHaveCompleted(s *store) {
 		t.Fatalf("got %+v, want %+v", ids(claimed), []int64{a, b})
 	}
 	w.finish(claimed[0], nil)
-	if task := w.is(c, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) {
+	if task := w.wantState(c, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) {
 		t.Fatalf("got number of after %v, after any %+v; want 0, %+v", len(task.After), task.AfterAny, []int64{b})
 	}
 	w.finish(claimed[1], jobs.Cancel(errBad))
-	w.is(c, jobs.Pending)
+	w.wantState(c, jobs.Pending)
 	if claimed := w.claim(10); len(claimed) != 1 || !claimed[0].Depends || claimed[0].Waits {
 		t.Fatalf("got %+v; want number of claimed 1, claimed[0] depends true, claimed[0] waits false", claimed)
 	}
 }
 
 func failureCancelsDownAChainInOneTransaction(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	a := w.add(jobs.MaxAttempts(1))
 	b := w.add(jobs.After(a))
 	c := w.add(jobs.After(b), jobs.Lane("l"))
 	d := w.add(jobs.AfterAny(c))
 	w.finish(w.claim(1)[0], errBad)
-	if task := w.is(b, jobs.Cancelled); task.Reason != jobs.ReasonDependency || task.Error != fmt.Sprintf("task %d failed", a) || task.FinishedAt.IsZero() {
+	if task := w.wantState(b, jobs.Cancelled); task.Reason != jobs.ReasonDependency ||
+		task.Error != fmt.Sprintf("task %d failed", a) || task.FinishedAt.IsZero() {
 		t.Fatalf("got reason %v, error %q, finished at %v; want %v, %q, a time", task.Reason, task.Error, task.FinishedAt,
 			jobs.ReasonDependency, fmt.Sprintf("task %d failed", a))
 	}
-	if task := w.is(c, jobs.Cancelled); task.Error != fmt.Sprintf("task %d cancelled", b) {
+	if task := w.wantState(c, jobs.Cancelled); task.Error != fmt.Sprintf("task %d cancelled", b) {
 		t.Fatalf("got %q, want %q", task.Error, fmt.Sprintf("task %d cancelled", b))
 	}
-	w.is(d, jobs.Pending)
+	w.wantState(d, jobs.Pending)
 	stats, err := w.Queues(t.Context(), w.now.Add(-time.Hour))
 	if err != nil || stats["default"].Ended[jobs.Cancelled] != 2 || stats["default"].Ended[jobs.Failed] != 1 {
 		t.Fatalf(`got %+v %v; want error nil, stats["default"] ended[Cancelled] 2, stats["default"] ended[Failed] 1`,
@@ -76,15 +78,16 @@ func failureCancelsDownAChainInOneTransaction(s *store) {
 }
 
 func whatHasEndedCountsAsIfItEndedNow(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	good, bad := w.add(), w.add(jobs.MaxAttempts(1))
 	claimed := w.claim(2)
 	w.finish(claimed[0], nil)
 	w.finish(claimed[1], errBad)
-	w.is(w.add(jobs.After(good), jobs.AfterAny(bad)), jobs.Pending)
-	w.is(w.add(jobs.After(good), jobs.In(time.Hour)), jobs.Scheduled)
+	w.wantState(w.add(jobs.After(good), jobs.AfterAny(bad)), jobs.Pending)
+	w.wantState(w.add(jobs.After(good), jobs.In(time.Hour)), jobs.Scheduled)
 	late := w.add(jobs.After(good, bad))
-	if task := w.is(late, jobs.Cancelled); task.Reason != jobs.ReasonDependency || task.Error != fmt.Sprintf("task %d failed", bad) {
+	if task := w.wantState(late, jobs.Cancelled); task.Reason != jobs.ReasonDependency ||
+		task.Error != fmt.Sprintf("task %d failed", bad) {
 		t.Fatalf("got reason %v, error %q; want %v, %q", task.Reason, task.Error, jobs.ReasonDependency,
 			fmt.Sprintf("task %d failed", bad))
 	}
@@ -98,37 +101,37 @@ func whatHasEndedCountsAsIfItEndedNow(s *store) {
 	}
 }
 
-// everyEndReleases goes through all ways in which a task ends beside finishing.
+// everyEndReleases tests all ways in which a task ends other than a finish.
 func everyEndReleases(s *store) {
-	w := newOrder(s)
-	ends := map[string]func(w *order, id int64){
-		"cancel while it waits": func(w *order, id int64) {
+	w := newOrderStore(s)
+	ends := map[string]func(w *orderStore, id int64){
+		"cancel while it waits": func(w *orderStore, id int64) {
 			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
 				w.Fatal(err)
 			}
 		},
-		"expiry": func(w *order, id int64) {
+		"expiry": func(w *orderStore, id int64) {
 			w.now = w.now.Add(2 * time.Hour)
 			w.turn(db.Turn{Look: true})
 		},
-		"cancel while it runs": func(w *order, id int64) {
+		"cancel while it runs": func(w *orderStore, id int64) {
 			task := w.claim(1)[0]
 			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
 				w.Fatal(err)
 			}
 			w.finish(task, errBad)
 		},
-		"loss": func(w *order, id int64) {
+		"loss": func(w *orderStore, id int64) {
 			w.claim(1)
 			leases, err := w.worker("x").Leases(w.Context())
 			if err != nil || len(leases) != 1 {
 				w.Fatalf("got error %v, number of leases %v; want nil, 1", err, len(leases))
 			}
-			if n, err := lose(w.Context(), w.worker("x"), leases, w.now); len(n) != 1 || err != nil {
+			if n, err := revokeAndReap(w.Context(), w.worker("x"), leases, w.now); len(n) != 1 || err != nil {
 				w.Fatalf("got number of n %v, error %v; want 1, nil", len(n), err)
 			}
 		},
-		"release of one to be cancelled": func(w *order, id int64) {
+		"release of one to be cancelled": func(w *orderStore, id int64) {
 			task := w.claim(1)[0]
 			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
 				w.Fatal(err)
@@ -141,18 +144,18 @@ func everyEndReleases(s *store) {
 	for name, end := range ends {
 		first := w.add(jobs.Lane("l"), jobs.ExpiresIn(time.Hour), jobs.MaxLosses(0))
 		next, after, any := w.add(jobs.Lane("l")), w.add(jobs.After(first)), w.add(jobs.AfterAny(first))
-		w.is(next, jobs.Blocked)
+		w.wantState(next, jobs.Blocked)
 		end(w, first)
 		if state := w.get(first).State; !state.Finished() {
 			s.Fatalf("%s: got state finished %v, want true", name, state.Finished())
 		}
-		w.is(next, jobs.Pending)
-		w.is(after, jobs.Cancelled)
-		w.is(any, jobs.Pending)
+		w.wantState(next, jobs.Pending)
+		w.wantState(after, jobs.Cancelled)
+		w.wantState(any, jobs.Pending)
 		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || !moved[0].Done {
 			s.Fatalf("%s: got %v, %v; want error nil, moved[0] done true", name, moved, err)
 		}
-		w.is(any, jobs.Pending)
+		w.wantState(any, jobs.Pending)
 		for _, task := range w.claim(10) {
 			w.finish(task, nil)
 		}
@@ -160,7 +163,7 @@ func everyEndReleases(s *store) {
 }
 
 func retryWithDependents(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	a, other := w.add(jobs.MaxAttempts(1)), w.add(jobs.MaxAttempts(1))
 	b := w.add(jobs.After(a))
 	c := w.add(jobs.After(b))
@@ -168,19 +171,19 @@ func retryWithDependents(s *store) {
 	claimed := w.claim(2)
 	w.finish(claimed[0], errBad)
 	w.finish(claimed[1], errBad)
-	w.is(c, jobs.Cancelled)
+	w.wantState(c, jobs.Cancelled)
 	moved, err := w.RetryWithDependents(t.Context(), []int64{a}, w.now, w.now)
 	if err != nil || len(moved) != 3 {
 		t.Fatalf("got error %v, number of moved %v; want nil, 3", err, len(moved))
 	}
-	w.is(a, jobs.Pending)
-	w.is(b, jobs.Blocked)
-	w.is(c, jobs.Blocked)
-	w.is(both, jobs.Cancelled) // the other one still has not completed
+	w.wantState(a, jobs.Pending)
+	w.wantState(b, jobs.Blocked)
+	w.wantState(c, jobs.Blocked)
+	w.wantState(both, jobs.Cancelled) // its other dependency has not completed
 	if _, err := w.RetryWithDependents(t.Context(), []int64{other}, w.now, w.now); err != nil {
 		t.Fatal(err)
 	}
-	if task := w.is(both, jobs.Blocked); !slices.Equal(task.After, []int64{a, other}) {
+	if task := w.wantState(both, jobs.Blocked); !slices.Equal(task.After, []int64{a, other}) {
 		t.Fatalf("got %+v, want %+v", task.After, []int64{a, other})
 	}
 	for range 4 {
@@ -189,22 +192,22 @@ func retryWithDependents(s *store) {
 		}
 	}
 	for _, id := range []int64{a, b, c, both} {
-		w.is(id, jobs.Completed)
+		w.wantState(id, jobs.Completed)
 	}
-	// Retried by itself, a task does not wait for what has finished.
+	// A plain retry does not wait for finished dependencies.
 	if _, err := w.Retry(t.Context(), []int64{b}, w.now, w.now); err != nil {
 		t.Fatal(err)
 	}
-	w.is(b, jobs.Pending)
+	w.wantState(b, jobs.Pending)
 }
 
-// huge is how many tasks one waits for, or wait for one.
-const huge = 10_000
+// manyTasks is the number of dependencies of one task, and of dependents of one task.
+const manyTasks = 10_000
 
 func aHugeFanInAndFanOut(s *store) {
-	t, w, n := s.T, newOrder(s), huge
+	t, w, n := s.T, newOrderStore(s), manyTasks
 	if raceDetector {
-		n /= 20 // it makes the engine slower by that much
+		n /= 20 // the race detector makes SQLite about 20 times slower
 	}
 	specs := make([]jobs.Spec, n, n+1)
 	for i := range specs {
@@ -221,7 +224,7 @@ func aHugeFanInAndFanOut(s *store) {
 	end := added[n].ID
 	var slowest time.Duration
 	for done := 0; done < n; done += 100 {
-		w.is(end, jobs.Blocked)
+		w.wantState(end, jobs.Blocked)
 		claimed := w.claim(100)
 		finish := make([]db.Finish, len(claimed))
 		for i, task := range claimed {

@@ -7,15 +7,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// look takes a turn that claims nothing.
+// look runs a cycle that promotes due tasks and claims nothing. It returns the next due time.
 func (s *store) look(w *db.Worker) time.Time {
 	s.Helper()
 	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true}))(s).NextDue
 }
 
 var dues = group{
-	"a scheduled task waits for its time, to the millisecond": func(s *store) {
-		id := s.insert(task(jobs.In(time.Hour)))[0]
+	"a scheduled task starts at its time, to the millisecond": func(s *store) {
+		id := s.insert(commandSpec(jobs.In(time.Hour)))[0]
 		w := s.worker()
 		if next := s.look(w); !next.Equal(start.Add(time.Hour)) {
 			s.Errorf("got next due time %v, want %v", next, start.Add(time.Hour))
@@ -24,22 +24,22 @@ var dues = group{
 		if got := s.claim(w, 1); len(got) != 0 {
 			s.Fatalf("got %v before the due time, want none", ids(got))
 		}
-		s.want(id, jobs.Scheduled, "")
+		s.wantTask(id, jobs.Scheduled, "")
 		s.sleep(time.Millisecond)
 		if next := s.look(w); !next.IsZero() {
 			s.Errorf("got next due time %v, want none", next)
 		}
-		s.want(id, jobs.Pending, "")
-		s.one(w)
+		s.wantTask(id, jobs.Pending, "")
+		s.claimOnly(w)
 	},
-	"what is due is claimed in the same turn, in the order of priorities": func(s *store) {
-		low := s.insert(task(jobs.Priority(1)))[0]
-		high := s.insert(task(jobs.Priority(9), jobs.In(time.Minute)))[0]
+	"due tasks are claimed in the same cycle, by priority": func(s *store) {
+		low := s.insert(commandSpec(jobs.Priority(1)))[0]
+		high := s.insert(commandSpec(jobs.Priority(9), jobs.In(time.Minute)))[0]
 		s.sleep(time.Minute)
 		s.wantIDs(ids(s.claim(s.worker(), 2)), []int64{high, low})
 	},
-	"a turn that does not look promotes nothing": func(s *store) {
-		s.insert(task(jobs.In(time.Second)))
+	"a cycle that does not look for due tasks promotes none": func(s *store) {
+		s.insert(commandSpec(jobs.In(time.Second)))
 		w := s.worker()
 		s.sleep(time.Minute)
 		got := must(w.Turn(s.Context(), db.Turn{Now: s.now, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
@@ -47,10 +47,10 @@ var dues = group{
 			s.Errorf("got number of claimed %v, next due %v; want 0, none", len(got.Claimed), got.NextDue)
 		}
 	},
-	"more becomes due than fits in one statement": func(s *store) {
+	"more tasks become due than fit in one statement": func(s *store) {
 		specs := make([]jobs.Spec, 1100)
 		for i := range specs {
-			specs[i] = task(jobs.In(time.Minute))
+			specs[i] = commandSpec(jobs.In(time.Minute))
 		}
 		s.insert(specs...)
 		s.sleep(time.Minute)
@@ -62,11 +62,12 @@ var dues = group{
 			s.Errorf("got %v, want 1100", n)
 		}
 	},
-	"one look is bounded, and says that there is more": func(s *store) {
+	"one look promotes a limited number and reports that there are more": func(s *store) {
 		const most = 11_000
-		s.exec(`DROP TRIGGER history_update`) // it would take most of the time
+		s.exec(`DROP TRIGGER history_update`) // the trigger would take most of the time
 		s.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks
-			(generation_id, state, queue, job, priority, run_at, max_losses, created_at, updated_at) SELECT 1, 'scheduled', 'default', 'command', 5, 1, 3, 1, 1 FROM n`, most)
+			(generation_id, state, queue, job, priority, run_at, max_losses, created_at, updated_at) SELECT 1, 'scheduled',
+			'default', 'command', 5, 1, 3, 1, 1 FROM n`, most)
 		w := s.worker()
 		looks := 0
 		for next := start; !next.IsZero(); looks++ {
@@ -78,12 +79,12 @@ var dues = group{
 			s.Errorf("got %d pending tasks after %d looks, want %d after 2", n, looks, most)
 		}
 	},
-	"the next due time is that of what comes first": func(s *store) {
+	"the next due time is that of the earliest task": func(s *store) {
 		w := s.worker()
 		if next := s.look(w); !next.IsZero() {
 			s.Errorf("got %v, want none", next)
 		}
-		s.insert(task(jobs.In(3*time.Minute)), task(jobs.In(2*time.Minute)), task(jobs.ExpiresIn(time.Minute)))
+		s.insert(commandSpec(jobs.In(3*time.Minute)), commandSpec(jobs.In(2*time.Minute)), commandSpec(jobs.ExpiresIn(time.Minute)))
 		for _, want := range []time.Duration{1, 2, 3} {
 			if next := s.look(w); !next.Equal(start.Add(want * time.Minute)) {
 				s.Errorf("next due at %v, want %v", next, want*time.Minute)
@@ -92,54 +93,57 @@ var dues = group{
 		}
 	},
 	"a task that has not started by its expiry never starts": func(s *store) {
-		waiting := s.insert(task(jobs.ExpiresIn(time.Minute)))[0]
-		late := s.insert(task(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute)))[0]
+		waiting := s.insert(commandSpec(jobs.ExpiresIn(time.Minute)))[0]
+		late := s.insert(commandSpec(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute)))[0]
 		w := s.worker()
 		s.sleep(time.Minute)
 		if got := s.claim(w, 2); len(got) != 0 {
 			s.Errorf("got %v, want none", ids(got))
 		}
-		if got := s.want(waiting, jobs.Cancelled, jobs.ReasonExpired); !got.FinishedAt.Equal(s.now) || got.Error == "" || len(s.attempts(waiting)) != 0 {
+		if got := s.wantTask(waiting, jobs.Cancelled, jobs.ReasonExpired); !got.FinishedAt.Equal(s.now) || got.Error == "" ||
+			len(s.attempts(waiting)) != 0 {
 			s.Errorf("got finished at %v, error %q, number of attempts %v; want %v, some, 0", got.FinishedAt, got.Error,
 				len(s.attempts(waiting)), s.now)
 		}
-		s.want(late, jobs.Scheduled, "")
+		s.wantTask(late, jobs.Scheduled, "")
 		s.sleep(2 * time.Hour)
 		s.claim(w, 2)
-		s.want(late, jobs.Cancelled, jobs.ReasonExpired)
-		if n := s.ended()[jobs.Cancelled]; n != 2 {
+		s.wantTask(late, jobs.Cancelled, jobs.ReasonExpired)
+		if n := s.counted()[jobs.Cancelled]; n != 2 {
 			s.Errorf("got %d counted cancelled tasks, want 2", n)
 		}
 	},
 	"only the first start counts for the expiry": func(s *store) {
-		id := s.insert(task(jobs.ExpiresIn(time.Minute), jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))[0]
+		id := s.insert(commandSpec(jobs.ExpiresIn(time.Minute), jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))[0]
 		w := s.worker()
-		first := s.one(w)
+		first := s.claimOnly(w)
 		s.sleep(time.Hour)
 		s.look(w)
-		s.want(id, jobs.Running, "")
+		s.wantTask(id, jobs.Running, "")
 		s.finish(w, first, jobs.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		s.look(w)
-		s.one(w)
+		s.claimOnly(w)
 	},
-	"after a clock was set back by years, what waits from a moment waits no longer than it was to": func(s *store) {
+	"after the clock is set back by years, waits keep their length": func(s *store) {
 		const ahead = 4 * 365 * 24 * time.Hour
-		wall := s.insert(task(jobs.In(2 * ahead)))[0] // a time on the wall
+		wall := s.insert(commandSpec(jobs.In(2 * ahead)))[0] // a due time that was set as a time of day
 		s.sleep(ahead)
 		w := s.worker()
-		retry := task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
+		retry := commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 		id := s.insert(retry)[0]
-		s.finish(w, s.one(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.finish(w, s.claimOnly(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		wait := s.get(id).RunAt.Sub(s.now)
-		at := s.insert(task(jobs.In(time.Hour), jobs.ExpiresIn(2*time.Hour)))[0] // of somebody whose clock was ahead, too
-		must(0, s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.LaneTarget, Name: "l"}, Rate: 1, Per: time.Minute, Burst: 1}, s.now))(s)
-		s.insert(task(jobs.Lane("l")), task(jobs.Lane("l")))
-		s.finish(w, s.one(w), jobs.Outcome{})
+		at := s.insert(commandSpec(jobs.In(time.Hour),
+			jobs.ExpiresIn(2*time.Hour)))[0] // enqueued by a client whose clock was ahead too
+		must(0, s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.LaneTarget, Name: "l"}, Rate: 1,
+			Per: time.Minute, Burst: 1}, s.now))(s)
+		s.insert(commandSpec(jobs.Lane("l")), commandSpec(jobs.Lane("l")))
+		s.finish(w, s.claimOnly(w), jobs.Outcome{})
 		if got := s.claim(w, 1); len(got) != 0 {
 			s.Errorf("got %v, want none: the rate of the lane is used up", ids(got))
 		}
 
-		ended := s.insert(task(jobs.Queue("ended")))[0]
+		ended := s.insert(commandSpec(jobs.Queue("ended")))[0]
 		must(s.Cancel(s.Context(), []int64{ended}, "enough", false, s.now))(s)
 
 		s.sleep(-ahead)
@@ -150,7 +154,8 @@ var dues = group{
 			s.Errorf("got %d tasks set back again, want none", n)
 		}
 		if got := s.get(ended).FinishedAt; !got.Equal(s.now) {
-			s.Errorf("a task that ended by the clock that was ahead has ended at %v, want %v: else it is deleted years late", got, s.now)
+			s.Errorf("a task that ended by the clock that was ahead has ended at %v, want %v: else it is deleted years late", got,
+				s.now)
 		}
 		if got := must(s.Seen(s.Context()))(s); got.After(s.now) {
 			s.Errorf("the last sign of life came at %v, want at most %v", got, s.now)
@@ -159,7 +164,8 @@ var dues = group{
 			s.Errorf("a task of before is due at %v, want %v as it was", got, start.Add(2*ahead))
 		}
 		if got := s.get(at); !got.RunAt.Equal(start.Add(time.Hour)) || !got.ExpiresAt.Equal(start.Add(3*time.Hour)) {
-			s.Errorf("a task that was to wait for an hour is due at %v and expires at %v, want an hour from %v, and two hours after that", got.RunAt, got.ExpiresAt, start)
+			s.Errorf("a task enqueued for an hour later: got due time %v, expiry %v; want %v and %v",
+				got.RunAt, got.ExpiresAt, start.Add(time.Hour), start.Add(3*time.Hour))
 		}
 		if got := s.get(id).RunAt; !got.Equal(start.Add(wait)) {
 			s.Errorf("got the retry due at %v, want %v", got, start.Add(wait))
@@ -169,22 +175,22 @@ var dues = group{
 		s.sleep(wait + time.Minute)
 		s.wantIDs(ids(s.claim(w, 3)), []int64{id, at + 2})
 	},
-	"a task that was given back before it started can still expire": func(s *store) {
-		id := s.insert(task(jobs.ExpiresIn(time.Minute)))[0]
+	"a task that is released before its start can still expire": func(s *store) {
+		id := s.insert(commandSpec(jobs.ExpiresIn(time.Minute)))[0]
 		w := s.worker()
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		s.finishAll(w, db.Finish{Task: claimed, Release: true})
-		if got := s.want(id, jobs.Pending, ""); !got.StartedAt.IsZero() || got.Attempt != 0 {
+		if got := s.wantTask(id, jobs.Pending, ""); !got.StartedAt.IsZero() || got.Attempt != 0 {
 			s.Errorf("got started at %v, attempt %v; want none, 0", got.StartedAt, got.Attempt)
 		}
 		s.sleep(time.Minute)
 		s.look(w)
-		s.want(id, jobs.Cancelled, jobs.ReasonExpired)
+		s.wantTask(id, jobs.Cancelled, jobs.ReasonExpired)
 	},
 }
 
-// diff fails the test when a claimed task differs from the stored one in what a claim tells. It leaves out what no attempt asks.
-func (s *store) diff(claimed, stored jobs.Task) {
+// wantSameTask fails the test if a claimed task differs from the stored one.
+func (s *store) wantSameTask(claimed, stored jobs.Task) {
 	s.Helper()
 	if !equal(claimed, stored) {
 		s.Errorf("got claimed task %+v\nwant stored task %+v", claimed, stored)

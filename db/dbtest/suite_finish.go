@@ -23,26 +23,32 @@ var finishes = group{
 			reason  jobs.Reason
 			attempt jobs.State
 			counted bool
-			count   int // attempts, from now on
+			count   int // counted attempts after the finish
 		}{
-			{"completed", jobs.MaxAttempts(2), jobs.Outcome{ExitCode: &code, Result: []byte(`{"n":1}`)}, jobs.Completed, "", jobs.Completed, true, 1},
+			{"completed", jobs.MaxAttempts(2), jobs.Outcome{ExitCode: &code, Result: []byte(`{"n":1}`)}, jobs.Completed, "",
+				jobs.Completed, true, 1},
 			{"retrying", jobs.MaxAttempts(2), failed, jobs.Retrying, jobs.ReasonError, jobs.Failed, true, 1},
 			{"failed", jobs.MaxAttempts(1), failed, jobs.Failed, jobs.ReasonError, jobs.Failed, true, 1},
-			{"cancelled", jobs.MaxAttempts(2), jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))), jobs.Cancelled, jobs.ReasonCancelled, jobs.Cancelled, true, 1},
+			{"cancelled", jobs.MaxAttempts(2), jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))), jobs.Cancelled,
+				jobs.ReasonCancelled, jobs.Cancelled, true, 1},
 			{"snoozed", jobs.MaxAttempts(2), jobs.OutcomeOf(nil, jobs.Snooze(time.Hour)), jobs.Scheduled, "", jobs.Snoozed, false, 0},
-			{"given back", jobs.MaxAttempts(1), jobs.Outcome{Reason: jobs.ReasonShutdown, Error: "stopped"}, jobs.Pending, jobs.ReasonShutdown, jobs.Failed, false, 0},
-			{"lost", jobs.MaxAttempts(1), jobs.Outcome{Reason: jobs.ReasonLost, Error: "lost"}, jobs.Pending, jobs.ReasonLost, jobs.Failed, false, 0},
+			{"given back", jobs.MaxAttempts(1), jobs.Outcome{Reason: jobs.ReasonShutdown, Error: "stopped"}, jobs.Pending,
+				jobs.ReasonShutdown, jobs.Failed, false, 0},
+			{"lost", jobs.MaxAttempts(1), jobs.Outcome{Reason: jobs.ReasonLost, Error: "lost"}, jobs.Pending, jobs.ReasonLost,
+				jobs.Failed, false, 0},
 		} {
-			s.insert(call(c.name, c.option))
+			s.insert(functionSpec(c.name, c.option))
 			w := s.worker(c.name)
-			claimed := s.one(w)
+			claimed := s.claimOnly(w)
 			s.sleep(1500 * time.Millisecond)
 			if done := s.finish(w, claimed, c.outcome); done.Fenced || done.Change.State != c.state {
 				s.Errorf("%s: got fenced %v, change state %v; want false, %v", c.name, done.Fenced, done.Change.State, c.state)
 			}
-			got := s.want(claimed.ID, c.state, c.reason)
-			if got.Attempt != c.count || got.FinishedAt.IsZero() == c.state.Finished() || got.Duration != 1500*time.Millisecond || !got.LeaseExpiresAt.IsZero() ||
-				got.GenerationID != claimed.GenerationID+1 || got.Error != c.outcome.Error || string(got.Result) != string(c.outcome.Result) {
+			got := s.wantTask(claimed.ID, c.state, c.reason)
+			if got.Attempt != c.count || got.FinishedAt.IsZero() == c.state.Finished() || got.Duration != 1500*time.Millisecond ||
+				!got.LeaseExpiresAt.IsZero() ||
+				got.GenerationID != claimed.GenerationID+1 || got.Error != c.outcome.Error ||
+				string(got.Result) != string(c.outcome.Result) {
 				s.Errorf("%s: got %+v; want attempt %v, finished at is zero other than %v, duration %v, lease expires at "+
 					"none, generation %v, error %v, result %q",
 					c.name, got, c.count, c.state.Finished(), 1500*time.Millisecond, claimed.GenerationID+1, c.outcome.Error,
@@ -52,24 +58,26 @@ var finishes = group{
 			if len(records) != 1 {
 				s.Fatalf("%s: got %d attempts, want 1", c.name, len(records))
 			}
-			if a := records[0]; a.State != c.attempt || a.Counted != c.counted || a.Attempt != 1 || a.GenerationID != claimed.GenerationID || a.WorkerID != w.ID() ||
-				a.Worker != "w" || a.Reason != c.outcome.Reason || a.Error != c.outcome.Error || !a.FinishedAt.Equal(s.now) || a.Duration != 1500*time.Millisecond {
+			if a := records[0]; a.State != c.attempt || a.Counted != c.counted || a.Attempt != 1 ||
+				a.GenerationID != claimed.GenerationID || a.WorkerID != w.ID() ||
+				a.Worker != "w" || a.Reason != c.outcome.Reason || a.Error != c.outcome.Error || !a.FinishedAt.Equal(s.now) ||
+				a.Duration != 1500*time.Millisecond {
 				s.Errorf(`%s: got %+v; want state %v, counted %v, attempt 1, generation %v, worker id %v, worker "w", reason `+
 					"%v, error %v, finished at %v, duration %v",
 					c.name, a, c.attempt, c.counted, claimed.GenerationID, w.ID(), c.outcome.Reason, c.outcome.Error, s.now,
 					1500*time.Millisecond)
 			}
 		}
-		if n := s.ended(); n[jobs.Completed] != 1 || n[jobs.Failed] != 1 || n[jobs.Cancelled] != 1 {
+		if n := s.counted(); n[jobs.Completed] != 1 || n[jobs.Failed] != 1 || n[jobs.Cancelled] != 1 {
 			s.Errorf("got counts %v, want one completed, one failed and one cancelled", n)
 		}
 	},
-	"a finish of an old generation is refused": func(s *store) {
-		id := s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))[0]
+	"a finish of an old generation is rejected": func(s *store) {
+		id := s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))[0]
 		w := s.worker()
-		old := s.one(w)
+		old := s.claimOnly(w)
 		s.finish(w, old, failed)
-		second := s.one(w)
+		second := s.claimOnly(w)
 		if done := s.finish(w, old, jobs.Outcome{Result: []byte(`1`)}); !done.Fenced {
 			s.Errorf("got fenced %v, want true", done.Fenced)
 		}
@@ -78,20 +86,20 @@ var finishes = group{
 				second.GenerationID, jobs.Running)
 		}
 	},
-	"a finish of another worker is refused": func(s *store) {
-		id := s.insert(task())[0]
+	"a finish by another worker is rejected": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w, other := s.worker(), s.worker()
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		if done := s.finish(other, claimed, jobs.Outcome{}); !done.Fenced {
 			s.Errorf("got fenced %v, want true", done.Fenced)
 		}
-		s.want(id, jobs.Running, "")
+		s.wantTask(id, jobs.Running, "")
 	},
-	"a finish after the task was reaped is refused, even by the worker that lost it": func(s *store) {
-		id := s.insert(task())[0]
+	"a finish after a reap is rejected, even from the worker that lost the task": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w, reaper := s.worker(), s.worker()
-		claimed := s.one(w)
-		if reaped := must(lose(s.Context(), reaper, must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
+		claimed := s.claimOnly(w)
+		if reaped := must(revokeAndReap(s.Context(), reaper, must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 			s.Fatalf("got %v, want 1 of them", reaped)
 		}
 		for _, o := range []jobs.Outcome{{}, failed} {
@@ -99,28 +107,29 @@ var finishes = group{
 				s.Errorf("got fenced %v, want true", done.Fenced)
 			}
 		}
-		s.want(id, jobs.Pending, jobs.ReasonLost)
-		if n := s.ended(); len(n) != 0 || len(s.attempts(id)) != 1 {
+		s.wantTask(id, jobs.Pending, jobs.ReasonLost)
+		if n := s.counted(); len(n) != 0 || len(s.attempts(id)) != 1 {
 			s.Errorf("got counts %v, %d attempts; want no counts and one attempt", n, len(s.attempts(id)))
 		}
 	},
-	"a finish of a deleted task is refused": func(s *store) {
-		id := s.insert(task())[0]
+	"a finish of a deleted task is rejected": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w := s.worker()
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		s.exec(`DELETE FROM tasks`)
 		if done := s.finish(w, claimed, jobs.Outcome{}); !done.Fenced || s.get(id).ID != 0 {
 			s.Errorf("got fenced %v, task id %v; want true, 0", done.Fenced, s.get(id).ID)
 		}
 	},
-	"a finish that is repeated changes and counts nothing twice": func(s *store) {
+	"a repeated finish changes and counts nothing twice": func(s *store) {
 		for _, o := range []jobs.Outcome{{Result: []byte(`1`)}, failed, {Reason: jobs.ReasonLost}, {Reason: jobs.ReasonShutdown}} {
-			id := s.insert(task())[0]
+			id := s.insert(commandSpec())[0]
 			w := s.worker()
-			claimed := s.one(w)
-			f := db.Finish{Task: claimed, Outcome: s.times(claimed, o), Output: db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}}
+			claimed := s.claimOnly(w)
+			f := db.Finish{Task: claimed, Outcome: s.withTimes(claimed, o),
+				Output: db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}}
 			first := s.finishAll(w, f)[0]
-			before, counted := s.get(id), s.ended()
+			before, counted := s.get(id), s.counted()
 			s.sleep(time.Second)
 			if again := s.finishAll(w, f)[0]; again.Fenced || again.Change.State != first.Change.State {
 				s.Errorf("got again fenced %v, again change state %v; want false, %v", again.Fenced, again.Change.State,
@@ -129,15 +138,15 @@ var finishes = group{
 			if after := s.get(id); !equal(before, after) || len(s.attempts(id)) != 1 {
 				s.Errorf("got before %+v, number of attempts %v; want %+v, 1", before, len(s.attempts(id)), after)
 			}
-			for state, n := range s.ended() {
+			for state, n := range s.counted() {
 				if counted[state] != n {
 					s.Errorf("%s: got count %d, want %d as before", state, n, counted[state])
 				}
 			}
-			s.moved(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
+			s.results(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
 		}
 	},
-	"a cancel that comes before the finish is decided anew": func(s *store) {
+	"a cancel before the finish can change the outcome": func(s *store) {
 		for name, c := range map[string]struct {
 			outcome jobs.Outcome
 			state   jobs.State
@@ -149,10 +158,10 @@ var finishes = group{
 			"snooze":   {jobs.OutcomeOf(nil, jobs.Snooze(time.Hour)), jobs.Cancelled, "by ann"},
 			"success":  {jobs.Outcome{Result: []byte(`1`)}, jobs.Completed, ""},
 		} {
-			id := s.insert(call("f", jobs.MaxAttempts(5)))[0]
+			id := s.insert(functionSpec("f", jobs.MaxAttempts(5)))[0]
 			w := s.worker("f")
-			claimed := s.one(w) // does not know of the request
-			s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
+			claimed := s.claimOnly(w) // this copy of the task has no cancel request
+			s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
 			if done := s.finish(w, claimed, c.outcome); done.Fenced || done.Change.State != c.state {
 				s.Errorf("%s: got fenced %v, change state %v; want false, %v", name, done.Fenced, done.Change.State, c.state)
 			}
@@ -161,33 +170,34 @@ var finishes = group{
 					len(s.attempts(id)), c.state, c.text)
 			}
 		}
-		if n := s.ended(); n[jobs.Cancelled] != 4 || n[jobs.Completed] != 1 {
+		if n := s.counted(); n[jobs.Cancelled] != 4 || n[jobs.Completed] != 1 {
 			s.Errorf("got %v; want n[Cancelled] 4, n[Completed] 1", n)
 		}
 	},
-	"one turn finishes many, each for itself": func(s *store) {
-		all := s.insert(task(), task(), task())
+	"one cycle finishes several tasks independently": func(s *store) {
+		all := s.insert(commandSpec(), commandSpec(), commandSpec())
 		w := s.worker()
 		claimed := s.claim(w, 3)
 		s.finish(w, claimed[1], jobs.Outcome{})
-		done := s.finishAll(w, db.Finish{Task: claimed[0], Outcome: s.times(claimed[0], failed)}, db.Finish{Task: jobs.Task{ID: 99, GenerationID: 2}},
-			db.Finish{Task: claimed[2], Outcome: s.times(claimed[2], jobs.Outcome{})})
+		done := s.finishAll(w, db.Finish{Task: claimed[0], Outcome: s.withTimes(claimed[0], failed)},
+			db.Finish{Task: jobs.Task{ID: 99, GenerationID: 2}},
+			db.Finish{Task: claimed[2], Outcome: s.withTimes(claimed[2], jobs.Outcome{})})
 		if done[0].Fenced || done[0].Change.State != jobs.Failed || !done[1].Fenced || done[2].Change.State != jobs.Completed {
 			s.Errorf("got %+v; want done[0] fenced false, done[0] change state %v, done[1] fenced true, done[2] change state %v",
 				done, jobs.Failed, jobs.Completed)
 		}
-		s.want(all[0], jobs.Failed, jobs.ReasonError)
-		s.want(all[2], jobs.Completed, "")
+		s.wantTask(all[0], jobs.Failed, jobs.ReasonError)
+		s.wantTask(all[2], jobs.Completed, "")
 	},
-	"of many ends one is refused and one is repeated, and each is written and counted once": func(s *store) {
-		all := s.insert(slices.Repeat([]jobs.Spec{call("f")}, 30)...)
+	"of many ends one is rejected and one repeated, and each is written and counted once": func(s *store) {
+		all := s.insert(slices.Repeat([]jobs.Spec{functionSpec("f")}, 30)...)
 		w := s.worker("f")
 		claimed := s.claim(w, 30)
 		ends := make([]db.Finish, len(claimed))
 		for i, task := range claimed {
-			ends[i] = db.Finish{Task: task, Outcome: s.times(task, jobs.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
+			ends[i] = db.Finish{Task: task, Outcome: s.withTimes(task, jobs.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
 		}
-		s.finishAll(w, ends[20]) // an answer that was lost
+		s.finishAll(w, ends[20]) // the reply to this finish is lost
 		ends[5].Task.GenerationID--
 		done := s.finishAll(w, ends...)
 		for i, id := range all {
@@ -199,54 +209,58 @@ var finishes = group{
 				}
 				continue
 			}
-			if done[i].Fenced || done[i].Change.State != jobs.Completed || got.State != jobs.Completed || string(got.Result) != fmt.Sprint(i) ||
+			if done[i].Fenced || done[i].Change.State != jobs.Completed || got.State != jobs.Completed ||
+				string(got.Result) != fmt.Sprint(i) ||
 				got.ExitCode == nil || *got.ExitCode != i%2 || len(s.attempts(id)) != 1 {
-				s.Errorf("end %d: got %+v, task %+v; want one attempt that completed with result %d and exit code %d", i, done[i], got, i, i%2)
+				s.Errorf("end %d: got %+v, task %+v; want one attempt that completed with result %d and exit code %d", i, done[i],
+					got, i, i%2)
 			}
 		}
-		if n := s.ended(); n[jobs.Completed] != 29 {
+		if n := s.counted(); n[jobs.Completed] != 29 {
 			s.Errorf("got %d completions, want 29", n[jobs.Completed])
 		}
 	},
-	"a turn finishes before it claims": func(s *store) {
-		s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
+	"a cycle finishes before it claims": func(s *store) {
+		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
 		w := s.worker()
-		first := s.one(w)
-		got := must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Finish: []db.Finish{{Task: first, Outcome: s.times(first, failed)}},
-			Claim: db.Claim{Free: 1, Lease: lease}}))(s)
+		first := s.claimOnly(w)
+		got := must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true,
+			Finish: []db.Finish{{Task: first, Outcome: s.withTimes(first, failed)}},
+			Claim:  db.Claim{Free: 1, Lease: lease}}))(s)
 		if len(got.Claimed) != 1 || got.Claimed[0].Attempt != 2 {
 			s.Errorf("got %+v; want number of claimed 1, claimed[0] attempt 2", got)
 		}
 	},
-	"what was never started is given back as it was": func(s *store) {
-		id := s.insert(task(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))[0]
+	"the release of an unstarted task restores its state": func(s *store) {
+		id := s.insert(commandSpec(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))[0]
 		w := s.worker()
-		s.finish(w, s.one(w), failed)
+		s.finish(w, s.claimOnly(w), failed)
 		s.look(w)
 		before := s.get(id)
 		for range 3 {
 			s.sleep(time.Second)
-			claimed := s.one(w)
+			claimed := s.claimOnly(w)
 			if done := s.finishAll(w, db.Finish{Task: claimed, Release: true})[0]; done.Fenced || done.Change.State != jobs.Pending {
 				s.Errorf("got fenced %v, change state %v; want false, %v", done.Fenced, done.Change.State, jobs.Pending)
 			}
 			got := s.get(id)
-			if got.State != jobs.Pending || got.Attempt != before.Attempt || got.Losses != before.Losses || !got.StartedAt.Equal(before.StartedAt) || len(s.attempts(id)) != 1 {
+			if got.State != jobs.Pending || got.Attempt != before.Attempt || got.Losses != before.Losses ||
+				!got.StartedAt.Equal(before.StartedAt) || len(s.attempts(id)) != 1 {
 				s.Errorf("got %+v; want state %v, attempt %v, losses %v, started at %v, number of attempts 1", got, jobs.Pending,
 					before.Attempt, before.Losses, before.StartedAt)
 			}
 		}
 	},
-	"what was never started and is to be cancelled ends without an attempt": func(s *store) {
+	"an unstarted task with a cancel request ends without an attempt": func(s *store) {
 		for _, byID := range []bool{false, true} {
-			id := s.insert(task(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))[0]
+			id := s.insert(commandSpec(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))[0]
 			w, reaper := s.worker(), s.worker()
-			s.finish(w, s.one(w), failed)
-			s.one(w)
+			s.finish(w, s.claimOnly(w), failed)
+			s.claimOnly(w)
 			s.reap(reaper, s.leases(reaper)...)
-			claimed := s.one(w)
-			counted := s.ended()[jobs.Cancelled]
-			s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
+			claimed := s.claimOnly(w)
+			counted := s.counted()[jobs.Cancelled]
+			s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
 			if byID {
 				if err := w.Release(s.Context(), claimsOf(claimed), s.now); err != nil {
 					s.Error(err)
@@ -254,19 +268,20 @@ var finishes = group{
 			} else {
 				s.finishAll(w, db.Finish{Task: claimed, Release: true})
 			}
-			got := s.want(id, jobs.Cancelled, jobs.ReasonCancelled)
+			got := s.wantTask(id, jobs.Cancelled, jobs.ReasonCancelled)
 			if got.Attempt != 1 || got.Losses != 1 || got.Error != "by ann" || len(s.attempts(id)) != 2 {
-				s.Errorf("by id %v: got %+v, %d attempts; want attempt 1, one loss, error \"by ann\", 2 attempts", byID, got, len(s.attempts(id)))
+				s.Errorf("by id %v: got %+v, %d attempts; want attempt 1, one loss, error \"by ann\", 2 attempts", byID, got,
+					len(s.attempts(id)))
 			}
-			if n := s.ended()[jobs.Cancelled]; n != counted+1 {
+			if n := s.counted()[jobs.Cancelled]; n != counted+1 {
 				s.Errorf("by id %v: got %d counted cancelled tasks, want %d", byID, n, counted+1)
 			}
 		}
 	},
 	"a release is fenced": func(s *store) {
-		id := s.insert(task())[0]
+		id := s.insert(commandSpec())[0]
 		w, other := s.worker(), s.worker()
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		old := claimed
 		old.GenerationID--
 		if done := s.finishAll(other, db.Finish{Task: claimed, Release: true})[0]; !done.Fenced {
@@ -278,6 +293,6 @@ var finishes = group{
 		if err := other.Release(s.Context(), claimsOf(claimed), s.now); err != nil {
 			s.Error(err)
 		}
-		s.want(id, jobs.Running, "")
+		s.wantTask(id, jobs.Running, "")
 	},
 }

@@ -16,8 +16,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// each calls the tests of a batch: a Seq2 of specs, the last of which may be an error.
-func each(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
+// specSeq returns a sequence of specs. If end is not nil, the last element is that error.
+func specSeq(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
 	return func(yield func(jobs.Spec, error) bool) {
 		for _, spec := range specs {
 			if !yield(spec, nil) {
@@ -31,11 +31,14 @@ func each(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
 }
 
 var inserts = group{
-	"a task comes back as it was asked": func(s *store) {
-		spec := jobs.Command{Argv: []string{"a", "\x01&<>é", ""}, Path: "/bin/a", Dir: "/srv", Env: map[string]string{"A": "1", "B": "&é\n"}, EnvFile: "/e",
-			Input: []byte("in\x00put")}.With(jobs.Queue("q"), jobs.Priority(-7), jobs.Label("l"), jobs.In(time.Hour), jobs.ExpiresIn(time.Minute),
+	"a task has all options of its spec": func(s *store) {
+		spec := jobs.Command{Argv: []string{"a", "\x01&<>é", ""}, Path: "/bin/a", Dir: "/srv",
+			Env: map[string]string{"A": "1", "B": "&é\n"}, EnvFile: "/e",
+			Input: []byte("in\x00put")}.With(jobs.Queue("q"), jobs.Priority(-7), jobs.Label("l"), jobs.In(time.Hour),
+			jobs.ExpiresIn(time.Minute),
 			jobs.Unique("k"), jobs.MaxAttempts(4), jobs.MaxLosses(2), jobs.Timeout(time.Second), jobs.KillAfter(0),
-			jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"), jobs.OutputLimit(9))
+			jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"),
+			jobs.OutputLimit(9))
 		spec.CreatedBy = "ann"
 		id := s.insert(spec)[0]
 		want := spec.Task(s.now)
@@ -50,7 +53,7 @@ var inserts = group{
 			s.Errorf("input of nothing: got input %v, error %v; want nil, nil", input, err)
 		}
 	},
-	"callers that share a transaction have each their own ids, and one that fails is the only one": func(s *store) {
+	"callers that share a transaction get their own ids, and only the failed one gets an error": func(s *store) {
 		const callers = 60
 		answers := make([][]db.Inserted, callers)
 		var wg sync.WaitGroup
@@ -61,11 +64,11 @@ var inserts = group{
 					specs = append(specs, jobs.Define[int]("f").With(c, jobs.Label(fmt.Sprint(c, " ", i))))
 				}
 				switch c % 10 {
-				case 3: // it stands alone, and names the one before it in its call
+				case 3: // its last task depends on the one before it, so it needs a statement of its own
 					last := &specs[len(specs)-1]
 					last.Earlier = []int{len(specs) - 2}
 				case 7:
-					specs[0].MaxLosses = -1 // the schema refuses it
+					specs[0].MaxLosses = -1 // a CHECK constraint rejects it
 				}
 				added, err := s.Insert(s.Context(), specs, s.now)
 				if (err != nil) != (c%10 == 7) {
@@ -92,9 +95,9 @@ var inserts = group{
 			s.Errorf("got %d tasks, want %d as acknowledged", all, n)
 		}
 	},
-	"each of many tasks has the id that was told, with some between them that stand alone": func(s *store) {
+	"many tasks in one insert get the returned ids, also with tasks that need statements of their own": func(s *store) {
 		var specs []jobs.Spec
-		for i := range 75 { // several statements of many, one of fewer, and whatever came in between
+		for i := range 75 { // this makes several full statements, a partial one, and single ones in between
 			options := []jobs.Option{jobs.Label(fmt.Sprint("number ", i))}
 			if i%31 == 30 {
 				options = append(options, jobs.Unique(fmt.Sprint("key ", i)))
@@ -102,7 +105,7 @@ var inserts = group{
 			specs = append(specs, jobs.Define[int]("f").With(i, options...))
 		}
 		one := must(s.Insert(s.Context(), specs[:40], s.now))(s)
-		for i, added := range append(one, must(s.InsertSeq(s.Context(), each(specs[40:], nil), s.now))(s)...) {
+		for i, added := range append(one, must(s.InsertSeq(s.Context(), specSeq(specs[40:], nil), s.now))(s)...) {
 			want := specs[i].Task(s.now)
 			want.ID = added.ID
 			if got := s.get(added.ID); added.Kept || !reflect.DeepEqual(got, want) {
@@ -110,7 +113,7 @@ var inserts = group{
 			}
 		}
 	},
-	"the least that a task can say comes back": func(s *store) {
+	"a task with minimal options is stored and read back": func(s *store) {
 		spec := jobs.Define[json.RawMessage]("f").With(nil)
 		spec.Args = nil
 		id := s.insert(spec)[0]
@@ -120,22 +123,23 @@ var inserts = group{
 			s.Errorf("got  %+v\nwant %+v", got, want)
 		}
 	},
-	"a duration that is not 0 does not become 0": func(s *store) {
-		got := s.get(s.insert(task(jobs.Timeout(1), jobs.KillAfter(1)))[0])
+	"a duration below one millisecond does not become 0": func(s *store) {
+		got := s.get(s.insert(commandSpec(jobs.Timeout(1), jobs.KillAfter(1)))[0])
 		if got.Timeout != time.Millisecond || got.KillAfter != time.Millisecond {
 			s.Errorf("got timeout %v, kill_after %v; want 1 ms for both", got.Timeout, got.KillAfter)
 		}
 	},
-	"everything that Validate accepts is accepted": func(s *store) {
+	"Insert accepts every spec that Validate accepts": func(s *store) {
 		deep := strings.Repeat("[", jobs.MaxDepth) + strings.Repeat("]", jobs.MaxDepth)
 		for name, spec := range map[string]jobs.Spec{
 			"long": jobs.Command{Argv: []string{strings.Repeat("x", jobs.MaxArgs-4)}, Path: "/" + strings.Repeat("x", jobs.MaxPath-1),
 				Env: map[string]string{"A": strings.Repeat("&", jobs.MaxEnv-8)}, Input: make([]byte, jobs.MaxInput)}.
-				With(jobs.Label(strings.Repeat("é", jobs.MaxText/2)), jobs.Unique(strings.Repeat("k", jobs.MaxText)), jobs.Queue(strings.Repeat("q", jobs.MaxName))),
+				With(jobs.Label(strings.Repeat("é", jobs.MaxText/2)), jobs.Unique(strings.Repeat("k", jobs.MaxText)),
+					jobs.Queue(strings.Repeat("q", jobs.MaxName))),
 			"deep":    jobs.Define[json.RawMessage](strings.Repeat("j", jobs.MaxName)).With(json.RawMessage(deep)),
 			"control": jobs.Command{Argv: []string{"a"}, Env: map[string]string{"A": strings.Repeat("\x01", jobs.MaxEnv/6-2)}}.With(),
-			"late":    task(jobs.In(jobs.MaxDelay), jobs.ExpiresIn(jobs.MaxDelay), jobs.Timeout(jobs.MaxDelay)),
-			"never":   task(jobs.At(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))),
+			"late":    commandSpec(jobs.In(jobs.MaxDelay), jobs.ExpiresIn(jobs.MaxDelay), jobs.Timeout(jobs.MaxDelay)),
+			"never":   commandSpec(jobs.At(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))),
 		} {
 			if err := spec.Validate(); err != nil {
 				s.Errorf("%s: got error %v of Validate, want none", name, err)
@@ -146,46 +150,49 @@ var inserts = group{
 			}
 		}
 	},
-	"ids grow in the order of the specs and are never used again": func(s *store) {
-		first := s.insert(task(), task(), task())
-		s.moved(s.Cancel(s.Context(), first, "", false, s.now))
-		s.moved(s.Delete(s.Context(), first))
-		second := s.insert(task())
+	"ids grow in the order of the specs and are not reused": func(s *store) {
+		first := s.insert(commandSpec(), commandSpec(), commandSpec())
+		s.results(s.Cancel(s.Context(), first, "", false, s.now))
+		s.results(s.Delete(s.Context(), first))
+		second := s.insert(commandSpec())
 		if !(first[0] < first[1] && first[1] < first[2] && first[2] < second[0]) {
 			s.Errorf("got %v, want true", (first[0] < first[1] && first[1] < first[2] && first[2] < second[0]))
 		}
 	},
-	"a unique key that an unfinished task has keeps that one": func(s *store) {
-		added := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k")), task(jobs.Unique("k")), task(jobs.Unique("other")), task()}, s.now))(s)
-		again := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s)
-		if added[0].Kept || !added[1].Kept || added[1].ID != added[0].ID || added[2].Kept || again[0] != (db.Inserted{ID: added[0].ID, Kept: true}) {
+	"an insert with the unique key of an unfinished task keeps that task": func(s *store) {
+		added := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k")), commandSpec(jobs.Unique("k")),
+			commandSpec(jobs.Unique("other")), commandSpec()}, s.now))(s)
+		again := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s)
+		if added[0].Kept || !added[1].Kept || added[1].ID != added[0].ID || added[2].Kept ||
+			again[0] != (db.Inserted{ID: added[0].ID, Kept: true}) {
 			s.Errorf("got %v, %v; want added[0] kept false, added[1] kept true, added[1] id %v, added[2] kept false, again[0] %+v",
 				added, again, added[0].ID, (db.Inserted{ID: added[0].ID, Kept: true}))
 		}
 		w := s.worker()
 		claimed := s.claim(w, 3)
-		if got := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s); !got[0].Kept {
+		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); !got[0].Kept {
 			s.Errorf("the key of a running task is free: got got[0] kept %v, want true", got[0].Kept)
 		}
 		s.finish(w, claimed[0], jobs.Outcome{})
-		if got := must(s.Insert(s.Context(), []jobs.Spec{task(jobs.Unique("k"))}, s.now))(s); got[0].Kept || got[0].ID == added[0].ID {
+		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); got[0].Kept ||
+			got[0].ID == added[0].ID {
 			s.Errorf("the key of a finished task is still taken: got %v; want got[0] kept false, got[0] id other than %v", got,
 				added[0].ID)
 		}
 	},
 	"a batch is stored whole or not at all": func(s *store) {
-		bad := task()
-		bad.MaxLosses = -1 // as if it had not been validated: the table refuses it
-		if added, err := s.Insert(s.Context(), []jobs.Spec{task(), bad, task()}, s.now); err == nil || added != nil {
+		bad := commandSpec()
+		bad.MaxLosses = -1 // skips Validate; a CHECK constraint rejects it
+		if added, err := s.Insert(s.Context(), []jobs.Spec{commandSpec(), bad, commandSpec()}, s.now); err == nil || added != nil {
 			s.Errorf("got %v, %v; want error other than nil, added nil", added, err)
 		}
 		if n := must(s.Count(s.Context(), jobs.Filter{}))(s); n != 0 {
 			s.Errorf("got %d tasks, want none", n)
 		}
 	},
-	"an error of the sequence undoes everything and is returned as it is": func(s *store) {
+	"an error of the sequence rolls back everything and is returned unchanged": func(s *store) {
 		end := errors.New("line 17")
-		added, err := s.InsertSeq(s.Context(), each([]jobs.Spec{task(), task(jobs.Unique("k"))}, end), s.now)
+		added, err := s.InsertSeq(s.Context(), specSeq([]jobs.Spec{commandSpec(), commandSpec(jobs.Unique("k"))}, end), s.now)
 		if err != end || added != nil {
 			s.Errorf("got error %v, added %v; want %v, nil", err, added, end)
 		}
@@ -193,12 +200,12 @@ var inserts = group{
 			s.Errorf("got %d tasks, want none", n)
 		}
 	},
-	"a sequence is asked once for each of its tasks": func(s *store) {
+	"a sequence yields each task once": func(s *store) {
 		asked := 0
 		added := must(s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
 			for i := range 300 {
 				asked++
-				if !yield(task(jobs.Label(fmt.Sprint(i))), nil) {
+				if !yield(commandSpec(jobs.Label(fmt.Sprint(i))), nil) {
 					return
 				}
 			}
@@ -210,30 +217,30 @@ var inserts = group{
 	"the end of the context ends a sequence between two tasks": func(s *store) {
 		ctx, cancel := context.WithCancel(s.Context())
 		_, err := s.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
-			for yield(task(), nil) {
+			for yield(commandSpec(), nil) {
 				cancel()
 			}
 		}, s.now)
 		if !errors.Is(err, context.Canceled) || s.number(`SELECT count(*) FROM tasks`) != 0 {
 			s.Errorf("got error %v, tasks %v; want error %v, 0", err, s.number(`SELECT count(*) FROM tasks`), context.Canceled)
 		}
-		s.insert(task()) // the connection is whole
+		s.insert(commandSpec()) // the connection can still be used
 	},
-	"the input lies aside and goes with its task": func(s *store) {
+	"the input has a table of its own and is deleted with its task": func(s *store) {
 		id := s.insert(jobs.Command{Argv: []string{"cat"}, Input: []byte("x")}.With())[0]
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 1 || s.get(id).InputBytes != 1 {
 			s.Errorf("got n %v, task input bytes %v; want 1, 1", n, s.get(id).InputBytes)
 		}
-		s.moved(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
-		s.moved(s.Delete(s.Context(), []int64{id}))
+		s.results(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
+		s.results(s.Delete(s.Context(), []int64{id}))
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 0 {
 			s.Errorf("got %v, want 0", n)
 		}
 	},
 }
 
-// must is for calls of which only the error counts.
-func (s *store) moved(moved []db.Moved, err error) []db.Moved {
+// results returns the results of an action and ends the test if err is not nil.
+func (s *store) results(moved []db.Moved, err error) []db.Moved {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)

@@ -18,11 +18,11 @@ func (s *store) beat(w *db.Worker, claims ...db.ClaimID) []db.ClaimID {
 
 func (s *store) reap(w *db.Worker, leases ...db.Lease) int {
 	s.Helper()
-	return len(must(lose(s.Context(), w, leases, s.now))(s))
+	return len(must(revokeAndReap(s.Context(), w, leases, s.now))(s))
 }
 
-// lose revokes claims and records their loss, as a reaper does that finds nothing to kill.
-func lose(ctx context.Context, w *db.Worker, leases []db.Lease, now time.Time) ([]db.Reaped, error) {
+// revokeAndReap revokes claims and records their loss, like a reaper that finds no processes to kill.
+func revokeAndReap(ctx context.Context, w *db.Worker, leases []db.Lease, now time.Time) ([]db.Reaped, error) {
 	revoked, err := w.Revoke(ctx, leases)
 	if err != nil {
 		return nil, err
@@ -36,10 +36,10 @@ func (s *store) leases(w *db.Worker) []db.Lease {
 }
 
 var leases = group{
-	"a beat renews what the worker owns and says so": func(s *store) {
-		s.insert(task(), task(), task())
+	"a heartbeat renews and returns the claims of the worker": func(s *store) {
+		s.insert(commandSpec(), commandSpec(), commandSpec())
 		w, other := s.worker(), s.worker()
-		mine, foreign := s.claim(w, 2), s.one(other)
+		mine, foreign := s.claim(w, 2), s.claimOnly(other)
 		s.sleep(10 * time.Second)
 		ended := mine[1]
 		s.finish(w, ended, jobs.Outcome{})
@@ -56,7 +56,7 @@ var leases = group{
 			s.Errorf("the task of another worker: got lease end %v, want %v as before", got.LeaseExpiresAt, foreign.LeaseExpiresAt)
 		}
 	},
-	"a beat without tasks is a sign of life": func(s *store) {
+	"a heartbeat without tasks updates the worker": func(s *store) {
 		w := s.worker()
 		s.sleep(time.Second)
 		if owned := s.beat(w); len(owned) != 0 {
@@ -66,10 +66,10 @@ var leases = group{
 			s.Errorf("got %+v; want number of seen 1, seen[0] beat at %v", seen, s.now)
 		}
 	},
-	"a beat changes the lease even with the clock set back": func(s *store) {
-		s.insert(task())
+	"a heartbeat extends the lease even after the clock is set back": func(s *store) {
+		s.insert(commandSpec())
 		w := s.worker()
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		for range 3 {
 			before := s.get(claimed.ID).LeaseExpiresAt
 			s.sleep(-time.Hour)
@@ -80,12 +80,13 @@ var leases = group{
 		}
 	},
 	"a worker sees the leases of all others": func(s *store) {
-		s.insert(task(), task(), task())
+		s.insert(commandSpec(), commandSpec(), commandSpec())
 		w, other := s.worker(), s.worker()
-		mine, foreign := s.one1(w), s.claim(other, 2)
+		mine, foreign := s.claimOne(w), s.claim(other, 2)
 		got := s.leases(w)
 		slices.SortFunc(got, func(a, b db.Lease) int { return int(a.ID - b.ID) })
-		if len(got) != 2 || got[0].ClaimID != claimsOf(foreign...)[0] || got[0].WorkerID != other.ID() || got[0].Length != lease.Milliseconds() ||
+		if len(got) != 2 || got[0].ClaimID != claimsOf(foreign...)[0] || got[0].WorkerID != other.ID() ||
+			got[0].Length != lease.Milliseconds() ||
 			got[0].ExpiresAt != s.now.Add(lease).UnixMilli() {
 			s.Errorf("got %+v; want length 2, got[0] claim id %v, got[0] worker id %v, got[0] length %v, got[0] expires at %v",
 				got, claimsOf(foreign...)[0], other.ID(), lease.Milliseconds(), s.now.Add(lease).UnixMilli())
@@ -98,95 +99,96 @@ var leases = group{
 		}
 	},
 	"a lease of an unknown worker has no length": func(s *store) {
-		s.insert(task())
+		s.insert(commandSpec())
 		w, other := s.worker(), s.worker()
-		s.one(other)
+		s.claimOnly(other)
 		s.exec(`DELETE FROM workers WHERE id = ?`, other.ID())
 		if got := s.leases(w); len(got) != 1 || got[0].Length != 0 {
 			s.Errorf("got %+v; want length 1, got[0] length 0", got)
 		}
 	},
 	"a lost task runs again with the same attempt number": func(s *store) {
-		id := s.insert(task())[0]
+		id := s.insert(commandSpec())[0]
 		w, reaper := s.worker(), s.worker()
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		s.sleep(time.Minute)
 		if n := s.reap(reaper, s.leases(reaper)...); n != 1 {
 			s.Errorf("got %v, want 1", n)
 		}
-		got := s.want(id, jobs.Pending, jobs.ReasonLost)
+		got := s.wantTask(id, jobs.Pending, jobs.ReasonLost)
 		if got.Losses != 1 || got.Attempt != 0 || got.WorkerID != w.ID() {
 			s.Errorf("got losses %v, attempt %v, worker id %v; want 1, 0, %v", got.Losses, got.Attempt, got.WorkerID, w.ID())
 		}
-		if a := s.attempts(id); len(a) != 1 || a[0].State != jobs.Failed || a[0].Reason != jobs.ReasonLost || a[0].Counted || a[0].GenerationID != claimed.GenerationID ||
+		if a := s.attempts(id); len(a) != 1 || a[0].State != jobs.Failed || a[0].Reason != jobs.ReasonLost || a[0].Counted ||
+			a[0].GenerationID != claimed.GenerationID ||
 			a[0].WorkerID != w.ID() || a[0].Duration != time.Minute {
 			s.Errorf("got %+v; want length 1, a[0] state %v, a[0] reason %v, a[0] counted false, a[0] generation %v, a[0] "+
 				"worker id %v, a[0] duration %v",
 				a, jobs.Failed, jobs.ReasonLost, claimed.GenerationID, w.ID(), time.Minute)
 		}
-		if again := s.one(reaper); again.Attempt != 1 || again.Losses != 1 {
+		if again := s.claimOnly(reaper); again.Attempt != 1 || again.Losses != 1 {
 			s.Errorf("got again attempt %v, again losses %v; want 1, 1", again.Attempt, again.Losses)
 		}
 	},
-	"a task that is lost too often fails": func(s *store) {
-		id := s.insert(task(jobs.MaxLosses(2)))[0]
+	"a task that exceeds its losses fails": func(s *store) {
+		id := s.insert(commandSpec(jobs.MaxLosses(2)))[0]
 		reaper := s.worker()
 		for i := range 3 {
 			w := s.worker()
-			s.one(w)
+			s.claimOnly(w)
 			s.reap(reaper, s.leases(reaper)...)
 			if got := s.get(id); got.Losses != i+1 {
 				s.Errorf("got losses %v, want %v", got.Losses, i+1)
 			}
 		}
-		if got := s.want(id, jobs.Failed, jobs.ReasonLost); got.Attempt != 0 || s.ended()[jobs.Failed] != 1 {
-			s.Errorf("got %+v, counts %v; want attempt 0 and one failed task counted", got, s.ended())
+		if got := s.wantTask(id, jobs.Failed, jobs.ReasonLost); got.Attempt != 0 || s.counted()[jobs.Failed] != 1 {
+			s.Errorf("got %+v, counts %v; want attempt 0 and one failed task counted", got, s.counted())
 		}
-		s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))
-		if got := s.want(id, jobs.Pending, ""); got.Losses != 0 {
+		s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))
+		if got := s.wantTask(id, jobs.Pending, ""); got.Losses != 0 {
 			s.Errorf("got losses %v, want 0", got.Losses)
 		}
 	},
-	"at most once ends with the first loss or stop": func(s *store) {
+	"an at-most-once task ends with its first loss or stop": func(s *store) {
 		reaper := s.worker()
 		w := s.worker()
-		id := s.insert(task(jobs.AtMostOnce()))[0]
-		s.one(w)
+		id := s.insert(commandSpec(jobs.AtMostOnce()))[0]
+		s.claimOnly(w)
 		s.reap(reaper, s.leases(reaper)...)
-		s.want(id, jobs.Failed, jobs.ReasonLost)
-		id = s.insert(task(jobs.AtMostOnce()))[0]
-		s.finish(w, s.one(w), jobs.Outcome{Reason: jobs.ReasonShutdown})
-		s.want(id, jobs.Failed, jobs.ReasonShutdown)
-		id = s.insert(task(jobs.AtMostOnce()))[0]
-		s.finishAll(w, db.Finish{Task: s.one(w), Release: true}) // never started: it may
-		s.want(id, jobs.Pending, "")
+		s.wantTask(id, jobs.Failed, jobs.ReasonLost)
+		id = s.insert(commandSpec(jobs.AtMostOnce()))[0]
+		s.finish(w, s.claimOnly(w), jobs.Outcome{Reason: jobs.ReasonShutdown})
+		s.wantTask(id, jobs.Failed, jobs.ReasonShutdown)
+		id = s.insert(commandSpec(jobs.AtMostOnce()))[0]
+		s.finishAll(w, db.Finish{Task: s.claimOnly(w), Release: true}) // it never started, so it can run later
+		s.wantTask(id, jobs.Pending, "")
 	},
-	"a beat between the look and the reap saves the task": func(s *store) {
-		id := s.insert(task())[0]
+	"a heartbeat between reading the leases and the reap keeps the task": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w, reaper := s.worker(), s.worker()
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		seen := s.leases(reaper)
 		s.beat(w, claimsOf(claimed)...)
 		if n := s.reap(reaper, seen...); n != 0 {
 			s.Errorf("got %v, want 0", n)
 		}
-		s.want(id, jobs.Running, "")
+		s.wantTask(id, jobs.Running, "")
 	},
-	"a finish between the look and the reap stands": func(s *store) {
-		id := s.insert(task())[0]
+	"a finish between reading the leases and the reap is kept": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w, reaper := s.worker(), s.worker()
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		seen := s.leases(reaper)
 		s.finish(w, claimed, jobs.Outcome{})
 		if n := s.reap(reaper, seen...); n != 0 {
 			s.Errorf("got %v, want 0", n)
 		}
-		s.want(id, jobs.Completed, "")
+		s.wantTask(id, jobs.Completed, "")
 	},
-	"two reapers take a task once": func(s *store) {
-		id := s.insert(task())[0]
+	"two reapers reap a task once": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w, a, b := s.worker(), s.worker(), s.worker()
-		s.one(w)
+		s.claimOnly(w)
 		seen := s.leases(a)
 		if n := s.reap(a, seen...) + s.reap(b, seen...) + s.reap(a, append(seen, seen...)...); n != 1 {
 			s.Errorf("got %v, want 1", n)
@@ -195,36 +197,37 @@ var leases = group{
 			s.Errorf("got losses %v, want 1", got.Losses)
 		}
 	},
-	"a lost task that is to be cancelled is cancelled": func(s *store) {
-		id := s.insert(task())[0]
+	"a lost task with a cancel request is cancelled": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w, reaper := s.worker(), s.worker()
-		s.one(w)
-		s.moved(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
+		s.claimOnly(w)
+		s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
 		s.reap(reaper, s.leases(reaper)...)
-		if got := s.want(id, jobs.Cancelled, jobs.ReasonCancelled); got.Error != "by ann" || s.ended()[jobs.Cancelled] != 1 {
-			s.Errorf("got %+v, counts %v; want error \"by ann\" and one cancelled task counted", got, s.ended())
+		if got := s.wantTask(id, jobs.Cancelled, jobs.ReasonCancelled); got.Error != "by ann" || s.counted()[jobs.Cancelled] != 1 {
+			s.Errorf("got %+v, counts %v; want error \"by ann\" and one cancelled task counted", got, s.counted())
 		}
 	},
-	"ghosts are given back without a trace": func(s *store) {
-		id := s.insert(task())[0]
+	"unacknowledged claims are released without an attempt": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w := s.worker()
-		s.claim(w, 1) // and its answer is lost
+		s.claim(w, 1) // the worker does not get the reply
 		owned := must(w.Owned(s.Context()))(s)
-		for range 2 { // safe to repeat
+		for range 2 { // releasing again has no effect
 			if err := w.Release(s.Context(), owned, s.now); err != nil {
 				s.Error(err)
 			}
 		}
-		if got := s.want(id, jobs.Pending, ""); got.Attempt != 0 || got.Losses != 0 || len(s.attempts(id)) != 0 {
+		if got := s.wantTask(id, jobs.Pending, ""); got.Attempt != 0 || got.Losses != 0 || len(s.attempts(id)) != 0 {
 			s.Errorf("got attempt %v, losses %v, number of attempts %v; want 0, 0, 0", got.Attempt, got.Losses,
 				len(s.attempts(id)))
 		}
 	},
-	"workers come, drain and go": func(s *store) {
-		info := db.WorkerInfo{Name: "web1:7", Host: "web1", BootID: "b", PID: 7, User: "ann", Version: "1", Slots: 3, Lease: lease, StartedAt: s.now,
+	"a worker registers, drains and ends": func(s *store) {
+		info := db.WorkerInfo{Name: "web1:7", Host: "web1", BootID: "b", PID: 7, User: "ann", Version: "1", Slots: 3,
+			Lease: lease, StartedAt: s.now,
 			Queues: []db.QueueMax{{Queue: "a", Max: 2}, {Queue: "b"}}}
 		w := must(s.Register(s.Context(), info, []db.ClaimJob{{Job: "f"}, {Job: "g"}}))(s)
-		s.insert(call("f"), call("g"))
+		s.insert(functionSpec("f"), functionSpec("g"))
 		claimed := s.claim(w, 2)
 		for _, err := range []error{w.Drain(s.Context()), w.Sync(s.Context(), s.now.Add(time.Second))} {
 			if err != nil {
@@ -232,9 +235,12 @@ var leases = group{
 			}
 		}
 		got := must(s.Workers(s.Context(), s.now))(s)
-		if len(got) != 1 || got[0].ID != w.ID() || got[0].Name != "web1:7" || got[0].PID != 7 || !got[0].Draining || got[0].Lease != lease || len(got[0].Queues) != 2 ||
-			got[0].Queues[0] != info.Queues[0] || !slices.Equal(got[0].Jobs, []string{"f", "g"}) || !slices.Equal(got[0].Running, ids(claimed)) ||
-			!got[0].BeatAt.Equal(s.now.Add(time.Second)) || got[0].Slots != 3 || got[0].Host != "web1" || got[0].User != "ann" || got[0].Version != "1" {
+		if len(got) != 1 || got[0].ID != w.ID() || got[0].Name != "web1:7" || got[0].PID != 7 || !got[0].Draining ||
+			got[0].Lease != lease || len(got[0].Queues) != 2 ||
+			got[0].Queues[0] != info.Queues[0] || !slices.Equal(got[0].Jobs, []string{"f", "g"}) ||
+			!slices.Equal(got[0].Running, ids(claimed)) ||
+			!got[0].BeatAt.Equal(s.now.Add(time.Second)) || got[0].Slots != 3 || got[0].Host != "web1" || got[0].User != "ann" ||
+			got[0].Version != "1" {
 			s.Errorf(`got %+v; want length 1, got[0] id %v, got[0] name "web1:7", got[0] pid 7, got[0] draining true, `+
 				"got[0] lease %v, number of got[0] queues 2, got[0] queues[0] %v, got[0] jobs %+v, got[0] running "+
 				`%v, got[0] beat at %v, got[0] slots 3, got[0] host "web1", got[0] user "ann", got[0] version "1"`,
@@ -252,8 +258,8 @@ var leases = group{
 	},
 }
 
-// one1 claims exactly one of several tasks.
-func (s *store) one1(w *db.Worker) jobs.Task {
+// claimOne claims one of several tasks.
+func (s *store) claimOne(w *db.Worker) jobs.Task {
 	s.Helper()
 	claimed := s.claim(w, 1)
 	if len(claimed) != 1 {

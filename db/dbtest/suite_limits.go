@@ -9,12 +9,12 @@ import (
 )
 
 func runningLimits(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	for range 5 {
 		w.add(jobs.Queue("a"))
 		w.add(jobs.Queue("b"))
 	}
-	w.set(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 2})
+	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 2})
 	count := func(tasks []jobs.Task, queue string) (n int) {
 		for _, task := range tasks {
 			if task.Queue == queue {
@@ -35,7 +35,7 @@ func runningLimits(s *store) {
 	if more := w.claim(20); count(more, "a") != 1 {
 		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
 	}
-	w.set(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 3})
+	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 3})
 	if more := w.claim(20); count(more, "a") != 1 {
 		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
 	}
@@ -47,9 +47,9 @@ func runningLimits(s *store) {
 	}
 }
 
-// aJobsLimitHoldsWithinOneClaim mixes a job with few starts left and one without a limit, in one queue.
+// aJobsLimitHoldsWithinOneClaim mixes a job that has few starts left with an unlimited job in one queue.
 func aJobsLimitHoldsWithinOneClaim(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	other := jobs.Define[string]("other")
 	var specs []jobs.Spec
 	for range 30 {
@@ -58,7 +58,7 @@ func aJobsLimitHoldsWithinOneClaim(s *store) {
 	if _, err := w.Insert(t.Context(), specs, w.now); err != nil {
 		t.Fatal(err)
 	}
-	w.set(jobs.Limit{Target: jobs.Target{Kind: "job", Name: "test"}, Running: 3})
+	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "job", Name: "test"}, Running: 3})
 	claimed := w.claim(10)
 	n := 0
 	for _, task := range claimed {
@@ -74,45 +74,48 @@ func aJobsLimitHoldsWithinOneClaim(s *store) {
 	}
 }
 
-// aSuspectThatALimitHoldsHoldsNobodyElse: busy workers stop claiming for the sake of a suspect, but not while its job is at its limit.
+// aSuspectThatALimitHoldsHoldsNobodyElse checks that busy workers stop claiming for a suspect, except while a limit
+// blocks the suspect.
 func aSuspectThatALimitHoldsHoldsNobodyElse(s *store) {
-	w := newOrder(s)
+	w := newOrderStore(s)
 	lost := w.add(jobs.MaxLosses(2))
 	dead := s.worker("test", "other")
 	s.claim(dead, 1)
-	if reaped := must(lose(s.Context(), w.w, must(w.w.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 || !s.get(lost).Suspect() {
+	if reaped := must(revokeAndReap(s.Context(), w.w, must(w.w.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 ||
+		!s.get(lost).Suspect() {
 		s.Fatalf("got number of reaped %v, task suspect %v; want 1, true", len(reaped), s.get(lost).Suspect())
 	}
-	other := must(s.Insert(s.Context(), []jobs.Spec{jobs.Define[string]("other").With("x"), jobs.Define[string]("other").With("x")}, s.now))(s)
+	other := must(s.Insert(s.Context(), []jobs.Spec{jobs.Define[string]("other").With("x"),
+		jobs.Define[string]("other").With("x")}, s.now))(s)
 	target := jobs.Target{Kind: jobs.JobTarget, Name: "test"}
-	w.set(jobs.Limit{Target: target, Rate: 1, Per: 24 * time.Hour, Burst: 1})
+	w.setLimit(jobs.Limit{Target: target, Rate: 1, Per: 24 * time.Hour, Burst: 1})
 	s.sleep(time.Second)
 	turn := func(idle bool) []int64 {
 		return ids(w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
 	}
 	w.add(jobs.Priority(9))
-	s.wantIDs(turn(true), []int64{lost}) // the one start there is
-	if reaped := must(lose(s.Context(), dead, must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
+	s.wantIDs(turn(true), []int64{lost}) // the only start that the rate permits
+	if reaped := must(revokeAndReap(s.Context(), dead, must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 		s.Fatalf("got %+v, want 1 of them", reaped)
 	}
 	s.sleep(time.Hour)
 	s.wantIDs(turn(false), []int64{other[0].ID})
 	must(s.RemoveLimit(s.Context(), target, s.now))(s)
-	s.wantIDs(turn(false), nil) // now it does
+	s.wantIDs(turn(false), nil) // the suspect blocks the busy worker now
 	s.wantIDs(turn(true), []int64{lost})
 }
 
 func ratesHoldAndTellWhenTheNextMayStart(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	for range 100 {
 		w.add()
 	}
 	l := jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "default"}, Rate: 5, Per: time.Second, Burst: 1}
-	w.set(l)
+	w.setLimit(l)
 	began := w.now
 	var starts []time.Time
 	for w.now.Sub(began) < 10*time.Second {
-		w.set(l) // gives nothing away
+		w.setLimit(l) // setting the same limit again permits no extra start
 		done := w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
 		for range done.Claimed {
 			starts = append(starts, w.now)

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// some makes a task in each state but blocked, in queues and with labels of their own; ids by state.
-func (s *store) some() map[jobs.State]int64 {
+// oneOfEachState adds a task in each state, each with its own queue and label. It returns the ids by state.
+func (s *store) oneOfEachState() map[jobs.State]int64 {
 	s.Helper()
 	all := map[jobs.State]int64{}
 	for _, state := range jobs.States() {
@@ -32,8 +32,8 @@ func (s *store) list(f jobs.Filter) []int64 {
 }
 
 var lists = group{
-	"each field of a filter selects": func(s *store) {
-		all := s.some()
+	"each field of a filter selects tasks": func(s *store) {
+		all := s.oneOfEachState()
 		var every []int64
 		for _, state := range jobs.States() {
 			every = append(every, all[state])
@@ -43,11 +43,12 @@ var lists = group{
 			filter jobs.Filter
 			want   []int64
 		}{
-			"all":            {jobs.Filter{}, every},
-			"ids":            {jobs.Filter{IDs: []int64{every[3], 99, every[1]}}, []int64{every[1], every[3]}},
-			"no ids":         {jobs.Filter{IDs: []int64{}}, nil},
-			"state":          {jobs.Filter{States: []jobs.State{jobs.Retrying}}, []int64{all[jobs.Retrying]}},
-			"states":         {jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Pending}}, []int64{all[jobs.Pending], all[jobs.Completed]}},
+			"all":    {jobs.Filter{}, every},
+			"ids":    {jobs.Filter{IDs: []int64{every[3], 99, every[1]}}, []int64{every[1], every[3]}},
+			"no ids": {jobs.Filter{IDs: []int64{}}, nil},
+			"state":  {jobs.Filter{States: []jobs.State{jobs.Retrying}}, []int64{all[jobs.Retrying]}},
+			"states": {jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Pending}},
+				[]int64{all[jobs.Pending], all[jobs.Completed]}},
 			"unfinished":     {jobs.Filter{States: jobs.Unfinished()}, every[:5]},
 			"finished":       {jobs.Filter{States: jobs.Finished()}, every[5:]},
 			"queues":         {jobs.Filter{Queues: []string{"q.failed", "q.pending"}}, []int64{all[jobs.Pending], all[jobs.Failed]}},
@@ -72,16 +73,17 @@ var lists = group{
 			}
 		}
 	},
-	"earlier tasks that ran the same are found": func(s *store) {
+	"earlier runs of the same command are found": func(s *store) {
 		argv := func(word, label string) jobs.Spec {
 			return jobs.Command{Argv: []string{"x", word}}.With(jobs.Label(label))
 		}
-		s.insert(argv("a", ""), argv("b", ""), argv("a", ""), argv("a", "l"), argv("b", "l"), call("f"), call("g"), call("f"), call("f", jobs.Label("l")), argv("a", ""))
+		s.insert(argv("a", ""), argv("b", ""), argv("a", ""), argv("a", "l"), argv("b", "l"), functionSpec("f"),
+			functionSpec("g"), functionSpec("f"), functionSpec("f", jobs.Label("l")), argv("a", ""))
 		w := s.worker("command", "f", "g")
 		for _, t := range s.claim(w, 9) {
 			s.finish(w, t, jobs.Outcome{})
 		}
-		s.insert(argv("a", ""), argv("b", "l"), call("f"), argv("c", ""))
+		s.insert(argv("a", ""), argv("b", "l"), functionSpec("f"), argv("c", ""))
 		for id, want := range map[int64][]int64{11: {3, 1}, 12: {5, 4}, 13: {9, 8}, 14: nil, 3: {1}, 1: nil, 9: {8, 6}} {
 			if got := must(s.Earlier(s.Context(), s.get(id), 2))(s); !slices.Equal(got, want) {
 				s.Errorf("before %d: %v, want %v", id, got, want)
@@ -93,18 +95,18 @@ var lists = group{
 		}
 	},
 	"since compares the end of finished tasks and the creation of others": func(s *store) {
-		old := s.insert(task(), task())
+		old := s.insert(commandSpec(), commandSpec())
 		w := s.worker()
-		claimed := s.one1(w)
+		claimed := s.claimOne(w)
 		s.sleep(time.Hour)
 		s.finish(w, claimed, jobs.Outcome{})
 		s.wantIDs(s.list(jobs.Filter{Since: s.now}), old[:1])
 		s.wantIDs(s.list(jobs.Filter{Until: start}), old[1:])
 	},
-	"a match is a text and no pattern": func(s *store) {
+	"a match is a text, not a pattern": func(s *store) {
 		labels := []string{`100%`, `100x`, `a_b`, `axb`, `c\d`, `cd`, `e'f"`, `[x]`, `x*`, `?`, `ÄÖ`, `--;`}
 		for _, label := range labels {
-			s.insert(call("f", jobs.Label(label)))
+			s.insert(functionSpec("f", jobs.Label(label)))
 		}
 		for _, label := range append(labels, `%`, `_`, `\`, `'`, `*`) {
 			var want []int64
@@ -118,14 +120,15 @@ var lists = group{
 			}
 		}
 	},
-	"a match looks into label, job, args and error": func(s *store) {
-		s.insert(call("f", jobs.Label("needle")), call("needle.find"), jobs.Command{Argv: []string{"x", "Needle"}}.With(), call("g", jobs.MaxAttempts(1)))
+	"a match searches label, job, args and error": func(s *store) {
+		s.insert(functionSpec("f", jobs.Label("needle")), functionSpec("needle.find"),
+			jobs.Command{Argv: []string{"x", "Needle"}}.With(), functionSpec("g", jobs.MaxAttempts(1)))
 		w := s.worker("g")
-		s.finish(w, s.one(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "no NEEDLE here"})
+		s.finish(w, s.claimOnly(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "no NEEDLE here"})
 		s.wantIDs(s.list(jobs.Filter{Match: "needle"}), []int64{1, 2, 3, 4})
 	},
-	"names with odd characters are values": func(s *store) {
-		s.insert(task())
+	"special characters in filter values are data": func(s *store) {
+		s.insert(commandSpec())
 		for _, odd := range []string{"'", `"`, "'; DROP TABLE tasks; --", "?", "\x00", "é", `\`, `["a"]`} {
 			f := jobs.Filter{Queues: []string{odd}, Jobs: []string{odd}, Label: odd, Worker: odd, Match: odd}
 			if got := s.list(f); len(got) != 0 {
@@ -134,9 +137,10 @@ var lists = group{
 		}
 		s.wantIDs(s.list(jobs.Filter{}), []int64{1})
 	},
-	"the newest come first unless the oldest are asked for": func(s *store) {
-		s.some()
-		for _, f := range []jobs.Filter{{}, {States: []jobs.State{jobs.Pending, jobs.Failed}}, {States: jobs.Finished()}, {States: jobs.Unfinished()}, {IDs: []int64{3, 1, 2}}} {
+	"the newest tasks come first unless Oldest is set": func(s *store) {
+		s.oneOfEachState()
+		for _, f := range []jobs.Filter{{}, {States: []jobs.State{jobs.Pending, jobs.Failed}}, {States: jobs.Finished()},
+			{States: jobs.Unfinished()}, {IDs: []int64{3, 1, 2}}} {
 			oldest := s.list(f)
 			newest := must(s.IDs(s.Context(), f, db.Page{}))(s)
 			slices.Reverse(newest)
@@ -149,20 +153,22 @@ var lists = group{
 			}
 		}
 	},
-	"queues are counted by state and job, and know who waits longest": func(s *store) {
-		s.insert(task(jobs.Queue("a")), task(jobs.Queue("a"), jobs.Priority(9)), call("f", jobs.Queue("a")), task(jobs.Queue("a"), jobs.In(time.Hour)), task(jobs.Queue("b"), jobs.In(time.Hour)))
+	"queue statistics count by state and job and include the oldest task": func(s *store) {
+		s.insert(commandSpec(jobs.Queue("a")), commandSpec(jobs.Queue("a"), jobs.Priority(9)), functionSpec("f", jobs.Queue("a")),
+			commandSpec(jobs.Queue("a"), jobs.In(time.Hour)), commandSpec(jobs.Queue("b"), jobs.In(time.Hour)))
 		s.sleep(-time.Minute)
-		s.insert(call("f", jobs.Queue("a"), jobs.Priority(-3)))
+		s.insert(functionSpec("f", jobs.Queue("a"), jobs.Priority(-3)))
 		s.sleep(time.Minute)
 		w := s.worker()
-		s.finish(w, s.one1(w), jobs.Outcome{})
-		s.one1(w)
+		s.finish(w, s.claimOne(w), jobs.Outcome{})
+		s.claimOne(w)
 		got := must(s.Queues(s.Context(), start))(s)
 		a, b := got["a"], got["b"]
 		if len(got) != 2 || a == nil || b == nil {
 			s.Fatalf("got %+v; want length 2, a other than nil, b other than nil", got)
 		}
-		if a.Counts[jobs.Pending] != 2 || a.Counts[jobs.Running] != 1 || a.Counts[jobs.Scheduled] != 1 || a.Ended[jobs.Completed] != 1 || a.Jobs["f"] != 2 || a.Jobs["command"] != 0 ||
+		if a.Counts[jobs.Pending] != 2 || a.Counts[jobs.Running] != 1 || a.Counts[jobs.Scheduled] != 1 ||
+			a.Ended[jobs.Completed] != 1 || a.Jobs["f"] != 2 || a.Jobs["command"] != 0 ||
 			!a.Oldest.Equal(start.Add(-time.Minute)) || b.Counts[jobs.Scheduled] != 1 || !b.Oldest.IsZero() {
 			s.Errorf("got %+v, %+v; want counts[Pending] 2, counts[Running] 1, counts[Scheduled] 1, ended[Completed] 1, "+
 				`jobs["f"] 2, jobs["command"] 0, oldest %v, counts[Scheduled] 1, oldest none`,
@@ -172,15 +178,16 @@ var lists = group{
 			s.Errorf(`got later["a"] ended[Completed] %v, want 0`, later["a"].Ended[jobs.Completed])
 		}
 	},
-	"a failure stands until it is run again or deleted": func(s *store) {
-		ids := s.insert(task(), task(), task(), task(jobs.Queue("a")))
+	"a failed task counts until it is retried or deleted": func(s *store) {
+		ids := s.insert(commandSpec(), commandSpec(), commandSpec(), commandSpec(jobs.Queue("a")))
 		w := s.worker()
 		for range ids {
-			s.finish(w, s.one1(w), failed)
+			s.finish(w, s.claimOne(w), failed)
 		}
 		stand := func(here, there int) {
 			got := must(s.Queues(s.Context(), start))(s)
-			if d, a := got["default"], got["a"]; d == nil || a == nil || d.Failed != here || a.Failed != there || d.Ended[jobs.Failed] != 3 || a.Ended[jobs.Failed] != 1 {
+			if d, a := got["default"], got["a"]; d == nil || a == nil || d.Failed != here || a.Failed != there ||
+				d.Ended[jobs.Failed] != 3 || a.Ended[jobs.Failed] != 1 {
 				s.Errorf("%+v, %+v; want %d and %d", d, a, here, there)
 			}
 		}
@@ -190,10 +197,10 @@ var lists = group{
 		must(s.DB.Delete(s.Context(), ids[1:]))(s)
 		stand(0, 0)
 	},
-	"what is ahead of a task starts before it": func(s *store) {
+	"Ahead counts the tasks that start before a task": func(s *store) {
 		var specs []jobs.Spec
 		for i := range 12 {
-			specs = append(specs, task(jobs.Priority(i%3), jobs.Queue(fmt.Sprint("q", i%2))))
+			specs = append(specs, commandSpec(jobs.Priority(i%3), jobs.Queue(fmt.Sprint("q", i%2))))
 		}
 		s.insert(specs...)
 		w := s.worker()

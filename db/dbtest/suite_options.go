@@ -12,13 +12,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notInSQL are the task options that the view enqueue does not have: it has points in time instead of delays, and the worker looks up the
-// program.
+// notInSQL lists the task options that the view enqueue does not have. The view has points in time instead of
+// delays, and the worker looks up the program.
 var notInSQL = []string{"in", "expires_in", "path"}
 
-// plainOptions adds a task with plain SQL for each task option, and compares the option of the task with the value that was inserted.
+// plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
+// inserted value.
 func plainOptions(s *store) {
-	s.insert(task(), task()) // for after
+	s.insert(commandSpec(), commandSpec()) // dependencies for the option after
 	for i := range jobs.OptionList() {
 		o := &jobs.OptionList()[i]
 		if slices.Contains(notInSQL, o.Key) {
@@ -29,7 +30,7 @@ func plainOptions(s *store) {
 		s.exec(fmt.Sprintf(`INSERT INTO enqueue (args, %s) VALUES (json_array('true'), ?)`, o.Key), plainValue(s, o.Field(&want)))
 		id := s.number(`SELECT max(id) FROM tasks`)
 		s.now = time.Now()
-		s.look(s.worker()) // it moves a task that names others to its state
+		s.look(s.worker()) // the first look sets the state of a task with dependencies
 		t := s.get(id)
 		got := taskoption.SpecOf(&t)
 		got.ExpiresAt = t.ExpiresAt
@@ -40,7 +41,7 @@ func plainOptions(s *store) {
 	}
 }
 
-// plainValue is an option's value as docs/sql.md describes it.
+// plainValue returns the value of an option as docs/sql.md describes it.
 func plainValue(s *store, field any) any {
 	switch value := field.(type) {
 	case *string:

@@ -10,37 +10,37 @@ import (
 	"example.com/runner/jobs"
 )
 
-// orders are about what decides which task starts next: other tasks, lanes, limits, age.
+// orders tests what decides which task starts next: dependencies, lanes, limits and age.
 var orders = group{
-	"a task that replaces another takes its place among others": replacing,
-	"after starts when all have completed":                      afterStartsWhenAllHaveCompleted,
-	"ends do not need dependents that wait":                     endsDoNotNeedDependentsThatWait,
-	"failure cancels down a chain in one transaction":           failureCancelsDownAChainInOneTransaction,
-	"what has ended counts as if it ended now":                  whatHasEndedCountsAsIfItEndedNow,
-	"every end releases":                                        everyEndReleases,
-	"retry with dependents":                                     retryWithDependents,
-	"a huge fan in and fan out":                                 aHugeFanInAndFanOut,
-	"a lane runs one at a time in order":                        aLaneRunsOneAtATimeInOrder,
-	"a task that waits does not hold its lane":                  aTaskThatWaitsDoesNotHoldItsLane,
-	"running limits":                                            runningLimits,
-	"a jobs limit holds within one claim":                       aJobsLimitHoldsWithinOneClaim,
-	"rates hold and tell when the next may start":               ratesHoldAndTellWhenTheNextMayStart,
-	"a lanes rate":                                              aLanesRate,
-	"a suspect that a limit holds holds nobody else":            aSuspectThatALimitHoldsHoldsNobodyElse,
-	"ageing": ageing,
+	"a replaced task waits, blocks and is blocked by its new options": replacing,
+	"a task starts when all its dependencies have completed":          afterStartsWhenAllHaveCompleted,
+	"a task can end although a dependent no longer waits":             endsDoNotNeedDependentsThatWait,
+	"a failure cancels a chain of dependents in one transaction":      failureCancelsDownAChainInOneTransaction,
+	"a dependency that has ended already counts":                      whatHasEndedCountsAsIfItEndedNow,
+	"every kind of end releases dependents and lanes":                 everyEndReleases,
+	"retry with dependents":                                           retryWithDependents,
+	"10000 dependencies and 10000 dependents":                         aHugeFanInAndFanOut,
+	"tasks of a lane run one at a time, in order":                     aLaneRunsOneAtATimeInOrder,
+	"a blocked task does not hold its lane":                           aTaskThatWaitsDoesNotHoldItsLane,
+	"running limits":                                                  runningLimits,
+	"the limit of a job holds within one claim":                       aJobsLimitHoldsWithinOneClaim,
+	"rate limits hold and return the next start":                      ratesHoldAndTellWhenTheNextMayStart,
+	"the rate limit of a lane":                                        aLanesRate,
+	"a suspect that a limit blocks does not block other tasks":        aSuspectThatALimitHoldsHoldsNobodyElse,
+	"a task that waits longer than max wait starts first":             ageing,
 }
 
-// order is a store with one worker, which can run two jobs.
-type order struct {
+// orderStore is a store with one worker that runs two jobs.
+type orderStore struct {
 	*store
 	w *db.Worker
 }
 
-func newOrder(s *store) *order { return &order{s, s.worker("test", "other")} }
+func newOrderStore(s *store) *orderStore { return &orderStore{s, s.worker("test", "other")} }
 
 var job = jobs.Define[string]("test", jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Second}))
 
-func (w *order) add(options ...jobs.Option) int64 {
+func (w *orderStore) add(options ...jobs.Option) int64 {
 	w.Helper()
 	id, err := w.tryAdd(options...)
 	if err != nil {
@@ -49,7 +49,7 @@ func (w *order) add(options ...jobs.Option) int64 {
 	return id
 }
 
-func (w *order) tryAdd(options ...jobs.Option) (int64, error) {
+func (w *orderStore) tryAdd(options ...jobs.Option) (int64, error) {
 	w.Helper()
 	spec := job.With("x", options...)
 	if err := spec.Validate(); err != nil {
@@ -62,21 +62,21 @@ func (w *order) tryAdd(options ...jobs.Option) (int64, error) {
 	return added[0].ID, nil
 }
 
-func (w *order) turn(turn db.Turn) db.Turned {
+func (w *orderStore) turn(turn db.Turn) db.Turned {
 	w.Helper()
 	turn.Now = w.now
 	return must(w.w.Turn(w.Context(), turn))(w)
 }
 
-// claim takes up to free tasks, after a look.
-func (w *order) claim(free int) []jobs.Task { w.Helper(); return w.store.claim(w.w, free) }
+// claim promotes due tasks and claims up to free tasks.
+func (w *orderStore) claim(free int) []jobs.Task { w.Helper(); return w.store.claim(w.w, free) }
 
-func (w *order) finish(task jobs.Task, err error) db.Finished {
+func (w *orderStore) finish(task jobs.Task, err error) db.Finished {
 	w.Helper()
 	return w.store.finish(w.w, task, jobs.OutcomeOf(nil, err))
 }
 
-func (w *order) is(id int64, state jobs.State) jobs.Task {
+func (w *orderStore) wantState(id int64, state jobs.State) jobs.Task {
 	w.Helper()
 	task := w.get(id)
 	if task.State != state {
@@ -85,7 +85,7 @@ func (w *order) is(id int64, state jobs.State) jobs.Task {
 	return task
 }
 
-func (w *order) set(l jobs.Limit) {
+func (w *orderStore) setLimit(l jobs.Limit) {
 	w.Helper()
 	if err := cmp.Or(l.Validate(), w.SetLimit(w.Context(), l, w.now)); err != nil {
 		w.Fatal(err)
@@ -95,48 +95,49 @@ func (w *order) set(l jobs.Limit) {
 var errBad = errors.New("bad")
 
 func replacing(s *store) {
-	w := newOrder(s)
+	w := newOrderStore(s)
 	a, b := w.add(), w.add()
 	id := w.add(jobs.UniqueReplace("k"), jobs.Lane("l"))
 	next := w.add(jobs.Lane("l"))
-	w.is(next, jobs.Blocked)
+	w.wantState(next, jobs.Blocked)
 	same := func(options ...jobs.Option) {
 		s.Helper()
 		if got := w.add(append(options, jobs.UniqueReplace("k"))...); got != id {
 			s.Fatalf("got task %d, want %d", got, id)
 		}
 	}
-	same(jobs.Lane("l"), jobs.Priority(1)) // who has a lane keeps it
-	w.is(id, jobs.Pending)
-	same(jobs.After(a)) // and now has none
-	w.is(id, jobs.Blocked)
-	w.is(next, jobs.Pending)
+	same(jobs.Lane("l"), jobs.Priority(1)) // the holder of a lane keeps it
+	w.wantState(id, jobs.Pending)
+	same(jobs.After(a)) // the replaced task leaves its lane
+	w.wantState(id, jobs.Blocked)
+	w.wantState(next, jobs.Pending)
 	same(jobs.Lane("l"), jobs.AfterAny(b))
-	if task := w.is(id, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) || task.Lane != "l" {
+	if task := w.wantState(id, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) || task.Lane != "l" {
 		s.Fatalf(`got number of after %v, after any %+v, lane %q; want 0, %+v, "l"`, len(task.After), task.AfterAny, task.Lane,
 			[]int64{b})
 	}
 	follower := w.add(jobs.After(id))
 	for _, newer := range []int64{follower, id} {
 		before := w.get(id)
-		if _, err := w.tryAdd(jobs.UniqueReplace("k"), jobs.After(newer)); !errors.Is(err, jobs.ErrConflict) || !equal(before, w.get(id)) {
+		if _, err := w.tryAdd(jobs.UniqueReplace("k"), jobs.After(newer)); !errors.Is(err, jobs.ErrConflict) ||
+			!equal(before, w.get(id)) {
 			s.Fatalf("got error %v, before %+v; want error %v, %+v", err, before, jobs.ErrConflict, w.get(id))
 		}
 	}
 	same(jobs.In(time.Hour), jobs.Lane("l"))
-	w.is(id, jobs.Scheduled)
+	w.wantState(id, jobs.Scheduled)
 	same(jobs.Lane("l"))
-	w.is(id, jobs.Blocked)
+	w.wantState(id, jobs.Blocked)
 	if _, err := w.Cancel(w.Context(), []int64{a}, "x", false, w.now); err != nil {
 		s.Fatal(err)
 	}
 	same(jobs.After(a))
-	s.want(id, jobs.Cancelled, jobs.ReasonDependency)
-	s.want(follower, jobs.Cancelled, jobs.ReasonDependency)
+	s.wantTask(id, jobs.Cancelled, jobs.ReasonDependency)
+	s.wantTask(follower, jobs.Cancelled, jobs.ReasonDependency)
 }
 
 func ageing(s *store) {
-	t, w := s.T, newOrder(s)
+	t, w := s.T, newOrderStore(s)
 	low, lower := w.add(jobs.Priority(1)), w.add(jobs.Priority(0))
 	w.now = w.now.Add(time.Minute)
 	for range 10 {

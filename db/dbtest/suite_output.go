@@ -41,17 +41,17 @@ func (s *store) write(w *db.Worker, task jobs.Task, out db.Output) {
 	}
 }
 
-// printing is a task that runs.
-func (s *store) printing() (*db.Worker, jobs.Task) {
+// runningTask adds a task and claims it.
+func (s *store) runningTask() (*db.Worker, jobs.Task) {
 	s.Helper()
-	s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
+	s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
 	w := s.worker()
-	return w, s.one(w)
+	return w, s.claimOnly(w)
 }
 
 var outputs = group{
-	"pieces come back in order, as they were": func(s *store) {
-		w, claimed := s.printing()
+	"output is read back in order and unchanged": func(s *store) {
+		w, claimed := s.runningTask()
 		want := []jobs.Chunk{chunk(1, "stdout", "a\n"), chunk(2, "stderr", "\x00\xff"), chunk(4, "stdout", "c")}
 		want[2].DroppedBytes = 77
 		s.write(w, claimed, db.Output{Add: want[:2]})
@@ -67,8 +67,8 @@ var outputs = group{
 			s.Errorf("got %v, want 3", len(got))
 		}
 	},
-	"pages begin behind a piece, and the last come in order": func(s *store) {
-		w, claimed := s.printing()
+	"a page begins after a given chunk, and the last chunks come in order": func(s *store) {
+		w, claimed := s.runningTask()
 		s.write(w, claimed, db.Output{Add: chunks(1, 9)})
 		claim := claimsOf(claimed)[0]
 		if got := textOf(must(s.Output(s.Context(), claim, 3, 2))(s)); got != "4;5;" {
@@ -85,8 +85,8 @@ var outputs = group{
 			s.Errorf("got output %q of another attempt, want none", textOf(got))
 		}
 	},
-	"writing a piece twice changes nothing": func(s *store) {
-		w, claimed := s.printing()
+	"writing a chunk twice changes nothing": func(s *store) {
+		w, claimed := s.runningTask()
 		for range 2 {
 			s.write(w, claimed, db.Output{Add: chunks(1, 3)})
 		}
@@ -94,8 +94,8 @@ var outputs = group{
 			s.Errorf(`got %q, want "1;2;3;"`, got)
 		}
 	},
-	"a range is deleted, its end excluded": func(s *store) {
-		w, claimed := s.printing()
+	"a range of chunks is deleted, without its end": func(s *store) {
+		w, claimed := s.runningTask()
 		s.write(w, claimed, db.Output{Add: chunks(1, 9)})
 		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 3, To: 6}})
 		if got := textOf(s.output(claimed)); got != "1;2;6;7;8;9;" {
@@ -107,11 +107,12 @@ var outputs = group{
 			s.Errorf(`got %q, want "1;2;6;7;8;9;"`, got)
 		}
 	},
-	"the finish stores the rest, deletes and cuts": func(s *store) {
-		w, claimed := s.printing()
+	"a finish stores, deletes and cuts output": func(s *store) {
+		w, claimed := s.runningTask()
 		s.write(w, claimed, db.Output{Add: chunks(1, 5)})
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{OutputBytes: 12, OutputTruncated: true}),
-			Output: db.Output{Add: []jobs.Chunk{chunk(6, "stderr", "six")}, Delete: db.Pieces{From: 2, To: 4}, Cut: db.Cut{Seq: 4, Skip: 1, Dropped: 5}}})
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, jobs.Outcome{OutputBytes: 12, OutputTruncated: true}),
+			Output: db.Output{Add: []jobs.Chunk{chunk(6, "stderr", "six")}, Delete: db.Pieces{From: 2, To: 4},
+				Cut: db.Cut{Seq: 4, Skip: 1, Dropped: 5}}})
 		got := s.output(claimed)
 		if text := textOf(got); text != "1;;5;six" || got[1].DroppedBytes != 5 || got[3].Stream != "stderr" {
 			s.Errorf(`got %q %+v; want text "1;;5;six", got[1] dropped bytes 5, got[3] stream "stderr"`, text, got)
@@ -120,35 +121,36 @@ var outputs = group{
 			s.Errorf("got output bytes %v, output truncated %v; want 12, true", task.OutputBytes, task.OutputTruncated)
 		}
 	},
-	"pieces may be empty, and be cut to nothing": func(s *store) {
-		w, claimed := s.printing()
+	"a chunk may be empty or be cut to nothing": func(s *store) {
+		w, claimed := s.runningTask()
 		s.write(w, claimed, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", ""), chunk(2, "stdout", "abc")}})
 		s.write(w, claimed, db.Output{Cut: db.Cut{Seq: 2, Skip: 3, Dropped: 3}})
 		if got := s.output(claimed); len(got) != 2 || textOf(got) != "" || got[1].DroppedBytes != 3 {
 			s.Errorf("got %+v; want length 2, got none, got[1] dropped bytes 3", got)
 		}
 	},
-	"an attempt that lost its task writes nothing": func(s *store) {
-		w, claimed := s.printing()
+	"an attempt that lost its task writes no output": func(s *store) {
+		w, claimed := s.runningTask()
 		s.write(w, claimed, db.Output{Add: chunks(1, 3)})
 		reaper := s.worker()
 		s.reap(reaper, s.leases(reaper)...)
-		for name, out := range map[string]db.Output{"add": {Add: chunks(4, 5)}, "replace": {Add: []jobs.Chunk{chunk(1, "stdout", "changed")}},
-			"delete": {Delete: db.Pieces{From: 1, To: 3}}, "cut": {Cut: db.Cut{Seq: 1, Skip: 1}}} {
+		for name, out := range map[string]db.Output{"add": {Add: chunks(4, 5)},
+			"replace": {Add: []jobs.Chunk{chunk(1, "stdout", "changed")}},
+			"delete":  {Delete: db.Pieces{From: 1, To: 3}}, "cut": {Cut: db.Cut{Seq: 1, Skip: 1}}} {
 			if err := w.WriteOutput(s.Context(), claimed, out); !errors.Is(err, jobs.ErrLost) {
 				s.Errorf("%s: got %v, want error %v", name, err, jobs.ErrLost)
 			}
 		}
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Output: db.Output{Add: chunks(4, 5)}})
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, jobs.Outcome{}), Output: db.Output{Add: chunks(4, 5)}})
 		if got := textOf(s.output(claimed)); got != "1;2;3;" {
 			s.Errorf(`got %q, want "1;2;3;"`, got)
 		}
 	},
-	"attempts have output of their own": func(s *store) {
-		w, first := s.printing()
+	"each attempt has its own output": func(s *store) {
+		w, first := s.runningTask()
 		s.write(w, first, db.Output{Add: chunks(1, 2)})
 		s.finish(w, first, failed)
-		second := s.one(w)
+		second := s.claimOnly(w)
 		s.write(w, second, db.Output{Add: chunks(1, 4)})
 		if a, b := textOf(s.output(first)), textOf(s.output(second)); a != "1;2;" || b != "1;2;3;4;" {
 			s.Errorf(`got a %q, b %q; want "1;2;", "1;2;3;4;"`, a, b)

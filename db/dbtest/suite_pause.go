@@ -28,8 +28,8 @@ func (s *store) pauses() map[string]db.Pause {
 }
 
 var pauses = group{
-	"a pause of deletions holds no queue, and only its own resume ends it": func(s *store) {
-		id := s.insert(task(jobs.Queue("a")))[0]
+	"a pause of deletions pauses no queue, and only its own resume ends it": func(s *store) {
+		id := s.insert(commandSpec(jobs.Queue("a")))[0]
 		p := db.Pause{At: s.now, By: "ann", Reason: "the clock jumped"}
 		err := func(err error) {
 			s.Helper()
@@ -39,7 +39,7 @@ var pauses = group{
 		}
 		err(s.PauseDeletion(s.Context(), db.Pause{At: s.now.Add(-time.Hour), By: "bob"}))
 		err(s.PauseDeletion(s.Context(), p))
-		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // that one was replaced
+		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // another pause has replaced that one
 		s.resume(db.AllQueues)
 		if got, all := must(s.PauseOfDeletion(s.Context()))(s), s.pauses(); got != p || all[db.DeletionPause] != p || len(all) != 1 {
 			s.Errorf("got %v, and %v in all pauses; want %v", got, all, p)
@@ -49,13 +49,13 @@ var pauses = group{
 		}
 		s.wantIDs(ids(s.claim(s.worker(), 9)), []int64{id})
 		err(s.ResumeDeletion(s.Context(), s.now))
-		err(s.ResumeDeletion(s.Context(), time.Time{})) // twice is once
+		err(s.ResumeDeletion(s.Context(), time.Time{})) // repeating it has no effect
 		if got := must(s.PauseOfDeletion(s.Context()))(s); got != (db.Pause{}) || len(s.pauses()) != 0 {
 			s.Errorf("got %v, want none", got)
 		}
 	},
-	"a paused queue is not claimed from, the others are": func(s *store) {
-		all := s.insert(task(jobs.Queue("a")), task(jobs.Queue("b")), task(jobs.Queue("a")))
+	"claims skip paused queues only": func(s *store) {
+		all := s.insert(commandSpec(jobs.Queue("a")), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("a")))
 		w := s.worker()
 		s.pause("a", "unheard-of")
 		s.wantIDs(ids(s.claim(w, 9)), all[1:2])
@@ -63,21 +63,21 @@ var pauses = group{
 		s.resume("a")
 		s.wantIDs(ids(s.claim(w, 9)), []int64{all[0], all[2]})
 	},
-	"a worker of named queues respects pauses too": func(s *store) {
-		all := s.insert(task(jobs.Queue("a")), task(jobs.Queue("b")))
+	"a worker with named queues respects pauses too": func(s *store) {
+		all := s.insert(commandSpec(jobs.Queue("a")), commandSpec(jobs.Queue("b")))
 		w := s.worker()
 		s.pause("a")
 		turn := db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: 9, Lease: lease, Limit: map[string]int{"a": 9, "b": 9}}}
 		s.wantIDs(ids(must(w.Turn(s.Context(), turn))(s).Claimed), all[1:])
 	},
-	"a pause of the database holds queues that come later": func(s *store) {
-		s.insert(task(jobs.Queue("a")))
+	"a pause of all queues includes queues that are created later": func(s *store) {
+		s.insert(commandSpec(jobs.Queue("a")))
 		w := s.worker()
 		s.pause(db.AllQueues)
-		s.insert(task(jobs.Queue("new")))
+		s.insert(commandSpec(jobs.Queue("new")))
 		s.wantIDs(ids(s.claim(w, 9)), nil)
 		s.pause("a")
-		s.resume(db.AllQueues) // every pause
+		s.resume(db.AllQueues) // removes all pauses
 		if got := s.pauses(); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
 		}
@@ -85,39 +85,41 @@ var pauses = group{
 			s.Errorf("got %v, want 2 of them", ids(got))
 		}
 	},
-	"what runs goes on, and what it retries waits": func(s *store) {
-		s.insert(task(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Second})))
+	"running tasks of a paused queue continue, and their retries wait": func(s *store) {
+		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Second})))
 		w := s.worker()
-		running := s.one(w)
+		running := s.claimOnly(w)
 		s.pause("default")
 		if done := s.finish(w, running, failed); done.Change.State != jobs.Retrying {
 			s.Errorf("got change state %v, want %v", done.Change.State, jobs.Retrying)
 		}
 		s.sleep(time.Minute)
 		s.wantIDs(ids(s.claim(w, 9)), nil)
-		s.want(running.ID, jobs.Pending, jobs.ReasonError)
+		s.wantTask(running.ID, jobs.Pending, jobs.ReasonError)
 		s.resume("default")
 		s.wantIDs(ids(s.claim(w, 9)), []int64{running.ID})
 	},
-	"a suspect in a paused queue keeps no busy worker waiting": func(s *store) {
-		all := s.insert(task(jobs.Queue("a"), jobs.MaxLosses(2)), task(jobs.Queue("b")), task(jobs.Queue("b")))
+	"a suspect in a paused queue does not block a busy worker": func(s *store) {
+		all := s.insert(commandSpec(jobs.Queue("a"), jobs.MaxLosses(2)), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("b")))
 		dead, w := s.worker(), s.worker()
 		for s.claim(dead, 1)[0].ID != all[0] { // queues take turns
 		}
-		if reaped := must(lose(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 || !s.get(all[0]).Suspect() {
+		if reaped := must(revokeAndReap(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 ||
+			!s.get(all[0]).Suspect() {
 			s.Fatalf("got %+v; want number of reaped other than 0, task suspect true", reaped)
 		}
 		turn := func(idle bool) []int64 {
-			return ids(must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}))(s).Claimed)
+			return ids(must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true,
+				Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}))(s).Claimed)
 		}
 		s.pause("a")
 		s.sleep(time.Hour)
 		s.wantIDs(turn(false), all[1:2])
 		s.resume("a")
-		s.wantIDs(turn(false), nil) // now it does
+		s.wantIDs(turn(false), nil) // the suspect blocks the busy worker now
 		s.wantIDs(turn(true), all[:1])
 	},
-	"pausing twice keeps who came first": func(s *store) {
+	"a second pause keeps the time and user of the first": func(s *store) {
 		s.pause("a")
 		first := s.now
 		s.sleep(time.Hour)
@@ -127,12 +129,12 @@ var pauses = group{
 		if got, want := s.pauses(), map[string]db.Pause{"a": {At: first, By: "ann", Reason: "disk"}}; !maps.Equal(got, want) {
 			s.Errorf("%v, want %v", got, want)
 		}
-		s.resume("a", "b") // b: was not paused
+		s.resume("a", "b") // b is not paused
 		if got := s.pauses(); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
 		}
 	},
-	"a paused queue is listed though nothing waits in it": func(s *store) {
+	"queue statistics list a paused queue without tasks": func(s *store) {
 		s.pause("idle", db.AllQueues)
 		queues := must(s.Queues(s.Context(), s.now))(s)
 		if q := queues["idle"]; len(queues) != 1 || q == nil || !q.Pause.At.Equal(s.now) {

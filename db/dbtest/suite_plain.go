@@ -14,16 +14,18 @@ import (
 	"example.com/runner/jobs"
 )
 
-// What other programs may write (section 11 of the command line's contract), and what they might write by mistake: it is refused by
-// the table, or its task fails alone. No row stops the others.
+// plains tests the rows that other programs may write, and rows that they might write by mistake. The table rejects
+// a malformed row, or only its own task fails. No row blocks other tasks.
 var plains = group{
-	"args are enough": func(s *store) {
+	"a row needs nothing but args": func(s *store) {
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('backup.sh', '--full'))`)
-		s.now = time.Now() // the column's default is the clock of SQLite
-		got := s.one(s.worker())
+		s.now = time.Now() // the default due time comes from SQLite's clock
+		got := s.claimOnly(s.worker())
 		argv, err := jobs.Argv(got.Args)
-		if err != nil || len(argv) != 2 || got.Queue != jobs.DefaultQueue || got.Priority != jobs.DefaultPriority || got.MaxLosses != jobs.DefaultMaxLosses ||
-			got.KillAfter != jobs.DefaultKillAfter || got.Backoff != jobs.DefaultBackoff || got.OutputLimit != jobs.DefaultOutputLimit || got.MaxAttempts != 3 {
+		if err != nil || len(argv) != 2 || got.Queue != jobs.DefaultQueue || got.Priority != jobs.DefaultPriority ||
+			got.MaxLosses != jobs.DefaultMaxLosses ||
+			got.KillAfter != jobs.DefaultKillAfter || got.Backoff != jobs.DefaultBackoff ||
+			got.OutputLimit != jobs.DefaultOutputLimit || got.MaxAttempts != 3 {
 			s.Errorf("got %+v %v; want error nil, number of argv 2, queue %v, priority %v, max losses %v, kill after %v, "+
 				"backoff %v, output limit %v, max attempts 3",
 				got, err, jobs.DefaultQueue, jobs.DefaultPriority, jobs.DefaultMaxLosses, jobs.DefaultKillAfter,
@@ -32,18 +34,19 @@ var plains = group{
 	},
 	"every task option can be set": plainOptions,
 	"an attempt without a start has no duration": func(s *store) {
-		id := s.insert(task())[0]
-		s.exec(`INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at) VALUES (?, 7, 1, 'failed', 1, 0, 0, 0)`, id)
+		id := s.insert(commandSpec())[0]
+		s.exec(`INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at)
+			VALUES (?, 7, 1, 'failed', 1, 0, 0, 0)`, id)
 		attempts := must(s.Attempts(s.Context(), id))(s)
 		if len(attempts) != 1 || attempts[0].Duration != 0 || attempts[0].State != jobs.Failed {
 			s.Errorf("got attempts %+v, want one that failed, of duration 0", attempts)
 		}
 	},
-	"a row has its true state at once, without a worker": func(s *store) {
+	"a row has its correct state without a worker": func(s *store) {
 		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 		s.exec(`INSERT INTO enqueue (args, run_at) VALUES (json_array('true'), 0), (json_array('true'), ?)`, due.UnixMilli())
-		s.want(1, jobs.Pending, "")
-		if got := s.want(2, jobs.Scheduled, ""); got.GenerationID != 1 || !got.RunAt.Equal(due) {
+		s.wantTask(1, jobs.Pending, "")
+		if got := s.wantTask(2, jobs.Scheduled, ""); got.GenerationID != 1 || !got.RunAt.Equal(due) {
 			s.Errorf("got generation %v, run at %v; want 1, %v", got.GenerationID, got.RunAt, due)
 		}
 		s.now = time.Now()
@@ -53,13 +56,13 @@ var plains = group{
 		}
 		s.wantIDs(ids(s.claim(w, 9)), []int64{1})
 	},
-	"the id comes back, and nothing of an INSERT that was rolled back": func(s *store) {
+	"an INSERT returns the id, and a rollback leaves nothing": func(s *store) {
 		tx := must(s.raw.BeginTx(s.Context(), nil))(s)
-		if _, err := tx.ExecContext(s.Context(), s.text(`INSERT INTO enqueue (job, input) VALUES ('command', 'x')`)); err != nil {
+		if _, err := tx.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue (job, input) VALUES ('command', 'x')`)); err != nil {
 			s.Error(err)
 		}
 		var id int64
-		if err := tx.QueryRowContext(s.Context(), s.text(`SELECT max(id) FROM tasks`)).Scan(&id); err != nil || id != 1 {
+		if err := tx.QueryRowContext(s.Context(), s.statement(`SELECT max(id) FROM tasks`)).Scan(&id); err != nil || id != 1 {
 			s.Errorf("got error %v, id %v; want nil, 1", err, id)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -69,11 +72,12 @@ var plains = group{
 			s.Errorf("got %d rows, want none", n)
 		}
 	},
-	"a unique key that is taken adds nothing": func(s *store) {
-		first := s.insert(task(jobs.Unique("k")))[0]
+	"an INSERT with a taken unique key adds nothing": func(s *store) {
+		first := s.insert(commandSpec(jobs.Unique("k")))[0]
 		s.exec(`INSERT INTO enqueue (args, unique_key, input) VALUES (json_array('true'), 'k', 'x')`)
 		s.exec(`INSERT INTO enqueue (args, unique_key, after) VALUES (json_array('true'), 'k', json_array(?))`, first)
-		if n := s.number(`SELECT (SELECT count(*) FROM tasks) * 100 + (SELECT count(*) FROM inputs) + (SELECT count(*) FROM dependencies)`); n != 100 {
+		if n := s.number(`SELECT (SELECT count(*) FROM tasks) * 100 + (SELECT count(*) FROM inputs) + (SELECT count(*)
+			FROM dependencies)`); n != 100 {
 			s.Errorf("got %d, want one task and nothing else", n)
 		}
 		s.exec(`INSERT INTO enqueue (unique_key, after) VALUES ('l', json_array(?))`, first)
@@ -82,7 +86,7 @@ var plains = group{
 			s.Errorf("got %d, want two tasks and one dependency", n)
 		}
 	},
-	"input is kept aside": func(s *store) {
+	"input is stored in its own table": func(s *store) {
 		s.exec(`INSERT INTO enqueue (input) VALUES ('three words here'), (x'00ff'), (''), (NULL)`)
 		for i, want := range []string{"three words here", "\x00\xff", "", ""} {
 			id := int64(i + 1)
@@ -95,61 +99,64 @@ var plains = group{
 			s.Errorf("%d inputs, want 2: empty ones are none", n)
 		}
 	},
-	"a row with input that waits for others is as any other, with recursive triggers too": func(s *store) {
+	"a row with input and dependencies works, also with recursive triggers": func(s *store) {
 		s.exec(`PRAGMA recursive_triggers = 1`)
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
-		s.exec(`INSERT INTO enqueue (args, input, after, lane) VALUES (json_array('cat'), 'in', '[1]', 'l'), (json_array('cat'), 'in', NULL, 'l')`)
+		s.exec(`INSERT INTO enqueue (args, input, after, lane) VALUES (json_array('cat'), 'in', '[1]', 'l'), (json_array('cat'),
+			'in', NULL, 'l')`)
 		s.exec(`PRAGMA recursive_triggers = 0`)
 		s.now = time.Now()
 		w := s.worker()
 		claimed := s.claim(w, 9)
 		s.wantIDs(ids(claimed), []int64{1, 3})
-		s.want(2, jobs.Blocked, "")
+		s.wantTask(2, jobs.Blocked, "")
 		s.finish(w, claimed[0], jobs.Outcome{})
 		s.finish(w, claimed[1], jobs.Outcome{})
-		if got := s.one(w); got.ID != 2 || got.InputBytes != 2 {
+		if got := s.claimOnly(w); got.ID != 2 || got.InputBytes != 2 {
 			s.Errorf("got id %v, input bytes %v; want 2, 2", got.ID, got.InputBytes)
 		}
 	},
-	"an application's trigger may enqueue": func(s *store) {
+	"a trigger of the application can enqueue": func(s *store) {
 		s.exec(`CREATE TABLE users (email TEXT)`)
 		s.exec(`CREATE TRIGGER welcome AFTER INSERT ON users BEGIN
 			INSERT INTO enqueue (job, args, unique_key) VALUES ('email.send', json_object('to', NEW.email), 'welcome:' || NEW.email); END`)
 		s.exec(`INSERT INTO users VALUES ('ann@example.com')`)
 		s.now = time.Now()
-		if got := s.one(s.worker("email.send")); strings.ReplaceAll(string(got.Args), " ", "") != `{"to":"ann@example.com"}` {
+		if got := s.claimOnly(s.worker("email.send")); strings.ReplaceAll(string(got.Args), " ", "") != `{"to":"ann@example.com"}` {
 			s.Errorf(`got replace all %q, want "{\"to\":\"ann@example.com\"}"`, strings.ReplaceAll(string(got.Args), " ", ""))
 		}
 	},
-	"a due time of 0, or before it, holds nobody up": func(s *store) {
+	"a due time of 0 or less does not delay other tasks": func(s *store) {
 		s.exec(`INSERT INTO enqueue (run_at) VALUES (0), (0)`)
 		s.exec(`INSERT INTO enqueue (run_at, expires_at) VALUES (0, 0)`)
 		if w := s.worker(); !s.look(w).IsZero() {
 			s.Error("got a next due time, want none: the tasks are due")
 		}
-		s.direct("run_at", int64(-5))
-		expiring := s.insert(call("f", jobs.ExpiresIn(time.Minute)))[0]
-		later := s.insert(task(jobs.In(time.Minute)))[0]
+		s.insertRow("run_at", int64(-5))
+		expiring := s.insert(functionSpec("f", jobs.ExpiresIn(time.Minute)))[0]
+		later := s.insert(commandSpec(jobs.In(time.Minute)))[0]
 		s.sleep(time.Minute)
 		s.wantIDs(ids(s.claim(s.worker(), 9)), []int64{1, 2, 4, later})
-		s.want(3, jobs.Cancelled, jobs.ReasonExpired)
-		s.want(expiring, jobs.Cancelled, jobs.ReasonExpired)
+		s.wantTask(3, jobs.Cancelled, jobs.ReasonExpired)
+		s.wantTask(expiring, jobs.Cancelled, jobs.ReasonExpired)
 	},
-	"numbers at the ends of their range stop nobody": func(s *store) {
+	"numbers at the limits of their range do not block other tasks": func(s *store) {
 		first, last := int64(math.MinInt64), int64(math.MaxInt64)
-		if s.Server() != nil { // where a difference of such numbers is an error, a constraint refuses them
+		if s.Server() != nil { // on a server a difference of such numbers overflows, so a constraint rejects them
 			first, last = -62167219200000, 253402300799999
 		}
-		s.direct("run_at, options, max_attempts, max_losses, priority, expires_at", int64(1),
-			`{"timeout":9223372036854775807,"kill_after":9223372036854775807,"backoff_delay":9223372036854775807,"backoff_max":9223372036854775807,"output_limit":9007199254740992}`,
+		s.insertRow("run_at, options, max_attempts, max_losses, priority, expires_at", int64(1),
+			`{"timeout":9223372036854775807,"kill_after":9223372036854775807,"backoff_delay":9223372036854775807,`+
+				`"backoff_max":9223372036854775807,"output_limit":9007199254740992}`,
 			int64(math.MaxInt32), int64(math.MaxInt32), int64(math.MaxInt32), last)
-		s.direct("run_at, state", last, "scheduled")
-		s.direct("run_at", first)
-		good := s.insert(task())[0]
+		s.insertRow("run_at, state", last, "scheduled")
+		s.insertRow("run_at", first)
+		good := s.insert(commandSpec())[0]
 		w := s.worker()
 		claimed := s.claim(w, 9)
 		s.wantIDs(ids(claimed), []int64{1, 3, good})
-		if t := claimed[0]; t.Timeout < 0 || t.KillAfter < 0 || t.Backoff.Delay < 0 || t.Backoff.Max < 0 || t.Timeout < 100*365*24*time.Hour {
+		if t := claimed[0]; t.Timeout < 0 || t.KillAfter < 0 || t.Backoff.Delay < 0 || t.Backoff.Max < 0 ||
+			t.Timeout < 100*365*24*time.Hour {
 			s.Errorf("got %+v; want timeout at least 0, kill after at least 0, backoff delay at least 0, backoff max at "+
 				"least 0, timeout at least %v",
 				t, 100*365*24*time.Hour)
@@ -157,114 +164,131 @@ var plains = group{
 		for _, t := range claimed {
 			s.finish(w, t, failed)
 		}
-		s.want(1, jobs.Retrying, jobs.ReasonError)
+		s.wantTask(1, jobs.Retrying, jobs.ReasonError)
 	},
-	"rows that would stop a claim are refused, whoever writes them": func(s *store) {
+	"rows that would block claims are rejected": func(s *store) {
 		for _, row := range []struct {
 			columns string
 			values  []any
 		}{
-			{"attempt", []any{1}}, // without max_attempts the claim would make it 2 of the job's 1
-			{"attempt, max_attempts", []any{2, 2}}, {"attempt, max_attempts", []any{-1, 2}}, {"losses, max_losses", []any{5, 3}}, {"max_attempts", []any{0}},
-			{"max_attempts", []any{int64(1 << 31)}}, {"max_losses", []any{int64(1 << 31)}}, {"max_losses", []any{-1}}, {"priority", []any{int64(1 << 31)}}, {"generation_id", []any{-1}},
-			{"generation_id", []any{int64(1<<53 + 1)}}, {"state", []any{"started"}}, {"state", []any{"Pending"}}, {"state", []any{""}}, {"state", []any{nil}},
-			{"state", []any{"running"}}, {"state", []any{"completed"}}, {"state, finished_at", []any{"pending", 1}}, {"state, lease_expires_at", []any{"pending", 1}},
-			{"state, lease_expires_at, worker", []any{"running", 1, 1}}, // max_attempts is unknown
+			{"attempt", []any{1}}, // without max_attempts the claim would make it attempt 2 of 1
+			{"attempt, max_attempts", []any{2, 2}}, {"attempt, max_attempts", []any{-1, 2}}, {"losses, max_losses", []any{5, 3}},
+			{"max_attempts", []any{0}},
+			{"max_attempts", []any{int64(1 << 31)}}, {"max_losses", []any{int64(1 << 31)}}, {"max_losses", []any{-1}},
+			{"priority", []any{int64(1 << 31)}}, {"generation_id", []any{-1}},
+			{"generation_id", []any{int64(1<<53 + 1)}}, {"state", []any{"started"}}, {"state", []any{"Pending"}},
+			{"state", []any{""}}, {"state", []any{nil}},
+			{"state", []any{"running"}}, {"state", []any{"completed"}}, {"state, finished_at", []any{"pending", 1}},
+			{"state, lease_expires_at", []any{"pending", 1}},
+			{"state, lease_expires_at, worker", []any{"running", 1, 1}}, // max_attempts is missing
 			{"state, attempt, max_attempts, lease_expires_at, worker", []any{"running", 1, 1, int64(math.MaxInt64), 1}},
-			{"state, finished_at, lease_expires_at", []any{"failed", 1, 1}}, {"waits", []any{1}}, {"id", []any{0}}, {"id", []any{-1}}, {"id", []any{int64(1<<53 + 1)}},
+			{"state, finished_at, lease_expires_at", []any{"failed", 1, 1}}, {"waits", []any{1}}, {"id", []any{0}},
+			{"id", []any{-1}}, {"id", []any{int64(1<<53 + 1)}},
 		} {
-			if _, err := s.tryDirect(row.columns, row.values...); err == nil {
+			if _, err := s.tryInsertRow(row.columns, row.values...); err == nil {
 				s.Errorf("%s = %v: got no error, want one", row.columns, row.values)
 			}
 		}
 	},
-	"wrong types, ranges and lengths are refused": func(s *store) {
-		if s.Server() == nil { // a server rounds a fraction; what is nested too deeply fails as a task
-			s.refused(`(run_at) VALUES (1.5)`, "run_at: ")
-			s.refused(`(args) VALUES ('`+strings.Repeat("[", jobs.MaxDepth+1)+strings.Repeat("]", jobs.MaxDepth+1)+`')`, "args: ")
+	"wrong types, ranges and lengths are rejected": func(s *store) {
+		if s.Server() == nil { // a server rounds a fraction and stores deeply nested args, whose task fails
+			s.wantRejected(`(run_at) VALUES (1.5)`, "run_at: ")
+			s.wantRejected(`(args) VALUES ('`+strings.Repeat("[", jobs.MaxDepth+1)+strings.Repeat("]", jobs.MaxDepth+1)+`')`, "args: ")
 		}
 		for _, row := range []string{
 			`(priority) VALUES ('high')`, `(priority) VALUES (2147483648)`, `(run_at) VALUES ('now')`,
 			`(args) VALUES ('{')`, `(args) VALUES ('')`, `(args) VALUES (x'5b5d')`, `(job) VALUES ('')`, `(queue) VALUES ('')`,
-			`(timeout) VALUES (0)`, `(kill_after) VALUES (-1)`, `(backoff) VALUES ('quadratic')`, `(backoff_delay) VALUES (-1)`, `(output_limit) VALUES (-1)`,
+			`(timeout) VALUES (0)`, `(kill_after) VALUES (-1)`, `(backoff) VALUES ('quadratic')`, `(backoff_delay) VALUES (-1)`,
+			`(output_limit) VALUES (-1)`,
 			`(env) VALUES ('x')`, `(max_losses) VALUES (-1)`,
 			`(label) VALUES ('` + strings.Repeat("é", 101) + `')`, `(queue) VALUES ('` + strings.Repeat("q", 101) + `')`,
 			`(args) VALUES ('"` + strings.Repeat("x", jobs.MaxArgs-1) + `"')`,
 		} {
-			s.refused(row, "")
+			s.wantRejected(row, "")
 		}
 	},
-	"what package jobs would refuse is refused, and why": func(s *store) {
+	"rows that package jobs rejects are rejected with a reason": func(s *store) {
 		tenYears := strconv.FormatInt(jobs.MaxDelay.Milliseconds()+1, 10)
 		for row, why := range map[string]string{
-			`(job) VALUES ('rm -rf')`: "job: ", `(job) VALUES ('-f')`: "job: ", `(job) VALUES ('a;b')`: "job: ", `(job) VALUES ('é')`: "job: ",
+			`(job) VALUES ('rm -rf')`: "job: ", `(job) VALUES ('-f')`: "job: ", `(job) VALUES ('a;b')`: "job: ",
+			`(job) VALUES ('é')`:                   "job: ",
 			`(job) VALUES ('a' || char(0) || ';')`: "job: ", `(job) VALUES ('a' || char(10))`: "job: ",
 			`(queue) VALUES ('a/b')`: "queue: ", `(queue) VALUES ('.a')`: "queue: ", `(queue) VALUES ('a b')`: "queue: ",
-			`(label) VALUES (char(27) || ']0;x')`: "label: ", `(label) VALUES ('a' || char(0))`: "label: ", `(label) VALUES ('a' || char(155))`: "label: ",
-			`(lane) VALUES (char(7))`: "lane: ", `(lane) VALUES ('a' || char(0))`: "lane: ",
-			`(after) VALUES ('[99]')`: "after, ", `(after_any) VALUES ('7')`: "after_any: ", `(after, run_at) VALUES ('["1"]', 0)`: "after, ",
-			`(unique_key) VALUES (char(7))`: "unique_key: ", `(unique_key) VALUES ('a' || char(0) || 'b')`: "unique_key: ",
-			`(run_at) VALUES (253402300800000)`: ": milliseconds since 1970", `(expires_at) VALUES (253402300800000)`: ": milliseconds since 1970",
-			`(run_at) VALUES (-1)`: "run_at: ", `(expires_at) VALUES (-1)`: "expires_at: ", `(created_by) VALUES (char(7))`: "created_by: ",
+			`(label) VALUES (char(27) || ']0;x')`: "label: ", `(label) VALUES ('a' || char(0))`: "label: ",
+			`(label) VALUES ('a' || char(155))`: "label: ",
+			`(lane) VALUES (char(7))`:           "lane: ", `(lane) VALUES ('a' || char(0))`: "lane: ",
+			`(after) VALUES ('[99]')`: "after, ", `(after_any) VALUES ('7')`: "after_any: ",
+			`(after, run_at) VALUES ('["1"]', 0)`: "after, ",
+			`(unique_key) VALUES (char(7))`:       "unique_key: ", `(unique_key) VALUES ('a' || char(0) || 'b')`: "unique_key: ",
+			`(run_at) VALUES (253402300800000)`:     ": milliseconds since 1970",
+			`(expires_at) VALUES (253402300800000)`: ": milliseconds since 1970",
+			`(run_at) VALUES (-1)`:                  "run_at: ", `(expires_at) VALUES (-1)`: "expires_at: ",
+			`(created_by) VALUES (char(7))`:       "created_by: ",
 			`(timeout) VALUES (` + tenYears + `)`: "timeout: ", `(kill_after) VALUES (` + tenYears + `)`: "kill_after: ",
 			`(backoff_delay) VALUES (` + tenYears + `)`: "backoff_delay", `(backoff_max) VALUES (` + tenYears + `)`: "backoff_max",
 			`(max_attempts) VALUES (2147483648)`: "max_attempts", `(max_losses) VALUES (2147483648)`: "max_losses",
 			`(retry_on) VALUES ('x')`: "retry_on: ", `(retry_on) VALUES ('')`: "retry_on: ",
 			`(cwd) VALUES (char(0))`: "cwd: ", `(env_file) VALUES ('/a' || char(0))`: "env_file",
-			`(env) VALUES ('[1]')`: "env: ", `(env) VALUES ('null')`: "env: ", `(env) VALUES ('{"A":1}')`: "env: ", `(env) VALUES ('{"A":null}')`: "env: ",
-			`(env) VALUES ('{"":"x"}')`: "env: ", `(env) VALUES ('{"A=B":"x"}')`: "env: ", `(env) VALUES ('{"A":"\u0000"}')`: "env: ",
+			`(env) VALUES ('[1]')`: "env: ", `(env) VALUES ('null')`: "env: ", `(env) VALUES ('{"A":1}')`: "env: ",
+			`(env) VALUES ('{"A":null}')`: "env: ",
+			`(env) VALUES ('{"":"x"}')`:   "env: ", `(env) VALUES ('{"A=B":"x"}')`: "env: ", `(env) VALUES ('{"A":"\u0000"}')`: "env: ",
 			`(input) VALUES (5)`: "input: ", `(input) VALUES (1.5)`: "input: ", `(input) VALUES (zeroblob(16777217))`: "input: ",
 		} {
-			s.refused(row, why)
+			s.wantRejected(row, why)
 		}
 		if n := s.number(`SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM inputs)`); n != 0 {
 			s.Errorf("got %d rows of rejected inserts, want none", n)
 		}
 	},
-	"ids are the database's to give, and no row takes them from others": func(s *store) {
-		first := s.insert(task())[0]
+	"a row cannot choose its id or exhaust the ids": func(s *store) {
+		first := s.insert(commandSpec())[0]
 		for _, id := range []int64{math.MaxInt64, 1 << 53, 1<<53 + 1, 1 << 52, 0, -1, math.MinInt64} {
-			_, _ = s.tryDirect("id", id)
+			_, _ = s.tryInsertRow("id", id)
 		}
 		for _, set := range []string{"id = 9223372036854775807", "id = 2", "id = 0", "id = -1"} {
-			if _, err := s.raw.ExecContext(s.Context(), s.text(`UPDATE tasks SET `+set)); err == nil {
+			if _, err := s.raw.ExecContext(s.Context(), s.statement(`UPDATE tasks SET `+set)); err == nil {
 				s.Errorf("%s: got no error, want one", set)
 			}
 		}
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
-		if next := s.insert(task())[0]; next != first+2 {
+		if next := s.insert(commandSpec())[0]; next != first+2 {
 			s.Errorf("the next id is %d, want %d", next, first+2)
 		}
 	},
-	"an id is not used again": func(s *store) {
+	"an id is not reused": func(s *store) {
 		w := s.worker()
 		for i := range int64(3) {
-			id := s.insert(task())[0]
+			id := s.insert(commandSpec())[0]
 			if id != i+1 {
 				s.Errorf("got id %d, want %d", id, i+1)
 			}
-			s.finish(w, s.one(w), jobs.Outcome{})
-			s.moved(s.Delete(s.Context(), []int64{id}))
+			s.finish(w, s.claimOnly(w), jobs.Outcome{})
+			s.results(s.Delete(s.Context(), []int64{id}))
 		}
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
 		s.exec(`DELETE FROM tasks`)
-		if id := s.insert(task())[0]; id != 5 {
+		if id := s.insert(commandSpec())[0]; id != 5 {
 			s.Errorf("got id %d, want 5", id)
 		}
 	},
-	"no value in a column hides a task or stops others": func(s *store) {
+	"no column value hides a task or blocks other tasks": func(s *store) {
 		columns := []string{"run_at", "expires_at", "created_at", "updated_at", "started_at", "tick", "parts", "worker"}
 		for i, n := range []int64{math.MinInt64, -1 << 53, -1, 0, 1, 1 << 53, math.MaxInt64} {
 			for _, column := range columns {
-				if _, err := s.tryDirect(column+", label", n, fmt.Sprint(column, i)); err != nil && !strings.Contains(err.Error(), "times: ") {
-					s.Errorf("%s = %d: got error %v, want none", column, n, err) // a server refuses times of other years than 0 to 9999
+				if _, err := s.tryInsertRow(column+", label", n, fmt.Sprint(column, i)); err != nil &&
+					!strings.Contains(err.Error(), "times: ") {
+					s.Errorf("%s = %d: got error %v, want none", column, n,
+						err) // a server rejects times outside of the years 0 to 9999
 				}
 			}
 		}
-		for i, text := range []string{"", " ", "x", "{}", "[]", "null", "1", `"x"`, "{", `{"timeout":"x"}`, `{"timeout":null,"kill_after":null}`, `{"duration":1e300}`, `{"duration":-1}`,
-			`{"exit_code":1e30}`, `{"reason":1}`, `{"env":[1]}`, `{"env":{"A":1}}`, `{"path":{"base64":"!"}}`, `{"backoff":"x"}`, `{"new":1}`} {
+		for i, text := range []string{"", " ", "x", "{}", "[]", "null", "1", `"x"`, "{", `{"timeout":"x"}`,
+			`{"timeout":null,"kill_after":null}`, `{"duration":1e300}`, `{"duration":-1}`,
+			`{"exit_code":1e30}`, `{"reason":1}`, `{"env":[1]}`, `{"env":{"A":1}}`, `{"path":{"base64":"!"}}`, `{"backoff":"x"}`,
+			`{"new":1}`} {
 			for _, column := range []string{"args", "result", "options", "outcome", "unique_key", "lane", "schedule", "created_by"} {
-				_, _ = s.tryDirect(column+", label", text, fmt.Sprint(column, i)) // a server refuses what is not JSON, and a second key
+				_, _ = s.tryInsertRow(column+", label", text,
+					fmt.Sprint(column, i)) // a server rejects malformed JSON and a second unique key
 			}
 		}
 		n := int(s.number(`SELECT count(*) FROM tasks`))
@@ -276,7 +300,7 @@ var plains = group{
 				s.Errorf("got args %s, result %s; want valid JSON", t.Args, t.Result)
 			}
 		}
-		good := s.insert(task(jobs.Priority(9)))[0]
+		good := s.insert(commandSpec(jobs.Priority(9)))[0]
 		w := s.worker()
 		s.look(w)
 		if claimed := s.claim(w, 200); len(claimed) == 0 || claimed[0].ID != good {
@@ -284,9 +308,9 @@ var plains = group{
 		}
 	},
 	"the reader views show every task": func(s *store) {
-		s.insert(task(), call("f", jobs.Timeout(time.Second)))
+		s.insert(commandSpec(), functionSpec("f", jobs.Timeout(time.Second)))
 		w := s.worker()
-		s.finish(w, s.one(w), failed)
+		s.finish(w, s.claimOnly(w), failed)
 		if n := s.number(`SELECT count(*) FROM tasks_view`); n != 2 {
 			s.Errorf("%d rows of tasks_view, want 2", n)
 		}
@@ -294,71 +318,77 @@ var plains = group{
 			s.Errorf("%d rows of attempts_view, want 1", n)
 		}
 	},
-	"rows that name others wait for them": func(s *store) {
-		w := newOrder(s)
+	"rows with dependencies wait for them": func(s *store) {
+		w := newOrderStore(s)
 		first := w.add()
 		s.exec(`INSERT INTO enqueue (job, run_at, after, lane) VALUES ('test', 0, json_array(?), 'l')`, first)
 		s.exec(`INSERT INTO enqueue (job, run_at, lane) VALUES ('test', 0, 'l')`)
 		s.exec(`INSERT INTO enqueue (job, run_at, after_any) VALUES ('test', 0, json_array(?))`, first)
 		s.exec(`INSERT INTO enqueue (job, run_at, after, after_any) VALUES ('test', 0, '[1]', '[2]')`)
 		for _, bad := range []string{`[99]`, `7`, `["1"]`, `[6]`, `[1.5]`, `[[1]]`, `x`, `{}`, `[null]`, `[0]`, `[-1]`} {
-			if _, err := s.raw.ExecContext(s.Context(), s.text(`INSERT INTO enqueue (after) VALUES (?)`), bad); err == nil {
+			if _, err := s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue (after) VALUES (?)`), bad); err == nil {
 				s.Errorf("%s: got no error, want one", bad)
 			}
 		}
 		claimed := w.claim(10)
 		s.wantIDs(ids(claimed), []int64{first, 3})
 		for _, id := range []int64{2, 4, 5} {
-			w.is(id, jobs.Blocked)
+			w.wantState(id, jobs.Blocked)
 		}
 		w.finish(claimed[0], jobs.Cancel(errBad))
-		s.want(2, jobs.Cancelled, jobs.ReasonDependency)
-		w.is(4, jobs.Pending)
-		s.want(5, jobs.Cancelled, jobs.ReasonDependency)
-		if on, by, err := s.Dependencies(s.Context(), first, 0); err != nil || len(on) != 0 || len(by) != 3 || by[0].ID != 2 || by[0].State != jobs.Cancelled {
+		s.wantTask(2, jobs.Cancelled, jobs.ReasonDependency)
+		w.wantState(4, jobs.Pending)
+		s.wantTask(5, jobs.Cancelled, jobs.ReasonDependency)
+		if on, by, err := s.Dependencies(s.Context(), first, 0); err != nil || len(on) != 0 || len(by) != 3 || by[0].ID != 2 ||
+			by[0].State != jobs.Cancelled {
 			s.Errorf("got %v, %v, %v; want error nil, number of on 0, number of by 3, by[0] id 2, by[0] state %v", on, by, err,
 				jobs.Cancelled)
 		}
 	},
-	"the reset by hand works": func(s *store) {
+	"the reset with plain SQL works": func(s *store) {
 		id := s.inState(jobs.Failed)
-		s.exec(`UPDATE OR IGNORE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, losses = 0, expires_at = NULL, finished_at = NULL,
+		s.exec(`UPDATE OR IGNORE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, losses = 0,
+			expires_at = NULL, finished_at = NULL,
 			started_at = NULL, outcome = NULL, result = NULL WHERE state = 'failed' AND finished_at > 0`)
-		if got := s.one(s.worker("control.failed")); got.ID != id || got.Attempt != 1 {
+		if got := s.claimOnly(s.worker("control.failed")); got.ID != id || got.Attempt != 1 {
 			s.Errorf("got id %v, attempt %v; want %v, 1", got.ID, got.Attempt, id)
 		}
 	},
 }
 
-// direct inserts a row into tasks as no program should: it passes by the door. What is not given is as the door would have it.
-func (s *store) direct(columns string, values ...any) {
+// insertRow inserts a row into the table tasks directly, which no program should do. Columns that are not given get
+// the defaults of the view enqueue.
+func (s *store) insertRow(columns string, values ...any) {
 	s.Helper()
-	if _, err := s.tryDirect(columns, values...); err != nil {
+	if _, err := s.tryInsertRow(columns, values...); err != nil {
 		s.Errorf("%s = %v: %v", columns, values, err)
 	}
 }
 
-func (s *store) tryDirect(columns string, values ...any) (sql.Result, error) {
+func (s *store) tryInsertRow(columns string, values ...any) (sql.Result, error) {
 	given := strings.Split(columns, ", ")
 	for _, one := range []struct {
 		column string
 		value  any
-	}{{"generation_id", 1}, {"state", "pending"}, {"queue", "default"}, {"job", "command"}, {"priority", 5}, {"run_at", 1}, {"max_losses", 3}, {"created_at", 1}, {"updated_at", 1}} {
+	}{{"generation_id", 1}, {"state", "pending"}, {"queue", "default"}, {"job", "command"}, {"priority", 5}, {"run_at", 1},
+		{"max_losses", 3}, {"created_at", 1}, {"updated_at", 1}} {
 		if !slices.Contains(given, one.column) {
 			given, values = append(given, one.column), append(values, one.value)
 		}
 	}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")
-	return s.raw.ExecContext(s.Context(), s.text(`INSERT INTO tasks (`+strings.Join(given, ", ")+`) VALUES (`+marks+`)`), values...)
+	return s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO tasks (`+strings.Join(given, ", ")+`) VALUES (`+marks+`)`),
+		values...)
 }
 
-// refused inserts a row, which must not be taken; the error says why.
-func (s *store) refused(row, why string) {
+// wantRejected inserts a row and fails the test unless the error contains why.
+func (s *store) wantRejected(row, why string) {
 	s.Helper()
-	if _, err := s.raw.ExecContext(s.Context(), s.text(`INSERT INTO enqueue `+row)); err == nil {
+	if _, err := s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue `+row)); err == nil {
 		s.Errorf("%.80s: got no error, want one", row)
-	} else if s.Server() != nil && (strings.Contains(row, "char(0)") || strings.Contains(row, `\u0000`) || strings.HasPrefix(row, "(input)")) {
-		return // the server itself refuses a NUL, and what is no bytes
+	} else if s.Server() != nil && (strings.Contains(row, "char(0)") || strings.Contains(row, `\u0000`) ||
+		strings.HasPrefix(row, "(input)")) {
+		return // the server itself rejects NUL characters and input that is no byte string
 	} else if !strings.Contains(err.Error(), why) {
 		s.Errorf("%.80s: got error %v, want one with %q", row, err, why)
 	}

@@ -10,17 +10,18 @@ import (
 	"example.com/runner/jobs"
 )
 
-// endedTasks adds tasks of a queue that end at once in a state.
-func (s *store) endedTasks(w *db.Worker, n int, o jobs.Outcome) []int64 {
+// addFinished adds n tasks, claims them and finishes them with an outcome.
+func (s *store) addFinished(w *db.Worker, n int, o jobs.Outcome) []int64 {
 	s.Helper()
 	specs := make([]jobs.Spec, n)
 	for i := range specs {
-		specs[i] = task()
+		specs[i] = commandSpec()
 	}
 	s.insert(specs...)
 	var list []db.Finish
 	for _, t := range s.claim(w, n) {
-		list = append(list, db.Finish{Task: t, Outcome: s.times(t, o), Output: db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}})
+		list = append(list, db.Finish{Task: t, Outcome: s.withTimes(t, o),
+			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}})
 	}
 	ids := make([]int64, 0, n)
 	for i, done := range s.finishAll(w, list...) {
@@ -32,7 +33,7 @@ func (s *store) endedTasks(w *db.Worker, n int, o jobs.Outcome) []int64 {
 	return ids
 }
 
-// pruneAll prunes until nothing is left to prune and returns how many tasks each transaction took.
+// pruneAll prunes until nothing is left to prune. It returns how many tasks each transaction deleted.
 func (s *store) pruneAll(p db.Prune) (steps []int) {
 	s.Helper()
 	for {
@@ -44,26 +45,26 @@ func (s *store) pruneAll(p db.Prune) (steps []int) {
 	}
 }
 
-func (s *store) all() []int64 {
+func (s *store) allIDs() []int64 {
 	s.Helper()
 	return must(s.IDs(s.Context(), jobs.Filter{}, db.Page{Oldest: true}))(s)
 }
 
 var prunes = group{
-	"what is old goes, with all that belongs to it; what is not, stays": func(s *store) {
+	"prune deletes old tasks with all their data and keeps the others": func(s *store) {
 		w := s.worker()
-		old := s.endedTasks(w, 3, jobs.Outcome{})
-		oldFailed := s.endedTasks(w, 2, failed)
+		old := s.addFinished(w, 3, jobs.Outcome{})
+		oldFailed := s.addFinished(w, 2, failed)
 		s.sleep(time.Hour)
-		young := s.endedTasks(w, 2, jobs.Outcome{})
-		waits := s.insert(task(), task(jobs.In(time.Hour)))
+		young := s.addFinished(w, 2, jobs.Outcome{})
+		waits := s.insert(commandSpec(), commandSpec(jobs.In(time.Hour)))
 		running := s.claim(w, 1)
 		before := s.now.Add(-time.Minute)
 		if steps := s.pruneAll(db.Prune{Before: before}); !slices.Equal(steps, []int{3}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{3})
 		}
-		s.wantIDs(s.all(), slices.Concat(oldFailed, young, waits))
-		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // attempts of the failed tasks
+		s.wantIDs(s.allIDs(), slices.Concat(oldFailed, young, waits))
+		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // the attempts of the failed tasks
 			if n := s.number(`SELECT count(*) FROM ` + table); n != want {
 				s.Errorf("%d rows of %s are left of %d tasks, want %d", n, table, len(old)+4, want)
 			}
@@ -71,13 +72,13 @@ var prunes = group{
 		if steps := s.pruneAll(db.Prune{FailedBefore: before}); !slices.Equal(steps, []int{2}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{2})
 		}
-		s.wantIDs(s.all(), slices.Concat(young, waits))
+		s.wantIDs(s.allIDs(), slices.Concat(young, waits))
 		s.finish(w, running[0], jobs.Outcome{})
 	},
-	"each kind has its own age, and none is for ever": func(s *store) {
+	"each state has its own age, and zero keeps tasks forever": func(s *store) {
 		w := s.worker()
-		s.endedTasks(w, 2, jobs.Outcome{})
-		s.endedTasks(w, 2, failed)
+		s.addFinished(w, 2, jobs.Outcome{})
+		s.addFinished(w, 2, failed)
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{}); !slices.Equal(steps, []int{0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{0})
@@ -86,53 +87,53 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{4})
 		}
 	},
-	"a transaction takes 500 at most, and no more than a few MiB": func(s *store) {
+	"a transaction deletes at most 500 tasks and a few MiB": func(s *store) {
 		w := s.worker()
-		s.endedTasks(w, 1200, jobs.Outcome{})
-		s.endedTasks(w, 300, failed)
+		s.addFinished(w, 1200, jobs.Outcome{})
+		s.addFinished(w, 300, failed)
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{500, 500, 500, 0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 500, 0})
 		}
-		s.endedTasks(w, 10, jobs.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", jobs.MaxResult-2) + `"`)})
+		s.addFinished(w, 10, jobs.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", jobs.MaxResult-2) + `"`)})
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now}); !slices.Equal(steps, []int{7, 3}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{7, 3})
 		}
 	},
-	"a task that was retried since it was seen is not forgotten": func(s *store) {
+	"a task that was retried meanwhile is not deleted": func(s *store) {
 		w := s.worker()
-		id := s.endedTasks(w, 1, failed)[0]
+		id := s.addFinished(w, 1, failed)[0]
 		s.sleep(time.Hour)
 		cut := s.now
 		s.sleep(time.Minute)
-		s.moved(s.Retry(s.Context(), []int64{id}, s.now, s.now))
-		s.finish(w, s.one(w), jobs.Outcome{})
+		s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))
+		s.finish(w, s.claimOnly(w), jobs.Outcome{})
 		if steps := s.pruneAll(db.Prune{Before: cut, FailedBefore: cut}); !slices.Equal(steps, []int{0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{0})
 		}
-		s.wantIDs(s.all(), []int64{id})
+		s.wantIDs(s.allIDs(), []int64{id})
 	},
-	"tasks that are kept for longer are walked over once": func(s *store) {
+	"prune reads tasks with a longer retention once": func(s *store) {
 		w := s.worker()
-		s.endedTasks(w, 5, failed)
+		s.addFinished(w, 5, failed)
 		s.sleep(time.Minute)
-		s.endedTasks(w, 2, jobs.Outcome{})
+		s.addFinished(w, 2, jobs.Outcome{})
 		s.sleep(time.Minute)
 		done := must(s.Prune(s.Context(), db.Prune{Before: s.now}))(s)
 		if done.Tasks != 2 || done.More || !done.From.Equal(s.now) {
 			s.Errorf("got tasks %v, more %v, from %v; want 2, false, %v", done.Tasks, done.More, done.From, s.now)
 		}
-		s.endedTasks(w, 1, jobs.Outcome{})
+		s.addFinished(w, 1, jobs.Outcome{})
 		s.sleep(time.Minute)
 		if done = must(s.Prune(s.Context(), db.Prune{From: done.From, Before: s.now}))(s); done.Tasks != 1 {
 			s.Errorf("got tasks %v, want 1", done.Tasks)
 		}
 	},
-	"workers of long ago are forgotten, but for those that own a task": func(s *store) {
+	"old workers are deleted unless they own a task": func(s *store) {
 		gone, holds := s.worker(), s.worker()
-		s.insert(task())
-		s.one(holds)
+		s.insert(commandSpec())
+		s.claimOnly(holds)
 		if err := gone.End(s.Context(), s.now); err != nil {
 			s.Fatal(err)
 		}
@@ -145,12 +146,12 @@ var prunes = group{
 			s.Errorf("got %v, want 2", n)
 		}
 	},
-	"counters become hours, and nothing is lost or counted twice": func(s *store) {
+	"counters are rolled up to hours without losing or doubling counts": func(s *store) {
 		w := s.worker()
 		want := map[jobs.State]int{}
 		for range 20 {
-			s.endedTasks(w, 3, jobs.Outcome{})
-			s.endedTasks(w, 1, failed)
+			s.addFinished(w, 3, jobs.Outcome{})
+			s.addFinished(w, 1, failed)
 			want[jobs.Completed] += 3
 			want[jobs.Failed]++
 			s.sleep(23 * time.Minute)
@@ -162,7 +163,8 @@ var prunes = group{
 		history := must(s.History(s.Context(), start))(s)
 		for i, h := range history {
 			got[h.State] += h.N
-			if h.Queue != "default" || i > 0 && h.At.Before(history[i-1].At) || (h.Span == time.Hour) != h.At.Add(2*time.Hour).Before(s.now.Truncate(time.Hour)) {
+			if h.Queue != "default" || i > 0 && h.At.Before(history[i-1].At) ||
+				(h.Span == time.Hour) != h.At.Add(2*time.Hour).Before(s.now.Truncate(time.Hour)) {
 				s.Errorf("got %+v, want a point of queue default, in order, with hours before minutes", h)
 			}
 		}
@@ -176,17 +178,17 @@ var prunes = group{
 			s.Errorf("got %v, want at most 2 of them", left)
 		}
 	},
-	"the file reaches a plateau, and shrinks when nothing runs": func(s *store) {
+	"the file stops growing, and shrinks when idle": func(s *store) {
 		if s.Server() != nil {
-			return // autovacuum is the server's own
+			return // PostgreSQL has its own autovacuum
 		}
 		w := s.worker()
 		var sizes []int64
 		for range 8 {
-			s.endedTasks(w, 400, jobs.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
+			s.addFinished(w, 400, jobs.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
 			s.sleep(time.Hour)
 			s.pruneAll(db.Prune{Before: s.now.Add(-90 * time.Minute)})
-			s.exec(`DELETE FROM history`) // of the test, which grows with each change
+			s.exec(`DELETE FROM history`) // the history of the test itself grows with each change
 			sizes = append(sizes, s.number(`SELECT page_count * 4096 FROM pragma_page_count`))
 		}
 		if sizes[7] > sizes[3]*21/20 {
@@ -199,12 +201,13 @@ var prunes = group{
 			s.Errorf("got %d bytes after vacuum, want at most three quarters of %d", after, sizes[7])
 		}
 	},
-	"figures of a queue are of its own tasks, and of their last attempts": func(s *store) {
+	"statistics of a queue cover its own tasks and their last attempts": func(s *store) {
 		w := s.worker()
-		s.endedTasks(w, 1, jobs.Outcome{})
+		s.addFinished(w, 1, jobs.Outcome{})
 		s.sleep(2 * time.Hour)
 		since := s.now
-		s.insert(task(jobs.Queue("a"), jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Minute, Max: time.Minute})), task(jobs.Queue("b")))
+		s.insert(commandSpec(jobs.Queue("a"), jobs.MaxAttempts(2),
+			jobs.Retry(jobs.Backoff{Delay: time.Minute, Max: time.Minute})), commandSpec(jobs.Queue("b")))
 		s.sleep(3 * time.Second)
 		for _, t := range s.claim(w, 9) {
 			s.finish(w, t, failed)
@@ -214,14 +217,15 @@ var prunes = group{
 				len(a.Waits), a.Starts, a.Whole)
 		}
 		s.sleep(2 * time.Minute)
-		second := s.one(w)
+		second := s.claimOnly(w)
 		if a := must(s.Recent(s.Context(), "a", since))(s); a.Starts != 2 {
 			s.Errorf("while it runs again: got starts %v, want 2", a.Starts)
 		}
 		s.sleep(5 * time.Second)
 		s.finish(w, second, jobs.Outcome{})
 		a, b := must(s.Recent(s.Context(), "a", since))(s), must(s.Recent(s.Context(), "b", since))(s)
-		if !slices.Equal(a.Runs, []time.Duration{5 * time.Second}) || a.Waits[0] != second.StartedAt.Sub(second.RunAt) || a.Starts != 2 {
+		if !slices.Equal(a.Runs, []time.Duration{5 * time.Second}) || a.Waits[0] != second.StartedAt.Sub(second.RunAt) ||
+			a.Starts != 2 {
 			s.Errorf("got %+v; want runs %+v, waits[0] %v, starts 2", a, []time.Duration{5 * time.Second},
 				second.StartedAt.Sub(second.RunAt))
 		}

@@ -10,24 +10,26 @@ import (
 	"example.com/runner/jobs"
 )
 
-// revoke lets a worker claim a task and another one revoke that claim.
+// revoke lets one worker claim a task and another one revoke the claim.
 func (s *store) revoke() (w, reaper *db.Worker, claimed jobs.Task, revoked []db.Lease) {
 	s.Helper()
-	s.insert(task())
+	s.insert(commandSpec())
 	w, reaper = s.worker(), s.worker()
-	claimed = s.one(w)
+	claimed = s.claimOnly(w)
 	s.sleep(time.Minute)
-	if revoked = must(reaper.Revoke(s.Context(), s.leases(reaper)))(s); len(revoked) != 1 || !revoked[0].Revoked() || revoked[0].Claimed() != claimsOf(claimed)[0] {
+	if revoked = must(reaper.Revoke(s.Context(), s.leases(reaper)))(s); len(revoked) != 1 || !revoked[0].Revoked() ||
+		revoked[0].Claimed() != claimsOf(claimed)[0] {
 		s.Fatalf("revoked %+v, want the claim %+v", revoked, claimsOf(claimed))
 	}
 	return w, reaper, claimed, revoked
 }
 
 var revocations = group{
-	"a revoked claim keeps its task running and its worker": func(s *store) {
+	"a revoked claim keeps its worker, and its task stays running": func(s *store) {
 		w, reaper, claimed, _ := s.revoke()
-		got := s.want(claimed.ID, jobs.Running, "")
-		if got.WorkerID != w.ID() || got.GenerationID != claimed.GenerationID+1 || got.Losses != 0 || got.Attempt != 1 || len(s.attempts(claimed.ID)) != 0 {
+		got := s.wantTask(claimed.ID, jobs.Running, "")
+		if got.WorkerID != w.ID() || got.GenerationID != claimed.GenerationID+1 || got.Losses != 0 || got.Attempt != 1 ||
+			len(s.attempts(claimed.ID)) != 0 {
 			s.Errorf("got %+v, %d attempts; want the same worker, the next generation, attempt 1 and no loss",
 				got, len(s.attempts(claimed.ID)))
 		}
@@ -35,7 +37,7 @@ var revocations = group{
 			s.Errorf("got claims %+v before the loss was recorded, want none", more)
 		}
 	},
-	"a late finish after a revocation is refused": func(s *store) {
+	"a finish after a revocation is rejected": func(s *store) {
 		w, reaper, claimed, revoked := s.revoke()
 		for _, o := range []jobs.Outcome{{}, failed, {Reason: jobs.ReasonSignal, Signal: 9}, {Reason: jobs.ReasonLost}} {
 			if done := s.finish(w, claimed, o); !done.Fenced {
@@ -45,13 +47,13 @@ var revocations = group{
 		if done := s.finishAll(w, db.Finish{Task: claimed, Release: true}); !done[0].Fenced {
 			s.Errorf("a release was accepted: got done[0] fenced %v, want true", done[0].Fenced)
 		}
-		s.want(claimed.ID, jobs.Running, "")
+		s.wantTask(claimed.ID, jobs.Running, "")
 		if reaped := must(reaper.Reap(s.Context(), revoked, s.now))(s); len(reaped) != 1 {
 			s.Errorf("reaped %+v, want one", reaped)
 		}
-		s.want(claimed.ID, jobs.Pending, jobs.ReasonLost)
+		s.wantTask(claimed.ID, jobs.Pending, jobs.ReasonLost)
 	},
-	"a late beat, step, report and output after a revocation are refused": func(s *store) {
+	"a heartbeat, step, report and output after a revocation are rejected": func(s *store) {
 		w, _, claimed, _ := s.revoke()
 		claim := claimsOf(claimed)[0]
 		if owned := s.beat(w, claim); len(owned) != 0 {
@@ -70,11 +72,12 @@ var revocations = group{
 		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claim, Progress: []byte(`{"done":1}`)}}); err != nil {
 			s.Error(err)
 		}
-		if got := s.want(claimed.ID, jobs.Running, ""); got.Progress != nil || len(s.steps(claimed.ID)) != 0 || !got.LeaseExpiresAt.IsZero() {
+		if got := s.wantTask(claimed.ID, jobs.Running, ""); got.Progress != nil || len(s.steps(claimed.ID)) != 0 ||
+			!got.LeaseExpiresAt.IsZero() {
 			s.Errorf("got %+v, steps %v; want no progress, no steps and no lease", got, s.steps(claimed.ID))
 		}
 	},
-	"a late FinishTx after a revocation is refused": func(s *store) {
+	"FinishTx after a revocation is rejected": func(s *store) {
 		w, _, claimed, _ := s.revoke()
 		outer := must(s.begin())(s)
 		defer func() { _ = outer.Rollback() }()
@@ -82,9 +85,9 @@ var revocations = group{
 		if !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want %v", err, jobs.ErrLost)
 		}
-		s.want(claimed.ID, jobs.Running, "")
+		s.wantTask(claimed.ID, jobs.Running, "")
 	},
-	"any reaper records what another one has revoked, once": func(s *store) {
+	"any reaper can record the loss of a revoked claim, once": func(s *store) {
 		w, reaper, claimed, _ := s.revoke()
 		other := s.worker()
 		seen := s.leases(other)
@@ -98,27 +101,28 @@ var revocations = group{
 		if n := len(must(other.Reap(s.Context(), seen, s.now))(s)) + len(must(reaper.Reap(s.Context(), seen, s.now))(s)); n != 1 {
 			s.Errorf("reaped %d times, want once", n)
 		}
-		got := s.want(claimed.ID, jobs.Pending, jobs.ReasonLost)
-		if a := s.attempts(claimed.ID); got.Losses != 1 || len(a) != 1 || a[0].GenerationID != claimed.GenerationID || a[0].WorkerID != w.ID() {
+		got := s.wantTask(claimed.ID, jobs.Pending, jobs.ReasonLost)
+		if a := s.attempts(claimed.ID); got.Losses != 1 || len(a) != 1 || a[0].GenerationID != claimed.GenerationID ||
+			a[0].WorkerID != w.ID() {
 			s.Errorf("%+v, attempts %+v; want one, of generation %d", got, a, claimed.GenerationID)
 		}
-		if again := s.one(other); again.Losses != 1 || again.Attempt != 1 {
+		if again := s.claimOnly(other); again.Losses != 1 || again.Attempt != 1 {
 			s.Errorf("got again losses %v, again attempt %v; want 1, 1", again.Losses, again.Attempt)
 		}
 	},
-	"a loss is recorded of revoked claims only": func(s *store) {
-		id := s.insert(task())[0]
+	"only revoked claims can be recorded as lost": func(s *store) {
+		id := s.insert(commandSpec())[0]
 		w, reaper := s.worker(), s.worker()
-		s.one(w)
+		s.claimOnly(w)
 		if reaped := must(reaper.Reap(s.Context(), s.leases(reaper), s.now))(s); len(reaped) != 0 {
 			s.Errorf("got reaped tasks %+v, want none", reaped)
 		}
-		s.want(id, jobs.Running, "")
+		s.wantTask(id, jobs.Running, "")
 	},
-	"what a dead worker leaves is reaped, revoked or not": func(s *store) {
+	"all claims of a dead worker are reaped, revoked or not": func(s *store) {
 		w, reaper, claimed, _ := s.revoke()
-		s.insert(task())
-		second := s.one(w)
+		s.insert(commandSpec())
+		second := s.claimOnly(w)
 		if reaped := must(reaper.ReapDead(s.Context(), w.Number(), s.now))(s); len(reaped) != 2 {
 			s.Errorf("reaped %+v, want both", reaped)
 		}
@@ -128,13 +132,13 @@ var revocations = group{
 			}
 		}
 	},
-	"a revoked claim that is to be cancelled is cancelled": func(s *store) {
+	"a revoked claim with a cancel request is cancelled": func(s *store) {
 		_, reaper, claimed, revoked := s.revoke()
-		s.moved(s.Cancel(s.Context(), []int64{claimed.ID}, "by ann", false, s.now))
+		s.results(s.Cancel(s.Context(), []int64{claimed.ID}, "by ann", false, s.now))
 		must(reaper.Reap(s.Context(), revoked, s.now))(s)
-		s.want(claimed.ID, jobs.Cancelled, jobs.ReasonCancelled)
+		s.wantTask(claimed.ID, jobs.Cancelled, jobs.ReasonCancelled)
 	},
 }
 
-// begin opens a transaction of another program.
+// begin begins a transaction of another program.
 func (s *store) begin() (*sql.Tx, error) { return s.raw.BeginTx(s.Context(), nil) }

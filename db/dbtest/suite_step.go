@@ -12,14 +12,14 @@ func (s *store) steps(id int64) []jobs.Step {
 	return must(s.Steps(s.Context(), id))(s)
 }
 
-// The reports of progress are here, too: both are what a running attempt says of itself.
+// steps also tests progress reports. Both are data that a running attempt writes about itself.
 var steps = group{
-	"steps come back in order, as they were": func(s *store) {
-		w, claimed := s.printing()
+	"steps are read back in order and unchanged": func(s *store) {
+		w, claimed := s.runningTask()
 		want := []jobs.Step{{Name: "charge", GenerationID: claimed.GenerationID, Value: []byte(`{"n":1}`), At: s.now},
 			{Name: "pause", GenerationID: claimed.GenerationID, WakeAt: s.now.Add(lease), At: s.now}}
 		for i, step := range want {
-			for range 2 { // again, as after an error that had committed
+			for range 2 { // twice, as after a lost reply to the first call
 				if err := w.AddStep(s.Context(), claimsOf(claimed)[0], i+1, step); err != nil {
 					s.Fatal(err)
 				}
@@ -36,29 +36,30 @@ var steps = group{
 			}
 		}
 	},
-	"a retry that is refused forgets no step": func(s *store) {
-		w, claimed := s.printing()
-		if err := w.AddStep(s.Context(), claimsOf(claimed)[0], 1, jobs.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
+	"a rejected retry deletes no step": func(s *store) {
+		w, claimed := s.runningTask()
+		if err := w.AddStep(s.Context(), claimsOf(claimed)[0], 1,
+			jobs.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
 			s.Fatal(err)
 		}
 		s.finish(w, claimed, jobs.Outcome{})
 		s.exec(`UPDATE tasks SET unique_key = 'k' WHERE id = ?`, claimed.ID)
 		s.insert(jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"), jobs.In(lease)))
-		if m := s.moved(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Taken || m.Done {
+		if m := s.results(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Taken || m.Done {
 			s.Fatalf("got taken %v, done %v; want true, false", m.Taken, m.Done)
 		}
 		if n := len(s.steps(claimed.ID)); n != 1 {
 			s.Errorf("got %d steps, want 1", n)
 		}
 		s.exec(`DELETE FROM tasks WHERE unique_key = 'k' AND id <> ?`, claimed.ID)
-		if m := s.moved(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Done || len(s.steps(claimed.ID)) != 0 {
+		if m := s.results(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Done || len(s.steps(claimed.ID)) != 0 {
 			s.Errorf("got %+v, %d steps; want done, no steps", m, len(s.steps(claimed.ID)))
 		}
 	},
-	"an attempt that lost its task stores nothing": func(s *store) {
-		w, old := s.printing()
+	"an attempt that lost its task stores no step": func(s *store) {
+		w, old := s.runningTask()
 		s.finish(w, old, jobs.Outcome{Reason: jobs.ReasonError})
-		claimed := s.one(w)
+		claimed := s.claimOnly(w)
 		if err := w.AddStep(s.Context(), claimsOf(old)[0], 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want error %v", err, jobs.ErrLost)
 		}
@@ -69,8 +70,8 @@ var steps = group{
 			s.Errorf("got progress %s, steps %v; want none", got.Progress, s.steps(claimed.ID))
 		}
 	},
-	"steps stay with what failed, and go with what completed": func(s *store) {
-		w, claimed := s.printing()
+	"a retry keeps the steps of a failed task and deletes those of a completed one": func(s *store) {
+		w, claimed := s.runningTask()
 		id := claimed.ID
 		add := func(task jobs.Task) {
 			if err := w.AddStep(s.Context(), claimsOf(task)[0], 1, jobs.Step{Name: "a", At: s.now}); err != nil {
@@ -84,7 +85,7 @@ var steps = group{
 			if got := s.steps(id); len(got) != want {
 				s.Errorf("%d steps, want %d", len(got), want)
 			}
-			return s.one(w)
+			return s.claimOnly(w)
 		}
 		add(claimed)
 		s.finish(w, claimed, jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
@@ -95,16 +96,18 @@ var steps = group{
 			s.Errorf("delete of a running task: got %+v, want not done", left[0])
 		}
 	},
-	"progress is no change of state": func(s *store) {
-		w, claimed := s.printing()
-		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(claimed)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
+	"progress does not change the state": func(s *store) {
+		w, claimed := s.runningTask()
+		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(claimed)[0],
+			Progress: []byte(`{"done":1}`)}}); err != nil {
 			s.Fatal(err)
 		}
-		if got := s.get(claimed.ID); string(got.Progress) != `{"done":1}` || got.GenerationID != claimed.GenerationID || !got.UpdatedAt.Equal(claimed.UpdatedAt) {
+		if got := s.get(claimed.ID); string(got.Progress) != `{"done":1}` || got.GenerationID != claimed.GenerationID ||
+			!got.UpdatedAt.Equal(claimed.UpdatedAt) {
 			s.Errorf(`got progress %q, generation %v, updated at %v; want "{\"done\":1}", %v, %v`, string(got.Progress),
 				got.GenerationID, got.UpdatedAt, claimed.GenerationID, claimed.UpdatedAt)
 		}
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.times(claimed, jobs.Outcome{}), Progress: []byte(`{"done":2}`)})
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, jobs.Outcome{}), Progress: []byte(`{"done":2}`)})
 		if got := s.get(claimed.ID); string(got.Progress) != `{"done":2}` {
 			s.Errorf(`got progress %q, want "{\"done\":2}"`, string(got.Progress))
 		}

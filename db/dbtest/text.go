@@ -10,15 +10,16 @@ import (
 	"example.com/runner/db"
 )
 
-// named matches quoted texts, and the names of runner's tables and views.
-var named = regexp.MustCompile(`'(?:[^']|'')*'|\b(?:attempts|attempts_view|cancel_requests|counter_hours|counters|dependencies|enqueue|inputs|last_ids|limits|output|` +
+// tableNames matches quoted texts and the names of runner's tables and views.
+var tableNames = regexp.MustCompile(`'(?:[^']|'')*'|\b(?:attempts|attempts_view|cancel_requests|counter_hours|` +
+	`counters|dependencies|enqueue|inputs|last_ids|limits|output|` +
 	`pauses|progress_reports|schedule_inputs|schedule_open|schedules|schedules_view|steps|tasks|tasks_view|totals|workers)\b`)
 
-// Text returns a statement of a test as it must be sent to a database: with the prefix before runner's names, and with numbers for the parameters of
-// a server.
+// Text returns a statement in the syntax of the database: with the table prefix, and with $1 parameters on a
+// server.
 func Text(d *db.DB, statement string) string {
 	if prefix := d.Prefix(); prefix != "" {
-		statement = named.ReplaceAllStringFunc(statement, func(word string) string {
+		statement = tableNames.ReplaceAllStringFunc(statement, func(word string) string {
 			if word[0] == '\'' {
 				return word
 			}
@@ -28,7 +29,7 @@ func Text(d *db.DB, statement string) string {
 	if d.Server() == nil {
 		return statement
 	}
-	if statement == "BEGIN IMMEDIATE" { // takes the lock that all writers of a schema take
+	if statement == "BEGIN IMMEDIATE" { // take the advisory lock that all writers of a schema take
 		lock := fnv.New64a()
 		_, _ = lock.Write([]byte("runner " + d.Server().Schema))
 		return fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d)", int64(lock.Sum64()))

@@ -12,10 +12,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Op is what SQLite does with a file.
+// Op is an operation of SQLite on a file.
 type Op int
 
-// The operations of which a Disk is asked.
+// The operations that a Disk can make fail.
 const (
 	Open Op = iota
 	Read
@@ -23,15 +23,15 @@ const (
 	Truncate
 	Sync
 	Delete
-	Lock      // a writer takes the database's write lock
-	Committed // a transaction is in the log; an error now is one after the commit
+	Lock      // a writer takes the write lock of the database
+	Committed // a transaction is in the log; an error is one after the commit
 )
 
 func (op Op) String() string {
 	return [...]string{"open", "read", "write", "truncate", "sync", "delete", "lock", "committed"}[op]
 }
 
-// Changes says whether the operation changes a file, or makes a change last.
+// Changes reports whether the operation changes a file or makes a change durable.
 func (op Op) Changes() bool { return op == Write || op == Truncate || op == Sync || op == Delete }
 
 // Event is one operation.
@@ -41,10 +41,10 @@ type Event struct {
 	Offset, Size int64
 }
 
-// Code is an answer: OK, or the error that the operation ends with instead of being done.
+// Code is the result of an operation: OK, or an error that replaces the operation.
 type Code int32
 
-// The answers that tests give.
+// The results that tests use.
 const (
 	OK       Code = sqlite3.SQLITE_OK
 	Busy     Code = sqlite3.SQLITE_BUSY
@@ -55,15 +55,15 @@ const (
 	CantOpen Code = sqlite3.SQLITE_CANTOPEN
 )
 
-// Disk is what lies under the database at a path. While it exists it also knows what of the files would be left if the process
-// were killed, or the power failed.
+// Disk simulates the disk under a database. It also keeps the file contents that would remain after a kill of the
+// process or a power failure.
 type Disk struct {
 	path string
 
 	mu      sync.Mutex
 	decide  func(Event) Code
-	now     map[string][]byte // the files as they are
-	durable map[string][]byte // and as they were when they were last synced
+	now     map[string][]byte // current contents of the files
+	durable map[string][]byte // contents at the last sync of each file
 }
 
 var (
@@ -71,7 +71,8 @@ var (
 	disks   = map[string]*Disk{}
 )
 
-// Under puts a disk under the database at path, which is not open, for as long as the test runs. It takes the place of an earlier one.
+// Under installs a disk under the database at path until the end of the test. The database must be closed. A new
+// disk replaces an older one.
 func Under(t testing.TB, path string) *Disk {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
@@ -106,7 +107,8 @@ func diskOf(path string) *Disk {
 	return disks[strings.TrimSuffix(path, "-wal")]
 }
 
-// Decide makes decide the one that is asked of each operation, by one goroutine at a time; nil: everything works.
+// Decide sets the function that decides each operation. It is called by one goroutine at a time. With nil every
+// operation works.
 func (d *Disk) Decide(decide func(Event) Code) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,13 +154,13 @@ func (d *Disk) deleted(path string) {
 	delete(d.durable, path)
 }
 
-// Image is the files of a database, by what their names have beyond its own: "" and "-wal".
+// Image holds the files of a database by the suffix of their names: "" and "-wal".
 type Image map[string][]byte
 
-// Killed is what another process finds when this one is killed now. It may be called by decide.
+// Killed returns the files that another process finds if this one is killed now. The decide function may call it.
 func (d *Disk) Killed() Image { return d.image(d.now) }
 
-// PowerCut is what is left when the power fails now and nothing was written but what was synced. It may be called by decide.
+// PowerCut returns the files that remain if the power fails now: only synced data. The decide function may call it.
 func (d *Disk) PowerCut() Image { return d.image(d.durable) }
 
 func (d *Disk) image(files map[string][]byte) Image {
@@ -169,7 +171,7 @@ func (d *Disk) image(files map[string][]byte) Image {
 	return image
 }
 
-// Save writes the files of a database at path.
+// Save writes the files of an image as the database at path.
 func (i Image) Save(path string) error {
 	for suffix, data := range i {
 		if err := os.WriteFile(path+suffix, data, 0o600); err != nil {

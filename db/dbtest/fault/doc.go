@@ -1,4 +1,4 @@
-// Package fault is the disk as tests want it: it stands between SQLite and the operating system, sees each operation on a database
-// and says whether it works. The product knows nothing of it: importing this package, as tests do, makes its layer the default of
-// the process, and without a Disk it passes everything on.
+// Package fault simulates a disk for tests. It sits between SQLite and the operating system and decides for each
+// operation on a database whether it fails. The product does not import it. Importing it makes its layer the
+// default of the process; without a Disk the layer passes all operations on.
 package fault

@@ -8,19 +8,19 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// A layer of SQLite's own kind (a VFS) over that of the system. A file is the system's, with some methods of its table replaced by
-// ours, which ask the Disk first.
+// This file implements a SQLite VFS on top of the VFS of the system. It replaces some methods in the method table
+// of an open file. The new methods first ask the Disk.
 
 type methods = sqlite3.Tsqlite3_io_methods
 
 var (
-	system sqlite3.Tsqlite3_vfs // a copy of the system's layer, whose functions we call
-	below  uintptr              // that layer itself
-	zone   = libc.NewTLS()      // in which what C is handed is made
+	system sqlite3.Tsqlite3_vfs // copy of the system's VFS, whose functions this one calls
+	below  uintptr              // address of the system's VFS
+	zone   = libc.NewTLS()      // thread state for calls of C code
 
 	mu     sync.RWMutex
-	files  = map[uintptr]*file{}   // open files of disks, by their address
-	tables = map[uintptr]uintptr{} // our method tables, by the system's
+	files  = map[uintptr]*file{}   // open files of disks, by address
+	tables = map[uintptr]uintptr{} // replaced method tables, by address of the system's table
 )
 
 // file is an open file of a disk.
@@ -45,7 +45,7 @@ func init() {
 	}
 }
 
-// lasting copies a value to where C may keep its address.
+// lasting copies a value into memory whose address C code may keep.
 func lasting[T any](value T) uintptr {
 	address := libc.Xmalloc(zone, libc.Tsize_t(unsafe.Sizeof(value)))
 	if address == 0 {
@@ -55,10 +55,10 @@ func lasting[T any](value T) uintptr {
 	return address
 }
 
-// at is what lies at an address of C's.
+// at returns a pointer to the value at an address of C code.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// pointer is a declared function as C calls it, and function the reverse.
+// pointer returns the address of a declared function for C code. function is the reverse.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }
@@ -87,7 +87,7 @@ func open(tls *libc.TLS, _, name, id uintptr, flags int32, out uintptr) int32 {
 	return rc
 }
 
-// tableOver is the system's method table at an address with our methods in it.
+// tableOver returns the system's method table at an address with the methods of this file in it.
 func tableOver(address uintptr) uintptr {
 	mu.Lock()
 	defer mu.Unlock()
@@ -158,7 +158,7 @@ func truncate(tls *libc.TLS, id uintptr, size int64) int32 {
 	return rc
 }
 
-// flush leaves the real disk alone: what lasts here is what the Disk says, and tests are quicker.
+// flush does not sync the real disk, because the Disk decides what is durable. That makes the tests faster.
 func flush(_ *libc.TLS, id uintptr, _ int32) int32 {
 	f := fileOf(id)
 	if rc := f.disk.ask(Event{Op: Sync, Path: f.path}); rc != OK {
@@ -168,7 +168,7 @@ func flush(_ *libc.TLS, id uintptr, _ int32) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// lock is asked for the locks of the log's index, of which the first is the one that a writer holds.
+// lock is called for the locks of the log's index. The first one is the write lock.
 func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
 	f := fileOf(id)
 	if want := int32(sqlite3.SQLITE_SHM_LOCK | sqlite3.SQLITE_SHM_EXCLUSIVE); offset == 0 && n == 1 && flags == want {
@@ -179,7 +179,7 @@ func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
 	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](f.real.FxShmLock)(tls, id, offset, n, flags)
 }
 
-// control is told when a transaction has been committed: an error from here reaches whoever asked for the commit.
+// control is called when a transaction has been committed. An error from here reaches the caller of the commit.
 func control(tls *libc.TLS, id uintptr, op int32, arg uintptr) int32 {
 	f := fileOf(id)
 	if op == sqlite3.SQLITE_FCNTL_COMMIT_PHASETWO {
