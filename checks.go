@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -343,38 +342,4 @@ func population(ctx context.Context, path string) (tasks, workers int, err error
 		}
 	}
 	return tasks, s.alive, err
-}
-
-// otherDatabases lists the databases that exist in the places where runner looks by itself, other than the one at path.
-func (a *app) otherDatabases(path string) []string {
-	var found []string
-	hidden := map[string]bool{}
-	without := *a
-	without.getenv = func(name string) string {
-		if hidden[name] {
-			return ""
-		}
-		return a.getenv(name)
-	}
-	path = realPath(path)
-	look := func(d database, err error) {
-		if real := realPath(d.path); err == nil && real != path && !slices.Contains(found, real) {
-			if info, err := os.Stat(real); err == nil && info.Mode().IsRegular() {
-				found = append(found, real)
-			}
-		}
-	}
-	for _, name := range []string{"", "RUNNER_DB", "STATE_DIRECTORY"} {
-		hidden[name] = true
-		look(without.findDatabase(""))
-	}
-	look(without.userDatabase()) // behind the machine's own directory
-	return found
-}
-
-func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }

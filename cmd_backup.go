@@ -5,8 +5,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
@@ -15,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func backupCommand(a *app) *cli.Command {
+func backupCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "backup", Category: "Look after", Usage: "copy the database while it is in use",
 		UsageText: "runner backup FILE|- [--force]",
@@ -39,8 +38,8 @@ EXIT STATUS
   1   the file exists, or cannot be written; no database; nothing was changed
   2   usage
   75  the database is busy, or the disk is full`,
-		Flags:  []cli.Flag{boolOption("force", "replace FILE if it is a regular file")},
-		Action: action(a, false, readBackupOptions, runBackup),
+		Flags:  []cli.Flag{cli.BoolOption("force", "replace FILE if it is a regular file")},
+		Action: cli.Action(a, false, readBackupOptions, runBackup),
 	}
 }
 
@@ -49,14 +48,14 @@ type backupOptions struct {
 	force bool
 }
 
-func readBackupOptions(c *cli.Context, a *app) (backupOptions, error) {
-	o := backupOptions{file: c.Args().First(), force: get[bool](c, "force")}
+func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
+	o := backupOptions{file: c.Args().First(), force: cli.Get[bool](c, "force")}
 	switch {
 	case c.NArg() != 1 || o.file == "":
 		return o, failure.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
-	case o.file == "-" && a.printer.JSON:
+	case o.file == "-" && a.Printer.JSON:
 		return o, failure.Usage("backup - writes the copy to stdout: it excludes --json")
-	case o.file == "-" && a.printer.Stdout.TTY:
+	case o.file == "-" && a.Printer.Stdout.TTY:
 		return o, failure.Usage("backup - would write a database to your terminal").Hint("runner backup - >runner.db")
 	}
 	return o, nil

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
@@ -14,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func cancelCommand(a *app) *cli.Command {
+func cancelCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "cancel", Category: "Steer", Usage: "stop tasks that wait or run",
 		UsageText: "runner cancel ID...|SELECTOR [--now] [--no-wait] [--reason TEXT]",
@@ -37,11 +36,11 @@ EXIT STATUS
   2   usage; nothing was changed
   3   some of the ids do not exist; the others are done
   75  the database is busy, or the disk is full`,
-		Flags: a.steeringOptions(
-			boolOption("now", "SIGKILL at once"),
-			boolOption("no-wait", "do not wait until running tasks have stopped"),
-			textOption("reason", "TEXT", "kept with the task and shown", "")),
-		Action: action(a, false, readCancelOptions, runCancel),
+		Flags: steeringOptions(a,
+			cli.BoolOption("now", "SIGKILL at once"),
+			cli.BoolOption("no-wait", "do not wait until running tasks have stopped"),
+			cli.TextOption("reason", "TEXT", "kept with the task and shown", "")),
+		Action: cli.Action(a, false, readCancelOptions, runCancel),
 	}
 }
 
@@ -51,11 +50,11 @@ type cancelOptions struct {
 	noWait bool
 }
 
-func readCancelOptions(c *cli.Context, a *app) (cancelOptions, error) {
-	s, err := readSteering(c, a.now(), "cancel", "cancelled")
+func readCancelOptions(c *cli.Context, a *cli.App) (cancelOptions, error) {
+	s, err := readSteering(c, a.Now(), "cancel", "cancelled")
 	s.only()
-	return cancelOptions{steering: s, how: runner.CancelOptions{Now: get[bool](c, "now"), Reason: get[string](c, "reason")},
-		noWait: get[bool](c, "no-wait")}, err
+	return cancelOptions{steering: s, how: runner.CancelOptions{Now: cli.Get[bool](c, "now"), Reason: cli.Get[string](c, "reason")},
+		noWait: cli.Get[bool](c, "no-wait")}, err
 }
 
 func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelOptions) error {

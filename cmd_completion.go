@@ -4,18 +4,15 @@ import (
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
-	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 )
 
-// shells are those that there is a completion script for.
-var shells = []string{"bash", "zsh", "fish", "powershell"}
-
 var completionScripts = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript, "powershell": powershellScript}
 
-func completionCommand(a *app) *cli.Command {
+func completionCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "bash, zsh, fish or powershell", UsageText: "runner completion bash|zsh|fish|powershell",
 		Description: `Prints a script that lets a shell complete commands, options, states, queues,
@@ -33,9 +30,9 @@ EXIT STATUS
 		Action: func(c *cli.Context) error {
 			script, ok := completionScripts[c.Args().First()]
 			if !ok || c.NArg() != 1 {
-				return failure.Usage("completion needs a shell: %s", strings.Join(shells, ", "))
+				return failure.Usage("completion needs a shell: %s", strings.Join(cli.Shells, ", "))
 			}
-			a.printer.Print(script)
+			a.Printer.Print(script)
 			return nil
 		},
 	}
@@ -43,18 +40,18 @@ EXIT STATUS
 
 // completeCommand is what the scripts call: the words after "runner" up to the cursor stand behind --. It prints a suggestion
 // on each line, a tab, and what it is.
-func completeCommand(a *app) *cli.Command {
+func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "__complete", Hidden: true, Usage: "what the scripts of completion ask", UsageText: "runner __complete [--new] -- WORD...",
-		Flags: []cli.Flag{boolOption("new", "the cursor stands behind the last word: some shells lose an empty one")},
+		Flags: []cli.Flag{cli.BoolOption("new", "the cursor stands behind the last word: some shells lose an empty one")},
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
-			if get[bool](c, "new") || len(words) == 0 {
+			if cli.Get[bool](c, "new") || len(words) == 0 {
 				words = append(words, "")
 			}
-			for _, s := range a.complete(c.Context, words) {
-				if s.word == shellescape.Quote(s.word) { // the scripts insert it as it is
-					a.printer.Print(s.word + "\t" + humanize.Safe(s.about) + "\n")
+			for _, s := range a.Complete(c.Context, words) {
+				if s.Word == shellescape.Quote(s.Word) { // the scripts insert it as it is
+					a.Printer.Print(s.Word + "\t" + humanize.Safe(s.About) + "\n")
 				}
 			}
 			return nil

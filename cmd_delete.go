@@ -4,15 +4,14 @@ import (
 	"context"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-func deleteCommand(a *app) *cli.Command {
+func deleteCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "delete", Aliases: []string{"rm"}, Category: "Steer", Usage: "forget finished tasks",
 		UsageText: "runner delete ID...|SELECTOR",
@@ -34,15 +33,15 @@ EXIT STATUS
   2   usage; nothing was deleted
   3   some of the ids do not exist; the others are deleted
   75  the database is busy, or the disk is full`,
-		Flags:  a.steeringOptions(),
-		Action: action(a, false, readDeleteOptions, runDelete),
+		Flags:  steeringOptions(a),
+		Action: cli.Action(a, false, readDeleteOptions, runDelete),
 	}
 }
 
 type deleteOptions struct{ steering }
 
-func readDeleteOptions(c *cli.Context, a *app) (deleteOptions, error) {
-	s, err := readSteering(c, a.now(), "delete", "deleted")
+func readDeleteOptions(c *cli.Context, a *cli.App) (deleteOptions, error) {
+	s, err := readSteering(c, a.Now(), "delete", "deleted")
 	s.only()
 	return deleteOptions{s}, err
 }

@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
@@ -13,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func doctorCommand(a *app) *cli.Command {
+func doctorCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Category: "Look after", Usage: "check the database, the workers, this machine",
 		UsageText: "runner doctor [--quiet] [--full]",
@@ -41,18 +40,19 @@ EXIT STATUS
   0   no check failed; there may be warnings
   1   a check failed
   2   usage`,
-		Flags: []cli.Flag{boolOption("quiet", "only warnings and failures"), boolOption("full", "compare the indexes with their tables, too")},
+		Flags: []cli.Flag{cli.BoolOption("quiet", "only warnings and failures"),
+			cli.BoolOption("full", "compare the indexes with their tables, too")},
 		Action: func(c *cli.Context) error {
 			o, err := readDoctorOptions(c, a)
 			if err != nil {
 				return err
 			}
-			r, err := a.open(c, false, runner.Options{})
+			r, err := a.Open(c, false, runner.Options{})
 			if err == nil {
 				defer r.Close()
 			}
 			o.broken = err
-			return runDoctor(c.Context, r, a.printer, o)
+			return runDoctor(c.Context, r, a.Printer, o)
 		},
 	}
 }
@@ -64,12 +64,12 @@ type doctorOptions struct {
 	broken      error    // why the database cannot be opened; nil: it can
 }
 
-func readDoctorOptions(c *cli.Context, a *app) (doctorOptions, error) {
+func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
 	if words := c.Args().Slice(); len(words) > 0 {
 		return doctorOptions{}, failure.Usage("doctor takes no words: %q", words[0])
 	}
-	d, err := a.findDatabase(get[string](c, "db"))
-	return doctorOptions{quiet: get[bool](c, "quiet"), full: get[bool](c, "full"), path: d.path, others: a.otherDatabases(d.path)}, err
+	d, err := a.FindDatabase(cli.Get[string](c, "db"))
+	return doctorOptions{quiet: cli.Get[bool](c, "quiet"), full: cli.Get[bool](c, "full"), path: d.Path, others: a.OtherDatabases(d.Path)}, err
 }
 
 // runDoctor prints each check when it is done: some take a while.

@@ -11,10 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
@@ -25,7 +24,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func enqueueCommand(a *app) *cli.Command {
+func enqueueCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "enqueue", Category: "Run tasks", Usage: "add a task (or many: --batch)",
 		UsageText: `runner enqueue [OPTIONS] [--] COMMAND [ARG...]
@@ -87,42 +86,42 @@ EXIT STATUS with --wait
 	}
 }
 
-func enqueueIn(c *cli.Context, a *app, o enqueueOptions) error {
+func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	if o.batch == "" && !o.wait {
 		runtime.GOMAXPROCS(1) // one write by one goroutine: other threads only get in its way
 	}
-	r, err := a.open(c, true, runner.Options{})
+	r, err := a.Open(c, true, runner.Options{})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	switch {
 	case o.batch != "":
-		return runBatch(c.Context, r, a.printer, o)
+		return runBatch(c.Context, r, a.Printer, o)
 	case o.wait:
-		return runEnqueueWait(c.Context, r, a.printer, o)
+		return runEnqueueWait(c.Context, r, a.Printer, o)
 	}
-	return runEnqueue(c.Context, r, a.printer, o)
+	return runEnqueue(c.Context, r, a.Printer, o)
 }
 
-func enqueueFlags(a *app) []cli.Flag {
-	return append(a.taskFlags(),
-		boolOption("no-resolve", "the command exists only where the worker runs"),
-		textOption("shell", "SCRIPT", "run this by /bin/sh -c (Windows: cmd /c)", ""),
-		scalar("job", "NAME", "call this registered function", "", parseJob),
-		textOption("args", "JSON|@FILE|-", "its input (none)", ""),
-		textOption("batch", "FILE|-", "JSON Lines, a task each", ""),
-		boolOption("keep-going", "--batch: enqueue the good lines, report the bad ones, exit 1"),
-		boolOption("wait w", "show its output, exit with its status; ^C: it goes on"),
-		durationOption("wait-timeout", "give up waiting, exit 124 (never)", 0),
-		boolOption("result", "--wait: print the JSON result instead of the output"),
+func enqueueFlags(a *cli.App) []cli.Flag {
+	return append(taskFlags(a),
+		cli.BoolOption("no-resolve", "the command exists only where the worker runs"),
+		cli.TextOption("shell", "SCRIPT", "run this by /bin/sh -c (Windows: cmd /c)", ""),
+		cli.Scalar("job", "NAME", "call this registered function", "", cli.ParseJob),
+		cli.TextOption("args", "JSON|@FILE|-", "its input (none)", ""),
+		cli.TextOption("batch", "FILE|-", "JSON Lines, a task each", ""),
+		cli.BoolOption("keep-going", "--batch: enqueue the good lines, report the bad ones, exit 1"),
+		cli.BoolOption("wait w", "show its output, exit with its status; ^C: it goes on"),
+		cli.DurationOption("wait-timeout", "give up waiting, exit 124 (never)", 0),
+		cli.BoolOption("result", "--wait: print the JSON result instead of the output"),
 	)
 }
 
 // parseSetting reads the value of -e: NAME or NAME=VALUE.
 func parseSetting(text string) (string, error) {
 	if text == "" || text[0] == '=' {
-		return "", errName
+		return "", cli.ErrName
 	}
 	return text, nil
 }
@@ -149,47 +148,47 @@ type enqueueOptions struct {
 }
 
 // noResolve says whether the command is looked up by the worker only. On a server that is what is wanted: it may be any host.
-func noResolve(c *cli.Context, a *app) bool {
+func noResolve(c *cli.Context, a *cli.App) bool {
 	if c.IsSet("no-resolve") {
-		return get[bool](c, "no-resolve")
+		return cli.Get[bool](c, "no-resolve")
 	}
-	d, err := a.findDatabase(get[string](c, "db"))
-	return err == nil && admin.OnServer(d.path)
+	d, err := a.FindDatabase(cli.Get[string](c, "db"))
+	return err == nil && admin.OnServer(d.Path)
 }
 
 // readEnqueueOptions reads them for enqueue and for schedule add, whose words of a command come after a name.
-func readEnqueueOptions(c *cli.Context, a *app, words []string) (enqueueOptions, error) {
-	o := enqueueOptions{words: words, wait: get[bool](c, "wait"), waitTimeout: get[time.Duration](c, "wait-timeout"),
-		result: get[bool](c, "result"), batch: get[string](c, "batch"), keepGoing: get[bool](c, "keep-going"),
-		noResolve: noResolve(c, a), stdin: a.stdin}
+func readEnqueueOptions(c *cli.Context, a *cli.App, words []string) (enqueueOptions, error) {
+	o := enqueueOptions{words: words, wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
+		result: cli.Get[bool](c, "result"), batch: cli.Get[string](c, "batch"), keepGoing: cli.Get[bool](c, "keep-going"),
+		noResolve: noResolve(c, a), stdin: a.Stdin}
 	if err := o.agree(c); err != nil {
 		return o, err
 	}
 	var err error
-	if o.caller, err = invocation.Current(a.getenv); err != nil {
+	if o.caller, err = invocation.Current(a.Getenv); err != nil {
 		return o, err
 	}
-	command := jobs.Command{EnvFile: o.caller.Absolute(get[string](c, "env-file"))}
-	if command.Dir, err = o.caller.WorkDir(get[string](c, "cwd"), o.noResolve); err != nil {
+	command := jobs.Command{EnvFile: o.caller.Absolute(cli.Get[string](c, "env-file"))}
+	if command.Dir, err = o.caller.WorkDir(cli.Get[string](c, "cwd"), o.noResolve); err != nil {
 		return o, err
 	}
-	if command.Env, err = invocation.Environment(get[[]string](c, "env"), get[bool](c, "inherit-env")); err != nil {
+	if command.Env, err = invocation.Environment(cli.Get[[]string](c, "env"), cli.Get[bool](c, "inherit-env")); err != nil {
 		return o, err
 	}
 	if c.IsSet("input") {
-		if command.Input, err = invocation.ReadSource("input", get[string](c, "input"), jobs.MaxInput, a.stdin); err != nil {
+		if command.Input, err = invocation.ReadSource("input", cli.Get[string](c, "input"), jobs.MaxInput, a.Stdin); err != nil {
 			return o, err
 		}
 	}
 	switch {
 	case o.batch != "":
 		o.spec = command.With(settings(c))
-		o.spec.Job, o.spec.Args = get[string](c, "job"), nil
+		o.spec.Job, o.spec.Args = cli.Get[string](c, "job"), nil
 		return o, nil
 	case c.IsSet("job"):
 		err = o.function(c, a)
 	case c.IsSet("shell"):
-		shell := jobs.Shell(get[string](c, "shell"))
+		shell := jobs.Shell(cli.Get[string](c, "shell"))
 		command.Argv, command.Path = shell.Argv, shell.Path
 		err = o.command(c, command)
 	default:

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -14,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func fenceCommand(a *app) *cli.Command {
+func fenceCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "fence", Category: "Inside a task", Usage: "does this attempt still own the task?",
 		UsageText: "runner fence [--task ID --generation N]",
@@ -37,17 +36,17 @@ EXIT STATUS
   3   the task was deleted
   75  the database was busy for too long`,
 		Flags: []cli.Flag{
-			scalar("task", "ID", "the task ($RUNNER_TASK_ID)", int64(0), parseID),
-			scalar("generation", "N", "of the attempt ($RUNNER_TASK_GENERATION)", int64(0), parseGeneration),
+			cli.Scalar("task", "ID", "the task ($RUNNER_TASK_ID)", int64(0), parseID),
+			cli.Scalar("generation", "N", "of the attempt ($RUNNER_TASK_GENERATION)", int64(0), parseGeneration),
 		},
-		Action: action(a, false, readFenceOptions, runFence),
+		Action: cli.Action(a, false, readFenceOptions, runFence),
 	}
 }
 
 type fenceOptions struct{ task, generation int64 }
 
-func readFenceOptions(c *cli.Context, a *app) (fenceOptions, error) {
-	o := fenceOptions{task: get[int64](c, "task"), generation: get[int64](c, "generation")}
+func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
+	o := fenceOptions{task: cli.Get[int64](c, "task"), generation: cli.Get[int64](c, "generation")}
 	if c.Args().Present() {
 		return o, failure.Usage("fence takes no words: %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
 	}
@@ -56,7 +55,7 @@ func readFenceOptions(c *cli.Context, a *app) (fenceOptions, error) {
 		variable string
 		parse    func(string) (int64, error)
 	}{{&o.task, "RUNNER_TASK_ID", parseID}, {&o.generation, "RUNNER_TASK_GENERATION", parseGeneration}} {
-		text := a.getenv(number.variable)
+		text := a.Getenv(number.variable)
 		switch {
 		case *number.to != 0:
 			continue

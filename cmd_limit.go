@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
@@ -22,7 +21,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func limitCommand(a *app) *cli.Command {
+func limitCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "limit", Category: "Steer", Usage: "how many at once, how many per minute",
 		UsageText:   "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]\nrunner limit list\nrunner limit remove TARGET...",
@@ -37,13 +36,13 @@ EXIT STATUS
 	}
 }
 
-func limitSetCommand(a *app) *cli.Command {
+func limitSetCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "set", Usage: "limit a queue, job or lane", UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
 		Flags: []cli.Flag{
-			intOption("running", "N", "at most so many at once; not for lanes: they run one at a time", 0, 0),
-			scalar("rate", "N/DUR", "so many starts in that time: 100/1m", startRate{}, parseRate),
-			intOption("burst", "N", "so many starts at once after a quiet time; 1: evenly spaced (N of --rate)", 0, 0),
+			cli.IntOption("running", "N", "at most so many at once; not for lanes: they run one at a time", 0, 0),
+			cli.Scalar("rate", "N/DUR", "so many starts in that time: 100/1m", startRate{}, parseRate),
+			cli.IntOption("burst", "N", "so many starts at once after a quiet time; 1: evenly spaced (N of --rate)", 0, 0),
 		},
 		Description: `Replaces the whole limit of each target; setting the same one again changes
 nothing. In any DUR at most N + burst tasks start; each attempt is a start.
@@ -58,11 +57,11 @@ EXIT STATUS
   0   the limit is on the disk, and holds for the next start
   2   wrong usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Action: action(a, false, readLimits, runLimitSet),
+		Action: cli.Action(a, false, readLimits, runLimitSet),
 	}
 }
 
-func limitListCommand(a *app) *cli.Command {
+func limitListCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "all limits, and how they stand", UsageText: "runner limit list",
 		Description: `In a pipe, separated by tabs: target, in use, running, rate, per (seconds),
@@ -72,7 +71,7 @@ EXIT STATUS
   0   done, whatever was found
   1   no database, or it cannot be read
   2   wrong usage`,
-		Action: action(a, false, func(c *cli.Context, _ *app) ([]jobs.Target, error) {
+		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) {
 			if c.Args().Present() {
 				return nil, failure.Usage("limit list takes no arguments: %q", c.Args().First())
 			}
@@ -81,7 +80,7 @@ EXIT STATUS
 	}
 }
 
-func limitRemoveCommand(a *app) *cli.Command {
+func limitRemoveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "lift limits", UsageText: "runner limit remove TARGET...",
 		Description: `EXIT STATUS
@@ -89,7 +88,8 @@ func limitRemoveCommand(a *app) *cli.Command {
   2   wrong usage; nothing was changed
   3   there is no such limit; the others are removed
   75  the database is busy, or the disk is full`,
-		Action: action(a, false, func(c *cli.Context, _ *app) ([]jobs.Target, error) { return readTargets(c, "remove") }, runLimitRemove),
+		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) { return readTargets(c, "remove") },
+			runLimitRemove),
 	}
 }
 
@@ -105,7 +105,7 @@ func parseRate(text string) (startRate, error) {
 	if !ok {
 		return startRate{}, errors.New("is no rate: 100/1m")
 	}
-	n, err := parseInt(number, 1)
+	n, err := cli.ParseInt(number, 1)
 	if err != nil {
 		return startRate{}, fmt.Errorf("%s %w", number, err)
 	}
@@ -136,12 +136,12 @@ func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 	return targets, nil
 }
 
-func readLimits(c *cli.Context, _ *app) ([]jobs.Limit, error) {
+func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 	targets, err := readTargets(c, "set")
 	if err != nil {
 		return nil, err
 	}
-	r, running, burst := get[startRate](c, "rate"), get[int](c, "running"), get[int](c, "burst")
+	r, running, burst := cli.Get[startRate](c, "rate"), cli.Get[int](c, "running"), cli.Get[int](c, "burst")
 	switch {
 	case c.IsSet("running") && running == 0:
 		return nil, failure.Usage("--running 0: at least 1").Hint("runner pause %s", targets[0].Name)

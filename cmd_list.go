@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
@@ -21,16 +20,16 @@ import (
 	"example.com/runner/runner"
 )
 
-func listCommand(a *app) *cli.Command {
+func listCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Category: "See", Usage: "tasks, newest first",
 		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID]\nrunner list [SELECTOR] --format TEMPLATE | --json",
-		Flags: append(a.selectors(),
-			intOption("rows n", "ROWS", "at most so many; 0: all (30; all of given ids)", 30, 0),
-			boolOption("reverse r", "oldest first"),
-			scalar("before", "ID", "only tasks with lower ids: the next page", int64(0), parseID),
-			boolOption("wide", "columns PRI, LANE and WORKER too; lines may be long"),
-			revealOption(), formatOption()),
+		Flags: append(a.Selectors(),
+			cli.IntOption("rows n", "ROWS", "at most so many; 0: all (30; all of given ids)", 30, 0),
+			cli.BoolOption("reverse r", "oldest first"),
+			cli.Scalar("before", "ID", "only tasks with lower ids: the next page", int64(0), parseID),
+			cli.BoolOption("wide", "columns PRI, LANE and WORKER too; lines may be long"),
+			cli.RevealOption(), cli.FormatOption()),
 		Description: `Filters are ANDed, repeats of one filter ORed. Without one: every task.
 
 COLUMNS
@@ -53,7 +52,7 @@ EXIT STATUS
   2   wrong usage
   3   one of the given ids does not exist; the others are listed
   75  the database was busy for too long`,
-		Action: action(a, false, readListOptions, runList),
+		Action: cli.Action(a, false, readListOptions, runList),
 	}
 }
 
@@ -65,18 +64,18 @@ type listOptions struct {
 	format       *record.Formatter // nil: none
 }
 
-func readListOptions(c *cli.Context, a *app) (listOptions, error) {
-	s, err := readSelection(c, a.now())
+func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
+	s, err := cli.ReadSelection(c, a.Now())
 	if err != nil {
 		return listOptions{}, err
 	}
-	o := listOptions{filter: s.filter, rows: get[int](c, "rows"), oldest: get[bool](c, "reverse"),
-		wide: get[bool](c, "wide"), reveal: get[bool](c, "reveal")}
-	o.filter.Before = get[int64](c, "before")
+	o := listOptions{filter: s.Filter, rows: cli.Get[int](c, "rows"), oldest: cli.Get[bool](c, "reverse"),
+		wide: cli.Get[bool](c, "wide"), reveal: cli.Get[bool](c, "reveal")}
+	o.filter.Before = cli.Get[int64](c, "before")
 	if len(o.filter.IDs) > 0 && !c.IsSet("rows") {
 		o.rows = 0
 	}
-	o.format, err = formatterOf(c, a.printer)
+	o.format, err = cli.FormatterOf(c, a.Printer)
 	return o, err
 }
 
@@ -250,7 +249,7 @@ func try(t jobs.Task) string {
 
 // parseID reads one task id.
 func parseID(text string) (int64, error) {
-	ids, err := parseIDs(text)
+	ids, err := cli.ParseIDs(text)
 	if err == nil && len(ids) > 1 {
 		err = errors.New("is more than one task id")
 	}

@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/await"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
@@ -19,18 +18,18 @@ import (
 	"example.com/runner/runner"
 )
 
-func logsCommand(a *app) *cli.Command {
-	selectors := slices.DeleteFunc(a.selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" || f.Names()[0] == "until" })
+func logsCommand(a *cli.App) *cli.Command {
+	selectors := slices.DeleteFunc(a.Selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" || f.Names()[0] == "until" })
 	return &cli.Command{
 		Name: "logs", Category: "See", Usage: "what a task printed (-f to follow)",
 		UsageText: "runner logs [ID...|SELECTOR] [-f] [-n N] [--since WHEN] [--attempt N|all]",
 		Flags: append(selectors,
-			boolOption("follow f", "go on until the tasks have finished"),
-			intOption("tail n", "N", "the last N lines of each task only", -1, 0),
-			a.whenOption("since", "what was printed since then"),
-			a.whenOption("until", "tasks that finished until then; unfinished: created"),
-			scalar("attempt", "N|all", "the attempts with this number; all of them (latest)", which{}, parseAttempt),
-			boolOption("timestamps", "the time before each line")),
+			cli.BoolOption("follow f", "go on until the tasks have finished"),
+			cli.IntOption("tail n", "N", "the last N lines of each task only", -1, 0),
+			a.WhenOption("since", "what was printed since then"),
+			a.WhenOption("until", "tasks that finished until then; unfinished: created"),
+			cli.Scalar("attempt", "N|all", "the attempts with this number; all of them (latest)", which{}, parseAttempt),
+			cli.BoolOption("timestamps", "the time before each line")),
 		Description: `Bytes as they were printed: stdout to stdout, stderr to stderr, in order.
 Several tasks: [ID] before each line. A filter means every task that matches,
 the oldest first; with -f those that run and those that start, until ^C.
@@ -51,7 +50,7 @@ EXIT STATUS
   3      one of the given ids does not exist; the others are shown
   75     the database was busy for too long
   128+n  signal n ended it (130: ^C)`,
-		Action: action(a, false, readLogsOptions, runLogs),
+		Action: cli.Action(a, false, readLogsOptions, runLogs),
 	}
 }
 
@@ -63,14 +62,15 @@ type logsOptions struct {
 	timestamps bool
 }
 
-func readLogsOptions(c *cli.Context, a *app) (logsOptions, error) {
-	s, err := readSelection(c, a.now(), "since")
+func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
+	s, err := cli.ReadSelection(c, a.Now(), "since")
 	if err != nil {
 		return logsOptions{}, err
 	}
-	o := logsOptions{filter: s.filter, which: get[which](c, "attempt"), since: get[time.Time](c, "since"), follow: get[bool](c, "follow"),
-		timestamps: get[bool](c, "timestamps")}
-	o.which.lines = get[int](c, "tail")
+	o := logsOptions{filter: s.Filter, which: cli.Get[which](c, "attempt"), since: cli.Get[time.Time](c, "since"),
+		follow:     cli.Get[bool](c, "follow"),
+		timestamps: cli.Get[bool](c, "timestamps")}
+	o.which.lines = cli.Get[int](c, "tail")
 	if o.follow && len(o.filter.IDs) == 0 {
 		for _, name := range []string{"state", "until", "older-than"} {
 			if c.IsSet(name) {
@@ -78,7 +78,7 @@ func readLogsOptions(c *cli.Context, a *app) (logsOptions, error) {
 			}
 		}
 	}
-	return o, s.typed("logs")
+	return o, s.Require("logs")
 }
 
 // parseAttempt reads the value of --attempt.

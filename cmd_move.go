@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
@@ -19,7 +18,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-func moveCommand(a *app) *cli.Command {
+func moveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "move", Category: "Look after", Usage: "carry everything to another database",
 		UsageText: "runner move SRC DST\n  runner move --undo SRC",
@@ -47,9 +46,9 @@ EXIT STATUS
       of another move; no database
   2   usage; nothing was changed
   75  a database is busy, full or away: type the same again`,
-		Flags: []cli.Flag{boolOption("undo", "give up a move that has not ended")},
+		Flags: []cli.Flag{cli.BoolOption("undo", "give up a move that has not ended")},
 		Action: func(c *cli.Context) error {
-			o, err := a.readMoveOptions(c)
+			o, err := readMoveOptions(c, a)
 			if err != nil {
 				return err
 			}
@@ -58,7 +57,7 @@ EXIT STATUS
 				return err
 			}
 			defer r.Close()
-			return runMove(c.Context, r, a.printer, o)
+			return runMove(c.Context, r, a.Printer, o)
 		},
 	}
 }
@@ -69,11 +68,11 @@ type moveOptions struct {
 	options  runner.Options // how both are opened
 }
 
-func (a *app) readMoveOptions(c *cli.Context) (moveOptions, error) {
-	o := moveOptions{undo: get[bool](c, "undo")}
+func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
+	o := moveOptions{undo: cli.Get[bool](c, "undo")}
 	named := c.Args().Slice()
 	switch {
-	case c.IsSet("db") && get[string](c, "db") != "":
+	case c.IsSet("db") && cli.Get[string](c, "db") != "":
 		return o, failure.Usage("move names its databases as words, not by --db").Hint("runner move SRC DST")
 	case o.undo && len(named) != 1:
 		return o, failure.Usage("move --undo needs one database").Hint("runner move --undo SRC")
@@ -84,14 +83,15 @@ func (a *app) readMoveOptions(c *cli.Context) (moveOptions, error) {
 		if named[i] == "" {
 			return o, failure.Usage("move: an empty name")
 		}
-		d, err := a.findDatabase(named[i])
+		d, err := a.FindDatabase(named[i])
 		if err != nil {
 			return o, err
 		}
-		*to = d.path
+		*to = d.Path
 	}
-	o.options = runner.Options{MustExist: true, BusyTimeout: get[time.Duration](c, "busy-timeout"), UnsafeFS: get[bool](c, "unsafe-fs"),
-		Engine: postgres.Engine()}
+	o.options = runner.Options{MustExist: true, BusyTimeout: cli.Get[time.Duration](c, "busy-timeout"),
+		UnsafeFS: cli.Get[bool](c, "unsafe-fs"),
+		Engine:   postgres.Engine()}
 	return o, nil
 }
 

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
@@ -16,7 +15,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func pauseCommand(a *app) *cli.Command {
+func pauseCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "pause", Category: "Steer", Usage: "stop starting tasks from a queue",
 		UsageText: "runner pause QUEUE...|--all [--reason TEXT]",
@@ -35,8 +34,9 @@ EXIT STATUS
   1   no database, or it cannot be written
   2   usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Flags:  []cli.Flag{boolOption("all", "every queue, now and later"), textOption("reason", "TEXT", "shown wherever the pause is", "")},
-		Action: action(a, false, func(c *cli.Context, _ *app) (pauseOptions, error) { return readPauseOptions(c, "pause") }, runPause),
+		Flags: []cli.Flag{cli.BoolOption("all", "every queue, now and later"),
+			cli.TextOption("reason", "TEXT", "shown wherever the pause is", "")},
+		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (pauseOptions, error) { return readPauseOptions(c, "pause") }, runPause),
 	}
 }
 
@@ -48,7 +48,7 @@ type pauseOptions struct {
 
 func readPauseOptions(c *cli.Context, verb string) (pauseOptions, error) {
 	o := pauseOptions{queues: c.Args().Slice(), reason: c.String("reason")}
-	all := get[bool](c, "all")
+	all := cli.Get[bool](c, "all")
 	switch {
 	case all && len(o.queues) > 0:
 		return o, failure.Usage("queues and --all exclude each other")
@@ -59,7 +59,7 @@ func readPauseOptions(c *cli.Context, verb string) (pauseOptions, error) {
 		return o, failure.Usage("%s needs a queue", verb).Hint("runner %s media      runner %[1]s --all", verb)
 	}
 	for _, queue := range o.queues {
-		if _, err := parseQueue(queue); err != nil {
+		if _, err := cli.ParseQueue(queue); err != nil {
 			return o, failure.Usage("queue %q %v", queue, err)
 		}
 	}
@@ -176,7 +176,7 @@ func meant(name string, known []runner.Queue) string {
 			names = append(names, q.Queue)
 		}
 	}
-	if near := nearest(name, names); near != "" {
+	if near := cli.Nearest(name, names); near != "" {
 		return " (" + near + "?)"
 	}
 	return ""

@@ -4,15 +4,14 @@ import (
 	"context"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
 
-func resumeCommand(a *app) *cli.Command {
+func resumeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "resume", Category: "Steer", Usage: "start again",
 		UsageText: "runner resume QUEUE...|--all|--deletion",
@@ -30,10 +29,11 @@ EXIT STATUS
   1   the whole database is paused: resume --all; or it cannot be written
   2   usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{boolOption("all", "end every pause of queues"), boolOption("deletion", "the clock is right: delete old tasks again")},
+		Flags: []cli.Flag{cli.BoolOption("all", "end every pause of queues"),
+			cli.BoolOption("deletion", "the clock is right: delete old tasks again")},
 		Action: func(c *cli.Context) error {
-			deletion := get[bool](c, "deletion")
-			if deletion && (c.Args().Present() || get[bool](c, "all")) {
+			deletion := cli.Get[bool](c, "deletion")
+			if deletion && (c.Args().Present() || cli.Get[bool](c, "all")) {
 				return failure.Usage("--deletion goes without queues and --all")
 			}
 			var o pauseOptions
@@ -44,7 +44,7 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			r, err := a.open(c, false, runner.Options{})
+			r, err := a.Open(c, false, runner.Options{})
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ EXIT STATUS
 			if deletion {
 				return r.Resume(c.Context, runner.DeletionPause)
 			}
-			return runResume(c.Context, r, a.printer, o)
+			return runResume(c.Context, r, a.Printer, o)
 		},
 	}
 }

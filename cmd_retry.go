@@ -5,8 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
@@ -14,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func retryCommand(a *app) *cli.Command {
+func retryCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "retry", Category: "Steer", Usage: "run finished tasks again",
 		UsageText: "runner retry ID...|SELECTOR [--in DUR] [--dependents]",
@@ -39,9 +38,9 @@ EXIT STATUS
   2   usage; nothing was changed
   3   some of the ids do not exist; the others are done
   75  the database is busy, or the disk is full`,
-		Flags: a.steeringOptions(durationOption("in", "start them so much later", 0),
-			boolOption("dependents", "also those that were cancelled because of them: they wait for them again")),
-		Action: action(a, false, readRetryOptions, runRetry),
+		Flags: steeringOptions(a, cli.DurationOption("in", "start them so much later", 0),
+			cli.BoolOption("dependents", "also those that were cancelled because of them: they wait for them again")),
+		Action: cli.Action(a, false, readRetryOptions, runRetry),
 	}
 }
 
@@ -51,9 +50,9 @@ type retryOptions struct {
 	dependents bool
 }
 
-func readRetryOptions(c *cli.Context, a *app) (retryOptions, error) {
-	s, err := readSteering(c, a.now(), "retry", "retried")
-	o := retryOptions{steering: s, in: get[time.Duration](c, "in"), dependents: get[bool](c, "dependents")}
+func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
+	s, err := readSteering(c, a.Now(), "retry", "retried")
+	o := retryOptions{steering: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
 	if err == nil && o.in > jobs.MaxDelay {
 		return o, failure.Usage("--in %s is too long: at most 10 years", timetext.WriteDuration(o.in))
 	}

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
@@ -19,7 +18,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func scheduleCommand(a *app) *cli.Command {
+func scheduleCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "schedule", Category: "Run tasks", Usage: "add, list, pause, remove cron schedules",
 		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
@@ -43,10 +42,10 @@ EXIT STATUS
 	}
 }
 
-func scheduleListCommand(a *app) *cli.Command {
+func scheduleListCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "all schedules, by name", UsageText: "runner schedule list [--reveal] [--format TEMPLATE]",
-		Flags: []cli.Flag{revealOption(), formatOption()},
+		Flags: []cli.Flag{cli.RevealOption(), cli.FormatOption()},
 		Description: `NEXT is the next tick, LAST the last task and when it was due.
 In a pipe, separated by tabs: name, cron, zone, next_at, last_state, last_at,
 last_duration (seconds), skipped, job.
@@ -59,7 +58,7 @@ EXIT STATUS
   1   no database, or it cannot be read
   2   wrong usage
   75  the database was busy for too long`,
-		Action: action(a, false, readScheduleListOptions, runScheduleList),
+		Action: cli.Action(a, false, readScheduleListOptions, runScheduleList),
 	}
 }
 
@@ -68,12 +67,12 @@ type scheduleListOptions struct {
 	format *record.Formatter // nil: none
 }
 
-func readScheduleListOptions(c *cli.Context, a *app) (o scheduleListOptions, err error) {
+func readScheduleListOptions(c *cli.Context, a *cli.App) (o scheduleListOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
 		return o, failure.Usage("schedule list takes no words: %q", words[0]).Hint("runner schedule show %s", words[0])
 	}
-	o.reveal = get[bool](c, "reveal")
-	o.format, err = formatterOf(c, a.printer)
+	o.reveal = cli.Get[bool](c, "reveal")
+	o.format, err = cli.FormatterOf(c, a.Printer)
 	return o, err
 }
 
@@ -159,11 +158,11 @@ func lastColour(cell string) term.Colour {
 	return term.StateColour(state)
 }
 
-func scheduleShowCommand(a *app) *cli.Command {
+func scheduleShowCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "one schedule: its next ticks, its last tasks",
 		UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
-		Flags:     []cli.Flag{intOption("rows n", "N", "so many ticks and tasks (5)", 5, 0), revealOption(), formatOption()},
+		Flags:     []cli.Flag{cli.IntOption("rows n", "N", "so many ticks and tasks (5)", 5, 0), cli.RevealOption(), cli.FormatOption()},
 		Description: `The values of env are shown as ••• (in JSON: null) unless --reveal is given.
 In a pipe: a line "key, tab, value" for each key of the JSON record, then a
 line "run, tab, id, tab, state, tab, time" for each of its last tasks.
@@ -174,7 +173,7 @@ EXIT STATUS
   2   wrong usage
   3   no schedule of that name
   75  the database was busy for too long`,
-		Action: action(a, false, readScheduleShowOptions, runScheduleShow),
+		Action: cli.Action(a, false, readScheduleShowOptions, runScheduleShow),
 	}
 }
 
@@ -185,12 +184,12 @@ type scheduleShowOptions struct {
 	format *record.Formatter // nil: none
 }
 
-func readScheduleShowOptions(c *cli.Context, a *app) (o scheduleShowOptions, err error) {
-	o = scheduleShowOptions{rows: get[int](c, "rows"), reveal: get[bool](c, "reveal")}
+func readScheduleShowOptions(c *cli.Context, a *cli.App) (o scheduleShowOptions, err error) {
+	o = scheduleShowOptions{rows: cli.Get[int](c, "rows"), reveal: cli.Get[bool](c, "reveal")}
 	if o.name, err = readScheduleName(c, "show"); err != nil {
 		return o, err
 	}
-	o.format, err = formatterOf(c, a.printer)
+	o.format, err = cli.FormatterOf(c, a.Printer)
 	return o, err
 }
 
@@ -207,9 +206,9 @@ func readScheduleName(c *cli.Context, verb string) (string, error) {
 }
 
 // readScheduleNames reads the words as names of schedules, at least one, each kept once.
-func readScheduleNames(c *cli.Context, _ *app) (names []string, err error) {
+func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
 	for _, word := range c.Args().Slice() {
-		name, err := parseScheduleName(word)
+		name, err := cli.ParseScheduleName(word)
 		if err != nil {
 			return nil, failure.Usage("%q %v", word, err)
 		}

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
@@ -16,23 +15,23 @@ import (
 	"example.com/runner/runner"
 )
 
-func scheduleAddCommand(a *app) *cli.Command {
+func scheduleAddCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add a schedule, or change it",
 		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
 runner schedule add NAME --cron EXPR [OPTIONS] --shell SCRIPT
 runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 		Flags: append([]cli.Flag{
-			textOption("cron", "EXPR", "when: five fields, @daily and its like, or @every 90s", ""),
-			textOption("zone", "ZONE", "time zone of the fields, as in Europe/Berlin (the system's)", ""),
-			choiceOption("overlap", "at a tick while an earlier task is unfinished: skip the tick, allow both, or replace the task (skip)",
+			cli.TextOption("cron", "EXPR", "when: five fields, @daily and its like, or @every 90s", ""),
+			cli.TextOption("zone", "ZONE", "time zone of the fields, as in Europe/Berlin (the system's)", ""),
+			cli.ChoiceOption("overlap", "at a tick while an earlier task is unfinished: skip the tick, allow both, or replace the task (skip)",
 				string(jobs.OverlapSkip), string(jobs.OverlapSkip), string(jobs.OverlapAllow), string(jobs.OverlapReplace)),
-			choiceOption("catch-up", "for ticks while no worker ran: one task for all of them, none, or one for each (one)",
+			cli.ChoiceOption("catch-up", "for ticks while no worker ran: one task for all of them, none, or one for each (one)",
 				string(jobs.CatchUpOne), string(jobs.CatchUpOne), string(jobs.CatchUpSkip), string(jobs.CatchUpAll)),
-			durationOption("catch-up-window", "--catch-up all: ticks no older than this, at most 100 (1d)", jobs.DefaultCatchUpWindow),
-			durationOption("jitter", "start each task up to so much after its tick (0)", 0),
-			boolOption("replace", "change the schedule of that name, keeping its history and its pause"),
-		}, without(enqueueFlags(a), append(flagsOfOneTask(), "unique-mode", "batch", "keep-going", "wait", "wait-timeout", "result")...)...),
+			cli.DurationOption("catch-up-window", "--catch-up all: ticks no older than this, at most 100 (1d)", jobs.DefaultCatchUpWindow),
+			cli.DurationOption("jitter", "start each task up to so much after its tick (0)", 0),
+			cli.BoolOption("replace", "change the schedule of that name, keeping its history and its pause"),
+		}, cli.Without(enqueueFlags(a), append(flagsOfOneTask(), "unique-mode", "batch", "keep-going", "wait", "wait-timeout", "result")...)...),
 		Description: `The name goes to stdout, the next three ticks to stderr. The same definition
 again changes nothing; another one needs --replace. Everything from the first
 word after NAME on belongs to the command, which is looked up now.
@@ -59,7 +58,7 @@ EXIT STATUS
   1   the command was not found, or the schedule is there and differs
   2   wrong usage: nothing was changed
   75  database busy, or disk full: nothing was changed, safe to try again`,
-		Action: action(a, true, readScheduleAddOptions, runScheduleAdd),
+		Action: cli.Action(a, true, readScheduleAddOptions, runScheduleAdd),
 	}
 }
 
@@ -68,12 +67,12 @@ type scheduleAddOptions struct {
 	replace  bool
 }
 
-func readScheduleAddOptions(c *cli.Context, a *app) (o scheduleAddOptions, err error) {
+func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, err error) {
 	words := c.Args().Slice()
 	if len(words) == 0 {
 		return o, failure.Usage("schedule add needs a name").Hint("%s -- backup.sh", typical(c))
 	}
-	name, err := parseScheduleName(words[0])
+	name, err := cli.ParseScheduleName(words[0])
 	if err != nil {
 		return o, failure.Usage("%q %v", words[0], err)
 	}
@@ -88,22 +87,22 @@ func readScheduleAddOptions(c *cli.Context, a *app) (o scheduleAddOptions, err e
 	if err != nil {
 		return o, err
 	}
-	zone := get[string](c, "zone")
+	zone := cli.Get[string](c, "zone")
 	if !c.IsSet("zone") {
-		if zone, err = systemZone(a.getenv); err != nil {
+		if zone, err = systemZone(a.Getenv); err != nil {
 			return o, err
 		}
 	}
-	s := jobs.Schedule{Name: name, Cron: strings.Join(strings.Fields(get[string](c, "cron")), " "), Zone: zone, Spec: task.spec,
-		Overlap: jobs.Overlap(get[string](c, "overlap")), CatchUp: jobs.CatchUp(get[string](c, "catch-up")),
-		CatchUpWindow: get[time.Duration](c, "catch-up-window"), Jitter: get[time.Duration](c, "jitter")}
+	s := jobs.Schedule{Name: name, Cron: strings.Join(strings.Fields(cli.Get[string](c, "cron")), " "), Zone: zone, Spec: task.spec,
+		Overlap: jobs.Overlap(cli.Get[string](c, "overlap")), CatchUp: jobs.CatchUp(cli.Get[string](c, "catch-up")),
+		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter")}
 	switch {
 	case c.IsSet("catch-up-window") && s.CatchUp != jobs.CatchUpAll:
 		return o, failure.Usage("--catch-up-window goes with --catch-up all")
 	case s.CatchUpWindow == 0:
 		return o, failure.Usage("--catch-up-window 0: no tick would be caught up").Hint("--catch-up skip")
 	}
-	return scheduleAddOptions{schedule: s, replace: get[bool](c, "replace")}, nil
+	return scheduleAddOptions{schedule: s, replace: cli.Get[bool](c, "replace")}, nil
 }
 
 func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleAddOptions) error {

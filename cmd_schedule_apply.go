@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/crontab"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
@@ -24,10 +23,10 @@ import (
 // applyMost is how large a file of schedules may be.
 const applyMost = 64 << 20
 
-func scheduleApplyCommand(a *app) *cli.Command {
+func scheduleApplyCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "apply", Usage: "make schedules what a file says", UsageText: "runner schedule apply FILE|- [--prune] [--dry-run]",
-		Flags: []cli.Flag{boolOption("prune", "remove the schedules that are not in the file"), dryRunOption()},
+		Flags: []cli.Flag{cli.BoolOption("prune", "remove the schedules that are not in the file"), cli.DryRunOption()},
 		Description: `FILE has JSON Lines as "runner schedule list --json" prints them, one per
 schedule: name, cron and task are needed, null or a missing key is the default.
 It is one transaction: a bad line is named, and then nothing is changed. The
@@ -51,22 +50,22 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			o.how = runner.ApplyOptions{Prune: get[bool](c, "prune"), DryRun: get[bool](c, "dry-run")}
+			o.how = runner.ApplyOptions{Prune: cli.Get[bool](c, "prune"), DryRun: cli.Get[bool](c, "dry-run")}
 			if o.schedules, o.lines, err = readScheduleLines(o, a); err != nil {
 				return err
 			}
 			if len(o.schedules) == 0 && o.how.Prune {
 				return failure.Usage("%s holds no schedule: --prune would remove all of them", o.name).Hint("runner schedule remove NAME...")
 			}
-			return a.applySchedules(c, o)
+			return applySchedules(c, a, o)
 		},
 	}
 }
 
-func scheduleImportCommand(a *app) *cli.Command {
+func scheduleImportCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "take over a crontab", UsageText: "runner schedule import FILE|- [--prefix TEXT] [--dry-run]",
-		Flags: []cli.Flag{textOption("prefix", "TEXT", "in front of each name", ""), dryRunOption()},
+		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "in front of each name", ""), cli.DryRunOption()},
 		Description: `FILE is a user's crontab, as "crontab -l" prints it. Environment lines hold for
 the entries below them, SHELL runs the commands, CRON_TZ is the zone of the
 times, RANDOM_DELAY becomes --jitter, and % ends a command and begins its
@@ -91,15 +90,15 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			o.how = runner.ApplyOptions{Keep: true, DryRun: get[bool](c, "dry-run")}
-			prefix := get[string](c, "prefix")
+			o.how = runner.ApplyOptions{Keep: true, DryRun: cli.Get[bool](c, "dry-run")}
+			prefix := cli.Get[string](c, "prefix")
 			if prefix != "" && jobs.ValidSchedule(prefix) != nil {
 				return failure.Usage("--prefix %q: names begin with a letter or digit, and have A-Z a-z 0-9 . _ -", prefix)
 			}
 			if err := readCrontab(&o, a, prefix); err != nil {
 				return err
 			}
-			return a.applySchedules(c, o)
+			return applySchedules(c, a, o)
 		},
 	}
 }
@@ -115,7 +114,7 @@ type scheduleFile struct {
 }
 
 // readScheduleFile reads the file that the one word names.
-func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err error) {
+func readScheduleFile(c *cli.Context, a *cli.App, verb string) (o scheduleFile, err error) {
 	o.nothing = map[string]string{"apply": "nothing was changed", "import": "nothing was imported"}[verb]
 	words := c.Args().Slice()
 	switch {
@@ -125,7 +124,7 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 		return o, failure.Usage("schedule %s takes one file: %q is left over", verb, words[1])
 	}
 	o.name = words[0]
-	in := a.stdin
+	in := a.Stdin
 	if o.name == "-" {
 		o.name = "stdin"
 	} else {
@@ -147,12 +146,12 @@ func readScheduleFile(c *cli.Context, a *app, verb string) (o scheduleFile, err 
 }
 
 // readScheduleLines reads JSON Lines.
-func readScheduleLines(o scheduleFile, a *app) (list []jobs.Schedule, lines []int, err error) {
-	caller, err := invocation.Current(a.getenv)
+func readScheduleLines(o scheduleFile, a *cli.App) (list []jobs.Schedule, lines []int, err error) {
+	caller, err := invocation.Current(a.Getenv)
 	if err != nil {
 		return nil, nil, err
 	}
-	zone, zoneErr := systemZone(a.getenv)
+	zone, zoneErr := systemZone(a.Getenv)
 	n := 0
 	for line := range bytes.Lines(bytes.TrimPrefix(o.text, []byte("\ufeff"))) {
 		n++
@@ -171,12 +170,12 @@ func readScheduleLines(o scheduleFile, a *app) (list []jobs.Schedule, lines []in
 	return list, lines, nil
 }
 
-func readCrontab(o *scheduleFile, a *app, prefix string) error {
-	home := a.getenv("HOME")
+func readCrontab(o *scheduleFile, a *cli.App, prefix string) error {
+	home := a.Getenv("HOME")
 	if home == "" {
 		return failure.Usage("where do the commands run? HOME is not set").Hint("HOME=/home/ann runner schedule import ...")
 	}
-	zone, err := systemZone(a.getenv)
+	zone, err := systemZone(a.Getenv)
 	if err != nil {
 		return err
 	}
@@ -197,8 +196,8 @@ func readCrontab(o *scheduleFile, a *app, prefix string) error {
 var errMailTo = errors.New("MAILTO is not kept: nobody gets mail; to be told of failures: runner work --on-failure CMD")
 
 // applySchedules applies a file, and prints what became of each schedule.
-func (a *app) applySchedules(c *cli.Context, o scheduleFile) error {
-	r, err := a.open(c, !o.how.DryRun, runner.Options{})
+func applySchedules(c *cli.Context, a *cli.App, o scheduleFile) error {
+	r, err := a.Open(c, !o.how.DryRun, runner.Options{})
 	if o.how.DryRun && errors.Is(err, jobs.ErrNoDatabase) { // then it is tried on an empty one that is thrown away
 		dir, temporary := os.MkdirTemp("", "runner-")
 		if temporary != nil {
@@ -211,7 +210,7 @@ func (a *app) applySchedules(c *cli.Context, o scheduleFile) error {
 		return err
 	}
 	defer r.Close()
-	return runScheduleApply(c.Context, r, a.printer, o)
+	return runScheduleApply(c.Context, r, a.Printer, o)
 }
 
 func runScheduleApply(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleFile) error {

@@ -6,8 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -15,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func scheduleRunCommand(a *app) *cli.Command {
+func scheduleRunCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "enqueue a task of a schedule now", UsageText: "runner schedule run NAME",
 		Description: `Even when the schedule is paused, or an earlier task of it is unfinished. The
@@ -27,7 +26,7 @@ EXIT STATUS
   2   wrong usage
   3   no schedule of that name
   75  database busy, or disk full: nothing was enqueued`,
-		Action: action(a, false, func(c *cli.Context, _ *app) (string, error) { return readScheduleName(c, "run") }, runScheduleRun),
+		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (string, error) { return readScheduleName(c, "run") }, runScheduleRun),
 	}
 }
 
@@ -44,18 +43,18 @@ func runScheduleRun(ctx context.Context, r *runner.Runner, p *term.Printer, name
 	return nil
 }
 
-func schedulePauseCommand(a *app) *cli.Command {
-	return a.scheduleChange("pause", "stop a schedule for a while", `Its ticks pass and are not caught up. Tasks that are there already go on.
+func schedulePauseCommand(a *cli.App) *cli.Command {
+	return scheduleChangeCommand(a, "pause", "stop a schedule for a while", `Its ticks pass and are not caught up. Tasks that are there already go on.
 Survives restarts.`, scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
 }
 
-func scheduleResumeCommand(a *app) *cli.Command {
-	return a.scheduleChange("resume", "let it tick again", "It goes on with the first tick to come.",
+func scheduleResumeCommand(a *cli.App) *cli.Command {
+	return scheduleChangeCommand(a, "resume", "let it tick again", "It goes on with the first tick to come.",
 		scheduleChange{do: (*runner.Runner).ResumeSchedule, word: "running"})
 }
 
-func scheduleRemoveCommand(a *app) *cli.Command {
-	return a.scheduleChange("remove", "forget a schedule; its tasks stay", "Its tasks stay, those that wait too.",
+func scheduleRemoveCommand(a *cli.App) *cli.Command {
+	return scheduleChangeCommand(a, "remove", "forget a schedule; its tasks stay", "Its tasks stay, those that wait too.",
 		scheduleChange{do: (*runner.Runner).RemoveSchedule, word: "removed", gone: true})
 }
 
@@ -66,7 +65,7 @@ type scheduleChange struct {
 	gone bool
 }
 
-func (a *app) scheduleChange(name, usageText, about string, change scheduleChange) *cli.Command {
+func scheduleChangeCommand(a *cli.App, name, usageText, about string, change scheduleChange) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usageText, UsageText: "runner schedule " + name + " NAME...",
 		Description: about + `
@@ -78,7 +77,7 @@ EXIT STATUS
   2   wrong usage; nothing was changed
   3   one of the names does not exist; the others are done
   75  the database is busy, or the disk is full`,
-		Action: action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *term.Printer, names []string) error {
+		Action: cli.Action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *term.Printer, names []string) error {
 			return runScheduleChange(ctx, r, p, names, change)
 		}),
 	}

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/selftest"
@@ -21,7 +20,7 @@ import (
 	"example.com/runner/internal/timetext"
 )
 
-func selftestCommand(a *app) *cli.Command {
+func selftestCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "selftest", Usage: "try to lose a task on this machine: kill, stop, starve workers",
 		UsageText: "runner selftest [--for DUR] [--seed N] [--dir DIR] [--postgres] [--json]",
@@ -55,30 +54,31 @@ EXIT STATUS
   1   a rule was broken, or the test could not be run
   2   usage`,
 		Flags: []cli.Flag{
-			durationOption("for", "how long workers are killed and stopped (60s)", time.Minute),
-			scalar("seed", "N", "of all choices (a random one, which is printed)", uint64(0), parseSeed),
-			textOption("dir", "DIR", "where the test makes a directory of its own (the system's for temporary files)", ""),
-			boolOption("postgres", "on a PostgreSQL server of its own, which is killed, too"),
+			cli.DurationOption("for", "how long workers are killed and stopped (60s)", time.Minute),
+			cli.Scalar("seed", "N", "of all choices (a random one, which is printed)", uint64(0), parseSeed),
+			cli.TextOption("dir", "DIR", "where the test makes a directory of its own (the system's for temporary files)", ""),
+			cli.BoolOption("postgres", "on a PostgreSQL server of its own, which is killed, too"),
 		},
 		Action: func(c *cli.Context) error {
 			o, err := readSelftestOptions(c)
 			if err != nil {
 				return err
 			}
-			if get[bool](c, "postgres") {
+			if cli.Get[bool](c, "postgres") {
 				stop, err := onOwnServer(c.Context, &o)
 				if err != nil {
 					return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not be run", Why: []string{err.Error()}, Cause: err}
 				}
 				defer stop()
 			}
-			return runSelftest(c.Context, a.printer, o)
+			return runSelftest(c.Context, a.Printer, o)
 		},
 	}
 }
 
 func readSelftestOptions(c *cli.Context) (selftest.Options, error) {
-	o := selftest.Options{For: get[time.Duration](c, "for"), Seed: get[uint64](c, "seed"), Dir: get[string](c, "dir"), Name: os.Args[0]}
+	o := selftest.Options{For: cli.Get[time.Duration](c, "for"), Seed: cli.Get[uint64](c, "seed"), Dir: cli.Get[string](c, "dir"),
+		Name: os.Args[0]}
 	if c.Args().Present() {
 		return o, failure.Usage("selftest takes no words: %q", c.Args().First())
 	}

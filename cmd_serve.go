@@ -9,8 +9,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
@@ -19,7 +18,7 @@ import (
 	"example.com/runner/web"
 )
 
-func serveCommand(a *app) *cli.Command {
+func serveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Category: "Look after", Usage: "web dashboard, health and metrics", UsageText: "runner serve [OPTIONS]",
 		Description: `Shows queues, tasks, their output and schedules to a browser, until a signal
@@ -41,22 +40,22 @@ EXIT STATUS
   1   no database, or the address cannot be listened on
   2   usage; also an address that other machines reach, without --insecure
   75  the database was busy for too long`,
-		Flags: fromEnvironment(append([]cli.Flag{
-			textOption("listen", "ADDR", "HOST:PORT or unix:PATH (127.0.0.1:8484)", "127.0.0.1:8484"),
-			boolOption("open", "open it in the browser")}, serveOptions()...)),
+		Flags: cli.FromEnvironment(append([]cli.Flag{
+			cli.TextOption("listen", "ADDR", "HOST:PORT or unix:PATH (127.0.0.1:8484)", "127.0.0.1:8484"),
+			cli.BoolOption("open", "open it in the browser")}, serveOptions()...)),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return failure.Usage("serve takes no words: %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
 			}
 			o := readServeOptions(c)
-			o.Listen = get[string](c, "listen")
-			o.Log = newLog(a.printer.Stderr, logStyleFor("auto", a.printer.Stderr, a.getenv("JOURNAL_STREAM")), slog.LevelInfo)
-			r, err := a.open(c, false, runner.Options{})
+			o.Listen = cli.Get[string](c, "listen")
+			o.Log = newLog(a.Printer.Stderr, logStyleFor("auto", a.Printer.Stderr, a.Getenv("JOURNAL_STREAM")), slog.LevelInfo)
+			r, err := a.Open(c, false, runner.Options{})
 			if err != nil {
 				return err
 			}
 			defer r.Close()
-			return runServe(c.Context, r, a.printer, o, get[bool](c, "print-token"), get[bool](c, "open"))
+			return runServe(c.Context, r, a.Printer, o, cli.Get[bool](c, "print-token"), cli.Get[bool](c, "open"))
 		},
 	}
 }
@@ -64,22 +63,23 @@ EXIT STATUS
 // serveOptions are the options of serve that work --serve has, too.
 func serveOptions() []cli.Flag {
 	return []cli.Flag{
-		boolOption("read-only", "show everything, change nothing"),
-		textOption("base-path", "PATH", "where the pages begin (/)", "/"),
-		textOption("public-url", "URL", "how browsers reach it through a proxy", ""),
-		choiceOption("auth", "none: with a unix socket only (token)", "token", "token", "none"),
-		textOption("token-file", "FILE", "holds the token; made if missing (runner.db.d/token)", ""),
-		boolOption("print-token", "print the address with the token to a pipe or a log, too"),
-		boolOption("hide-args", "keep arguments, commands, results and output here"),
-		boolOption("insecure", "listen where other machines reach it, without TLS"),
+		cli.BoolOption("read-only", "show everything, change nothing"),
+		cli.TextOption("base-path", "PATH", "where the pages begin (/)", "/"),
+		cli.TextOption("public-url", "URL", "how browsers reach it through a proxy", ""),
+		cli.ChoiceOption("auth", "none: with a unix socket only (token)", "token", "token", "none"),
+		cli.TextOption("token-file", "FILE", "holds the token; made if missing (runner.db.d/token)", ""),
+		cli.BoolOption("print-token", "print the address with the token to a pipe or a log, too"),
+		cli.BoolOption("hide-args", "keep arguments, commands, results and output here"),
+		cli.BoolOption("insecure", "listen where other machines reach it, without TLS"),
 	}
 }
 
 func readServeOptions(c *cli.Context) web.ServerOptions {
 	return web.ServerOptions{
-		Options:   web.Options{BasePath: get[string](c, "base-path"), ReadOnly: get[bool](c, "read-only"), HideArgs: get[bool](c, "hide-args")},
-		PublicURL: get[string](c, "public-url"), TokenFile: get[string](c, "token-file"), NoToken: get[string](c, "auth") == "none",
-		Insecure: get[bool](c, "insecure")}
+		Options: web.Options{BasePath: cli.Get[string](c, "base-path"), ReadOnly: cli.Get[bool](c, "read-only"),
+			HideArgs: cli.Get[bool](c, "hide-args")},
+		PublicURL: cli.Get[string](c, "public-url"), TokenFile: cli.Get[string](c, "token-file"), NoToken: cli.Get[string](c, "auth") == "none",
+		Insecure: cli.Get[bool](c, "insecure")}
 }
 
 func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.ServerOptions, printToken, open bool) error {

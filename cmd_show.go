@@ -6,9 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
@@ -17,11 +16,11 @@ import (
 	"example.com/runner/runner"
 )
 
-func showCommand(a *app) *cli.Command {
+func showCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "show", Category: "See", Usage: "one task: attempts, timing, why it waits",
 		UsageText: "runner show ID... [--reveal] [--format TEMPLATE]",
-		Flags:     []cli.Flag{revealOption(), formatOption()},
+		Flags:     []cli.Flag{cli.RevealOption(), cli.FormatOption()},
 		Description: `What a task runs, under which rules, and each of its attempts. For one that
 has not finished, why it waits; after a failed attempt, the last five lines of
 its output (all of it: runner logs ID). Processes that live though their attempt
@@ -37,7 +36,7 @@ EXIT STATUS
   2   wrong usage
   3   one of the tasks does not exist; the others are shown
   75  the database was busy for too long`,
-		Action: action(a, false, readShowOptions, runShow),
+		Action: cli.Action(a, false, readShowOptions, runShow),
 	}
 }
 
@@ -47,16 +46,16 @@ type showOptions struct {
 	format *record.Formatter // nil: none
 }
 
-func readShowOptions(c *cli.Context, a *app) (showOptions, error) {
-	ids, err := readIDs(c.Args().Slice())
+func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
+	ids, err := cli.ReadIDs(c.Args().Slice())
 	switch {
 	case err != nil:
 		return showOptions{}, err
 	case len(ids) == 0:
 		return showOptions{}, failure.Usage("show needs a task id").Hint("runner show 1042      runner list, to find it")
 	}
-	o := showOptions{ids: ids, reveal: get[bool](c, "reveal")}
-	o.format, err = formatterOf(c, a.printer)
+	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal")}
+	o.format, err = cli.FormatterOf(c, a.Printer)
 	return o, err
 }
 

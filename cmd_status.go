@@ -4,21 +4,20 @@ import (
 	"context"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
 
-func statusCommand(a *app) *cli.Command {
+func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "status", Category: "See", Usage: "queues, workers, what is wrong",
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
-		Flags: []cli.Flag{repeated("queue q", "NAME", "only this queue; repeatable", one(parseQueue)),
-			boolOption("follow f", "draw again every 2s, with plots of the last hour, until ^C (terminal only)"), formatOption()},
+		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "only this queue; repeatable", cli.One(cli.ParseQueue)),
+			cli.BoolOption("follow f", "draw again every 2s, with plots of the last hour, until ^C (terminal only)"), cli.FormatOption()},
 		Description: `The first line says whether anything works here. Then the queues, the workers,
 and what somebody should look at, each with the command to type.
 
@@ -45,7 +44,7 @@ EXIT STATUS
   1   no database, or it cannot be read
   2   wrong usage
   75  the database was busy for too long`,
-		Action: action(a, false, readStatusOptions, runStatus),
+		Action: cli.Action(a, false, readStatusOptions, runStatus),
 	}
 }
 
@@ -55,13 +54,13 @@ type statusOptions struct {
 	format *record.Formatter // nil: none
 }
 
-func readStatusOptions(c *cli.Context, a *app) (o statusOptions, err error) {
+func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
 		return o, failure.Usage("status takes no words: %q", words[0]).Hint("runner status -q %s", words[0])
 	}
-	o = statusOptions{queues: get[[]string](c, "queue"), follow: get[bool](c, "follow")}
-	o.format, err = formatterOf(c, a.printer)
-	if err == nil && o.follow && (!a.printer.Stdout.TTY || a.printer.JSON || o.format != nil) {
+	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
+	o.format, err = cli.FormatterOf(c, a.Printer)
+	if err == nil && o.follow && (!a.Printer.Stdout.TTY || a.Printer.JSON || o.format != nil) {
 		err = failure.Usage("--follow draws on a terminal").Hint("runner status --json, every so often")
 	}
 	return o, err

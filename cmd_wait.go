@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/await"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
@@ -18,14 +17,14 @@ import (
 	"example.com/runner/runner"
 )
 
-func waitCommand(a *app) *cli.Command {
+func waitCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "wait", Category: "Steer", Usage: "block until tasks finish",
 		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--result]",
-		Flags: append(a.selectors(),
-			durationOption("timeout", "give up after this time, exit 124 (never)", 0),
-			boolOption("any", "until the first of them finishes: its status decides"),
-			boolOption("result", "print the JSON result of each task on a line, or null")),
+		Flags: append(a.Selectors(),
+			cli.DurationOption("timeout", "give up after this time, exit 124 (never)", 0),
+			cli.BoolOption("any", "until the first of them finishes: its status decides"),
+			cli.BoolOption("result", "print the JSON result of each task on a line, or null")),
 		Description: `Silent on success. A filter means the tasks that match and are unfinished at
 the start; if there are none: exit 0. Ending the wait, by ^C or --timeout,
 does not end a task. --json prints the record of each task as it ends.
@@ -53,43 +52,44 @@ EXIT STATUS, several tasks
   124      --timeout
   others   as usual: 2 usage, 75 busy, 128+n`,
 		Action: func(c *cli.Context) error {
-			o, err := readWaitOptions(c, a.now())
+			o, err := readWaitOptions(c, a.Now())
 			if err != nil {
 				return err
 			}
 			return o.mapped(func() error {
-				r, err := a.open(c, false, runner.Options{})
+				r, err := a.Open(c, false, runner.Options{})
 				if err != nil {
 					return err
 				}
 				defer r.Close()
-				return runWait(c.Context, r, a.printer, o)
+				return runWait(c.Context, r, a.Printer, o)
 			}())
 		},
 	}
 }
 
 type waitOptions struct {
-	selection   selection
+	selection   cli.Selection
 	timeout     time.Duration // 0: none
 	any, result bool
 }
 
 func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
-	s, err := readSelection(c, now)
-	o := waitOptions{selection: s, timeout: get[time.Duration](c, "timeout"), any: get[bool](c, "any"), result: get[bool](c, "result")}
+	s, err := cli.ReadSelection(c, now)
+	o := waitOptions{selection: s, timeout: cli.Get[time.Duration](c, "timeout"), any: cli.Get[bool](c, "any"),
+		result: cli.Get[bool](c, "result")}
 	switch {
 	case err != nil:
 		return o, err
 	case o.result && c.Bool("json"):
 		return o, failure.Usage("--result and --json exclude each other").Because("the record holds the result")
 	}
-	return o, s.typed("wait")
+	return o, s.Require("wait")
 }
 
 // mapped keeps the status of one task clear of our own failures.
 func (o waitOptions) mapped(err error) error {
-	if len(o.selection.filter.IDs) == 1 || o.any {
+	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)
 	}
 	return err
@@ -158,7 +158,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 
 // tasks returns which tasks are meant: those with the ids, or those that match the filter and are unfinished now.
 func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err error) {
-	f := o.selection.filter
+	f := o.selection.Filter
 	if len(f.IDs) == 0 {
 		states := jobs.Unfinished()
 		if len(f.States) > 0 {

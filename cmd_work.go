@@ -10,9 +10,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/systemd"
@@ -23,7 +22,7 @@ import (
 	"example.com/runner/web"
 )
 
-func workCommand(a *app) *cli.Command {
+func workCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "work", Category: "Run tasks", Usage: "run tasks until interrupted", UsageText: "runner work [OPTIONS]",
 		Description: `Runs the commands of the database's tasks, in the foreground: highest priority
@@ -55,38 +54,38 @@ EXIT STATUS
   1   the database cannot be used, or a second signal
   2   usage
   75  the database is busy, or the disk is full`,
-		Flags: fromEnvironment(append([]cli.Flag{
-			intOption("concurrency c", "N", "tasks at once (the CPUs this process may use)", runtime.GOMAXPROCS(0), 1),
-			repeated("queue q", "NAME[=MAX]", "only tasks of this queue, MAX at once; repeatable (all queues)", one(parseQueueMax)),
-			boolOption("until-empty", "run what is due, and what becomes due meanwhile, then exit"),
-			durationOption("grace", "on stop, let tasks go on for this long (30s)", 30*time.Second),
-			durationOption("timeout", "for commands without a timeout of their own (none)", 0),
-			scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
-			durationOption("max-wait", "in its queue, a task due for longer starts first, whatever its priority (off)", 0),
-			boolOption("tee", "copy what tasks print to stdout and stderr"),
-			textOption("on-failure", "CMD", "/bin/sh -c CMD for each task that failed: see below", ""),
-			durationOption("keep", "forget completed and cancelled tasks after so long; 0s: never (7d)", 7*24*time.Hour),
-			durationOption("keep-failed", "forget failed ones after so long; 0s: never (30d)", 30*24*time.Hour),
-			scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
-			boolOption("insecure-perms", "run although others may write the database"),
-			textOption("serve", "ADDR", "dashboard and metrics in this process, as runner serve --listen ADDR", ""),
-			choiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
-			choiceOption("log-level", "the least level to log (info)", "info", "debug", "info", "warn", "error"),
+		Flags: cli.FromEnvironment(append([]cli.Flag{
+			cli.IntOption("concurrency c", "N", "tasks at once (the CPUs this process may use)", runtime.GOMAXPROCS(0), 1),
+			cli.Repeated("queue q", "NAME[=MAX]", "only tasks of this queue, MAX at once; repeatable (all queues)", cli.One(parseQueueMax)),
+			cli.BoolOption("until-empty", "run what is due, and what becomes due meanwhile, then exit"),
+			cli.DurationOption("grace", "on stop, let tasks go on for this long (30s)", 30*time.Second),
+			cli.DurationOption("timeout", "for commands without a timeout of their own (none)", 0),
+			cli.Scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute, parseLease),
+			cli.DurationOption("max-wait", "in its queue, a task due for longer starts first, whatever its priority (off)", 0),
+			cli.BoolOption("tee", "copy what tasks print to stdout and stderr"),
+			cli.TextOption("on-failure", "CMD", "/bin/sh -c CMD for each task that failed: see below", ""),
+			cli.DurationOption("keep", "forget completed and cancelled tasks after so long; 0s: never (7d)", 7*24*time.Hour),
+			cli.DurationOption("keep-failed", "forget failed ones after so long; 0s: never (30d)", 30*24*time.Hour),
+			cli.Scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
+			cli.BoolOption("insecure-perms", "run although others may write the database"),
+			cli.TextOption("serve", "ADDR", "dashboard and metrics in this process, as runner serve --listen ADDR", ""),
+			cli.ChoiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
+			cli.ChoiceOption("log-level", "the least level to log (info)", "info", "debug", "info", "warn", "error"),
 		}, serveOptions()...)),
 		Action: func(c *cli.Context) error {
 			o, err := readWorkOptions(c, a)
 			if err != nil {
 				return err
 			}
-			if err := a.secure(c, o); err != nil {
+			if err := requireSafeDatabase(c, a, o); err != nil {
 				return err
 			}
-			r, err := a.open(c, true, o.engine)
+			r, err := a.Open(c, true, o.engine)
 			if err != nil {
 				return err
 			}
 			defer r.Close()
-			return runWork(c.Context, r, a.printer, o)
+			return runWork(c.Context, r, a.Printer, o)
 		},
 	}
 }
@@ -101,29 +100,29 @@ type workOptions struct {
 	printToken bool               // print the address of the pages with the token to a log, too
 }
 
-func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
-	p := a.printer
-	o := workOptions{untilEmpty: get[bool](c, "until-empty"), tee: get[bool](c, "tee"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
-		term.IsTerminal(a.stdin)}
+func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
+	p := a.Printer
+	o := workOptions{untilEmpty: cli.Get[bool](c, "until-empty"), tee: cli.Get[bool](c, "tee"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
+		term.IsTerminal(a.Stdin)}
 	if c.Args().Present() {
 		return o, failure.Usage("work takes no arguments: %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
 	}
-	o.engine = runner.Options{Concurrency: get[int](c, "concurrency"), Queues: get[[]runner.QueueMax](c, "queue"),
-		Grace: get[time.Duration](c, "grace"), Timeout: get[time.Duration](c, "timeout"), Lease: get[time.Duration](c, "lease"),
-		Name: get[string](c, "name"), MaxWait: get[time.Duration](c, "max-wait"),
-		InsecurePerms: get[bool](c, "insecure-perms"), OwnProcess: true}
+	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
+		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
+		Name: cli.Get[string](c, "name"), MaxWait: cli.Get[time.Duration](c, "max-wait"),
+		InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // 0 would be the default
 	}
-	o.engine.Keep, o.engine.KeepFailed = forEver(get[time.Duration](c, "keep")), forEver(get[time.Duration](c, "keep-failed"))
-	if address := get[string](c, "serve"); address != "" {
+	o.engine.Keep, o.engine.KeepFailed = forEver(cli.Get[time.Duration](c, "keep")), forEver(cli.Get[time.Duration](c, "keep-failed"))
+	if address := cli.Get[string](c, "serve"); address != "" {
 		pages := readServeOptions(c)
 		pages.Listen = address
-		o.serve, o.printToken = &pages, get[bool](c, "print-token")
+		o.serve, o.printToken = &pages, cli.Get[bool](c, "print-token")
 	} else if name := firstSet(c, serveOptions()); name != "" {
 		return o, failure.Usage("--%s goes with --serve", name).Hint("runner work --serve 127.0.0.1:8484")
 	}
-	if hook := get[string](c, "on-failure"); hook != "" {
+	if hook := cli.Get[string](c, "on-failure"); hook != "" {
 		o.engine.OnFailure = jobs.Shell(hook).Argv
 	}
 	for i, q := range o.engine.Queues {
@@ -132,11 +131,11 @@ func readWorkOptions(c *cli.Context, a *app) (workOptions, error) {
 		}
 	}
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(get[string](c, "log-level"))); err != nil {
+	if err := level.UnmarshalText([]byte(cli.Get[string](c, "log-level"))); err != nil {
 		return o, err
 	}
-	o.engine.Log = newLog(p.Stderr, logStyleFor(get[string](c, "log-format"), p.Stderr, a.getenv("JOURNAL_STREAM")), level)
-	if o.notifier = systemd.New(a.getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
+	o.engine.Log = newLog(p.Stderr, logStyleFor(cli.Get[string](c, "log-format"), p.Stderr, a.Getenv("JOURNAL_STREAM")), level)
+	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Pulse, o.notifier.Every
 	}
 	return o, nil
@@ -150,24 +149,24 @@ func forEver(keep time.Duration) time.Duration {
 	return keep
 }
 
-// secure refuses a database that others may write before it is opened, or made.
-func (a *app) secure(c *cli.Context, o workOptions) error {
-	d, err := a.findDatabase(get[string](c, "db"))
-	if err != nil || o.engine.InsecurePerms || admin.OnServer(d.path) {
+// requireSafeDatabase refuses a database that others may write before it is opened, or made.
+func requireSafeDatabase(c *cli.Context, a *cli.App, o workOptions) error {
+	d, err := a.FindDatabase(cli.Get[string](c, "db"))
+	if err != nil || o.engine.InsecurePerms || admin.OnServer(d.Path) {
 		return err
 	}
-	return admin.Insecure(d.path)
+	return admin.Insecure(d.Path)
 }
 
 // parseQueueMax reads NAME[=MAX].
 func parseQueueMax(text string) (runner.QueueMax, error) {
 	name, most, limited := strings.Cut(text, "=")
 	q := runner.QueueMax{Queue: name}
-	if _, err := parseQueue(name); err != nil || !limited {
+	if _, err := cli.ParseQueue(name); err != nil || !limited {
 		return q, err
 	}
 	var err error
-	q.Max, err = parseInt(most, 1)
+	q.Max, err = cli.ParseInt(most, 1)
 	return q, err
 }
 

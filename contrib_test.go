@@ -15,7 +15,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
+	"example.com/runner/internal/cli"
 )
 
 // needs returns where a program is; without it the test is skipped, which .ci/run does not accept: it installs them all.
@@ -46,8 +46,10 @@ func TestUnitsAreValid(t *testing.T) {
 			t.Fatalf("%s starts no runner", unit.file)
 		}
 		args := strings.Fields(strings.ReplaceAll(words[1], "%i", "media"))
-		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }, now: nil}
-		if line, err := permute(commands(a), globalFlags(), args, a.getenv); err != nil || line.command == nil || line.command.Name != "work" {
+		a := &cli.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" },
+			Commands: commands}
+		if line, err := cli.Parse(a.Commands(a), cli.GlobalOptions(), args, a.Getenv); err != nil || line.Command == nil ||
+			line.Command.Name != "work" {
 			t.Errorf("%s starts %q: %v", unit.file, args, err)
 		}
 		copied := filepath.Join(t.TempDir(), unit.as)
@@ -83,16 +85,16 @@ const manFile = "contrib/man/runner.1"
 
 // The manual page is made of the help texts. UPDATE_DOCS=1 go test -run TestManualPage . writes it.
 func TestManualPageIsTheHelp(t *testing.T) {
-	a := &app{stdin: strings.NewReader(""), stderr: io.Discard, getenv: func(string) string { return "" }, now: nil}
+	a := &cli.App{Stdin: strings.NewReader(""), Stderr: io.Discard, Getenv: func(string) string { return "" }, Commands: commands}
 	help := func(args ...string) string {
 		var out bytes.Buffer
-		a.stdout = &out
-		if status := a.run(context.Background(), append(args, "--help")); status != 0 {
+		a.Stdout = &out
+		if status := a.Run(context.Background(), append(args, "--help")); status != 0 {
 			t.Fatalf("%v: exit %d", args, status)
 		}
 		return out.String()
 	}
-	page := manualPage(commands(a), help)
+	page := manualPage(a.Commands(a), help)
 	if os.Getenv("UPDATE_DOCS") != "" {
 		if err := os.MkdirAll(filepath.Dir(manFile), 0o755); err != nil {
 			t.Fatal(err)
@@ -164,7 +166,7 @@ prints it.
 		}
 	}
 	b.WriteString(".SH \"GLOBAL OPTIONS\"\nBefore or after the command:\n")
-	manualText(&b, optionHelp(globalFlags()))
+	manualText(&b, cli.OptionHelp(cli.GlobalOptions()))
 	b.WriteString(`.SH FILES
 .TP
 .I /var/lib/runner/runner.db

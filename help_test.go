@@ -4,18 +4,19 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 )
 
 func TestHelpFitsEightyColumnsAndEndsWithExitStatus(t *testing.T) {
-	list := commands(&app{})
+	list := commands(&cli.App{})
 	for _, c := range list {
 		list = append(list, c.Subcommands...)
 	}
 	for _, c := range list {
 		p, out, _ := termtest.Printer(0)
-		if err := commandHelp(p, commandLine{command: c, path: []string{c.Name}}, globalFlags()); err != nil {
+		if err := cli.CommandHelp(p, cli.Line{Command: c, Path: []string{c.Name}}, cli.GlobalOptions()); err != nil {
 			t.Error(c.Name, err)
 		}
 		p.Flush()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/selftest"
@@ -126,7 +127,7 @@ var records = map[string]any{
 	"deleted task":     record.Deleted{}, "limit": record.Limit{}, "removed limit": record.LimitRemoved{}, "backup": record.Backup{},
 	"moved table": record.Moved{}, "fence": record.Fence{}, "server": record.Serve{}, "check": record.Check{}, "selftest": selftest.Report{},
 	"violation":             selftest.Violation{},
-	"figures of a selftest": selftest.Figures{}, "version": versionRecord{}, "error": failure.Body{},
+	"figures of a selftest": selftest.Figures{}, "version": cli.Version{}, "error": failure.Body{},
 }
 
 // more is a record that begins with the keys of a task.

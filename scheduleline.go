@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/invocation"
 	"example.com/runner/jobs"
 )
@@ -36,7 +37,7 @@ func readScheduleLine(text []byte, caller invocation.Invocation) (s jobs.Schedul
 	}
 	for key := range keys {
 		if known := slices.Concat(scheduleKeys, scheduleOtherKey); !slices.Contains(known, key) {
-			if near := nearest(key, known); near != "" {
+			if near := cli.Nearest(key, known); near != "" {
 				return s, fmt.Errorf("unknown field %q (%s?)", key, near)
 			}
 			return s, fmt.Errorf("unknown field %q", key)

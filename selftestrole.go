@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/selftest"
 	"example.com/runner/internal/signals"
@@ -21,7 +20,7 @@ import (
 )
 
 // selftestRoleCommand plays a part in a selftest: it is what runner selftest starts, and kills.
-func selftestRoleCommand(a *app) *cli.Command {
+func selftestRoleCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: selftest.RoleCommand, Hidden: true, Usage: "a part in a selftest", UsageText: "runner __selftest ROLE DIR ...",
 		Action: func(c *cli.Context) error {
@@ -34,7 +33,7 @@ func selftestRoleCommand(a *app) *cli.Command {
 	}
 }
 
-func selftestRole(ctx context.Context, a *app, role, dir string, words []string) error {
+func selftestRole(ctx context.Context, a *cli.App, role, dir string, words []string) error {
 	if role == "child" {
 		return selftest.Child(dir, words)
 	}
@@ -114,8 +113,8 @@ func selftestClient(r *runner.Runner) selftest.Client {
 }
 
 // selftestWorker is runner work with a shorter lease, and with the functions of the workload.
-func selftestWorker(ctx context.Context, a *app, dir, name string, functionsOnly bool) error {
-	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+func selftestWorker(ctx context.Context, a *cli.App, dir, name string, functionsOnly bool) error {
+	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	o := runner.Options{MustExist: true, Log: log, Name: name, Lease: selftest.Lease, Concurrency: selftest.Slots,
 		Grace: selftest.Grace, Engine: postgres.Engine(), OwnProcess: !functionsOnly, ForeignTriggers: true}
 	r, err := runner.Open(ctx, selftest.Database(dir), o)

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
-	"github.com/urfave/cli/v2"
 
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/invocation"
 	"example.com/runner/jobs"
@@ -51,11 +51,11 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 	}
 	stdin := 0
 	for _, name := range []string{"input", "args", "batch"} {
-		if get[string](c, name) == "-" {
+		if cli.Get[string](c, name) == "-" {
 			stdin++
 		}
 	}
-	attempts := get[int](c, "max-attempts")
+	attempts := cli.Get[int](c, "max-attempts")
 	switch {
 	case len(forms) == 0:
 		return failure.Usage("%s needs a command", spoken(c)).Hint("%s -- backup.sh --full", typical(c))
@@ -65,24 +65,24 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 		return failure.Usage("%s and %s exclude each other", forms[0], forms[1])
 	case len(o.words) > 0 && o.words[0] == "":
 		return failure.Usage("the command is empty")
-	case c.IsSet("shell") && strings.TrimSpace(get[string](c, "shell")) == "":
+	case c.IsSet("shell") && strings.TrimSpace(cli.Get[string](c, "shell")) == "":
 		return failure.Usage("--shell is empty")
 	case c.IsSet("batch") && o.batch == "":
 		return failure.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
 	case c.IsSet("args") && (!c.IsSet("job") || o.batch != ""):
 		return failure.Usage("--args goes with --job").Hint("%s --job email.send --args '{}'", typical(c))
-	case get[string](c, "job") == jobs.CommandJob && o.batch == "":
+	case cli.Get[string](c, "job") == jobs.CommandJob && o.batch == "":
 		return failure.Usage("the job %q is reserved", jobs.CommandJob).Hint("%s -- backup.sh --full", typical(c))
 	case stdin > 1:
 		return failure.Usage("stdin can be read once: --input -, --args - or --batch -")
-	case c.IsSet("unique-mode") && get[string](c, "unique") == "" && o.batch == "":
-		return failure.Usage("--unique-mode goes with --unique").Hint("--unique KEY --unique-mode %s", get[string](c, "unique-mode"))
+	case c.IsSet("unique-mode") && cli.Get[string](c, "unique") == "" && o.batch == "":
+		return failure.Usage("--unique-mode goes with --unique").Hint("--unique KEY --unique-mode %s", cli.Get[string](c, "unique-mode"))
 	case set("in") != "" && set("at") != "":
 		return failure.Usage("--in and --at exclude each other")
 	case c.IsSet("job") && o.batch == "" && set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on") != "":
 		return failure.Usage("--%s is for commands, not for functions", set("cwd", "env", "inherit-env", "env-file", "input", "no-resolve",
 			"retry-on"))
-	case get[bool](c, "at-most-once") && (attempts > 1 || c.IsSet("max-losses") && get[int](c, "max-losses") > 0):
+	case cli.Get[bool](c, "at-most-once") && (attempts > 1 || c.IsSet("max-losses") && cli.Get[int](c, "max-losses") > 0):
 		return failure.Usage("--at-most-once is --max-attempts 1 --max-losses 0: more contradicts it")
 	case c.IsSet("retry-on") && attempts < 2:
 		return failure.Usage("--retry-on needs --max-attempts above 1")
@@ -92,7 +92,7 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 		return failure.Usage("--keep-going goes with --batch")
 	case !o.wait && (c.IsSet("wait-timeout") || o.result):
 		return failure.Usage("--%s goes with --wait", set("wait-timeout", "result"))
-	case o.result && get[bool](c, "json"):
+	case o.result && cli.Get[bool](c, "json"):
 		return failure.Usage("--result and --json exclude each other").Because("the record holds the result")
 	}
 	return nil
@@ -132,10 +132,10 @@ func (o *enqueueOptions) resolve(command *jobs.Command) error {
 }
 
 // function makes the Spec of a call of a registered function. Its max attempts stay the function's own unless they were given.
-func (o *enqueueOptions) function(c *cli.Context, a *app) error {
+func (o *enqueueOptions) function(c *cli.Context, a *cli.App) error {
 	var args json.RawMessage
 	if c.IsSet("args") {
-		text, err := invocation.ReadArgs(get[string](c, "args"), a.stdin)
+		text, err := invocation.ReadArgs(cli.Get[string](c, "args"), a.Stdin)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (o *enqueueOptions) function(c *cli.Context, a *app) error {
 		}
 		args = compact.Bytes()
 	}
-	o.spec = jobs.Define[json.RawMessage](get[string](c, "job")).With(nil, settings(c))
+	o.spec = jobs.Define[json.RawMessage](cli.Get[string](c, "job")).With(nil, settings(c))
 	o.spec.Args = args
 	return nil
 }

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
@@ -23,7 +22,7 @@ import (
 // steering is what cancel, retry and delete have in common: which tasks, and whether to ask.
 type steering struct {
 	verb, done  string // cancel, cancelled
-	selection   selection
+	selection   cli.Selection
 	nothing     bool // no task that the filter selects is one for the verb
 	yes, dryRun bool
 }
@@ -31,27 +30,27 @@ type steering struct {
 // steerMost is how many tasks are changed, and then told, in one go.
 const steerMost = 500
 
-func (a *app) steeringOptions(more ...cli.Flag) []cli.Flag {
-	return append(append(more, a.selectors()...), dryRunOption(), yesOption())
+func steeringOptions(a *cli.App, more ...cli.Flag) []cli.Flag {
+	return append(append(more, a.Selectors()...), cli.DryRunOption(), cli.YesOption())
 }
 
 func readSteering(c *cli.Context, now time.Time, verb, done string) (steering, error) {
-	s, err := readSelection(c, now)
+	s, err := cli.ReadSelection(c, now)
 	if err == nil {
-		err = s.typed(verb)
+		err = s.Require(verb)
 	}
-	return steering{verb: verb, done: done, selection: s, yes: get[bool](c, "yes"), dryRun: get[bool](c, "dry-run")}, err
+	return steering{verb: verb, done: done, selection: s, yes: cli.Get[bool](c, "yes"), dryRun: cli.Get[bool](c, "dry-run")}, err
 }
 
 // only makes a filter select what the verb is for.
 func (s *steering) only() {
-	only, ok := search.Verb(s.verb).Filter(s.selection.filter)
-	s.selection.filter, s.nothing = only, !ok
+	only, ok := search.Verb(s.verb).Filter(s.selection.Filter)
+	s.selection.Filter, s.nothing = only, !ok
 }
 
 // tasks returns the ids of the tasks that are meant, newest first or as they were typed, after asking.
 func (s *steering) tasks(ctx context.Context, r *runner.Runner, p *term.Printer) ([]int64, error) {
-	f := s.selection.filter
+	f := s.selection.Filter
 	if len(f.IDs) > 0 {
 		return f.IDs, nil
 	}
@@ -65,7 +64,7 @@ func (s *steering) tasks(ctx context.Context, r *runner.Runner, p *term.Printer)
 	case len(ids) == 0:
 		p.Note("no tasks")
 	case !s.dryRun:
-		err = s.selection.sure(p, s.yes, len(ids), s.question(ids))
+		err = s.selection.Confirm(p, s.yes, len(ids), s.question(ids))
 	}
 	return ids, err
 }
@@ -73,7 +72,7 @@ func (s *steering) tasks(ctx context.Context, r *runner.Runner, p *term.Printer)
 // question is "Retry 2 tasks: 1037 1036?" or "Cancel 118 tasks in media?".
 func (s *steering) question(ids []int64) string {
 	text := strings.ToUpper(s.verb[:1]) + s.verb[1:] + " " + tasksText(len(ids))
-	if queues := s.selection.filter.Queues; len(queues) > 0 {
+	if queues := s.selection.Filter.Queues; len(queues) > 0 {
 		text += " in " + strings.Join(queues, ", ")
 	}
 	if len(ids) <= 8 {

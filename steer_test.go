@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
@@ -42,7 +43,7 @@ func TestFiltersAskOnATerminal(t *testing.T) {
 		p, out, talk := termtest.Printer(80)
 		p.AnswerWith(strings.NewReader(test.answer))
 		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled",
-			selection: selection{filter: jobs.Filter{Queues: []string{"media"}}}}}
+			selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}}}}}
 		o.only()
 		err := runCancel(t.Context(), r, p, o)
 		p.Flush()
@@ -60,7 +61,7 @@ func TestDryRunFitsTheTerminal(t *testing.T) {
 	r := steerable(t, 25, jobs.Label("sommer"))
 	for _, columns := range []int{20, 40, 80, 120} {
 		p, out, _ := termtest.Printer(columns)
-		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled", dryRun: true, selection: selection{all: true}}}
+		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled", dryRun: true, selection: cli.Selection{All: true}}}
 		if err := runCancel(t.Context(), r, p, o); err != nil {
 			t.Fatal(err)
 		}

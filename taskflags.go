@@ -5,18 +5,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"example.com/runner/internal/cli"
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/jobs"
 )
 
 // taskFlags returns the flags of the task options, in the order of jobs.OptionList.
-func (a *app) taskFlags() []cli.Flag {
+func taskFlags(a *cli.App) []cli.Flag {
 	var list []cli.Flag
 	for i := range jobs.OptionList() {
 		if o := &jobs.OptionList()[i]; o.Flag != "" {
-			list = append(list, a.taskFlag(o))
+			list = append(list, taskFlag(a, o))
 			if more := flagBehind(o.Key); more != nil {
 				list = append(list, more)
 			}
@@ -39,18 +38,18 @@ func flagsOfOneTask() (names []string) {
 func flagBehind(key string) cli.Flag {
 	switch key {
 	case "unique_key":
-		return choiceOption("unique-mode", "--unique: keep that task, or replace it by this one unless it has started (keep)", uniqueKeep,
+		return cli.ChoiceOption("unique-mode", "--unique: keep that task, or replace it by this one unless it has started (keep)", uniqueKeep,
 			uniqueKeep, uniqueReplace)
 	case "max_losses":
-		return boolOption("at-most-once", "one start: --max-attempts 1 --max-losses 0")
+		return cli.BoolOption("at-most-once", "one start: --max-attempts 1 --max-losses 0")
 	case "env":
-		return boolOption("inherit-env", "copy all variables of this shell")
+		return cli.BoolOption("inherit-env", "copy all variables of this shell")
 	}
 	return nil
 }
 
 // taskFlag returns the flag of a task option. Its type follows from the type of the option.
-func (a *app) taskFlag(o *jobs.OptionInfo) *option {
+func taskFlag(a *cli.App, o *jobs.OptionInfo) *cli.Option {
 	names, usage := o.Flag, o.Help
 	if o.Letter != "" {
 		names += " " + o.Letter
@@ -62,29 +61,29 @@ func (a *app) taskFlag(o *jobs.OptionInfo) *option {
 	case *string:
 		switch {
 		case o.Key == "queue":
-			return scalar(names, o.Value, usage, *value, parseQueue)
+			return cli.Scalar(names, o.Value, usage, *value, cli.ParseQueue)
 		case o.Key == "lane":
-			return scalar(names, o.Value, usage, *value, parseLane)
+			return cli.Scalar(names, o.Value, usage, *value, cli.ParseLane)
 		case o.Words != nil:
-			return choiceOption(names, usage, *value, o.Words...)
+			return cli.ChoiceOption(names, usage, *value, o.Words...)
 		}
-		return textOption(names, o.Value, usage, *value)
+		return cli.TextOption(names, o.Value, usage, *value)
 	case *[]byte:
-		return textOption(names, o.Value, usage, "")
+		return cli.TextOption(names, o.Value, usage, "")
 	case *int:
-		return intOption(names, o.Value, usage, *value, int(o.Min))
+		return cli.IntOption(names, o.Value, usage, *value, int(o.Min))
 	case *int64:
-		return sizeOption(names, usage, *value)
+		return cli.SizeOption(names, usage, *value)
 	case *time.Duration:
-		return durationOption(names, usage, *value)
+		return cli.DurationOption(names, usage, *value)
 	case *time.Time:
-		return a.timeOption(names, usage)
+		return a.TimeOption(names, usage)
 	case *[]int64:
-		return idsOption(names, usage)
+		return cli.IdsOption(names, usage)
 	case *jobs.Codes:
-		return codesOption(names, usage)
+		return cli.CodesOption(names, usage)
 	case *map[string]string:
-		return repeated(names, o.Value, usage, one(parseSetting))
+		return cli.Repeated(names, o.Value, usage, cli.One(parseSetting))
 	}
 	panic(fmt.Sprintf("no flag for the task option %s", o.Key))
 }
@@ -100,11 +99,11 @@ func settings(c *cli.Context) jobs.Option {
 				setOption(c, o, s)
 			}
 		}
-		s.Replace = get[string](c, "unique-mode") == uniqueReplace
+		s.Replace = cli.Get[string](c, "unique-mode") == uniqueReplace
 		if !c.IsSet("backoff-max") {
 			s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 		}
-		if get[bool](c, "at-most-once") {
+		if cli.Get[bool](c, "at-most-once") {
 			jobs.AtMostOnce()(s)
 		}
 	}
@@ -114,18 +113,18 @@ func settings(c *cli.Context) jobs.Option {
 func setOption(c *cli.Context, o *jobs.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:
-		*to = get[string](c, o.Flag)
+		*to = cli.Get[string](c, o.Flag)
 	case *int:
-		*to = get[int](c, o.Flag)
+		*to = cli.Get[int](c, o.Flag)
 	case *int64:
-		*to = get[int64](c, o.Flag)
+		*to = cli.Get[int64](c, o.Flag)
 	case *time.Duration:
-		*to = get[time.Duration](c, o.Flag)
+		*to = cli.Get[time.Duration](c, o.Flag)
 	case *time.Time:
-		*to = get[time.Time](c, o.Flag)
+		*to = cli.Get[time.Time](c, o.Flag)
 	case *[]int64:
-		*to = get[[]int64](c, o.Flag)
+		*to = cli.Get[[]int64](c, o.Flag)
 	case *jobs.Codes:
-		*to = get[jobs.Codes](c, o.Flag)
+		*to = cli.Get[jobs.Codes](c, o.Flag)
 	}
 }

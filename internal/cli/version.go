@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 // jsonVersion grows when a record loses or renames a key.
 const jsonVersion = 1
 
-// versionRecord is what --version --json prints.
-type versionRecord struct {
+// Version is what --version --json prints.
+type Version struct {
 	Version     string `json:"version"`
 	JSONVersion int    `json:"json_version"`
 	Schema      int    `json:"schema"` // of the databases that this binary writes
@@ -24,9 +24,9 @@ type versionRecord struct {
 	Arch        string `json:"arch"`
 }
 
-func thisVersion() versionRecord {
+func thisVersion() Version {
 	release := strings.Split(runtime.Version(), ".") // go1.26.8: the first two say which language
-	return versionRecord{Version: runner.Version, JSONVersion: jsonVersion, Schema: admin.SchemaVersion(), SQLite: admin.EngineVersion(),
+	return Version{Version: runner.Version, JSONVersion: jsonVersion, Schema: admin.SchemaVersion(), SQLite: admin.EngineVersion(),
 		Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 

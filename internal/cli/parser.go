@@ -1,40 +1,39 @@
-package main
+package cli
 
 import (
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
 
 	"example.com/runner/internal/failure"
 )
 
-// commandLine is an argv that has been understood. Every trap of urfave/cli's parser (cli.md 13) is disarmed here: what it
+// Line is an argv that has been understood. Every trap of urfave/cli's parser (cli.md 13) is disarmed here: what it
 // gets to see is "runner COMMAND --long=value ... -- WORD ...".
-type commandLine struct {
-	command *cli.Command // nil: none was named
-	path    []string     // its names, of groups too: "schedule", "add"
+type Line struct {
+	Command *Command // nil: none was named
+	Path    []string // its names, of groups too: "schedule", "add"
 	given   []givenOption
 	words   []string // what is neither option nor command
-	wants   *option  // the last argument is this option, and its value is missing
+	wants   *Option  // the last argument is this option, and its value is missing
 
-	globals, options []*option // those known at this point
+	globals, options []*Option // those known at this point
 	err              error     // the first
 }
 
 type givenOption struct {
-	option *option
+	option *Option
 	text   string
 }
 
-// permute reads the arguments after the program's name. Options may stand before, between and after words, the global ones
+// Parse reads the arguments after the program's name. Options may stand before, between and after words, the global ones
 // before the command too, until "--"; for commands that take a command of their own, until its first word. The last of a
 // repeated scalar wins, and any option wins over its variable in the environment, wherever it stands. After an error the
 // rest is still read, because --json decides how the error looks.
-func permute(list []*cli.Command, globals []*option, args []string, getenv func(string) string) (commandLine, error) {
-	line := &commandLine{globals: globals, options: globals}
+func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
+	line := &Line{globals: globals, options: globals}
 	for i, arg := range args {
 		if !utf8.ValidString(arg) {
 			line.fail(failure.Usage("argument %d, %q, is not UTF-8", i+1, arg))
@@ -44,18 +43,18 @@ func permute(list []*cli.Command, globals []*option, args []string, getenv func(
 		word := args[0]
 		args = args[1:]
 		switch {
-		case word == "--" && line.command != nil && line.command.Subcommands == nil:
+		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
 			line.words, args = append(line.words, args...), nil
 		case word == "--": // the command is still to come
 		case len(word) > 1 && word[0] == '-':
 			args = line.flag(word, args)
-		case line.command == nil && line.err == nil:
+		case line.Command == nil && line.err == nil:
 			list = line.enter(list, word)
-		case line.command != nil && line.command.Subcommands != nil:
+		case line.Command != nil && line.Command.Subcommands != nil:
 			list = line.enter(list, word)
 		default:
 			line.words = append(line.words, word)
-			if stopsAt := firstWord(line.path); stopsAt >= 0 && len(line.words) > stopsAt {
+			if stopsAt := firstWord(line.Path); stopsAt >= 0 && len(line.words) > stopsAt {
 				line.words, args = append(line.words, args...), nil
 			}
 		}
@@ -77,14 +76,14 @@ func firstWord(path []string) int {
 }
 
 // enter makes the command with this name the current one and returns its subcommands.
-func (line *commandLine) enter(list []*cli.Command, word string) []*cli.Command {
-	if word == "help" && line.command == nil { // "runner help show" is "runner show --help"
+func (line *Line) enter(list []*Command, word string) []*Command {
+	if word == "help" && line.Command == nil { // "runner help show" is "runner show --help"
 		line.set("help", "true")
 		return list
 	}
 	for _, c := range list {
 		if c.HasName(word) {
-			line.command, line.path = c, append(line.path, c.Name)
+			line.Command, line.Path = c, append(line.Path, c.Name)
 			line.options = append(slices.Clip(optionsOf(c)), line.globals...)
 			return c.Subcommands
 		}
@@ -93,20 +92,20 @@ func (line *commandLine) enter(list []*cli.Command, word string) []*cli.Command 
 	for _, c := range list {
 		names = append(names, append([]string{c.Name}, c.Aliases...)...)
 	}
-	prefix := strings.Join(append([]string{"runner"}, line.path...), " ")
-	f := failure.Usage("unknown command %q", strings.Join(append(line.path, word), " ")).Hint("%s --help", prefix)
-	if near := nearest(word, names); near != "" {
+	prefix := strings.Join(append([]string{"runner"}, line.Path...), " ")
+	f := failure.Usage("unknown command %q", strings.Join(append(line.Path, word), " ")).Hint("%s --help", prefix)
+	if near := Nearest(word, names); near != "" {
 		f = f.Hint("%s %s", prefix, near)
 	}
-	if instead := elsewhere(word); instead != "" && len(line.path) == 0 {
+	if instead := otherNames(word); instead != "" && len(line.Path) == 0 {
 		f = f.Hint("runner %s", instead)
 	}
 	line.fail(f)
 	return list
 }
 
-// elsewhere knows what people type who come from other tools.
-func elsewhere(word string) string {
+// otherNames knows what people type who come from other tools.
+func otherNames(word string) string {
 	switch word {
 	case "queues", "stats", "workers":
 		return "status"
@@ -131,9 +130,9 @@ func elsewhere(word string) string {
 }
 
 // flag takes one option and, if it has one, its value; it returns the arguments that are left.
-func (line *commandLine) flag(word string, args []string) []string {
+func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
-	i := slices.IndexFunc(line.options, func(o *option) bool {
+	i := slices.IndexFunc(line.options, func(o *Option) bool {
 		return name == "--"+o.name || o.short != "" && name == "-"+o.short
 	})
 	if i < 0 {
@@ -163,15 +162,15 @@ func (line *commandLine) flag(word string, args []string) []string {
 	return args
 }
 
-func (line *commandLine) unknown(name string) *failure.Error {
-	where := strings.Join(append([]string{"runner"}, line.path...), " ")
+func (line *Line) unknown(name string) *failure.Error {
+	where := strings.Join(append([]string{"runner"}, line.Path...), " ")
 	f := failure.Usage("unknown option %s of %s", name, where)
-	if line.command == nil {
+	if line.Command == nil {
 		return failure.Usage("unknown option %s before the command", name).Hint("runner COMMAND %s", name)
 	}
 	if len(name) > 2 && name[1] != '-' { // -fn 5, -queue
-		letter := slices.IndexFunc(line.options, func(o *option) bool { return o.short != "" && o.short == name[1:2] })
-		word := slices.IndexFunc(line.options, func(o *option) bool { return o.name == name[1:] })
+		letter := slices.IndexFunc(line.options, func(o *Option) bool { return o.short != "" && o.short == name[1:2] })
+		word := slices.IndexFunc(line.options, func(o *Option) bool { return o.name == name[1:] })
 		switch {
 		case word >= 0:
 			return f.Hint("-%s", name)
@@ -183,7 +182,7 @@ func (line *commandLine) unknown(name string) *failure.Error {
 	for _, o := range line.options {
 		names = append(names, "--"+o.name)
 	}
-	if near := nearest(name, names); near != "" && len(name) > 3 {
+	if near := Nearest(name, names); near != "" && len(name) > 3 {
 		return f.Hint("%s", near)
 	}
 	return f.Hint("%s --help", where)
@@ -191,7 +190,7 @@ func (line *commandLine) unknown(name string) *failure.Error {
 
 // environment adds the options that were not given but have a variable which is set. An empty variable counts as unset.
 // Lists are separated by commas.
-func (line *commandLine) environment(getenv func(string) string) {
+func (line *Line) environment(getenv func(string) string) {
 	for _, o := range line.options {
 		if o.env == "" || getenv(o.env) == "" || line.gave(o.name) {
 			continue
@@ -211,21 +210,21 @@ func (line *commandLine) environment(getenv func(string) string) {
 }
 
 // argv is the line as urfave/cli reads it without surprise.
-func (line commandLine) argv() []string {
-	argv := append([]string{"runner"}, line.path...)
+func (line Line) argv() []string {
+	argv := append([]string{"runner"}, line.Path...)
 	for _, g := range line.given {
 		argv = append(argv, "--"+g.option.name+"="+g.text)
 	}
 	return append(append(argv, "--"), line.words...)
 }
 
-func (line *commandLine) fail(err error) {
+func (line *Line) fail(err error) {
 	if line.err == nil {
 		line.err = err
 	}
 }
 
-func (line *commandLine) set(name, text string) {
+func (line *Line) set(name, text string) {
 	for _, o := range line.options {
 		if o.name == name {
 			line.given = append(line.given, givenOption{o, text})
@@ -233,12 +232,12 @@ func (line *commandLine) set(name, text string) {
 	}
 }
 
-func (line commandLine) gave(name string) bool {
+func (line Line) gave(name string) bool {
 	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
 }
 
 // last is the text of an option that holds one value; empty if it was not given.
-func (line commandLine) last(name string) string {
+func (line Line) last(name string) string {
 	for _, g := range slices.Backward(line.given) {
 		if g.option.name == name {
 			return g.text
@@ -248,13 +247,13 @@ func (line commandLine) last(name string) string {
 }
 
 // on says whether an option without a value was given.
-func (line commandLine) on(name string) bool {
+func (line Line) on(name string) bool {
 	v, _ := parseBool(line.last(name))
 	return v
 }
 
-// nearest returns the candidate that word was probably meant to be, or nothing.
-func nearest(word string, candidates []string) string {
+// Nearest returns the candidate that word was probably meant to be, or nothing.
+func Nearest(word string, candidates []string) string {
 	best, score := "", 0.8
 	for _, c := range candidates {
 		if s := smetrics.JaroWinkler(word, c, 0.7, 4); s > score && len(word) < 100 {

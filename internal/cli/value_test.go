@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"testing"
@@ -52,7 +52,7 @@ func FuzzIDsAndCodes(f *testing.F) {
 	f.Add("41,42")
 	f.Add("75,100-111")
 	f.Fuzz(func(t *testing.T, text string) {
-		if ids, err := parseIDs(text); err == nil {
+		if ids, err := ParseIDs(text); err == nil {
 			for _, id := range ids {
 				if id < 1 {
 					t.Fatalf("%q: got %v, want id >= 1", text, ids)

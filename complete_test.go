@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/runner/internal/cli"
 )
 
 func TestComplete(t *testing.T) {
-	a := &app{now: time.Now, getenv: func(string) string { return "" }} // no database can be found
+	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }} // no database can be found
 	for line, want := range map[string]string{
 		"":                             "enqueue work schedule status list show logs wait cancel retry delete pause resume limit doctor backup move serve fence completion selftest",
 		"c":                            "cancel completion",
@@ -42,8 +44,8 @@ func TestComplete(t *testing.T) {
 		"--hel":                        "--help",
 	} {
 		var got []string
-		for _, s := range a.complete(t.Context(), strings.Split(line, " ")) {
-			got = append(got, s.word)
+		for _, s := range a.Complete(t.Context(), strings.Split(line, " ")) {
+			got = append(got, s.Word)
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q: %q, want %q", line, got, want)

@@ -1,11 +1,9 @@
-package main
+package cli
 
 import (
 	"cmp"
 	"fmt"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
@@ -13,9 +11,9 @@ import (
 )
 
 // rootHelp is the screen of runner alone: every command on it, in at most 80 columns.
-func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
-	p := a.printer
-	d, err := a.findDatabase(line.last("db"))
+func (a *App) rootHelp(list []*Command, line Line) error {
+	p := a.Printer
+	d, err := a.FindDatabase(line.last("db"))
 	if failure.ExitCode(err) == 2 {
 		return err
 	}
@@ -48,7 +46,8 @@ func (a *app) rootHelp(list []*cli.Command, line commandLine) error {
 	default:
 		p.Print(fitted("database: "+humanize.Safe(d.shown()), "(from "+d.from+")"))
 	}
-	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") + "\nwords such as lane, lease, suspect: docs/glossary.md\n")
+	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") +
+		"\nwords such as lane, lease, suspect: docs/glossary.md\n")
 	return nil
 }
 
@@ -60,10 +59,10 @@ func fitted(text, remark string) string {
 	return text + "   " + remark + "\n"
 }
 
-// commandHelp is what COMMAND --help prints: usage, options, and the long text, which ends with EXIT STATUS.
-func commandHelp(p *term.Printer, line commandLine, globals []*option) error {
-	c := line.command
-	name := strings.Join(append([]string{"runner"}, line.path...), " ")
+// CommandHelp is what COMMAND --help prints: usage, options, and the long text, which ends with EXIT STATUS.
+func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
+	c := line.Command
+	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
 	for i, form := range strings.Split(strings.TrimSpace(cmp.Or(c.UsageText, name+" [OPTIONS]")), "\n") {
 		p.Print([]string{"usage: ", "       "}[min(i, 1)] + strings.TrimSpace(form) + "\n")
 	}
@@ -78,16 +77,16 @@ func commandHelp(p *term.Printer, line commandLine, globals []*option) error {
 		}
 	}
 	if list := optionsOf(c); len(list) > 0 {
-		p.Print("\nOPTIONS\n" + optionHelp(list))
+		p.Print("\nOPTIONS\n" + OptionHelp(list))
 	}
-	p.Print("\nGLOBAL OPTIONS\n" + optionHelp(globals))
+	p.Print("\nGLOBAL OPTIONS\n" + OptionHelp(globals))
 	if text := strings.TrimSpace(c.Description); text != "" {
 		p.Print("\n" + text + "\n")
 	}
 	return nil
 }
 
-func optionHelp(list []*option) string {
+func OptionHelp(list []*Option) string {
 	const indent = 28
 	var b strings.Builder
 	for _, o := range list {

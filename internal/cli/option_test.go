@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/runner/internal/failure"
 	"example.com/runner/jobs"
 )
@@ -16,37 +14,37 @@ import (
 // parsed is what a command of testCommands got to see.
 type parsed struct {
 	command string
-	c       *cli.Context
+	c       *Context
 	words   []string
 }
 
 // parse runs a command line against three small commands, through permute and urfave/cli, and returns what arrived.
 func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) {
 	t.Helper()
-	a := &app{now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	a := &App{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	var got parsed
-	action := func(c *cli.Context) error {
+	action := func(c *Context) error {
 		got = parsed{command: c.Command.Name, c: c, words: c.Args().Slice()}
 		return nil
 	}
-	list := []*cli.Command{
-		{Name: "enqueue", Action: action, Flags: []cli.Flag{
-			textOption("queue q", "NAME", "", "default"), intOption("priority p", "N", "", 5, -1<<31),
-			repeated("env e", "NAME=VALUE", "", one(func(s string) (string, error) { return s, nil })),
-			durationOption("in", "", 0), codesOption("retry-on", ""), idsOption("after", ""),
+	list := []*Command{
+		{Name: "enqueue", Action: action, Flags: []Flag{
+			TextOption("queue q", "NAME", "", "default"), IntOption("priority p", "N", "", 5, -1<<31),
+			Repeated("env e", "NAME=VALUE", "", One(func(s string) (string, error) { return s, nil })),
+			DurationOption("in", "", 0), CodesOption("retry-on", ""), IdsOption("after", ""),
 		}},
-		{Name: "show", Aliases: []string{"sh"}, Action: action, Flags: append(a.selectors(), boolOption("follow f", ""),
-			intOption("rows n", "N", "", 30, 0))},
-		{Name: "work", Action: action, Flags: fromEnvironment([]cli.Flag{
-			intOption("concurrency c", "N", "", 1, 1), queueOption(), durationOption("max-wait", "", 0), boolOption("tee", ""),
+		{Name: "show", Aliases: []string{"sh"}, Action: action, Flags: append(a.Selectors(), BoolOption("follow f", ""),
+			IntOption("rows n", "N", "", 30, 0))},
+		{Name: "work", Action: action, Flags: FromEnvironment([]Flag{
+			IntOption("concurrency c", "N", "", 1, 1), queueOption(), DurationOption("max-wait", "", 0), BoolOption("tee", ""),
 		})},
-		{Name: "schedule", Subcommands: []*cli.Command{
-			{Name: "add", Action: action, Flags: []cli.Flag{textOption("cron", "EXPR", "", "")}},
+		{Name: "schedule", Subcommands: []*Command{
+			{Name: "add", Action: action, Flags: []Flag{TextOption("cron", "EXPR", "", "")}},
 		}},
 	}
-	globals := globalFlags()
-	line, err := permute(list, globals, args, func(name string) string { return env[name] })
-	if err != nil || line.command == nil {
+	globals := GlobalOptions()
+	line, err := Parse(list, globals, args, func(name string) string { return env[name] })
+	if err != nil || line.Command == nil {
 		return got, err
 	}
 	return got, newCLI(list, globals).RunContext(context.Background(), line.argv())
@@ -97,19 +95,19 @@ func TestValuesArriveWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env := get[[]string](got.c, "env"); !slices.Equal(env, []string{"A=1,2", "B= x", "C="}) {
+	if env := Get[[]string](got.c, "env"); !slices.Equal(env, []string{"A=1,2", "B= x", "C="}) {
 		t.Errorf("env %q", env)
 	}
-	if n := got.c.Int("priority"); n != -5 || get[int](got.c, "priority") != -5 {
+	if n := got.c.Int("priority"); n != -5 || Get[int](got.c, "priority") != -5 {
 		t.Errorf("priority %d: the last one wins", n)
 	}
-	if ids := get[[]int64](got.c, "after"); !slices.Equal(ids, []int64{3, 4, 9}) {
+	if ids := Get[[]int64](got.c, "after"); !slices.Equal(ids, []int64{3, 4, 9}) {
 		t.Errorf("after %v", ids)
 	}
-	if codes := get[jobs.Codes](got.c, "retry-on"); codes != "75,100-111" {
+	if codes := Get[jobs.Codes](got.c, "retry-on"); codes != "75,100-111" {
 		t.Errorf("retry-on %q", codes)
 	}
-	if d := get[time.Duration](got.c, "in"); d != 90*time.Minute || !got.c.IsSet("in") || got.c.IsSet("queue") {
+	if d := Get[time.Duration](got.c, "in"); d != 90*time.Minute || !got.c.IsSet("in") || got.c.IsSet("queue") {
 		t.Errorf("in %v", d)
 	}
 	if !slices.Equal(got.words, []string{"x", "", "\n"}) {
@@ -124,25 +122,25 @@ func TestEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := get[int](got.c, "concurrency"); n != 8 {
+	if n := Get[int](got.c, "concurrency"); n != 8 {
 		t.Errorf("concurrency %d", n)
 	}
-	if q := get[[]string](got.c, "queue"); !slices.Equal(q, []string{"a", "b"}) {
+	if q := Get[[]string](got.c, "queue"); !slices.Equal(q, []string{"a", "b"}) {
 		t.Errorf("queues %q", q)
 	}
-	if !get[bool](got.c, "tee") || got.c.IsSet("max-wait") || get[time.Duration](got.c, "busy-timeout") != 3*time.Second {
+	if !Get[bool](got.c, "tee") || got.c.IsSet("max-wait") || Get[time.Duration](got.c, "busy-timeout") != 3*time.Second {
 		t.Error("tee, max-wait or busy-timeout")
 	}
 	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} { // options win in both places
 		got, err = parse(t, env, strings.Fields(line)...)
-		if err != nil || get[int](got.c, "concurrency") != 2 || get[time.Duration](got.c, "busy-timeout") != time.Second ||
-			!slices.Equal(get[[]string](got.c, "queue"), []string{"z"}) {
-			t.Errorf(`%s: got %v; want no error, get[int](got.c, "concurrency") = 2, get[Duration](got.c, `+
-				`"busy-timeout") = Second, Equal(get[[]string](got.c, "queue"), []string{"z"})`,
+		if err != nil || Get[int](got.c, "concurrency") != 2 || Get[time.Duration](got.c, "busy-timeout") != time.Second ||
+			!slices.Equal(Get[[]string](got.c, "queue"), []string{"z"}) {
+			t.Errorf(`%s: got %v; want no error, Get[int](got.c, "concurrency") = 2, Get[Duration](got.c, `+
+				`"busy-timeout") = Second, Equal(Get[[]string](got.c, "queue"), []string{"z"})`,
 				line, err)
 		}
 	}
-	if got, err = parse(t, env, "show"); err != nil || get[int](got.c, "rows") != 30 {
+	if got, err = parse(t, env, "show"); err != nil || Get[int](got.c, "rows") != 30 {
 		t.Errorf("show reads a variable that is not its: %v", err)
 	}
 	if _, err = parse(t, map[string]string{"RUNNER_MAX_WAIT": "5"}, "work"); err == nil || !strings.Contains(err.Error(), "$RUNNER_MAX_WAIT") {
@@ -189,30 +187,30 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestSelection(t *testing.T) {
-	read := func(line string) (selection, error) {
+	read := func(line string) (Selection, error) {
 		got, err := parse(t, nil, strings.Fields(line)...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return readSelection(got.c, time.Unix(1_800_000_000, 0))
+		return ReadSelection(got.c, time.Unix(1_800_000_000, 0))
 	}
 	s, err := read("show 41 43,42 -n 1 41")
-	if err != nil || !slices.Equal(s.filter.IDs, []int64{41, 43, 42}) || s.empty {
-		t.Errorf("got %+v %v; want no error, Equal(s.filter.IDs, []int64{41, 43, 42}), not (s.empty)", s, err)
+	if err != nil || !slices.Equal(s.Filter.IDs, []int64{41, 43, 42}) || s.empty {
+		t.Errorf("got %+v %v; want no error, Equal(s.Filter.IDs, []int64{41, 43, 42}), not (s.empty)", s, err)
 	}
 	s, err = read("show -q a -q b -s failed,unfinished -s completed --older-than 1h --since 2h")
-	if err != nil || !slices.Equal(s.filter.Queues, []string{"a", "b"}) || len(s.filter.States) != 7 || s.empty ||
-		s.filter.FinishedBefore.Unix() != 1_800_000_000-3600 || s.filter.Since.Unix() != 1_800_000_000-7200 {
-		t.Errorf(`got %+v %v; want no error, Equal(s.filter.Queues, []string{"a", "b"}), len(s.filter.States) = 7, not `+
-			"(s.empty), s.filter.FinishedBefore.Unix() = 1_800_000_000-3600, s.filter.Since.Unix() = "+
+	if err != nil || !slices.Equal(s.Filter.Queues, []string{"a", "b"}) || len(s.Filter.States) != 7 || s.empty ||
+		s.Filter.FinishedBefore.Unix() != 1_800_000_000-3600 || s.Filter.Since.Unix() != 1_800_000_000-7200 {
+		t.Errorf(`got %+v %v; want no error, Equal(s.Filter.Queues, []string{"a", "b"}), len(s.Filter.States) = 7, not `+
+			"(s.empty), s.Filter.FinishedBefore.Unix() = 1_800_000_000-3600, s.Filter.Since.Unix() = "+
 			"1_800_000_000-7200",
 			s, err)
 	}
-	if s, err = read("show"); err != nil || !s.empty || failure.ExitCode(s.typed("cancel")) != 2 {
-		t.Errorf(`got %+v %v; want no error, s.empty, failure.ExitCode(s.typed("cancel")) = 2`, s, err)
+	if s, err = read("show"); err != nil || !s.empty || failure.ExitCode(s.Require("cancel")) != 2 {
+		t.Errorf(`got %+v %v; want no error, s.empty, failure.ExitCode(s.Require("cancel")) = 2`, s, err)
 	}
-	if s, err = read("show --all"); err != nil || s.empty || !s.all {
-		t.Errorf("got %+v %v; want no error, not (s.empty), s.all", s, err)
+	if s, err = read("show --all"); err != nil || s.empty || !s.All {
+		t.Errorf("got %+v %v; want no error, not (s.empty), s.All", s, err)
 	}
 	for _, line := range []string{"show 4 -q x", "show 4 --all", "show --all -q x", "show x", "show 0", "show 4,"} {
 		if _, err := read(line); failure.ExitCode(err) != 2 {

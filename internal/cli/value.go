@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 // The values of options (cli.md 2). Errors continue a line that begins with the option and what was typed.
 
 var (
-	errName = errors.New("is no NAME or NAME=VALUE")
+	ErrName = errors.New("is no NAME or NAME=VALUE")
 	errSize = errors.New("is no size: 65536, 64KiB, 1MiB, 1GiB")
 )
 
@@ -43,8 +43,8 @@ func parseCodes(text string) (jobs.Codes, error) {
 	return jobs.Codes(text), jobs.Codes(text).Validate()
 }
 
-// parseIDs reads IDS: one id, or several with commas between them.
-func parseIDs(text string) ([]int64, error) {
+// ParseIDs reads IDS: one id, or several with commas between them.
+func ParseIDs(text string) ([]int64, error) {
 	var ids []int64
 	for word := range strings.SplitSeq(text, ",") {
 		id, err := strconv.ParseInt(word, 10, 64)
@@ -56,7 +56,7 @@ func parseIDs(text string) ([]int64, error) {
 	return ids, nil
 }
 
-func parseInt(text string, low int) (int, error) {
+func ParseInt(text string, low int) (int, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
@@ -69,32 +69,32 @@ func parseInt(text string, low int) (int, error) {
 	return int(n), nil
 }
 
-// parseQueue reads the name of a queue.
-func parseQueue(text string) (string, error) {
+// ParseQueue reads the name of a queue.
+func ParseQueue(text string) (string, error) {
 	if jobs.ValidQueue(text) != nil {
 		return "", errors.New("is no queue name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
 	}
 	return text, nil
 }
 
-// parseLane reads the key of a lane.
-func parseLane(text string) (string, error) {
+// ParseLane reads the key of a lane.
+func ParseLane(text string) (string, error) {
 	if (jobs.Target{Kind: jobs.LaneTarget, Name: text}).Validate() != nil {
 		return "", errors.New("is no lane: 1 to 200 bytes of UTF-8 without control characters")
 	}
 	return text, nil
 }
 
-// parseJob reads the name of a job.
-func parseJob(text string) (string, error) {
+// ParseJob reads the name of a job.
+func ParseJob(text string) (string, error) {
 	if jobs.ValidJob(text) != nil {
 		return "", errors.New("is no job name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ - : /")
 	}
 	return text, nil
 }
 
-// parseScheduleName reads the name of a schedule.
-func parseScheduleName(text string) (string, error) {
+// ParseScheduleName reads the name of a schedule.
+func ParseScheduleName(text string) (string, error) {
 	if jobs.ValidSchedule(text) != nil {
 		return "", errors.New("is no schedule name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
 	}

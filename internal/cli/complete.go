@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
@@ -18,21 +16,24 @@ import (
 )
 
 // suggestion is a word that may stand where the cursor is, and what it is.
-type suggestion struct{ word, about string }
+type suggestion struct{ Word, About string }
 
 const (
 	recallWithin = 100 * time.Millisecond // or the shell's user would wait for the database
 	recallIDs    = 50
 )
 
-// complete suggests words for the last of args, which are those after "runner" up to the cursor. Without a suggestion shells
+// Shells are those that there is a completion script for.
+var Shells = []string{"bash", "zsh", "fish", "powershell"}
+
+// Complete suggests words for the last of args, which are those after "runner" up to the cursor. Without a suggestion shells
 // offer files.
-func (a *app) complete(ctx context.Context, args []string) []suggestion {
+func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	before, word := args[:len(args)-1], args[len(args)-1]
-	list := commands(a)
-	line, _ := permute(list, globalFlags(), before, a.getenv)
+	list := a.Commands(a)
+	line, _ := Parse(list, GlobalOptions(), before, a.Getenv)
 	name, text, valued := strings.Cut(word, "=")
-	handedOn := line.command != nil && firstWord(line.path) >= 0 && (len(line.words) > firstWord(line.path) || slices.Contains(before, "--"))
+	handedOn := line.Command != nil && firstWord(line.Path) >= 0 && (len(line.words) > firstWord(line.Path) || slices.Contains(before, "--"))
 	switch {
 	case line.wants != nil:
 		return starting(word, a.optionValues(ctx, line, line.wants))
@@ -41,16 +42,16 @@ func (a *app) complete(ctx context.Context, args []string) []suggestion {
 	case strings.HasPrefix(word, "-") && slices.Contains(before, "--"):
 		return nil
 	case strings.HasPrefix(word, "--") && valued:
-		i := slices.IndexFunc(line.options, func(o *option) bool { return "--"+o.name == name })
+		i := slices.IndexFunc(line.options, func(o *Option) bool { return "--"+o.name == name })
 		if i < 0 {
 			return nil
 		}
 		return behind(name+"=", starting(text, a.optionValues(ctx, line, line.options[i])))
 	case strings.HasPrefix(word, "-"):
 		return starting(word, optionNames(line.options))
-	case line.command == nil || line.command.Subcommands != nil:
-		if line.command != nil {
-			list = line.command.Subcommands
+	case line.Command == nil || line.Command.Subcommands != nil:
+		if line.Command != nil {
+			list = line.Command.Subcommands
 		}
 		return starting(word, commandNames(list))
 	}
@@ -63,7 +64,7 @@ func starting(typed string, list []suggestion) []suggestion {
 	typed = typed[len(head):]
 	var kept []suggestion
 	for _, s := range list {
-		if strings.HasPrefix(s.word, typed) {
+		if strings.HasPrefix(s.Word, typed) {
 			kept = append(kept, s)
 		}
 	}
@@ -73,12 +74,12 @@ func starting(typed string, list []suggestion) []suggestion {
 // behind puts a text in front of each word.
 func behind(head string, list []suggestion) []suggestion {
 	for i := range list {
-		list[i].word = head + list[i].word
+		list[i].Word = head + list[i].Word
 	}
 	return list
 }
 
-func commandNames(list []*cli.Command) (names []suggestion) {
+func commandNames(list []*Command) (names []suggestion) {
 	for _, c := range list {
 		if !c.Hidden {
 			names = append(names, suggestion{c.Name, c.Usage})
@@ -87,7 +88,7 @@ func commandNames(list []*cli.Command) (names []suggestion) {
 	return names
 }
 
-func optionNames(list []*option) (names []suggestion) {
+func optionNames(list []*Option) (names []suggestion) {
 	for _, o := range list {
 		names = append(names, suggestion{"--" + o.name, o.usage})
 	}
@@ -95,16 +96,16 @@ func optionNames(list []*option) (names []suggestion) {
 }
 
 // optionValues suggests what an option may be set to.
-func (a *app) optionValues(ctx context.Context, line commandLine, o *option) (values []suggestion) {
+func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []suggestion) {
 	switch {
 	case o.name == "state":
 		for _, state := range jobs.States() {
-			values = append(values, suggestion{word: string(state)})
+			values = append(values, suggestion{Word: string(state)})
 		}
 		return append(values, suggestion{"unfinished", "any of the first five"}, suggestion{"finished", "any of the last three"})
 	case strings.Contains(o.hint, "|"):
 		for word := range strings.SplitSeq(o.hint, "|") {
-			values = append(values, suggestion{word: word})
+			values = append(values, suggestion{Word: word})
 		}
 		return values
 	case o.name == "queue":
@@ -120,22 +121,22 @@ func (a *app) optionValues(ctx context.Context, line commandLine, o *option) (va
 }
 
 // arguments suggests words that are no options: ids of tasks in states that make sense.
-func (a *app) arguments(ctx context.Context, line commandLine) (words []suggestion) {
-	if len(line.path) > 1 && line.path[0] == "limit" {
+func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
+	if len(line.Path) > 1 && line.Path[0] == "limit" {
 		return a.limitTargets(ctx, line)
 	}
 	var states []jobs.State
-	if len(line.path) > 1 {
+	if len(line.Path) > 1 {
 		return a.scheduleNames(ctx, line)
 	}
-	switch line.command.Name {
+	switch line.Command.Name {
 	case "completion":
-		for _, shell := range shells {
-			words = append(words, suggestion{word: shell})
+		for _, shell := range Shells {
+			words = append(words, suggestion{Word: shell})
 		}
 		return words
 	case "pause", "resume":
-		return slices.DeleteFunc(a.recall(ctx, line, recallQueues), func(s suggestion) bool { return slices.Contains(line.words, s.word) })
+		return slices.DeleteFunc(a.recall(ctx, line, recallQueues), func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 	case "show", "logs", "list":
 	case "wait", "cancel":
 		states = jobs.Unfinished()
@@ -153,21 +154,21 @@ func (a *app) arguments(ctx context.Context, line commandLine) (words []suggesti
 		}
 		return ids, err
 	})
-	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.word) })
+	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
 // scheduleNames suggests schedules for the commands that take their names.
-func (a *app) scheduleNames(ctx context.Context, line commandLine) []suggestion {
-	if !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.command.Name) {
+func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
+	if !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
 		return nil
 	}
 	names := a.recall(ctx, line, recallSchedules)
-	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.words, s.word) })
+	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
 // recall asks the database that the line means, if it answers soon. What it cannot tell is not suggested.
-func (a *app) recall(ctx context.Context, line commandLine, ask func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
-	d, err := a.findDatabase(line.last("db"))
+func (a *App) recall(ctx context.Context, line Line, ask func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
+	d, err := a.FindDatabase(line.last("db"))
 	if err != nil {
 		return nil
 	}
@@ -175,7 +176,7 @@ func (a *app) recall(ctx context.Context, line commandLine, ask func(context.Con
 	defer cancel()
 	answer := make(chan []suggestion, 1)
 	go func() {
-		r, err := runner.Open(ctx, d.path, runner.Options{ReadOnly: true, BusyTimeout: recallWithin, Engine: postgres.Engine()})
+		r, err := runner.Open(ctx, d.Path, runner.Options{ReadOnly: true, BusyTimeout: recallWithin, Engine: postgres.Engine()})
 		if err != nil {
 			answer <- nil
 			return
@@ -196,23 +197,23 @@ func (a *app) recall(ctx context.Context, line commandLine, ask func(context.Con
 }
 
 // limitTargets suggests the queues and jobs that may be limited, or the limits that may be removed.
-func (a *app) limitTargets(ctx context.Context, line commandLine) (words []suggestion) {
-	if line.command.Name == "remove" {
+func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) {
+	if line.Command.Name == "remove" {
 		return a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {
 			limits, err := r.Limits(ctx)
 			for _, l := range limits {
-				targets = append(targets, suggestion{word: l.Target.String()})
+				targets = append(targets, suggestion{Word: l.Target.String()})
 			}
 			return targets, err
 		})
 	}
-	if line.command.Name != "set" {
+	if line.Command.Name != "set" {
 		return nil
 	}
 	for kind, recall := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){jobs.QueueTarget: recallQueues,
 		jobs.JobTarget: recallJobs} {
 		for _, s := range a.recall(ctx, line, recall) {
-			words = append(words, suggestion{jobs.Target{Kind: kind, Name: s.word}.String(), s.about})
+			words = append(words, suggestion{jobs.Target{Kind: kind, Name: s.Word}.String(), s.About})
 		}
 	}
 	return words
@@ -230,18 +231,18 @@ func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, er
 func recallSchedules(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	list, err := r.Schedules(ctx)
 	for _, s := range list {
-		names = append(names, suggestion{s.Name, s.Cron + "  " + term.Cut(humanize.Safe(specText(s.Spec)), 60)})
+		names = append(names, suggestion{s.Name, s.Cron + "  " + term.Cut(humanize.Safe(present.JobText(s.Spec.Task(time.Time{}))), 60)})
 	}
 	return names, err
 }
 
 func recallJobs(ctx context.Context, r *runner.Runner) ([]suggestion, error) {
-	names := []suggestion{{word: jobs.CommandJob}}
+	names := []suggestion{{Word: jobs.CommandJob}}
 	workers, err := r.Workers(ctx)
 	for _, w := range workers {
 		for _, job := range w.Jobs {
-			if !slices.ContainsFunc(names, func(s suggestion) bool { return s.word == job }) {
-				names = append(names, suggestion{word: job})
+			if !slices.ContainsFunc(names, func(s suggestion) bool { return s.Word == job }) {
+				names = append(names, suggestion{Word: job})
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -7,10 +7,11 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
@@ -22,7 +23,7 @@ import (
 
 // database says which file a command works on, and how it is opened.
 type database struct {
-	path        string // absolute; or the address of a server
+	Path        string // absolute; or the address of a server
 	from        string // what named it: "--db", "$RUNNER_DB", "$STATE_DIRECTORY"; empty: nothing, it is the standard one
 	standard    bool   // its directory is ours to create; that of a path somebody named is not
 	busyTimeout time.Duration
@@ -30,50 +31,50 @@ type database struct {
 }
 
 // database reads the global options that say which database. With -v it says which one that is.
-func (a *app) database(c *cli.Context) (database, error) {
-	d, err := a.findDatabase(get[string](c, "db"))
+func (a *App) database(c *Context) (database, error) {
+	d, err := a.FindDatabase(Get[string](c, "db"))
 	if err != nil {
 		return d, err
 	}
-	d.busyTimeout, d.unsafeFS = get[time.Duration](c, "busy-timeout"), get[bool](c, "unsafe-fs")
-	a.printer.Detail("database: %s", d.describe())
+	d.busyTimeout, d.unsafeFS = Get[time.Duration](c, "busy-timeout"), Get[bool](c, "unsafe-fs")
+	a.Printer.Detail("database: %s", d.describe())
 	return d, nil
 }
 
-// open opens the database that the command line names. Only enqueue, work and what adds schedules create it; what they know
+// Open opens the database that the command line names. Only enqueue, work and what adds schedules create it; what they know
 // better than the options of every command is in more.
-func (a *app) open(c *cli.Context, create bool, more runner.Options) (*runner.Runner, error) {
+func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
 	d, err := a.database(c)
 	if err != nil {
 		return nil, err
 	}
 	more.MustExist, more.BusyTimeout, more.UnsafeFS, more.Engine = !create, d.busyTimeout, d.unsafeFS, postgres.Engine()
 	if create && d.standard {
-		if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
-			return nil, &jobs.Error{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.path), Err: err}
+		if err := os.MkdirAll(filepath.Dir(d.Path), 0o700); err != nil {
+			return nil, &jobs.Error{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.Path), Err: err}
 		}
 	}
-	r, err := runner.Open(c.Context, d.path, more)
+	r, err := runner.Open(c.Context, d.Path, more)
 	if err == nil && admin.Created(r) {
-		a.printer.Note("created %s", r.Path())
+		a.Printer.Note("created %s", r.Path())
 	}
 	return r, err
 }
 
-// action is the Action of a command: it reads the options, opens the database, which it creates if it may, and runs the command.
-func action[O any](a *app, create bool, read func(*cli.Context, *app) (O, error),
-	run func(context.Context, *runner.Runner, *term.Printer, O) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
+// Action is the Action of a command: it reads the options, opens the database, which it creates if it may, and runs the command.
+func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
+	run func(context.Context, *runner.Runner, *term.Printer, O) error) urfave.ActionFunc {
+	return func(c *Context) error {
 		o, err := read(c, a)
 		if err != nil {
 			return err
 		}
-		r, err := a.open(c, create, runner.Options{})
+		r, err := a.Open(c, create, runner.Options{})
 		if err != nil {
 			return err
 		}
 		defer r.Close()
-		return run(c.Context, r, a.printer, o)
+		return run(c.Context, r, a.Printer, o)
 	}
 }
 
@@ -85,24 +86,24 @@ func (d database) describe() string {
 	return d.shown() + "   (from " + d.from + ")"
 }
 
-// findDatabase is locateDatabase on this machine.
-func (a *app) findDatabase(flag string) (database, error) {
-	d, err := locateDatabase(flag, a.getenv, os.Getuid(), runtime.GOOS, directoryOwner)
-	if err != nil || filepath.IsAbs(d.path) || admin.OnServer(d.path) {
+// FindDatabase is locateDatabase on this machine.
+func (a *App) FindDatabase(flag string) (database, error) {
+	d, err := locateDatabase(flag, a.Getenv, os.Getuid(), runtime.GOOS, directoryOwner)
+	if err != nil || filepath.IsAbs(d.Path) || admin.OnServer(d.Path) {
 		return d, err
 	}
-	path, err := filepath.Abs(d.path)
+	path, err := filepath.Abs(d.Path)
 	if err != nil {
-		return d, &failure.Error{Code: "no_database", Exit: 1, What: "no working directory for " + d.path, Cause: err}
+		return d, &failure.Error{Code: "no_database", Exit: 1, What: "no working directory for " + d.Path, Cause: err}
 	}
-	d.path = path
+	d.Path = path
 	return d, nil
 }
 
 // userDatabase is what findDatabase finds where there is no directory of the machine's own.
-func (a *app) userDatabase() (database, error) {
+func (a *App) userDatabase() (database, error) {
 	nowhere := func(string) (int, bool) { return 0, false }
-	return locateDatabase("", a.getenv, os.Getuid(), runtime.GOOS, nowhere)
+	return locateDatabase("", a.Getenv, os.Getuid(), runtime.GOOS, nowhere)
 }
 
 // locateDatabase finds the database by the five rules of cli.md 2; the first that matches wins. owner returns the uid of a
@@ -114,26 +115,26 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	d := database{standard: true}
 	switch {
 	case flag != "":
-		d = database{path: flag, from: "--db"}
+		d = database{Path: flag, from: "--db"}
 	case getenv("RUNNER_DB") != "":
-		d = database{path: getenv("RUNNER_DB"), from: "$RUNNER_DB"}
+		d = database{Path: getenv("RUNNER_DB"), from: "$RUNNER_DB"}
 	case getenv("STATE_DIRECTORY") != "":
 		first, _, _ := strings.Cut(getenv("STATE_DIRECTORY"), ":")
-		d.path, d.from = first+"/runner.db", "$STATE_DIRECTORY"
+		d.Path, d.from = first+"/runner.db", "$STATE_DIRECTORY"
 	case goos != "windows" && goos != "darwin" && mayUse(system, uid, owner):
-		d.path = system + "/runner.db"
+		d.Path = system + "/runner.db"
 	case goos == "windows" && getenv("LocalAppData") != "":
-		d.path = getenv("LocalAppData") + `\runner\runner.db`
+		d.Path = getenv("LocalAppData") + `\runner\runner.db`
 	case goos == "windows":
-		return d, homeless("LocalAppData")
+		return d, noHome("LocalAppData")
 	case goos == "darwin" && home != "":
-		d.path = home + "/Library/Application Support/runner/runner.db"
+		d.Path = home + "/Library/Application Support/runner/runner.db"
 	case goos != "darwin" && strings.HasPrefix(getenv("XDG_STATE_HOME"), "/"): // the standard says: ignore relative ones
-		d.path = strings.TrimRight(getenv("XDG_STATE_HOME"), "/") + "/runner/runner.db"
+		d.Path = strings.TrimRight(getenv("XDG_STATE_HOME"), "/") + "/runner/runner.db"
 	case home != "":
-		d.path = strings.TrimRight(home, "/") + "/.local/state/runner/runner.db"
+		d.Path = strings.TrimRight(home, "/") + "/.local/state/runner/runner.db"
 	default:
-		return d, homeless("HOME")
+		return d, noHome("HOME")
 	}
 	if flag != "" && admin.OnServer(flag) && hasPassword(flag) {
 		return d, failure.Usage("the address of the server holds a password").Because("everyone on this machine can read the command lines of others").
@@ -149,10 +150,10 @@ func hasPassword(address string) bool { return password.MatchString(address) }
 
 // shown is the database for people: nobody is shown a password.
 func (d database) shown() string {
-	if !admin.OnServer(d.path) {
-		return d.path
+	if !admin.OnServer(d.Path) {
+		return d.Path
 	}
-	return password.ReplaceAllStringFunc(d.path, func(part string) string {
+	return password.ReplaceAllStringFunc(d.Path, func(part string) string {
 		m := password.FindStringSubmatch(part)
 		if m[2] != "" {
 			return m[2] + "xxxxx"
@@ -167,7 +168,7 @@ func mayUse(dir string, uid int, owner func(string) (int, bool)) bool {
 	return ok && (uid == 0 || uid == o)
 }
 
-func homeless(variable string) *failure.Error {
+func noHome(variable string) *failure.Error {
 	return (&failure.Error{Code: "no_database", Exit: 1, What: "which database? " + variable + " is not set, nor is RUNNER_DB"}).
 		Hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
 }
@@ -185,4 +186,38 @@ func directoryOwner(dir string) (uid int, ok bool) {
 		}
 	}
 	return -1, true
+}
+
+// OtherDatabases lists the databases that exist in the places where runner looks by itself, other than the one at path.
+func (a *App) OtherDatabases(path string) []string {
+	var found []string
+	hidden := map[string]bool{}
+	without := *a
+	without.Getenv = func(name string) string {
+		if hidden[name] {
+			return ""
+		}
+		return a.Getenv(name)
+	}
+	path = realPath(path)
+	look := func(d database, err error) {
+		if real := realPath(d.Path); err == nil && real != path && !slices.Contains(found, real) {
+			if info, err := os.Stat(real); err == nil && info.Mode().IsRegular() {
+				found = append(found, real)
+			}
+		}
+	}
+	for _, name := range []string{"", "RUNNER_DB", "STATE_DIRECTORY"} {
+		hidden[name] = true
+		look(without.FindDatabase(""))
+	}
+	look(without.userDatabase()) // behind the machine's own directory
+	return found
+}
+
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/runner"
@@ -44,8 +42,8 @@ func TestLocateDatabase(t *testing.T) {
 			env[name] = value
 		}
 		d, err := locateDatabase(test.flag, func(n string) string { return env[n] }, test.uid, test.goos, owner(test.owner))
-		if err != nil || d.path != test.path || d.from != test.from || d.standard != (test.from == "" || test.from == "$STATE_DIRECTORY") {
-			t.Errorf("%+v: got %+v %v; want no error, d.path = test.path, d.from = test.from, d.standard = (test.from "+
+		if err != nil || d.Path != test.path || d.from != test.from || d.standard != (test.from == "" || test.from == "$STATE_DIRECTORY") {
+			t.Errorf("%+v: got %+v %v; want no error, d.Path = test.path, d.from = test.from, d.standard = (test.from "+
 				`== "" || test.from == "$STATE_DIRECTORY")`,
 				test, d, err)
 		}
@@ -68,7 +66,7 @@ func TestNobodyIsShownAPassword(t *testing.T) {
 		"postgresql://h/d?password=s3cret&user=u": "postgresql://h/d?password=xxxxx&user=u",
 		"postgres://h/d?sslpassword=s3cret":       "postgres://h/d?sslpassword=xxxxx",
 	} {
-		d := database{path: address}
+		d := database{Path: address}
 		if got := d.shown(); got != cmp.Or(want, address) || strings.Contains(got, "s3") {
 			t.Errorf("%s is shown as %s, want %s", address, got, cmp.Or(want, address))
 		}
@@ -86,19 +84,19 @@ func TestOpenCreatesWhatItMay(t *testing.T) {
 	state := t.TempDir()
 	open := func(create bool, args ...string) (text string, err error) {
 		var out, talk bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &talk, now: time.Now, getenv: func(name string) string {
+		a := &App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &talk, Now: time.Now, Getenv: func(name string) string {
 			return map[string]string{"STATE_DIRECTORY": state + "/service", "RUNNER_FORCE_TTY": "80"}[name]
 		}}
-		list := []*cli.Command{{Name: "open", Action: func(c *cli.Context) error {
-			r, err := a.open(c, create, runner.Options{})
+		list := []*Command{{Name: "open", Action: func(c *Context) error {
+			r, err := a.Open(c, create, runner.Options{})
 			if err != nil {
 				return err
 			}
 			return r.Close()
 		}}}
-		globals := globalFlags()
-		line, err := permute(list, globals, append([]string{"open"}, args...), a.getenv)
-		a.printer = a.printerFor(line)
+		globals := GlobalOptions()
+		line, err := Parse(list, globals, append([]string{"open"}, args...), a.Getenv)
+		a.Printer = a.printerFor(line)
 		if err == nil {
 			err = newCLI(list, globals).RunContext(context.Background(), line.argv())
 		}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"slices"
+	"time"
+
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/search"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+)
+
+// Selection is which tasks a command means: ids, or a filter, or --all (cli.md 4).
+type Selection struct {
+	Filter jobs.Filter
+	All    bool // --all was typed
+	empty  bool // nothing was typed
+}
+
+// Selectors are the options of every command that takes tasks.
+func (a *App) Selectors() []Flag {
+	return []Flag{
+		queueOption(),
+		Repeated("state s", "STATE,...", "tasks in these states; also: unfinished, finished", search.ParseStates),
+		Repeated("job j", "NAME", "tasks of this job: command, email.send; repeatable", One(ParseJob)),
+		TextOption("label", "TEXT", "tasks with this label", ""),
+		Scalar("schedule", "NAME", "tasks of this schedule", "", ParseScheduleName),
+		Scalar("lane", "KEY", "tasks of this lane", "", ParseLane),
+		TextOption("worker", "NAME", "tasks that ran last on this worker", ""),
+		TextOption("match", "TEXT", "part of label, job, args or error; ASCII case ignored", ""),
+		a.WhenOption("since", "finished since then; unfinished ones: created since then"),
+		a.WhenOption("until", "the same, until then"),
+		DurationOption("older-than", "finished longer ago than this", 0),
+		BoolOption("all", "every task: no other filter"),
+	}
+}
+
+// ReadSelection reads the ids among the words, and the options of selectors, but for those that mean something else to the
+// command.
+func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
+	var s Selection
+	ids, err := ReadIDs(c.Args().Slice())
+	if err != nil {
+		return s, err
+	}
+	f := jobs.Filter{
+		Queues: Get[[]string](c, "queue"), States: Get[[]jobs.State](c, "state"), Jobs: Get[[]string](c, "job"),
+		Label: Get[string](c, "label"), Lane: Get[string](c, "lane"), Schedule: Get[string](c, "schedule"), Worker: Get[string](c, "worker"),
+		Match: Get[string](c, "match"),
+		Since: Get[time.Time](c, "since"), Until: Get[time.Time](c, "until"),
+	}
+	if c.IsSet("older-than") {
+		f.FinishedBefore = now.Add(-Get[time.Duration](c, "older-than"))
+	}
+	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "worker", "match", "since", "until",
+		"older-than"},
+		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
+	if slices.Contains(except, "since") {
+		f.Since = time.Time{}
+	}
+	s.All = Get[bool](c, "all")
+	switch {
+	case len(ids) > 0 && (filtered || s.All):
+		return s, failure.Usage("task ids and filters exclude each other")
+	case s.All && filtered:
+		return s, failure.Usage("--all and filters exclude each other")
+	}
+	f.IDs = ids
+	s.Filter, s.empty = f, len(ids) == 0 && !filtered && !s.All
+	return s, nil
+}
+
+// ReadIDs reads words as IDS. Each id is kept once, in the order of the words.
+func ReadIDs(words []string) ([]int64, error) {
+	var ids []int64
+	seen := map[int64]bool{}
+	for _, word := range words {
+		more, err := ParseIDs(word)
+		if err != nil {
+			return nil, failure.Usage("%q %v", word, err)
+		}
+		for _, id := range more {
+			if !seen[id] {
+				seen[id] = true
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids, nil
+}
+
+// Require returns an error if nothing was selected: no verb acts on everything unless --all is typed.
+func (s Selection) Require(verb string) error {
+	if !s.empty {
+		return nil
+	}
+	return failure.Usage("%s needs task ids or a filter", verb).
+		Hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
+}
+
+// Confirm asks before a filter changes n tasks: question is "Cancel 118 tasks in media?". One task is no question, nor are
+// ids. Where nobody can be asked, --yes is needed.
+func (s Selection) Confirm(p *term.Printer, yes bool, n int, question string) error {
+	switch {
+	case yes || n <= 1 || len(s.Filter.IDs) > 0:
+		return nil
+	case !p.CanAsk:
+		return failure.Usage("the filter matches %s tasks, and nobody can be asked", humanize.Count(int64(n))).
+			Because("nothing was changed").Hint("--yes, or --dry-run to see them")
+	case p.Confirm("%s", question):
+		return nil
+	}
+	p.Say("nothing was changed")
+	return failure.ExitStatus(1)
+}
