@@ -26,8 +26,8 @@ type authenticator struct {
 
 // isOwnHost reports whether the Host header names this server. Without this check another site could let its own name
 // resolve to this address and read everything.
-func (g *authenticator) isOwnHost(req *http.Request) bool {
-	if g.public != nil && strings.EqualFold(req.Host, g.public.Host) {
+func (a *authenticator) isOwnHost(req *http.Request) bool {
+	if a.public != nil && strings.EqualFold(req.Host, a.public.Host) {
 		return true
 	}
 	host, port, err := net.SplitHostPort(req.Host)
@@ -35,14 +35,14 @@ func (g *authenticator) isOwnHost(req *http.Request) bool {
 		host, port = strings.Trim(req.Host, "[]"), "80"
 	}
 	// A client of the socket sends this name, for example curl --unix-socket. For a proxy, set --public-url.
-	if g.port == "" {
+	if a.port == "" {
 		return host == "localhost"
 	}
-	if port != g.port {
+	if port != a.port {
 		return false
 	}
 	if strings.EqualFold(host, "localhost") {
-		return g.local
+		return a.local
 	}
 	to, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	address, ok := to.(*net.TCPAddr)
@@ -51,36 +51,36 @@ func (g *authenticator) isOwnHost(req *http.Request) bool {
 }
 
 // cookieName returns a name that depends on the token. Browsers share cookies between all ports of a host.
-func (g *authenticator) cookieName() string {
-	sum := sha256.Sum256([]byte("name of the cookie for " + g.token))
+func (a *authenticator) cookieName() string {
+	sum := sha256.Sum256([]byte("name of the cookie for " + a.token))
 	return "runner-" + hex.EncodeToString(sum[:4])
 }
 
 // cookieValue returns a value that proves knowledge of the token and does not contain it.
-func (g *authenticator) cookieValue() string {
-	mac := hmac.New(sha256.New, []byte(g.token))
+func (a *authenticator) cookieValue() string {
+	mac := hmac.New(sha256.New, []byte(a.token))
 	io.WriteString(mac, "cookie")
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // hasToken reports whether a request has the token, or the cookie that login sets.
-func (g *authenticator) hasToken(req *http.Request) bool {
-	if g.token == "" {
+func (a *authenticator) hasToken(req *http.Request) bool {
+	if a.token == "" {
 		return true
 	}
 	if bearer, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
-		return equal(bearer, g.token)
+		return equal(bearer, a.token)
 	}
-	cookie, err := req.Cookie(g.cookieName())
-	return err == nil && equal(cookie.Value, g.cookieValue())
+	cookie, err := req.Cookie(a.cookieName())
+	return err == nil && equal(cookie.Value, a.cookieValue())
 }
 
 // equal compares two strings in constant time.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // secure reports whether the browser uses TLS, to this server or to a proxy in front of it.
-func (g *authenticator) secure(req *http.Request) bool {
-	return req.TLS != nil || g.public != nil && g.public.Scheme == "https"
+func (a *authenticator) secure(req *http.Request) bool {
+	return req.TLS != nil || a.public != nil && a.public.Scheme == "https"
 }
 
 // sessionLength is the time that a browser stays signed in.
@@ -92,9 +92,9 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 		h.loginPage(w, req, http.StatusUnauthorized, "This is not the token.")
 		return
 	}
-	g := h.o.auth
-	http.SetCookie(w, &http.Cookie{Name: g.cookieName(), Value: g.cookieValue(), Path: h.base + "/", MaxAge: int(sessionLength / time.Second),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure(req)})
+	a := h.o.auth
+	http.SetCookie(w, &http.Cookie{Name: a.cookieName(), Value: a.cookieValue(), Path: h.base + "/", MaxAge: int(sessionLength / time.Second),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.secure(req)})
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }
 

@@ -157,8 +157,8 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	if needsNoToken(req.URL.Path) {
 		return true
 	}
-	if g := h.o.auth; g != nil {
-		if g.hasToken(req) || req.URL.Path == "/login" || strings.HasPrefix(req.URL.Path, "/static/") {
+	if a := h.o.auth; a != nil {
+		if a.hasToken(req) || req.URL.Path == "/login" || strings.HasPrefix(req.URL.Path, "/static/") {
 			return true
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="runner"`)

@@ -36,7 +36,7 @@ func TestAnOpenPageIsNotifiedOfChanges(t *testing.T) {
 		}
 		tabs = append(tabs, tab)
 	}
-	told := func() {
+	awaitEvent := func() {
 		t.Helper()
 		for _, tab := range tabs {
 			for line := ""; line != "event: rev\n"; {
@@ -47,12 +47,12 @@ func TestAnOpenPageIsNotifiedOfChanges(t *testing.T) {
 			}
 		}
 	}
-	told() // reports changes since the page was read
+	awaitEvent() // the first event reports changes since the page was read
 	began := time.Now()
 	for range 5 { // each commit causes a notification, but a page receives at most one per second
 		shell(t, r, "true")
 	}
-	told()
+	awaitEvent()
 	t.Logf("the page was notified after %v", time.Since(began))
 }
 

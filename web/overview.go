@@ -87,7 +87,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if err != nil {
 		return "", nil, err
 	}
-	gates, err := h.r.Holds(ctx)
+	holds, err := h.r.Holds(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -97,7 +97,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	}
 	for _, q := range queues {
 		view := v.queue(q)
-		view.setLimit(gates)
+		view.setLimit(holds)
 		view.Hour = lastHour(hour, q.Queue, v.Now)
 		v.Queues = append(v.Queues, view)
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
@@ -116,7 +116,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	})
 	v.Alive = len(alive)
 	v.Busy, v.Slots = admin.BusySlots(alive)
-	for _, p := range present.Problems(queues, gates.Pauses, workers, schedules, v.Now) {
+	for _, p := range present.Problems(queues, holds.Pauses, workers, schedules, v.Now) {
 		v.Problems = append(v.Problems, v.problem(p))
 	}
 	if len(v.Problems) > maxProblems {
@@ -203,11 +203,11 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 }
 
 // setLimit sets the limit of the queue.
-func (v *queueView) setLimit(gates runner.Holds) {
+func (v *queueView) setLimit(holds runner.Holds) {
 	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
-	if l, ok := gates.Limits[target]; ok {
+	if l, ok := holds.Limits[target]; ok {
 		v.Limit, v.Rate = present.LimitRunning(l), present.LimitRate(l)
-		_, v.Limited = gates.Closed[target]
+		_, v.Limited = holds.Closed[target]
 	}
 }
 

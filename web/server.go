@@ -68,14 +68,14 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:8484"
 	}
-	g := &authenticator{}
+	auth := &authenticator{}
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PublicURL, Subject: o.PublicURL,
 				What: "invalid public URL " + o.PublicURL, Hint: "https://runner.example.com"}
 		}
-		g.public = u
+		auth.public = u
 	}
 	socket, unix := strings.CutPrefix(o.Listen, "unix:")
 	if o.NoToken && !unix {
@@ -88,12 +88,12 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	}
 	if !o.NoToken {
 		var err error
-		if g.token, err = admin.Token(r, o.TokenFile); err != nil {
+		if auth.token, err = admin.Token(r, o.TokenFile); err != nil {
 			return nil, err
 		}
 	}
-	s := &Server{socket: socket, log: o.Log, token: g.token}
-	if g.token != "" {
+	s := &Server{socket: socket, log: o.Log, token: auth.token}
+	if auth.token != "" {
 		s.file = cmp.Or(o.TokenFile, admin.TokenFile(r))
 	}
 	if s.log == nil {
@@ -114,13 +114,13 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 			What: "cannot listen on " + o.Listen, Why: []string{reason(err)}, Hint: "127.0.0.1:0, for any free port", Err: err}
 	}
 	if address, ok := s.listen.Addr().(*net.TCPAddr); ok {
-		_, g.port, _ = net.SplitHostPort(address.String())
-		g.local = address.IP.IsLoopback()
+		_, auth.port, _ = net.SplitHostPort(address.String())
+		auth.local = address.IP.IsLoopback()
 	}
 	o.Authorize = nil
-	o.auth = g
+	o.auth = auth
 	s.handler = Handler(r, o.Options)
-	s.address = publicAddress(g, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
+	s.address = publicAddress(auth, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
 	return s, nil
 }
 
@@ -191,17 +191,17 @@ func reason(err error) string {
 }
 
 // publicAddress returns the URL to open in a browser, without the token.
-func publicAddress(g *authenticator, address, base string) string {
+func publicAddress(auth *authenticator, address, base string) string {
 	base = strings.TrimRight(path.Clean("/"+base), "/") + "/"
 	u := "unix:" + address
 	switch {
-	case g.public != nil:
-		u = strings.TrimRight(g.public.String(), "/")
+	case auth.public != nil:
+		u = strings.TrimRight(auth.public.String(), "/")
 		if base != "/" {
-			u = g.public.Scheme + "://" + g.public.Host
+			u = auth.public.Scheme + "://" + auth.public.Host
 		}
 		u += base
-	case g.port != "":
+	case auth.port != "":
 		u = "http://" + address + base
 	}
 	return u

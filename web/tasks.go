@@ -95,12 +95,12 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if filter.Before > 0 {
 		v.Newest = first
 	}
-	gates, err := h.r.Holds(ctx)
+	holds, err := h.r.Holds(ctx)
 	if err != nil {
 		return "", nil, err
 	}
 	for _, t := range tasks {
-		row, err := h.taskRow(ctx, v.page, t, gates)
+		row, err := h.taskRow(ctx, v.page, t, holds)
 		if err != nil {
 			return "", nil, err
 		}
@@ -223,8 +223,9 @@ func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []qu
 	return list
 }
 
-func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, gates runner.Holds) (taskRow, error) {
-	row := taskRow{Task: t, AttemptText: strconv.Itoa(t.Attempt) + "/–", Note: humanize.Safe(present.Note(t, gates, p.Now)), When: t.FinishedAt}
+func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, holds runner.Holds) (taskRow, error) {
+	row := taskRow{Task: t, AttemptText: strconv.Itoa(t.Attempt) + "/–", When: t.FinishedAt,
+		Note: humanize.Safe(present.Note(t, holds, p.Now))}
 	if t.MaxAttempts > 0 {
 		row.AttemptText = strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
 	}

@@ -47,6 +47,18 @@ var (
 	ErrNoLock = errors.New("no lock file")
 )
 
+// LockSuffix is the suffix of the names of lock files.
+const LockSuffix = ".lock"
+
+// LockPath returns the path of the liveness lock of a worker in the directory beside its database. It returns "" for a
+// text that is not a worker id. The id comes from a file that other users may write.
+func LockPath(dir, worker string) string {
+	if worker == "" || strings.Trim(worker, "0123456789abcdef-") != "" {
+		return ""
+	}
+	return filepath.Join(dir, worker+LockSuffix)
+}
+
 // Path returns the path of the lock file at its creation.
 func (l *Lock) Path() string { return l.path }
 
