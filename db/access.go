@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"example.com/runner/db/internal/owner"
+	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -15,7 +17,7 @@ import (
 // database at path, its directory or the directory beside it: whoever writes there may run commands as this user. It opens
 // nothing; what does not exist yet is fine. On systems without owners and modes it is nil.
 func Insecure(path string) error {
-	path, err := resolve(path)
+	path, err := sqlite.Resolve(path)
 	if err != nil {
 		return err
 	}
@@ -24,7 +26,7 @@ func Insecure(path string) error {
 		if err != nil {
 			continue // told by whoever opens it
 		}
-		uid, gid, ok := owner(info)
+		uid, gid, ok := owner.Of(info)
 		if !ok {
 			continue
 		}

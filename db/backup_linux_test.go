@@ -81,21 +81,3 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 		t.Errorf("the link leads to %q, %v; want real", to, err)
 	}
 }
-
-// What takes the place of the file while the copy is made is not replaced either.
-func TestABackupReplacesRegularFilesOnlyAtItsEnd(t *testing.T) {
-	dir := t.TempDir()
-	part, to := filepath.Join(dir, "part"), filepath.Join(dir, "fifo")
-	if err := os.WriteFile(part, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(to, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := place(part, to, true); !errors.Is(err, jobs.ErrConflict) {
-		t.Errorf("got %v, want a conflict", err)
-	}
-	if info, err := os.Lstat(to); err != nil || info.Mode().Type() != os.ModeNamedPipe {
-		t.Error("the FIFO was replaced", err)
-	}
-}

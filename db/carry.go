@@ -1,7 +1,6 @@
 package db
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -68,15 +67,6 @@ const countRows = `SELECT count(*) FROM {%s}`
 
 var sumTasks = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations FROM {tasks} GROUP BY state ORDER BY state`)
 
-// The highest id that a task ever had: selectHighestID, or the sequence of a server; rememberID and serverSetID see to it that the next one is
-// higher than [1]. serverSetWorker does that for the numbers of workers; the table of SQLite does it by itself.
-var (
-	rememberID      = command(`INSERT INTO {last_ids} (id) VALUES (?) ON CONFLICT DO NOTHING`)
-	serverHighestID = query(`SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`)
-	serverSetID     = command(`SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`)
-	serverSetWorker = command(`SELECT setval(CAST(pg_get_serial_sequence(?, 'number') AS regclass), (SELECT coalesce(max(number), 0) + 1 FROM {workers}))`)
-)
-
 // Carried is how many rows of a table there are, in both databases.
 type Carried struct {
 	Table string
@@ -92,7 +82,7 @@ func (t *tx) carry(m *Move, c carried, behind, upTo int64) error {
 	}
 	rows, err := from.read.QueryxContext(t.ctx, from.sql.Render(text), args...)
 	if err != nil {
-		return explain(err, from.path)
+		return from.explain(err)
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
@@ -115,7 +105,7 @@ func (t *tx) carry(m *Move, c carried, behind, upTo int64) error {
 	for rows.Next() {
 		values, err := rows.SliceScan()
 		if err != nil {
-			return explain(err, from.path)
+			return from.explain(err)
 		}
 		for i, value := range values {
 			if text, ok := value.([]byte); ok && types[i].DatabaseTypeName() == "JSON" { // which the driver of a server does not call a text
@@ -134,7 +124,7 @@ func (t *tx) carry(m *Move, c carried, behind, upTo int64) error {
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return explain(err, from.path)
+		return from.explain(err)
 	}
 	return t.settle()
 }
@@ -153,35 +143,6 @@ func width(value any) int {
 		return len(value)
 	}
 	return 8
-}
-
-// highestID returns the highest id that a task ever had.
-func (d *DB) highestID(ctx context.Context) (int64, error) {
-	if d.server != nil {
-		return readValue[int64](ctx, d, serverHighestID, d.sql.Prefix+"tasks")
-	}
-	return readValue[int64](ctx, d, selectHighestID)
-}
-
-// setHighestID makes the next id a higher one than last, and the next number of a worker higher than those that were carried.
-func (t *tx) setHighestID(last int64) error {
-	own, err := t.db.highestID(t.ctx)
-	if err != nil {
-		return err
-	}
-	if t.db.server == nil {
-		if own < last {
-			err = t.run(rememberID, last)
-		}
-		return err
-	}
-	var set int64
-	if own < last {
-		if err := t.scan(serverSetID, []any{last, t.db.sql.Prefix + "tasks"}, &set); err != nil {
-			return err
-		}
-	}
-	return t.scan(serverSetWorker, []any{t.db.sql.Prefix + "workers"}, &set)
 }
 
 // sameRows counts the rows of both databases, and returns an error when one has what the other has not. It is asked before rows are written

@@ -2,17 +2,10 @@ package db
 
 import (
 	"context"
-	"errors"
-	"path/filepath"
-	"syscall"
+	"strings"
 	"time"
-)
 
-// The questions of doctor. quickCheck reads every page and finds damage; fullCheck compares indexes with their tables, too, and takes
-// several times as long. Both list up to ten problems, or one row "ok".
-var (
-	quickCheck = query(`PRAGMA quick_check(10)`)
-	fullCheck  = query(`PRAGMA integrity_check(10)`)
+	"example.com/runner/jobs"
 )
 
 // selectLatest returns the latest times of several kinds in the file: 0 where there is none. Each is one seek, but for the few workers.
@@ -22,26 +15,9 @@ var selectLatest = query(`SELECT {greatest}(coalesce((SELECT created_at FROM {ta
 // selectSeen returns when any worker gave a sign of life for the last time.
 var selectSeen = query(`SELECT max(beat_at) FROM {workers}`)
 
-// Process is a process of this machine.
-type Process struct {
-	PID  int
-	Name string
-}
-
-// Integrity returns what is wrong with the file itself; nil: nothing. It reads all of it.
+// Integrity returns what is wrong with the file itself; nil if nothing is. It reads all of it.
 func (d *DB) Integrity(ctx context.Context, thorough bool) ([]string, error) {
-	if d.server != nil { // pg_amcheck is for those who run the server
-		return nil, nil
-	}
-	check := quickCheck
-	if thorough {
-		check = fullCheck
-	}
-	found, err := readRows[string](ctx, d, check)
-	if len(found) == 1 && found[0] == "ok" {
-		found = nil
-	}
-	return found, err
+	return d.engine.Integrity(ctx, thorough)
 }
 
 // Latest returns the latest time that anybody has written into the file.
@@ -57,31 +33,30 @@ func (d *DB) Seen(ctx context.Context) (time.Time, error) {
 }
 
 // Readers lists the processes that read the file at this moment and keep its log from starting afresh, where the system tells.
-func (d *DB) Readers() []Process {
-	if d.server != nil {
-		return nil
+func (d *DB) Readers() []Process { return d.engine.Readers() }
+
+// Foreign returns an error of kind ErrConflict when the database was moved or is not complete, and of kind ErrSchema when runner's tables, indexes,
+// triggers and views are not as runner made them, or somebody has added a trigger or an index to one of them: what such a trigger does is done by
+// each write of a worker. Tables, views and triggers of an application beside them are welcome.
+func (d *DB) Foreign(ctx context.Context) error {
+	switch text, err := d.Frozen(ctx); {
+	case err != nil:
+		return err
+	case text != "": // by triggers of our own
+		return d.frozenProblem(text, nil)
 	}
-	return readers(d.path + "-shm")
+	return d.engine.CheckSchema(ctx)
 }
 
-// Disk describes the filesystem that a database is on.
-type Disk struct {
-	Kind        string // ext4; empty: it cannot be told
-	Network     bool   // locks cannot be trusted
-	ReadOnly    bool   // it is mounted read-only
-	Free, Total int64  // bytes that this user may write, and all; 0, 0: it cannot be told
-	Reserve     int64  // with less than that free nothing is enqueued or claimed
-}
+// Unclean reports whether the file was left by a process that did not close it, and is small enough to be checked before it is used.
+func (d *DB) Unclean() bool { return d.engine.Unclean() }
 
-// DiskOf describes the filesystem of the database at path, which need not exist.
-func DiskOf(path string) Disk {
-	dir := filepath.Dir(path)
-	disk := Disk{Kind: filesystem(dir)}
-	if kind := networkFS(dir); kind != "" {
-		disk.Kind, disk.Network = kind, true
+// Damage returns a problem of kind ErrCorrupt when pages of the file are damaged.
+func (d *DB) Damage(ctx context.Context) error {
+	found, err := d.Integrity(ctx, false)
+	if err != nil || len(found) == 0 {
+		return err
 	}
-	disk.ReadOnly = errors.Is(writable(dir), syscall.EROFS)
-	disk.Free, disk.Total = space(dir)
-	disk.Reserve = reserve(disk.Total)
-	return disk
+	return &jobs.Error{Kind: jobs.ErrCorrupt, What: "database is damaged: " + d.path, Why: []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
+		Hint: "restore a backup; keep the file"}
 }

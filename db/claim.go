@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/db/internal/postgres"
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/jobs"
 )
@@ -81,14 +80,6 @@ func newClaimer(id string, list []ClaimJob, claimJob func(tasks string, i, n int
 		suspect: statement(command, claimTasks, suspectArm, claimJob),
 		peek:    statement(query, peekTasks, claimArm, sqlite.ClaimJob), // it locks nothing
 	}
-}
-
-// claimJob is that of the engine's package.
-func (d *DB) claimJob() func(tasks string, i, n int) string {
-	if d.server != nil {
-		return postgres.ClaimJob
-	}
-	return sqlite.ClaimJob
 }
 
 // claim claims tasks for the free slots, and returns them in the order in which to start them. next is the time at which a rate limit allows another
@@ -165,10 +156,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 // that.
 func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admission, aged, final bool, now time.Time) ([]jobs.Task, error) {
 	if g == nil && !aged { // the usual case
-		if final && t.last && t.db.server != nil {
-			if err := t.commitNext(); err != nil {
-				return nil, err
-			}
+		if final && t.last {
+			t.commitNext()
 		}
 		return t.claimFirst(c, c.tasks, queue, free, c.jobs, ask.Lease, now)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -83,14 +82,23 @@ type writer struct {
 	single    bool      // … and that was long enough that no other may follow soon
 	lastEnd   time.Time
 	looked    time.Time // when lookAfter last found the files in their places
-	space     room      // what the last transaction knew of the disk
+	space     diskSpace // what the last transaction knew of the disk
 	spaceAt   time.Time // since when
 }
 
 func (w *writer) start(d *DB) {
 	w.db = d
+	w.open(w.conn)
 	w.stmts = map[*statement]*sqlx.Stmt{}
 	w.idle.L = &w.mu
+}
+
+// open sets the connection, whose commits go to the disk unless the options say otherwise.
+func (w *writer) open(conn *sqlx.Conn) {
+	w.conn, w.level = conn, full
+	if w.db.options.Normal {
+		w.level = normal
+	}
 }
 
 // stop refuses further writes, waits for those under way and closes the connection.
@@ -108,7 +116,7 @@ func (w *writer) stop() {
 
 // letGo closes the connection. With the last connection SQLite lets the shared memory go, so nobody may use that any more.
 func (w *writer) letGo() {
-	w.db.forgetContent()
+	w.db.engine.Disconnecting()
 	for _, stmt := range w.stmts {
 		stmt.Close()
 	}
@@ -143,7 +151,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	switch {
 	case w.db.options.Normal:
 		r.level = normal
-	case w.db.server != nil && !first: // what a server forgets in a crash, processes that live on have relied on; only a beat comes again
+	case w.db.traits.OutlivedByClient && !first: // clients outlive a server crash, so only heartbeats may commit asynchronously
 		r.level = full
 	}
 	r.done, r.lead = make(chan error, 1), make(chan struct{}, 1)
@@ -214,11 +222,7 @@ func (w *writer) lead() {
 		w.waiting[0].lead <- struct{}{}
 		return
 	}
-	if w.lone || w.db.queue.isAwaited() {
-		w.db.queue.leave()
-	} else {
-		w.db.queue.leaveAfter(breakLength)
-	}
+	w.db.engine.Leave(w.lone, breakLength)
 	w.leading = false
 	w.idle.Broadcast()
 }
@@ -230,32 +234,22 @@ func (w *writer) rest() {
 	switch {
 	case w.lone:
 		w.busySince = now
-	case now.Sub(w.busySince) > restAfter || w.db.queue.isAwaited():
-		if w.db.queue.leave() {
-			w.db.queue.pass(restFor)
-		} else if othersOpen(w.db.path + "-shm") {
-			time.Sleep(restFor)
-		}
+	case now.Sub(w.busySince) > restAfter || w.db.engine.Awaited():
+		w.db.engine.Rest(restFor)
 		w.busySince = time.Now()
 	}
 }
 
-// beginImmediate waits for the write lock of the file, and starts a transaction.
-func (w *writer) beginImmediate(t *tx) error {
-	tries := 0
-	err := w.db.patiently(func() error {
-		tries++
+// begin starts a transaction that has the write lock, or shares it where the engine can do that.
+func (w *writer) begin(t *tx, shared bool) error {
+	waited, err := w.db.engine.Begin(w.conn, shared, w.single, func() error {
 		_, err := t.exec(begin)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	w.db.queue.enter()
-	if tries > 1 {
+	if err == nil && waited {
 		w.busySince = time.Now() // the stretch of writing begins here
 	}
-	return nil
+	return err
 }
 
 // commit runs a group in one transaction and answers its members.
@@ -295,7 +289,7 @@ func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
 // lookAfter returns an error when others do not see what was committed.
 func (w *writer) lookAfter() error {
-	err := w.db.committed()
+	err := w.db.engine.Committed()
 	if err == nil {
 		w.looked = time.Now()
 	}
@@ -303,17 +297,10 @@ func (w *writer) lookAfter() error {
 }
 
 // knownRoom is what a transaction that follows another one closely knows of the disk.
-func (w *writer) knownRoom() room {
+func (w *writer) knownRoom() diskSpace {
 	if w.space.err == nil && time.Since(w.spaceAt) < lookAgain {
 		return w.space
 	}
 	w.spaceAt = time.Now()
-	return room{}
-}
-
-// pauseBusy waits before the lock is tried again: for less than a busy writer rests, and jittered so that a crowd spreads. Who has
-// waited for long is one of a crowd, which must leave the processor to whoever holds the lock: the pause grows to ten times that.
-func pauseBusy(waited time.Duration) {
-	pause := restFor*3/10 + rand.N(restFor*4/10)
-	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))
+	return diskSpace{}
 }

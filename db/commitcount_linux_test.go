@@ -2,50 +2,12 @@ package db
 
 import (
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/jobs"
 )
-
-func TestACommitThatFailedHidesNoneOfOthers(t *testing.T) {
-	var all atomic.Uint32
-	var c commitCount
-	c.open(&all)
-	expect := func(when string, want uint32) {
-		t.Helper()
-		if _, others, ok := c.read(); !ok || others != want {
-			t.Errorf("%s: %d commits of others, want %d", when, others, want)
-		}
-	}
-	c.begin()
-	expect("before the commit is seen", 0)
-	all.Add(1)
-	expect("when it is seen", 0)
-	c.end(false)
-	expect("after it", 0)
-	all.Add(1)
-	expect("another process has committed", 1)
-	c.begin()
-	c.end(true)
-	all.Add(1)
-	expect("the writer failed, and another process has committed", 2)
-	c.begin()
-	c.end(false) // nothing was written
-	all.Add(1)
-	expect("the writer had nothing to write, and another process has committed", 3)
-	all.Store(0)
-	c.begin()
-	all.Add(1)
-	c.end(false)
-	if _, before, _ := c.read(); before != 0 {
-		all.Add(1)
-		if _, after, _ := c.read(); after != before+1 {
-			t.Error("after the counter began anew a commit of others is not seen")
-		}
-	}
-}
 
 // Two databases on one file stand for two processes.
 func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
@@ -55,7 +17,7 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	_, before, ok := d.commits.read()
+	_, before, ok := d.engine.(*sqlite.File).Commits()
 	if !ok {
 		t.Fatal("commits are not counted")
 	}
@@ -71,7 +33,7 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 	all.Go(func() { insert(d, writes) })
 	all.Go(func() { insert(other, writes) })
 	all.Wait()
-	if _, after, _ := d.commits.read(); after-before != writes {
+	if _, after, _ := d.engine.(*sqlite.File).Commits(); after-before != writes {
 		t.Errorf("%d commits of others, want %d", after-before, writes)
 	}
 

@@ -88,7 +88,7 @@ var errRefusedTogether = errors.New("an end was refused")
 // done. The others are for finishOne. On a server these are also those that were refused; in a file the error is errRefusedTogether then.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, now)
-	if t.db.server != nil {
+	if t.db.traits.CompletesAsJSON {
 		return t.completeOnServer(worker, all, done, now)
 	}
 	completed = make([]bool, len(list))

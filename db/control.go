@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/jobs"
 )
 
@@ -111,7 +112,7 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 	var lane string
 	var depends bool
 	if err := t.scan(selectStanding, []any{id}, &state, &generation, &lane, &depends); err != nil {
-		return Moved{ID: id}, noRow(err)
+		return Moved{ID: id}, engine.NoRow(err)
 	}
 	refused := Moved{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits int64
@@ -230,5 +231,5 @@ func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) ([]Move
 func (t *tx) state(id int64) (jobs.State, error) {
 	var state jobs.State
 	err := t.scan(selectState, []any{id}, &state)
-	return state, noRow(err)
+	return state, engine.NoRow(err)
 }

@@ -193,17 +193,17 @@ func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dep
 func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error) error {
 	rows, err := d.read.QueryxContext(ctx, d.sql.Text(selectUpstream), id)
 	if err != nil {
-		return explain(err, d.path)
+		return d.explain(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var r row
 		if err := rows.StructScan(&r); err != nil {
-			return explain(err, d.path)
+			return d.explain(err)
 		}
 		if err := each(r.task()); err != nil {
 			return err
 		}
 	}
-	return explain(rows.Err(), d.path)
+	return d.explain(rows.Err())
 }

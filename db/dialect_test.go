@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"strings"
@@ -11,12 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/postgres"
+	"example.com/runner/db/schema"
 	"example.com/runner/internal/pgserver"
 )
 
-// onFiles are statements about the file itself, which no server is sent.
-var onFiles = []string{"readVersion", "selectSchema", "selectMain", "selectMarks", "insertMark", "selectTaken", "hasMarks", "selectPages", "selectFrozen", "selectHighestID", "rememberID", "completeSome", "insertOne"}
+// onFiles are statements that no server is sent.
+var onFiles = []string{"completeSome", "insertOne"}
 
 // A server prepares every statement that this package has: it knows each word, name and type in it.
 func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
@@ -38,17 +39,15 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	setup := "CREATE SCHEMA ours; SET search_path = ours;"
-	for _, m := range migrationFiles("schema/postgres") {
-		setup += m.text()
+	for _, m := range schema.Migrations(schema.Postgres) {
+		setup += m.Text()
 	}
 	if _, err := conn.Exec(t.Context(), setup+"; SET search_path = pg_catalog"); err != nil {
 		t.Fatal(err)
 	}
 	dialect := postgres.Dialect("ours")
-	texts := map[string]any{"serverVersion": serverVersion, "SelectBackend": SelectBackend, "selectOurs": selectOurs, "setVersion": setVersion, "hasSchema": hasSchema, "serverSize": serverSize,
-		"outerServer": outerServer, "selectServerTriggers": selectServerTriggers, "notify": notify, "completeTasks": completeTasks, "lockExclusive": fmt.Sprintf(lockExclusive, 1), "lockTogether": fmt.Sprintf(lockTogether, 1),
-		"serverHighestID": serverHighestID, "serverSetID": serverSetID, "serverSetWorker": serverSetWorker, "serverFrozen": serverFrozen,
-		"insertTasks32": insertTasks32, "insertTasks64": insertTasks64, "insertTasks128": insertTasks128, "assertUnused": assertUnused, "assertCompleted": assertCompleted}
+	texts := map[string]any{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "insertTasks32": insertTasks32, "insertTasks64": insertTasks64,
+		"insertTasks128": insertTasks128, "assertUnused": assertUnused, "assertCompleted": assertCompleted}
 	for name, p := range plans {
 		texts[name] = p.text
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
@@ -43,16 +42,6 @@ func TestWhatIsForeignToOurTablesIsRefusedAndAnApplicationIsWelcome(t *testing.T
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
-	}
-}
-
-func TestTheSumIsThatOfTheSchema(t *testing.T) {
-	own, err := ownSchema(t.Context(), &sqltext.Dialect{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := sum(own); got != ownSum {
-		t.Errorf("ownSum is %q, want %q", ownSum, got)
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 )
 
 // insertOne is insertPlain as a transaction by itself: it takes the next id, too.
-var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES ((` + highestID + `) + 1, ` + plainRest)
+var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES (({highest_id}) + 1, ` + plainRest)
 
 // replaceTask gives task [18] of generation [19], which has not started, the settings [1] to [16] of another, in the order of insertColumns; its new state again [17],
 // as only a change of state is a new generation. No row: it has started.
@@ -40,9 +40,7 @@ var replaceTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, arg
 WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
 
 // selectHighestID returns the highest id that a task has or had; 0: there was none. See tasks_deleted for the limit.
-const highestID = `SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM {last_ids}) AS ids`
-
-var selectHighestID = query(highestID)
+var selectHighestID = query(`{highest_id}`)
 
 // selectUnique finds the unfinished task with key [1]. Index: tasks_unique.
 var selectUnique = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL`)
@@ -187,7 +185,7 @@ func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 
 // appendTask adds the values of insertTask. The id is the next one: a server gives it.
 func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error) {
-	if t.db.server == nil {
+	if !t.db.traits.GivesIDs {
 		id, err := t.nextID()
 		if err != nil {
 			return nil, err
@@ -382,5 +380,5 @@ func (d *DB) Input(ctx context.Context, id int64) ([]byte, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	return data, explain(err, d.path)
+	return data, d.explain(err)
 }

@@ -32,10 +32,9 @@ var insertTasks = [...]*statement{command(insertPlain + returning), command(inse
 const returning = `{returning_id}`
 
 const (
-	insertTogether   = 16
-	togetherOnServer = 128
-	plainValues      = 15      // of a task
-	waitingMost      = 1 << 20 // bytes of arguments that wait
+	insertMost  = 128
+	plainValues = 15      // of a task
+	waitingMost = 1 << 20 // bytes of arguments that wait
 )
 
 // inserter adds tasks in their order, those of all callers that share a transaction. Tasks that depend on nothing that is in the database
@@ -51,17 +50,14 @@ type inserter struct {
 // inserter is that of the transaction, which flushes it.
 func (t *tx) inserter() *inserter {
 	if t.inserts == nil {
-		t.inserts = &inserter{t: t, most: insertTogether}
-		if t.db.server != nil {
-			t.inserts.most = togetherOnServer
-		}
+		t.inserts = &inserter{t: t, most: t.db.traits.InsertMost}
 	}
 	return t.inserts
 }
 
 // plainValues is how many values a row of insertPlain has: a server gives the id itself.
 func (t *tx) plainValues() int {
-	if t.db.server != nil {
+	if t.db.traits.GivesIDs {
 		return plainValues - 1
 	}
 	return plainValues
@@ -87,7 +83,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	}
 	task := spec.Task(now)
 	values := in.waits
-	if in.t.db.server == nil { // a server gives the id
+	if !in.t.db.traits.GivesIDs { // a server gives the id
 		id, err := in.t.nextID()
 		if err != nil {
 			return err
@@ -116,12 +112,10 @@ func (in *inserter) flush(last bool) error {
 	in.waits, in.bytes = in.waits[:0], 0
 	for i := len(insertTasks) - 1; i >= 0; i-- {
 		for n := 1 << i; len(waiting) >= n; waiting, values = waiting[n:], values[n*each:] {
-			if last && len(waiting) == n && in.t.db.server != nil {
-				if err := in.t.commitNext(); err != nil {
-					return err
-				}
+			if last && len(waiting) == n {
+				in.t.commitNext()
 			}
-			var ids [togetherOnServer]int64
+			var ids [insertMost]int64
 			if err := in.t.insertRows(insertTasks[i], ids[:n], values[:n*each]); err != nil {
 				return err
 			}

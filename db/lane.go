@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"time"
+
+	"example.com/runner/db/internal/engine"
 )
 
 // laneHeld tells whether a task has lane [1]. Index: tasks_lane.
@@ -55,7 +57,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	var next, generation int64
 	err := t.scan(laneNext, []any{lane}, &next, &generation)
 	waits := err == nil
-	if noRow(err) != nil {
+	if engine.NoRow(err) != nil {
 		return err
 	}
 	if open, err := t.laneOpen(lane, waits, now); err != nil || !open || !waits {
@@ -113,5 +115,5 @@ func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time
 // LaneHolder returns the task that has a lane; 0: none.
 func (d *DB) LaneHolder(ctx context.Context, lane string) (int64, error) {
 	id, err := readValue[int64](ctx, d, laneHolder, lane)
-	return id, noRow(err)
+	return id, engine.NoRow(err)
 }

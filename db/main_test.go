@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/jobs"
 )
 
@@ -68,7 +69,7 @@ func say(r report) {
 func (e errand) run() {
 	ctx := context.Background()
 	if e.Do == "keep" { // open, whatever schema it has, until stdin ends
-		raw, err := connect(e.Path, "rw")
+		raw, err := sqlite.Connect(e.Path, "rw")
 		if err == nil {
 			err = raw.Get(new(int), "SELECT count(*) FROM sqlite_schema")
 		}

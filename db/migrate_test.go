@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/jobs"
 )
 
@@ -28,14 +29,14 @@ func statements(text string) []string {
 }
 
 func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
-	all := statements(schema(t))
-	all = append(all, fmt.Sprintf("PRAGMA application_id = %d", applicationID), fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
+	all := statements(schemaText(t))
+	all = append(all, fmt.Sprintf("PRAGMA application_id = %d", sqlite.ApplicationID), fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
 	if len(all) < 15 {
 		t.Fatalf("%d statements", len(all))
 	}
 	for done := range len(all) + 1 {
 		path := filepath.Join(t.TempDir(), "x.db")
-		raw, err := connect(path, "rwc")
+		raw, err := sqlite.Connect(path, "rwc")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 
 func TestANewDatabaseIsAsItShouldBe(t *testing.T) {
 	d := openTest(t)
-	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2", "application_id": fmt.Sprint(applicationID), "foreign_keys": "1",
+	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2", "application_id": fmt.Sprint(sqlite.ApplicationID), "foreign_keys": "1",
 		"user_version": fmt.Sprint(SchemaVersion()), "query_only": "1", "trusted_schema": "0", "busy_timeout": "5000"} {
 		var got string
 		if err := d.read.Get(&got, "PRAGMA "+pragma); err != nil || got != want {

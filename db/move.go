@@ -6,12 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
-
-// selectAtWork reads which worker has given a sign of life that is still good at [1], and until when. Index: workers_live.
-var selectAtWork = query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ? ORDER BY beat_at DESC LIMIT 1`)
 
 // selectClaimed reads a task that runs. Index: tasks_running.
 var selectClaimed = query(`SELECT id FROM {tasks} WHERE state = 'running' LIMIT 1`)
@@ -36,7 +34,7 @@ func (d *DB) MayMove(ctx context.Context, now time.Time) error {
 		return err // what may be done then, BeginMove knows
 	}
 	return d.idle(func(s *statement, dest []any, args ...any) error {
-		return noRow(d.read.QueryRowxContext(ctx, d.sql.Text(s), args...).Scan(dest...))
+		return engine.NoRow(d.read.QueryRowxContext(ctx, d.sql.Text(s), args...).Scan(dest...))
 	}, now)
 }
 
@@ -44,15 +42,15 @@ func (d *DB) MayMove(ctx context.Context, now time.Time) error {
 func (d *DB) idle(scan func(s *statement, dest []any, args ...any) error, now time.Time) error {
 	var name string
 	var until, id number
-	if err := scan(selectAtWork, []any{&name, &until}, now.UnixMilli()); err != nil {
-		return explain(err, d.path)
+	if err := scan(engine.SelectAtWork, []any{&name, &until}, now.UnixMilli()); err != nil {
+		return d.explain(err)
 	}
 	if name != "" {
 		return &jobs.Error{Kind: jobs.ErrConflict, What: "workers run on " + d.path, Hint: "stop them; what they run ends first",
 			Why: []string{fmt.Sprintf("%s has given a sign of life; were it dead, it would be known in %v", name, until.time().Sub(now).Round(time.Second)), "nothing was changed"}}
 	}
 	if err := scan(selectClaimed, []any{&id}); err != nil {
-		return explain(err, d.path)
+		return d.explain(err)
 	}
 	if id != 0 {
 		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.TaskRuns, Subject: fmt.Sprint(int64(id)),
@@ -62,22 +60,14 @@ func (d *DB) idle(scan func(s *statement, dest []any, args ...any) error, now ti
 	return nil
 }
 
-// placeName is the name of the database in the texts of a move.
-func (d *DB) placeName() string {
-	if d.server != nil {
-		return d.path + "?search_path=" + d.server.Schema
-	}
-	return d.path
-}
-
 // BeginMove freezes both databases, or finds them frozen by the same move, which then goes on. With an error of kind ErrConflict nothing was
 // changed: one of them is at work, is part of another move, or the other one holds something already. done says that it was moved before.
 func (d *DB) BeginMove(ctx context.Context, to *DB, now time.Time) (m *Move, done bool, err error) {
-	if d.placeName() == to.placeName() {
+	if d.engine.Identity() == to.engine.Identity() {
 		return nil, false, &jobs.Error{Kind: jobs.ErrInvalid, What: "both are the same database: " + d.path}
 	}
 	m = &Move{from: d, to: to, inserts: map[string]*statement{}}
-	m.text.moving, m.text.moved, m.text.incomplete = fmt.Sprintf(movingText, to.placeName()), fmt.Sprintf(movedText, to.placeName()), fmt.Sprintf(incompleteText, d.placeName())
+	m.text.moving, m.text.moved, m.text.incomplete = fmt.Sprintf(movingText, to.engine.Identity()), fmt.Sprintf(movedText, to.engine.Identity()), fmt.Sprintf(incompleteText, d.engine.Identity())
 	here, err := d.Frozen(ctx)
 	if err != nil {
 		return nil, false, err
@@ -132,7 +122,7 @@ func (d *DB) BeginMove(ctx context.Context, to *DB, now time.Time) (m *Move, don
 }
 
 func (t *tx) noRow(s *statement, dest []any, args ...any) error {
-	return noRow(t.scan(s, args, dest...))
+	return engine.NoRow(t.scan(s, args, dest...))
 }
 
 // Left returns how many tasks have still to be carried.
@@ -178,7 +168,7 @@ func (m *Move) Step(ctx context.Context) (int, error) {
 // End carries what is not of single tasks, compares both databases, and hands the work over: the tasks run there from now on, and never
 // again here. It returns how many rows there are of each table.
 func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
-	highest, err := m.from.highestID(ctx)
+	highest, err := m.from.engine.HighestID(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +194,7 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 		if err := t.run(endWorkers); err != nil {
 			return err
 		}
-		if err := t.setHighestID(highest); err != nil {
+		if err := t.db.engine.RaiseIDs(t.ctx, querier{t}, highest); err != nil {
 			return err
 		}
 		return m.from.updateAlone(ctx, full, func(t *tx) error { // and only then the commit over there

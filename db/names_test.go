@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
 )
 
 // withPrefix puts a prefix before the names of our tables in a script.
 func withPrefix(prefix, script string) string {
-	ours := regexp.MustCompile(`--[^\n]*|'(?:[^']|'')*'|\b(?:` + strings.Join(made(), "|") + `)\b`)
+	ours := regexp.MustCompile(`--[^\n]*|'(?:[^']|'')*'|\b(?:` + strings.Join(schema.Names(), "|") + `)\b`)
 	return ours.ReplaceAllStringFunc(script, func(word string) string {
 		if word[0] == '-' || word[0] == '\'' {
 			return word
@@ -111,13 +113,13 @@ func TestNothingOfAnotherProgramIsTouched(t *testing.T) {
 		"a mark with a bad prefix":    {"CREATE TABLE runner_schema (prefix, version); INSERT INTO runner_schema VALUES ('a b', 1)", "", jobs.ErrSchema, "is not runner's"},
 		"no name":                     {"", "1a", jobs.ErrInvalid, "prefix"},
 		"a name that SQLite reserves": {"", "Sqlite_x", jobs.ErrInvalid, "prefix"},
-		"a long name":                 {"", strings.Repeat("x", maxPrefix+1), jobs.ErrInvalid, "prefix"},
+		"a long name":                 {"", strings.Repeat("x", schema.MaxPrefix+1), jobs.ErrInvalid, "prefix"},
 		"a name with a quote":         {"", `x"; DROP TABLE users; --`, jobs.ErrInvalid, "prefix"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := another(t, "PRAGMA journal_mode = WAL", c.text)
 			schema := func() (text string) {
-				raw, err := connect(path, "rw")
+				raw, err := sqlite.Connect(path, "rw")
 				if err != nil {
 					t.Fatal(err)
 				}

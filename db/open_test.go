@@ -3,7 +3,6 @@ package db
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/jobs"
 )
 
@@ -29,7 +29,7 @@ func create(t *testing.T, path string) {
 // change runs statements on a file as any other program does.
 func change(t *testing.T, path string, statements ...string) {
 	t.Helper()
-	raw, err := sql.Open("sqlite", dsn(path, "rwc", "busy_timeout(5000)"))
+	raw, err := sqlite.Connect(path, "rwc", "busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package db
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/runner/jobs"
 )
 
 func TestTheFilesOfADatabaseAreTheOwnersAloneWhateverTheUmask(t *testing.T) {
@@ -223,5 +226,22 @@ func TestKilledWritersLoseNothingThatTheyWereTold(t *testing.T) {
 				t.Errorf("round %d: task %d is lost", round, id)
 			}
 		}
+	}
+}
+
+func TestAFileWithTwoNamesIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	d, err := Open(t.Context(), path, Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(path, path+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, jobs.ErrPermission) {
+		t.Errorf("opened: %v", err)
 	}
 }

@@ -20,13 +20,12 @@ var (
 )
 
 const (
-	notPlain   = "22012" // division by zero
-	carefulFor = 200     // turns after one that was not plain
+	carefulFor = 200 // turns after one that was not plain
 )
 
 // plain says whether a turn may be tried as a plain one, and which attempts it ends.
 func (w *Worker) plain(turn Turn) (completions, bool) {
-	if w.db.server == nil || len(turn.Finish) == 0 && turn.Claim.Free <= 0 || w.careful.Add(-1) >= 0 || turn.Look || turn.Claim.MaxWait > 0 || len(w.claimer.suspects) > 0 {
+	if !w.db.traits.FastPath || len(turn.Finish) == 0 && turn.Claim.Free <= 0 || w.careful.Add(-1) >= 0 || turn.Look || turn.Claim.MaxWait > 0 || len(w.claimer.suspects) > 0 {
 		return completions{}, false
 	}
 	ends := completionsOf(turn.Finish, turn.Now)

@@ -76,7 +76,6 @@ var plans = map[string]plan{
 	"addCount":         {text: addCount},
 	"addTotal":         {text: addTotal},
 	"selectTotals":     {selectTotals, nil, []string{"SCAN totals"}}, // few: queues times jobs times reasons
-	"readVersion":      {readVersion, nil, []string{"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"}},
 
 	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
@@ -103,12 +102,6 @@ var plans = map[string]plan{
 	"selectRefused":   {text: selectRefused, by: []string{byID, byAttempt}},
 
 	"selectCompleted": {selectCompleted, []string{byAttempt, byID}, []string{"SCAN CONSTANT ROW", "SCAN attempts"}},
-	"selectSchema":    {selectSchema, nil, []string{"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"}},
-	"selectMain":      {selectMain, nil, []string{"SCAN pragma_database_list"}},
-	"selectMarks":     {selectMarks, nil, []string{"SCAN runner_schema"}}, // a row for each prefix
-	"insertMark":      {text: insertMark},
-	"selectTaken":     {selectTaken, nil, []string{"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"}}, // once, when the tables are made
-	"hasMarks":        {hasMarks, nil, []string{"SCAN sqlite_schema"}},
 	"selectTask":      {text: selectTask, by: []string{byID}},
 	"insertStep":      {insertStep, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"selectSteps":     {text: selectSteps, by: []string{"steps USING INDEX sqlite_autoindex_steps_1 (task_id=?)"}},
@@ -198,7 +191,6 @@ var plans = map[string]plan{
 	"sumUpHours":       {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                  // once an hour, two days
 	"deleteMinutes":    {deleteMinutes, nil, []string{"SCAN counters"}},
 	"deleteHours":      {deleteHours, nil, []string{"SCAN counter_hours"}},
-	"selectPages":      {selectPages, nil, []string{"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"}},
 	"selectHistory":    {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
 	"selectThroughput": {selectThroughput, nil, []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}}, // of two days, and of a year
 	"selectSamples":    {selectSamples, []string{byID, "ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"}, []string{"SCAN stretches", "SCAN CONSTANT ROW"}},
@@ -211,7 +203,6 @@ var plans = map[string]plan{
 	"carryThese":      {text: fmt.Sprintf(carryThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
 	"carryAll":        {fmt.Sprintf(carryAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
 	"clearRows":       {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
-	"rememberID":      {text: rememberID},
 	"selectHighestID": {selectHighestID, nil, []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}}, // one row from the end of each
 	"deleteRequest":   {text: deleteRequest, by: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"deleteProgress":  {text: deleteProgress, by: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}},
@@ -220,8 +211,6 @@ var plans = map[string]plan{
 	"endWorkers":      {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
 	"countRows":       {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
 	"sumTasks":        {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
-	"selectFrozen":    {selectFrozen, nil, []string{"SCAN sqlite_schema"}},
-	"selectAtWork":    {selectAtWork, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
 	"selectClaimed":   {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN tasks USING INDEX tasks_running"}},
 	"selectSome":      {selectSome, nil, []string{"SCAN tasks", "SCAN schedules", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}}, // the first row of each
 
@@ -289,11 +278,10 @@ var plans = map[string]plan{
 }
 
 // parts are templates that several statements have in common.
-var parts = []string{"completeAll", "claimed", "highestID"}
+var parts = []string{"completeAll", "claimed"}
 
-// onServers are statements that only servers are sent: about their catalog and one row of ours, once for each start or question.
-var onServers = []string{"serverVersion", "SelectBackend", "selectOurs", "setVersion", "hasSchema", "serverSize", "outerServer", "selectServerTriggers", "notify", "completeTasks",
-	"insertTasks32", "insertTasks64", "insertTasks128", "assertUnused", "assertCompleted", "lockExclusive", "lockTogether", "completeTasks", "serverHighestID", "serverSetID", "serverSetWorker", "serverFrozen"} // and what dialect_test.go has prepared by a server
+// onServers are statements that only servers are sent. TestEveryStatementIsUnderstoodByPostgreSQL prepares them.
+var onServers = []string{"insertTasks32", "insertTasks64", "insertTasks128", "assertUnused", "assertCompleted", "completeTasks"}
 
 var numbered = regexp.MustCompile(`\?([0-9]+)`)
 
@@ -370,11 +358,11 @@ func openTest(t *testing.T) *DB {
 
 func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	d := openTest(t)
-	raw, err := connect(d.Path(), "rw") // what a database of another program has besides
+	raw, err := sqlite.Connect(d.Path(), "rw") // what a database of another program has besides
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw.MustExec(createMarks)
+	raw.MustExec(sqlite.CreateMarks)
 	raw.Close()
 	for name, p := range plans {
 		p.check(t, name, explained(t, d, p.text))

@@ -31,12 +31,6 @@ ON CONFLICT (queue, state, hour) DO UPDATE SET n = counter_hours.n + excluded.n`
 	deleteHours   = command(`DELETE FROM {counter_hours} WHERE hour < ?`)
 )
 
-// selectPages returns how many pages the file has, and how many of them are free; none in a file that cannot give them back.
-var selectPages = query(`SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) FROM pragma_page_count, pragma_freelist_count, pragma_auto_vacuum`)
-
-// vacuumPages gives up to 256 free pages, 1 MiB, back to the filesystem. Each row that it returns is one page.
-const vacuumPages = `PRAGMA incremental_vacuum(256)`
-
 const (
 	pruneMost  = 500     // tasks in one transaction: others get their turn in between
 	pruneBytes = 8 << 20 // and about so much of what belongs to them
@@ -136,24 +130,7 @@ func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 	})
 }
 
-// Vacuum gives some of the file's free pages back to the filesystem and returns whether it has more than a twentieth, and 1 MiB, left to
-// give: those are kept for what comes next. The file shrinks with the next checkpoint.
+// Vacuum gives some of the file's free pages back to the filesystem and returns whether it has more left to give.
 func (d *DB) Vacuum(ctx context.Context) (bool, error) {
-	if d.server != nil { // autovacuum does it
-		return false, nil
-	}
-	return updateAs(ctx, d, normal, func(t *tx) (more bool, err error) {
-		var pages, free int64
-		if err := t.scan(selectPages, nil, &pages, &free); err != nil || free <= pages/20+256 {
-			return false, err
-		}
-		rows, err := t.w.conn.QueryContext(t.ctx, vacuumPages) // Exec would take one step, which is one page
-		if err != nil {
-			return true, err
-		}
-		defer rows.Close()
-		for rows.Next() {
-		}
-		return true, rows.Err()
-	})
+	return updateAs(ctx, d, normal, func(t *tx) (bool, error) { return d.engine.Vacuum(t.ctx, t.w.conn) })
 }

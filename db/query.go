@@ -23,13 +23,13 @@ func once(template string) *statement {
 // readValue reads the one value of a query, or returns sql.ErrNoRows.
 func readValue[T any](ctx context.Context, d *DB, s *statement, args ...any) (value T, err error) {
 	err = d.read.GetContext(ctx, &value, d.sql.Text(s), args...)
-	return value, explain(err, d.path)
+	return value, d.explain(err)
 }
 
 // readRows reads the rows of a query.
 func readRows[T any](ctx context.Context, d *DB, s *statement, args ...any) (rows []T, err error) {
 	err = d.read.SelectContext(ctx, &rows, d.sql.Text(s), args...)
-	return rows, explain(err, d.path)
+	return rows, d.explain(err)
 }
 
 // readAs reads the rows of a query and converts each.

@@ -114,33 +114,6 @@ func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
 	}
 }
 
-// What a checkpoint writes to the file is no damage, whichever process made it, when the log starts afresh, too.
-func TestCheckpointsReplaceNothing(t *testing.T) {
-	d := openTest(t)
-	other, err := connect(d.path, "rw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	for i := range 40 {
-		if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
-			t.Fatalf("write %d: %v", i, err)
-		}
-		if content := d.content.Load(); content == nil || !content.settled {
-			t.Fatalf("write %d: content %+v, want a settled one", i, content)
-		}
-		switch i % 3 {
-		case 0:
-			_, err = other.Exec("PRAGMA wal_checkpoint(PASSIVE)")
-		case 1:
-			_, err = other.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // A file that is mounted by itself, as by docker run -v ./q.db:/data/q.db, has its log beside the mount.
 func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -187,15 +160,6 @@ func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheMountTableNamesMountPoints(t *testing.T) {
-	const mounts = "22 1 0:21 / / rw - ext4 /dev/vda rw\n36 22 0:21 /q.db /data/a\\040b.db rw,noatime master:1 - ext4 /dev/vda rw\n"
-	for path, want := range map[string]bool{"/data/a b.db": true, "/data": false, "/": true, "/q.db": false} {
-		if got := hasMount(mounts, path); got != want {
-			t.Errorf("%s: got %v, want %v", path, got, want)
-		}
-	}
-}
-
 // What each transaction pays to notice that its files were replaced.
 func BenchmarkLookForReplacedFiles(b *testing.B) {
 	d, err := Open(b.Context(), filepath.Join(b.TempDir(), "test.db"), Options{Create: true, Normal: true})
@@ -207,7 +171,7 @@ func BenchmarkLookForReplacedFiles(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := errors.Join(d.Replaced(), d.committed()); err != nil {
+		if err := errors.Join(d.Replaced(), d.engine.Committed()); err != nil {
 			b.Fatal(err)
 		}
 	}

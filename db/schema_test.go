@@ -10,15 +10,16 @@ import (
 	"testing"
 
 	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
 )
 
-// schema returns the text of all migrations, as a file of our own gets it.
-func schema(t *testing.T) string {
+// schemaText returns the text of all migrations, as a file of our own gets it.
+func schemaText(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, m := range migrationsFrom(0) {
-		all.WriteString((&sqltext.Dialect{}).Names(m.text()))
+	for _, m := range schema.MigrationsFrom(0) {
+		all.WriteString((&sqltext.Dialect{}).Names(m.Text()))
 	}
 	return all.String()
 }
@@ -32,7 +33,7 @@ func matches(pattern, text string) []string {
 }
 
 func TestTheTableKnowsTheStatesOfPackageJobs(t *testing.T) {
-	_, list, ok := strings.Cut(schema(t), "CHECK (CASE state")
+	_, list, ok := strings.Cut(schemaText(t), "CHECK (CASE state")
 	if !ok {
 		t.Fatal("no CHECK of the state")
 	}
@@ -47,7 +48,7 @@ func TestTheTableKnowsTheStatesOfPackageJobs(t *testing.T) {
 }
 
 func TestEveryStateInSQLIsOne(t *testing.T) {
-	text := schema(t)
+	text := schemaText(t)
 	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestEveryStateInSQLIsOne(t *testing.T) {
 }
 
 func TestTheLimitsOfPlainSQLAreThoseOfPackageJobs(t *testing.T) {
-	text := schema(t)
+	text := schemaText(t)
 	for column, limit := range map[string]int{"args": jobs.MaxArgs, "env": jobs.MaxEnv, "label": jobs.MaxText, "unique_key": jobs.MaxText, "lane": jobs.MaxText,
 		"created_by": jobs.MaxText, "retry_on": jobs.MaxCodes, "cwd": jobs.MaxPath, "env_file": jobs.MaxPath, "input": jobs.MaxInput} {
 		if want := fmt.Sprintf("length(CAST(NEW.%s AS BLOB)) > %d", column, limit); !strings.Contains(text, want) {
@@ -118,7 +119,7 @@ func TestTheDepthOfJSONIsThatOfSQLite(t *testing.T) {
 
 func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 	var table, above string
-	for line := range strings.Lines(schema(t)) {
+	for line := range strings.Lines(schemaText(t)) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "CREATE TABLE "):
@@ -154,7 +155,7 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 var obvious = []string{"queue", "created_at"}
 
 func TestNoPredicateUsesIN(t *testing.T) {
-	for line := range strings.Lines(schema(t)) {
+	for line := range strings.Lines(schemaText(t)) {
 		code, _, _ := strings.Cut(line, "--")
 		if regexp.MustCompile(`\bIN\s*\(`).MatchString(code) {
 			t.Errorf("IN builds a table in every statement: %s", line)

@@ -65,9 +65,9 @@ func TestStatementsStandInThisPackageOnly(t *testing.T) {
 
 func TestTheClockIsReadInOnePlace(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until"}
-	mayWait := []string{"db/commit.go", "db/open.go", "db/watch.go", "db/watch_linux.go", // how long they have waited, and nothing that is stored
-		"db/skew.go",    // compares clocks
-		"db/migrate.go"} // asks once whether a worker of the older version lives
+	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/watch_linux.go", // how long they have waited, and nothing that is stored
+		"db/internal/postgres/skew.go",  // compares clocks
+		"db/internal/sqlite/migrate.go"} // asks once whether a worker of the older version lives
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
 		dir, _, _ := strings.Cut(name, "/")
 		if !slices.Contains([]string{"jobs", "runner", "db"}, dir) || strings.HasPrefix(name, "db/dbtest/") || strings.HasPrefix(name, "runner/runnertest/") || slices.Contains(mayWait, name) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"example.com/runner/db/internal/owner"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -40,7 +41,7 @@ func (d *DB) Token(path string) (string, error) {
 		return token, err
 	}
 	made := filepath.Join(filepath.Dir(path), "token."+rand.Text())
-	file, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
+	file, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_EXCL|owner.NoFollow, 0o600)
 	if err != nil {
 		return "", tokenProblem(path, err)
 	}
@@ -69,7 +70,7 @@ func tokenDir(path string) error {
 	if mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
 	}
-	uid, gid, ok := owner(info)
+	uid, gid, ok := owner.Of(info)
 	if !ok {
 		return nil
 	}
@@ -93,7 +94,7 @@ func readToken(path string) (string, error) {
 			What: "the token file " + path + " is not a regular file",
 			Why:  []string{"a link may lead to a file of another user"}, Hint: "rm " + path + ", for a new token"}
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	file, err := os.OpenFile(path, os.O_RDONLY|owner.NoFollow, 0)
 	if err != nil {
 		return "", tokenProblem(path, err)
 	}
@@ -102,7 +103,7 @@ func readToken(path string) (string, error) {
 	if err != nil {
 		return "", tokenProblem(path, err)
 	}
-	uid, _, modes := owner(info)
+	uid, _, modes := owner.Of(info)
 	if modes && uid != os.Geteuid() && uid != 0 {
 		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenOwner, Subject: path,
 			What: "the token file " + path + " belongs to " + userText(uid),

@@ -1,17 +1,12 @@
 package db
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/jmoiron/sqlx"
-
-	"example.com/runner/jobs"
 )
 
 // memberError is the error of one member of a group: the transaction was rolled back.
@@ -32,8 +27,8 @@ func (w *writer) transaction(group []*request) (err error) {
 	}
 	committing := false
 	defer func() {
-		if w.broken = isDamage(err) || isLost(err); isLost(err) && committing {
-			err = w.db.unanswered(err)
+		if w.broken = w.db.engine.Broken(err); w.broken && committing {
+			err = w.db.engine.Unanswered(err)
 		}
 	}()
 	to := normal
@@ -41,18 +36,18 @@ func (w *writer) transaction(group []*request) (err error) {
 		to = max(to, r.level)
 	}
 	if err := w.setLevel(ctx, to); err != nil {
-		return explain(err, w.db.path)
+		return w.db.explain(err)
 	}
 	t := &tx{w: w, ctx: ctx, db: w.db, space: w.knownRoom()}
 	defer func() { w.space = t.space }()
-	if len(group) == 1 && group[0].single != nil && w.db.server == nil && !w.looks() {
-		w.db.commits.begin()
+	if len(group) == 1 && group[0].single != nil && w.db.traits.SingleStatements && !w.looks() {
+		w.db.engine.CommitBegins()
 		err := group[0].single(t)
-		w.db.commits.end(err != nil)
+		w.db.engine.CommitEnds(err != nil)
 		switch {
 		case err == nil:
 			return w.lookAfter()
-		case !isBusy(err): // else it waits for the lock, and looks when it has it
+		case !w.db.engine.Busy(err): // else it waits for the lock, and looks when it has it
 			return &memberError{w.db.refused(w.explain(err))}
 		}
 	}
@@ -79,11 +74,8 @@ func (w *writer) transaction(group []*request) (err error) {
 		if err != nil {
 			w.rollback(t)
 			committing = t.committed
-			if begun, ok := errors.AsType[beginError](err); ok {
-				if isBusy(begun) { // it has waited for the lock for as long as it may
-					return w.db.busy(begun)
-				}
-				return explain(begun, w.db.path)
+			if err := w.db.engine.BeginFailed(err); err != nil {
+				return err
 			}
 			return &memberError{w.db.refused(w.explain(err))}
 		}
@@ -92,10 +84,10 @@ func (w *writer) transaction(group []*request) (err error) {
 	committing = true
 	if !t.committed {
 		if t.wrote {
-			w.db.commits.begin()
+			w.db.engine.CommitBegins()
 		}
 		_, err := t.exec(commit)
-		w.db.commits.end(err != nil)
+		w.db.engine.CommitEnds(err != nil)
 		if err != nil {
 			w.rollback(t)
 			return w.explain(err)
@@ -104,29 +96,14 @@ func (w *writer) transaction(group []*request) (err error) {
 	if err := w.lookAfter(); err != nil {
 		return err
 	}
-	if w.db.server != nil {
-		if t.changed {
-			w.db.tell(news)
-		}
+	if t.changed {
+		w.db.engine.Notify(news)
 	}
 	return nil
 }
 
-// explain is explain for an error of the file. That the file was replaced explains more than what SQLite met there.
-func (w *writer) explain(err error) error {
-	if isDamage(err) {
-		err = cmp.Or(w.db.Replaced(), err)
-	}
-	return explain(err, w.db.path)
-}
-
-// begin starts a transaction that has the write lock; on a server together with others that share it.
-func (w *writer) begin(t *tx, shared bool) error {
-	if w.db.server == nil {
-		return w.beginImmediate(t)
-	}
-	return w.conn.Raw(func(conn any) error { conn.(*serverConn).begin(shared); return nil })
-}
+// explain turns an error of the driver into one that a person can act on.
+func (w *writer) explain(err error) error { return w.db.engine.ExplainWrite(err) }
 
 // reopen opens the connection anew: what the system could not read or write once may be fine for a new descriptor.
 func (w *writer) reopen(ctx context.Context) error {
@@ -135,25 +112,11 @@ func (w *writer) reopen(ctx context.Context) error {
 		return err
 	}
 	w.letGo()
-	if d.server != nil {
-		err := w.reconnect(ctx)
-		w.broken = err != nil
-		return err
-	}
-	d.beside.Store(nil) // they go with the last connection, and come with the next
-	if err := d.write.Close(); err != nil {
-		return explain(err, d.path)
-	}
-	have, _, err := d.connectWriter(ctx)
+	conn, err := d.engine.Reconnect(ctx, w == &d.claims)
 	if err != nil {
 		return err
 	}
-	if have != SchemaVersion() {
-		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
-	}
-	if err := d.knowFiles(); err != nil {
-		return err
-	}
+	w.open(conn)
 	w.broken = false
 	return nil
 }
@@ -167,20 +130,16 @@ var (
 // rollback ends a transaction that failed. The driver may have ended it already; then this fails, and that is fine.
 func (w *writer) rollback(t *tx) { _, _ = t.exec(rollback) }
 
-// setLevel sends the pragma as text: a prepared one acts once only, when it is prepared.
+// setLevel sets how far commits go.
 func (w *writer) setLevel(ctx context.Context, to level) error {
 	if to == w.level {
 		return nil
 	}
-	text := [...]string{normal: "PRAGMA synchronous = NORMAL", full: "PRAGMA synchronous = FULL"}[to]
-	if w.db.server != nil {
-		text = [...]string{normal: "SET synchronous_commit = off", full: "SET synchronous_commit = on"}[to]
+	err := w.db.engine.SetLevel(ctx, w.conn, to == full)
+	if err == nil {
+		w.level = to
 	}
-	if _, err := w.conn.ExecContext(ctx, text); err != nil {
-		return err
-	}
-	w.level = to
-	return nil
+	return err
 }
 
 // tx is a transaction: of the writer, whose statements are prepared once per DB and live as long as it does, or of the caller's own.
@@ -191,7 +150,7 @@ type tx struct {
 	moved bool     // tasks that waited for others may start now
 	outer *sqlx.Tx // the caller's; nil: the writer's
 	db    *DB
-	space room // on its disk
+	space diskSpace
 
 	inserts *inserter // of its members
 	lastID  int64     // the highest id of a task; 0: not read yet
@@ -237,7 +196,7 @@ func (t *tx) do(s *statement, args []any) (result sql.Result, err error) {
 	var stmt *sqlx.Stmt
 	switch {
 	case t.outer != nil:
-		result, err = t.outer.ExecContext(t.ctx, t.db.sql.Text(s), t.db.values(args)...)
+		result, err = t.outer.ExecContext(t.ctx, t.db.sql.Text(s), t.db.engine.Values(args)...)
 	case s.Once:
 		result, err = t.w.conn.ExecContext(t.ctx, t.db.sql.Text(s), args...)
 	default:
@@ -260,31 +219,23 @@ func changes(s *statement, result sql.Result) bool {
 
 // later is exec for what need not be answered at once: a server is sent it with the next statement. What is wrong with it, that one tells.
 func (t *tx) later(s *statement, args ...any) error {
-	if t.db.server == nil || t.outer != nil {
-		_, err := t.exec(s, args...)
-		return err
+	if t.outer == nil {
+		done, err := t.db.engine.Later(t.w.conn, t.db.sql.Text(s), args)
+		t.changed = t.changed || done && !s.Reads
+		if done || err != nil {
+			return err
+		}
 	}
-	values := make([]driver.NamedValue, len(args))
-	for i, arg := range args {
-		values[i] = driver.NamedValue{Ordinal: i + 1, Value: serverValue(arg)}
-	}
-	t.changed = t.changed || !s.Reads
-	return t.w.conn.Raw(func(conn any) error {
-		conn.(*serverConn).later(Statement{t.db.sql.Text(s), values})
-		return nil
-	})
+	return t.run(s, args...)
 }
 
-// commitNext has the next statement, which is the last one, commit the transaction on a server: for as long as the answers to statements
-// are under way, everybody waits for the lock.
-func (t *tx) commitNext() error {
-	t.committed = true
-	return t.w.conn.Raw(func(conn any) error { conn.(*serverConn).commits = true; return nil })
-}
+// commitNext makes the next statement, which is the last one, commit the transaction, where the engine can do that: for as long as the answers to
+// statements are under way, everybody waits for the lock.
+func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask, or one of insertTasks, for as many tasks as there are ids, and sets these, in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.server != nil { // others take numbers in between, but they rise
+	if t.db.traits.GivesIDs { // others take numbers in between, but they rise
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)
@@ -306,7 +257,7 @@ func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {
 	case t.outer != nil:
-		return t.outer.QueryRowxContext(t.ctx, t.db.sql.Text(s), t.db.values(args)...).Scan(dest...)
+		return t.outer.QueryRowxContext(t.ctx, t.db.sql.Text(s), t.db.engine.Values(args)...).Scan(dest...)
 	case s.Once:
 		return t.w.conn.QueryRowxContext(t.ctx, t.db.sql.Text(s), args...).Scan(dest...)
 	}
@@ -322,7 +273,7 @@ func (t *tx) list(dest any, s *statement, args ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {
 	case t.outer != nil:
-		return t.outer.SelectContext(t.ctx, dest, t.db.sql.Text(s), t.db.values(args)...)
+		return t.outer.SelectContext(t.ctx, dest, t.db.sql.Text(s), t.db.engine.Values(args)...)
 	case s.Once:
 		return t.w.conn.SelectContext(t.ctx, dest, t.db.sql.Text(s), args...)
 	}

@@ -37,7 +37,7 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 	var claimed []jobs.Task
 	if ends, ok := w.plain(turn); ok {
 		done, err := w.turnPlainly(ctx, turn, ends)
-		if sqlState(err) != notPlain {
+		if !w.db.engine.Asserted(err) {
 			if err == nil {
 				w.tally.finished(turn.Finish, done.Finished)
 			}
@@ -49,7 +49,7 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 		}
 	}
 	to := normal
-	if len(turn.Finish) > 0 || w.db.server != nil && turn.Claim.Free > 0 { // a server may forget a claim whose worker lives on
+	if len(turn.Finish) > 0 {
 		to = full
 	}
 	done, err := w.turn(ctx, turn, to, true)

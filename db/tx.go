@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/jobs"
 )
 
@@ -17,9 +18,6 @@ import (
 //
 // The end of a context must not reach a statement here: SQLite rolls back the whole transaction when one of its writes is
 // interrupted, and what follows would commit alone.
-
-// selectMain names the file of the main database of a connection.
-var selectMain = query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
 
 // selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
@@ -37,24 +35,22 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 	if err := d.Replaced(); err != nil {
 		return nil, err
 	}
-	if d.server != nil {
-		if err := d.withinServer(t); err != nil {
-			return nil, err
-		}
-		d.lastTx.Store(same)
-		return t, nil
-	}
-	var file string
-	if err := t.scan(selectMain, nil, &file); err != nil {
-		return nil, explain(err, d.path)
-	}
-	if real, err := resolve(file); file != d.path && (err != nil || real != d.path) {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the transaction is of another database: %q", file),
-			Why: []string{"this one is " + d.path}, Hint: "begin it on a handle that was opened with this path"}
+	if err := d.engine.Within(querier{t}); err != nil {
+		return nil, err
 	}
 	d.lastTx.Store(same)
 	return t, nil
 }
+
+// querier lets an engine run statements in a transaction.
+type querier struct{ t *tx }
+
+func (q querier) Exec(s *statement, args ...any) (int64, error)    { return q.t.exec(s, args...) }
+func (q querier) Scan(s *statement, args []any, dest ...any) error { return q.t.scan(s, args, dest...) }
+
+// PathOf returns the path of the file that a handle has open. It must be of the driver that this package uses: two copies of SQLite in
+// one process break each other's locks.
+func PathOf(ctx context.Context, handle *sql.DB) (string, error) { return sqlite.PathOf(ctx, handle) }
 
 // InsertTx adds a task as part of the caller's transaction, and returns it as it is there. The spec must be valid.
 func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now time.Time) (jobs.Task, error) {
@@ -64,7 +60,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	}
 	added, err := t.insertSpec(spec, nil, now)
 	if err != nil {
-		return jobs.Task{}, fmt.Errorf("enqueue: %w", explain(err, d.path))
+		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.explain(err))
 	}
 	if !added.Kept && !added.Replaced && !spec.Ordered() {
 		task := spec.Task(now)
@@ -73,7 +69,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	}
 	var rows []row
 	if err := t.list(&rows, selectTask, added.ID); err != nil {
-		return jobs.Task{}, fmt.Errorf("enqueue: %w", explain(err, d.path))
+		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.explain(err))
 	}
 	return rows[0].task(), nil // the transaction has just seen it
 }
@@ -90,7 +86,7 @@ func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time
 	}
 	if err != nil {
 		_ = outer.Rollback() // it may be over already
-		return fmt.Errorf("finish task %d: %w", f.Task.ID, explain(err, w.db.path))
+		return fmt.Errorf("finish task %d: %w", f.Task.ID, w.db.explain(err))
 	}
 	return nil
 }

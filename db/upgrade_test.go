@@ -17,7 +17,9 @@ import (
 	"testing/fstest"
 	"time"
 
+	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
 )
 
@@ -58,7 +60,7 @@ func olds(t *testing.T) (list []old) {
 func (o old) write(t *testing.T, more ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "old.db")
-	raw, err := connect(path, "rwc")
+	raw, err := sqlite.Connect(path, "rwc")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,14 +100,14 @@ func schemaOf(t *testing.T, d *DB) (list []string) {
 func TestEveryEarlierSchemaHasADump(t *testing.T) {
 	list := olds(t)
 	for i, o := range list {
-		if want := convertedVersion + i; o.version != want {
+		if want := schema.ConvertedVersion + i; o.version != want {
 			t.Fatalf("there is no dump of schema %d", want)
 		}
 		if want := fmt.Sprintf("PRAGMA user_version = %d;", o.version); !strings.Contains(o.dump, want) {
 			t.Errorf("schema-%d.sql does not say %s", o.version, want)
 		}
 	}
-	if want := SchemaVersion() - convertedVersion; len(list) < want {
+	if want := SchemaVersion() - schema.ConvertedVersion; len(list) < want {
 		t.Errorf("there is no dump of schema %d: CONTRIBUTING.md says how it is made", SchemaVersion()-1)
 	}
 }
@@ -418,7 +420,8 @@ func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 	text := fmt.Sprintf(movedText, "it's/new.db")
 	for _, table := range []string{"tasks", "schedule_rows", "limits", "pauses"} {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
-			change(t, path, fmt.Sprintf(freezeRows, "", table, write, "'"+strings.ReplaceAll(text, "'", "''")+"'"))
+			change(t, path, fmt.Sprintf("CREATE TRIGGER moving_%[1]s_%[2]s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END", table, write,
+				strings.ReplaceAll(text, "'", "''")))
 		}
 	}
 	d, err := Open(t.Context(), path, Options{})
@@ -443,7 +446,7 @@ func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 func TestAConversionOfTablesWithAPrefix(t *testing.T) {
 	o := olds(t)[0]
 	dump := strings.NewReplacer("PRAGMA application_id = 1383427698;\n", "", "PRAGMA user_version = 11;\n", "", "VALUES('tasks',33)", "VALUES('my_tasks',33),('tasks',77)").Replace(o.dump)
-	path := another(t, "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO tasks VALUES (77)", "CREATE VIEW mine AS SELECT id FROM my_tasks", withPrefix("my_", dump), createMarks,
+	path := another(t, "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO tasks VALUES (77)", "CREATE VIEW mine AS SELECT id FROM my_tasks", withPrefix("my_", dump), sqlite.CreateMarks,
 		"INSERT INTO runner_schema VALUES ('my_', 11)", "PRAGMA journal_mode = WAL")
 	d, err := Open(t.Context(), path, Options{Beside: true, Prefix: "my_"})
 	if err != nil {
@@ -470,12 +473,13 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 	o := olds(t)[0]
 	before := filepath.Join(t.TempDir(), "before.db")
 	create(t, before)
-	defer func(files fs.FS) { schemaFiles = files }(schemaFiles)
+	all := schema.Files
+	defer func() { schema.Files = all }()
 	more := fstest.MapFS{}
-	err := fs.WalkDir(schemaFiles, ".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(schema.Files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			var text []byte
-			text, err = fs.ReadFile(schemaFiles, path)
+			text, err = fs.ReadFile(schema.Files, path)
 			more[path] = &fstest.MapFile{Data: text}
 		}
 		return err
@@ -484,8 +488,8 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := SchemaVersion()
-	more[fmt.Sprintf("schema/%04d_extra.sql", last+1)] = &fstest.MapFile{Data: []byte("CREATE TABLE extra (n INTEGER) STRICT;\nINSERT INTO extra SELECT count(*) FROM tasks;\n")}
-	schemaFiles = more
+	more[fmt.Sprintf("%04d_extra.sql", last+1)] = &fstest.MapFile{Data: []byte("CREATE TABLE extra (n INTEGER) STRICT;\nINSERT INTO extra SELECT count(*) FROM tasks;\n")}
+	schema.Files = more
 	if SchemaVersion() != last+1 {
 		t.Fatal(SchemaVersion())
 	}
@@ -509,7 +513,7 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 	if !slices.Equal(schemas[0], schemas[1]) || !slices.Equal(schemas[0], schemas[2]) {
 		t.Error("they have different schemas")
 	}
-	schemaFiles = embedded
+	schema.Files = all
 	if _, err := Open(t.Context(), before, Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "newer runner") {
 		t.Error(err)
 	}
@@ -519,8 +523,8 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 func TestAnUpgradeThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 	for _, o := range olds(t) {
 		var all []string
-		for _, m := range migrationsFrom(o.version) {
-			all = append(all, statements((&sqltext.Dialect{}).Names(m.text()))...)
+		for _, m := range schema.MigrationsFrom(o.version) {
+			all = append(all, statements((&sqltext.Dialect{}).Names(m.Text()))...)
 		}
 		all = append(all, fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
 		for done := range len(all) + 1 {
@@ -550,7 +554,7 @@ const many = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WH
 func (o old) writeMany(t *testing.T, n int) (path string, tasks int) {
 	t.Helper()
 	path = o.write(t)
-	raw, err := connect(path, "rw", "synchronous(OFF)")
+	raw, err := sqlite.Connect(path, "rw", "synchronous(OFF)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -586,7 +590,7 @@ func TestAConversionThatIsKilled(t *testing.T) {
 			_ = c.Process.Kill()
 			_ = c.Wait()
 		}
-		raw, err := connect(path, "rw")
+		raw, err := sqlite.Connect(path, "rw")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,10 +33,18 @@ var layers = []layer{
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
-	{path: "db/internal/sqlite", ours: []string{"db/internal/sqltext"}},
-	{path: "db/internal/postgres", ours: []string{"db/internal/sqltext"}}, // not pgx: internal/pgdriver has the driver
-	{path: "db", ours: []string{"db/internal/sqltext", "db/internal/sqlite", "db/internal/postgres", "jobs", "internal/errcode"}, // it returns errors and logs nothing
-		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "github.com/google/uuid", "golang.org/x/sys"},
+	{path: "db/schema", ours: []string{"db/internal/sqltext"}},
+	{path: "db/internal/owner"},
+	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "jobs"}, others: []string{"github.com/jmoiron/sqlx"}}, // the boundary: no driver
+	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
+		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "golang.org/x/sys"},
+		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
+	{path: "db/internal/postgres", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
+		others: []string{"github.com/jmoiron/sqlx"}, // not pgx: internal/pgdriver has the driver
+		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
+	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext", "db/internal/owner", "db/schema", "jobs",
+		"internal/errcode"}, // it returns errors and logs nothing
+		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // nobody else links the driver
 	{path: "internal/pgserver"}, // tests, and the selftest

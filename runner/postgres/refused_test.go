@@ -97,7 +97,7 @@ func TestWhoIsRefusedIsToldWhy(t *testing.T) {
 		"no address":            {"postgres://ann:" + secret + "@h:port/x", jobs.ErrInvalid, "cannot be read"},
 		"a port that is none":   {"postgres://ann:" + secret + "@h:99999/x", jobs.ErrInvalid, "cannot be read"},
 		"a schema that cannot be": {as(t, s.Address("postgres", `search_path=a";drop`), "ann", secret), jobs.ErrInvalid,
-			"cannot be"},
+			"invalid schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := runner.Open(t.Context(), c.address, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})

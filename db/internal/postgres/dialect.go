@@ -1,5 +1,5 @@
-// Package postgres is what package db does in a way of its own for databases on PostgreSQL servers. It needs no driver: package
-// runner/postgres has one, so that programs that use files only link none.
+// Package postgres is what package db does in a way of its own for databases on PostgreSQL servers. It contains no driver: package
+// internal/pgdriver has one, so that programs that use files only link none.
 package postgres
 
 import (
@@ -25,6 +25,8 @@ var fragments = map[string]string{
 	"id_param":     "",
 	"returning_id": " RETURNING id",
 	"given_ids":    " OVERRIDING SYSTEM VALUE",
+
+	"highest_id": "SELECT coalesce(max(id), 0) FROM {tasks}",
 
 	// A list of ids would be looked up for each of all tasks: so each step is a seek.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)

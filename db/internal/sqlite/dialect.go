@@ -30,6 +30,9 @@ var fragments = map[string]string{
 	"returning_id": "",
 	"given_ids":    "",
 
+	// highest_id returns the highest id that a task has or had; 0 if there was none. See the trigger tasks_deleted for the limit.
+	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM {last_ids}) AS ids",
+
 	// samples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
 	// Index: tasks_finished, with a seek for each step.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)

@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"sync"
+
+	"example.com/runner/jobs"
+)
+
+// ErrPoolClosed returns the error of database/sql for a pool that was closed, which has no name there.
+var ErrPoolClosed = sync.OnceValue(func() error {
+	pool := sql.OpenDB(nowhere{})
+	return cmp.Or(pool.Close(), pool.Ping())
+})
+
+// nowhere connects to nothing.
+type nowhere struct{}
+
+func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, driver.ErrBadConn }
+func (nowhere) Driver() driver.Driver                        { return nil }
+
+// FileError returns the error of a file or directory that cannot be used.
+func FileError(err error, path string) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &jobs.Error{Kind: jobs.ErrNoDatabase, What: "no directory " + filepath.Dir(path), Err: err,
+			Why: []string{"the directory of a database is not created"}, Hint: "mkdir -p " + filepath.Dir(path)}
+	case errors.Is(err, fs.ErrPermission):
+		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err,
+			Why: []string{"permission denied"}, Hint: "check the owner and mode of the file and of its directory"}
+	default:
+		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err, Why: []string{err.Error()}}
+	}
+}

@@ -1,0 +1,2 @@
+// Package owner tells whose a file is.
+package owner

@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/internal/sqltext"
+)
+
+var _ engine.Engine = (*Server)(nil)
+
+// Name returns the address without its password.
+func (s *Server) Name() string { return s.Connectors.Name }
+
+// Address returns the address that the database was opened by, with its password.
+func (s *Server) Address() string { return s.address }
+
+// Identity returns the address with the schema, without its password.
+func (s *Server) Identity() string { return s.Name() + "?search_path=" + s.Schema }
+
+// Dir returns the directory of this host for what belongs to the database.
+func (s *Server) Dir() string { return s.dir }
+
+// MakeDir makes that directory, and those above it.
+func (s *Server) MakeDir() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return engine.FileError(err, s.dir)
+	}
+	return nil
+}
+
+// Created reports whether Open made the tables.
+func (s *Server) Created() bool { return s.created }
+
+// Reader returns the pool of connections that cannot write.
+func (s *Server) Reader() *sqlx.DB { return s.read }
+
+// Dialect renders statements.
+func (s *Server) Dialect() *sqltext.Dialect { return s.sql }
+
+// Traits are those of a server, where each statement is a message there and back.
+func (*Server) Traits() engine.Traits {
+	return engine.Traits{GivesIDs: true, InsertMost: 128, CompletesAsJSON: true, FastPath: true, OutlivedByClient: true}
+}
+
+// ClaimJob locks the tasks of a job.
+func (*Server) ClaimJob(tasks string, i, n int) string { return ClaimJob(tasks, i, n) }
+
+// Values makes values that the server takes.
+func (*Server) Values(args []any) []any {
+	for i := range args {
+		args[i] = argument(args[i])
+	}
+	return args
+}
+
+// Disconnecting does nothing.
+func (*Server) Disconnecting() {}
+
+// Quit ends the watches.
+func (s *Server) Quit() {
+	close(s.quit)
+	s.watches.Wait()
+}
+
+// BeforeClose does nothing.
+func (*Server) BeforeClose() (release func()) { return func() {} }
+
+// Close closes the pools when all notices are sent.
+func (s *Server) Close() error {
+	s.notifier.stop()
+	var errs []error
+	for _, pool := range []*sqlx.DB{s.read, s.write} {
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Begin makes the next statement begin a transaction with the write lock.
+func (*Server) Begin(conn *sqlx.Conn, shared, _ bool, _ func() error) (waited bool, err error) {
+	return false, conn.Raw(func(c any) error { c.(*session).begin(shared); return nil })
+}
+
+// Later sends a statement with the next one.
+func (*Server) Later(conn *sqlx.Conn, text string, args []any) (done bool, err error) {
+	values := make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		values[i] = driver.NamedValue{Ordinal: i + 1, Value: argument(arg)}
+	}
+	return true, conn.Raw(func(c any) error { c.(*session).later(engine.Statement{Text: text, Args: values}); return nil })
+}
+
+// CommitWithNext makes the next statement commit the transaction: for as long as the answers to statements are under way, everybody waits for the
+// lock.
+func (*Server) CommitWithNext(conn *sqlx.Conn) bool {
+	return conn.Raw(func(c any) error { c.(*session).commits = true; return nil }) == nil
+}
+
+// SetLevel sets whether a commit is on the disk when it returns.
+func (*Server) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
+	text := "SET synchronous_commit = off"
+	if durable {
+		text = "SET synchronous_commit = on"
+	}
+	_, err := conn.ExecContext(ctx, text)
+	return err
+}
+
+// The server itself does what these are for on files.
+
+func (*Server) CommitBegins()                                     {}
+func (*Server) CommitEnds(bool)                                   {}
+func (*Server) Replaced() error                                   { return nil }
+func (*Server) Committed() error                                  { return nil }
+func (*Server) Awaited() bool                                     { return false }
+func (*Server) Rest(time.Duration)                                {}
+func (*Server) Leave(bool, time.Duration)                         {}
+func (*Server) Space() error                                      { return nil } // it reports a full disk itself
+func (*Server) Vacuum(context.Context, *sqlx.Conn) (bool, error)  { return false, nil }
+func (*Server) Integrity(context.Context, bool) ([]string, error) { return nil, nil } // pg_amcheck is for those who run the server
+func (*Server) Readers() []engine.Process                         { return nil }
+func (*Server) Unclean() bool                                     { return false }
+
+// Size returns what our tables and their indexes take.
+func (s *Server) Size() (file, wal int64) {
+	_ = s.read.Get(&file, s.sql.Text(serverSize), s.Schema) // 0: it cannot be told now
+	return file, 0
+}
+
+// Backup returns an error: the server has tools for that.
+func (s *Server) Backup(context.Context, string, bool) (int64, error) { return 0, s.noBackup() }
+
+// BackupFile returns an error: the server has tools for that.
+func (s *Server) BackupFile(context.Context) (string, error) { return "", s.noBackup() }
+
+// The sequences of the server give ids. Their names are parameters.
+var (
+	serverHighestID = sqltext.Query(`SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`)
+	serverSetID     = sqltext.Command(`SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`)
+	serverSetWorker = sqltext.Command(`SELECT setval(CAST(pg_get_serial_sequence(?, 'number') AS regclass), (SELECT coalesce(max(number), 0) + 1 FROM {workers}))`)
+)
+
+// HighestID returns the highest id that a task ever had.
+func (s *Server) HighestID(ctx context.Context) (id int64, err error) {
+	err = s.read.GetContext(ctx, &id, s.sql.Text(serverHighestID), s.sql.Prefix+"tasks")
+	return id, s.Explain(err)
+}
+
+// RaiseIDs makes the next id higher than last, and the next number of a worker higher than those in the table.
+func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error {
+	own, err := s.HighestID(ctx)
+	if err != nil {
+		return err
+	}
+	var set int64
+	if own < last {
+		if err := q.Scan(serverSetID, []any{last, s.sql.Prefix + "tasks"}, &set); err != nil {
+			return err
+		}
+	}
+	return q.Scan(serverSetWorker, []any{s.sql.Prefix + "workers"}, &set)
+}
+
+// The triggers that refuse writes while a database is moved. serverFrozen reads their function in the schema [1].
+const (
+	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` + notNow + `', MESSAGE = %s; END $moving$`
+	freezeTable    = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE ON %[1]s%[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
+	thawFunction   = `DROP FUNCTION %smoving() CASCADE`
+)
+
+var serverFrozen = sqltext.Query(`SELECT prosrc FROM pg_proc WHERE proname = 'moving' AND pronamespace = to_regnamespace(?)`)
+
+// FrozenBy returns the query for the function of the triggers.
+func (s *Server) FrozenBy() (*sqltext.Statement, string) { return serverFrozen, s.Schema }
+
+// Freezing returns the statements that replace these triggers.
+func (s *Server) Freezing(is, text string) (list []string) {
+	if is != "" {
+		list = append(list, fmt.Sprintf(thawFunction, s.sql.Prefix))
+	}
+	if text == "" {
+		return list
+	}
+	list = append(list, fmt.Sprintf(freezeFunction, s.sql.Prefix, "'"+strings.ReplaceAll(text, "'", "''")+"'"))
+	for _, table := range engine.FrozenTables {
+		list = append(list, fmt.Sprintf(freezeTable, s.sql.Prefix, table))
+	}
+	return list
+}

@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+)
+
+// What a server says is told by its five letters (SQLSTATE), which every driver's error has; that there is no server, by the kinds of
+// errors that networks have.
+const (
+	lockNotAvailable = "55P03"
+	undefinedTable   = "42P01"
+	divisionByZero   = "22012"
+	notNow           = "55000" // object_not_in_prerequisite_state: what frozen tables say
+)
+
+func sqlState(err error) string {
+	var said interface{ SQLState() string }
+	if errors.As(err, &said) {
+		return said.SQLState()
+	}
+	return ""
+}
+
+// isLost says whether an error means that the connection to the server is gone, or was never there. Where a prepared statement finds its
+// connection bad, database/sql tries it once more on the same, and says of it only that it is closed.
+func isLost(err error) bool {
+	if err == nil {
+		return false
+	}
+	if state := sqlState(err); state != "" {
+		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == "25P03" || state == "53300"
+	}
+	var network net.Error
+	var retry interface{ SafeToRetry() bool } // what pgx has to say of a connection, and nothing else has
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, errNoServer) || !errors.Is(err, context.Canceled) && (errors.As(err, &network) || errors.As(err, &retry))
+}
+
+// Explain turns an error of the driver into one that a person can act on. It goes by the code of the error, and never by its text but where a pooler
+// has no code of its own. Other errors and nil pass.
+func (s *Server) Explain(err error) error {
+	if _, ok := errors.AsType[*jobs.Error](err); ok {
+		return err // explained already, by one who knew more
+	}
+	if err != nil && errors.Is(err, engine.ErrPoolClosed()) {
+		return jobs.ErrClosed
+	}
+	problem := func(kind error, what, try string, why ...string) error {
+		return &jobs.Error{Kind: kind, What: what + " " + s.Name(), Why: why, Hint: try, Err: err}
+	}
+	state := sqlState(err)
+	switch {
+	case err == nil || state == "" && !isLost(err):
+		return err
+	case state == lockNotAvailable:
+		return problem(jobs.ErrBusy, "database is busy:", "again")
+	case state == "28P01" || state == "28000":
+		return problem(jobs.ErrPermission, "the server lets nobody in by that name and password:", "PGPASSWORD, ~/.pgpass, or another user in the address",
+			text1(err))
+	case state == "3D000":
+		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", text1(err))
+	case state == "42501":
+		return problem(jobs.ErrPermission, "the user may not do that in", "GRANT CREATE ON DATABASE … TO …, or a schema that is theirs", text1(err))
+	case state == "25006":
+		return problem(jobs.ErrPermission, "the server is read only:", "the address of the primary server, or target_session_attrs=read-write", text1(err))
+	case state == "53100" || state == "53200":
+		return problem(jobs.ErrFull, "the server has no room left:", "free some space on its disk, then again", text1(err))
+	case state == "08P01" || state == "0A000" || strings.Contains(text1(err), "startup parameter"):
+		return problem(jobs.ErrInvalid, "a pooler stands between this program and", "the address of the server itself, or a pool in session mode",
+			text1(err), "locks, prepared statements and LISTEN need a connection of one's own")
+	case strings.HasPrefix(state, "XX"):
+		return problem(jobs.ErrCorrupt, "the server has met damage in", "its log", text1(err))
+	case isLost(err):
+		return problem(jobs.ErrBusy, "no connection to", "again: it is tried anew each time", text1(err))
+	}
+	return err
+}
+
+// text1 is the first line of what an error says, or the second where the first only leads to it. Drivers name the server and the user in
+// it, never a password.
+func text1(err error) string {
+	text, more, _ := strings.Cut(err.Error(), "\n")
+	if strings.HasSuffix(text, ":") {
+		text, _, _ = strings.Cut(more, "\n")
+	}
+	return strings.TrimSpace(text)
+}
+
+// ExplainWrite is Explain.
+func (s *Server) ExplainWrite(err error) error { return s.Explain(err) }
+
+// Busy reports whether another transaction had the lock for too long.
+func (*Server) Busy(err error) bool { return sqlState(err) == lockNotAvailable }
+
+// Broken reports whether the connection is gone.
+func (*Server) Broken(err error) bool { return isLost(err) }
+
+// BeginFailed returns why the transaction of a statement did not begin, in good words.
+func (s *Server) BeginFailed(err error) error {
+	begun, ok := errors.AsType[beginError](err)
+	switch {
+	case !ok:
+		return nil
+	case s.Busy(begun): // it has waited for the lock for as long as it may
+		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: s.Name(), What: "database is busy: " + s.Name(), Err: begun,
+			Why: []string{fmt.Sprintf("another transaction has held the write lock for %v", s.options.BusyTimeout), "nothing was written"}}
+	}
+	return s.Explain(begun)
+}
+
+// Refused reports whether the triggers of a database that is being moved refused a write.
+func (*Server) Refused(err error) bool { return sqlState(err) == notNow }
+
+// Asserted reports whether an assertion did not hold: it divides by zero then.
+func (*Server) Asserted(err error) bool { return sqlState(err) == divisionByZero }
+
+// BusyRetries returns 0: the server lets writers wait in a queue.
+func (*Server) BusyRetries() int64 { return 0 }
+
+// Unanswered is the error of a commit whose answer was lost with the connection.
+func (s *Server) Unanswered(err error) error {
+	if !isLost(err) {
+		return err
+	}
+	return &jobs.Error{Kind: jobs.ErrUnknown, What: "the connection was lost during a commit: " + s.Name(), Err: err,
+		Why: []string{"it may have happened, or not"}}
+}

@@ -1,0 +1,337 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/db/schema"
+
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+)
+
+// On a server the tables are in a schema of their own, and everything that SQLite's one write lock gives is given by one advisory lock of
+// that schema: each of our transactions takes it first, and the server lets it go with the end of the transaction, or of its connection. So
+// what is decided by reading and writing (limits, lanes, dependencies, ticks) is decided as in a file, by the same statements, and no two
+// of our transactions can lock each other out. Those that decide nothing hold it together (plain.go of package db). Readers wait for nobody.
+
+// SelectBackend returns which process of the server answers.
+const SelectBackend = `SELECT pg_backend_pid()`
+
+// Address reports whether address names a database on a server, and not a file.
+func Address(address string) bool {
+	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+}
+
+// What is asked of a server when it is opened: its version, whether our tables are there and what time it is; and the row about them.
+var (
+	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
+	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`)
+	selectOurs = sqltext.Query(`SELECT version, id FROM {runner_schema}`)
+	setVersion = sqltext.Command(`UPDATE {runner_schema} SET version = ?`)
+	hasSchema  = sqltext.Query(`SELECT to_regnamespace(?) IS NOT NULL`)
+)
+
+// leastServer is the oldest version of PostgreSQL that is supported.
+const leastServer = 130000
+
+// Server is a database on a PostgreSQL server. It implements engine.Engine.
+type Server struct {
+	engine.Connectors
+	options engine.Options
+	address string
+	begins  begins
+	lock    int64            // number of the advisory lock that all writers of the schema take
+	sql     *sqltext.Dialect // renders statements
+	version int64            // of PostgreSQL, as 150004
+	skew    time.Duration    // of the clock of this host ahead of the server's, when the writer last connected
+	id      string           // of the database; it stays when the server moves
+	dir     string           // on this host
+	created bool
+
+	write *sqlx.DB // two connections: of the writer, and of the second writer
+	read  *sqlx.DB // connections that cannot write
+
+	notifier notifier
+	watches  sync.WaitGroup
+	quit     chan struct{} // closed by Quit: ends the watches
+}
+
+// begins are the statements that take the write lock at the beginning of a transaction.
+type begins struct {
+	exclusive string
+	shared    string // together with other transactions that begin so
+}
+
+// lockExclusive takes the advisory lock [1] for the rest of a transaction; lockTogether takes it together with others.
+const (
+	lockExclusive = `SELECT pg_advisory_xact_lock(%d)`
+	lockTogether  = `SELECT pg_advisory_xact_lock_shared(%d)`
+)
+
+// New prepares a database on a server; nothing is dialled.
+func New(address string, driver *engine.Driver, o engine.Options) (*Server, error) {
+	if driver == nil {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "this program has no driver for PostgreSQL",
+			Why: []string{"a database on a server needs an engine"}, Hint: "Options{Engine: postgres.Engine()} of package runner/postgres"}
+	}
+	if o.Prefix != "" || o.Beside {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "a prefix is for files: on a server the tables have a schema of their own", Hint: "postgres://…?search_path=NAME"}
+	}
+	s := &Server{address: address, options: o, quit: make(chan struct{})}
+	var err error
+	if s.Connectors, err = driver.Connect(address, o.BusyTimeout); err != nil {
+		return nil, err
+	}
+	if !schema.ValidPrefix(s.Schema) || s.Schema == "" {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("invalid schema %q", s.Schema), Why: []string{"lower case letters, digits and _, at most 32"}}
+	}
+	s.sql = Dialect(s.Schema)
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte("runner " + s.Schema))
+	s.lock = int64(hash.Sum64())
+	s.begins.exclusive = fmt.Sprintf(lockExclusive, s.lock)
+	s.begins.shared = fmt.Sprintf(lockTogether, s.lock)
+	s.notifier.start()
+	return s, nil
+}
+
+// Open opens the pools, and creates or upgrades the tables if the options say so.
+func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
+	s.write = s.pool(s.Write, 2, false)
+	s.read = s.pool(s.Read, 4, true)
+	conn, err := s.write.Connx(ctx)
+	if err != nil {
+		return nil, s.Explain(err)
+	}
+	defer func() {
+		if err != nil {
+			conn.Close() // a pool does not close a connection that is in use
+		}
+	}()
+	have, err := s.connect(ctx, conn)
+	if err != nil || have == schema.Version(schema.Postgres) {
+		return conn, err
+	}
+	switch {
+	case have == 0 && !s.options.Create:
+		return nil, &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoTables, Subject: s.Name(), What: "no tables of runner in " + s.Name(),
+			Why: []string{"it has no schema " + s.Schema + " with them"}}
+	case s.options.ReadOnly:
+		return nil, &jobs.Error{Kind: jobs.ErrSchema, What: s.Name() + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
+	}
+	s.created = have == 0
+	if err := s.migrate(ctx, conn); err != nil {
+		return nil, s.Explain(err)
+	}
+	_, err = s.connect(ctx, conn)
+	return conn, err
+}
+
+// connect checks a new connection and returns the version of the schema; 0 if there is none.
+func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
+	var some bool
+	s.skew, err = measure(func() (at time.Time, err error) {
+		var ms int64
+		err = conn.QueryRowxContext(ctx, s.sql.Text(serverVersion), s.Schema+".runner_schema").Scan(&s.version, &some, &ms)
+		return time.UnixMilli(ms), err
+	})
+	if err != nil {
+		return 0, s.Explain(err)
+	}
+	if err := skewed(s.skew, s.Name()); err != nil && !s.options.ReadOnly {
+		return 0, err
+	}
+	if s.version < leastServer {
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("PostgreSQL %d is too old", s.version/10000), Why: []string{s.Name(), "13 or later is needed"}}
+	}
+	if !some {
+		return 0, nil
+	}
+	var id string
+	if err := conn.QueryRowxContext(ctx, s.sql.Text(selectOurs)).Scan(&have, &id); err != nil {
+		return 0, s.Explain(err)
+	}
+	if s.id == "" {
+		s.id = id
+	}
+	if s.id != id {
+		return 0, s.replaced()
+	}
+	if first := schema.Migrations(schema.Postgres)[0].Version; have < first {
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: s.Name() + " was written by an older runner",
+			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d and later", have, first)},
+			Hint: "move its tasks to a file with the older runner, then DROP SCHEMA " + s.Schema + " CASCADE, then move them back with this one"}
+	}
+	if want := schema.Version(schema.Postgres); have > want {
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: s.Name(), What: s.Name() + " was written by a newer runner",
+			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)}, Hint: "upgrade this program, or use another database"}
+	}
+	if s.dir == "" {
+		s.dir, err = stateDir(s.options.Dir, s.id)
+	}
+	return have, err
+}
+
+// Reconnect opens a connection to the same tables as before.
+func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, err error) {
+	if conn, err = s.write.Connx(ctx); err != nil {
+		return nil, s.Explain(err)
+	}
+	var have int
+	if second {
+		var id string
+		if err = conn.QueryRowxContext(ctx, s.sql.Text(selectOurs)).Scan(&have, &id); err == nil && id != s.id {
+			err = s.replaced()
+		}
+	} else {
+		have, err = s.connect(ctx, conn)
+	}
+	if err == nil && have != schema.Version(schema.Postgres) {
+		err = s.replaced()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, s.Explain(err)
+	}
+	return conn, nil
+}
+
+func (s *Server) replaced() error {
+	return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced: " + s.Name(), Why: []string{"its tables are not those that were opened"}}
+}
+
+// migrate makes the schema, or brings it to the present version, in one transaction. It is a no-op when another process was quicker.
+func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
+	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.begins.exclusive); err != nil {
+		return err
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // a warning once committed
+	have, err := s.connect(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if have == 0 {
+		var some bool
+		if err := conn.QueryRowxContext(ctx, s.sql.Text(hasSchema), s.Schema).Scan(&some); err != nil {
+			return err
+		}
+		if !some { // one that was made for us need not be made by us
+			if _, err := conn.ExecContext(ctx, "CREATE SCHEMA "+s.Schema); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := conn.ExecContext(ctx, "SET LOCAL search_path = "+s.Schema); err != nil {
+		return err
+	}
+	for _, m := range schema.Migrations(schema.Postgres) {
+		if m.Version <= have {
+			continue
+		}
+		if err := script(ctx, conn, m.Text()); err != nil {
+			return fmt.Errorf("migration %s: %w", path.Base(m.Path), err)
+		}
+	}
+	if _, err := conn.ExecContext(ctx, s.sql.Text(setVersion), schema.Version(schema.Postgres)); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// script sends statements as they are written.
+func script(ctx context.Context, conn *sqlx.Conn, text string) error {
+	return conn.Raw(func(conn any) error {
+		_, err := conn.(*session).driverConn.ExecContext(ctx, text, nil)
+		return err
+	})
+}
+
+// stateDir is the directory of this host for what belongs to a database on a server: results on their way, locks by which workers of
+// one host know each other alive. It is not made yet.
+func stateDir(dir, id string) (string, error) {
+	if dir != "" {
+		return filepath.Join(dir, id), nil
+	}
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "runner", id), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "no directory for what belongs to the database on this host", Err: err,
+			Why: []string{"HOME is not set"}, Hint: "XDG_STATE_HOME=/path"}
+	}
+	return filepath.Join(home, ".local", "state", "runner", id), nil
+}
+
+// Server describes the server.
+func (s *Server) Server() *engine.ServerInfo {
+	return &engine.ServerInfo{Version: s.version, Schema: s.Schema, Tables: schema.Version(schema.Postgres), Skew: s.skew}
+}
+
+var errNoServer = errors.New("no connection to the server")
+
+// serverSize adds up what our tables take, with their indexes.
+var serverSize = sqltext.Query(`SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS bigint) FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(?)`)
+
+// noBackup says how a database on a server is backed up.
+func (s *Server) noBackup() error {
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: "a database on a server is backed up by the server's own tools",
+		Why: []string{s.Name()}, Hint: "pg_dump --schema=" + s.Schema}
+}
+
+// outerServer is asked of a transaction of the caller's: which of ours it would see, and the lock.
+var outerServer = sqltext.Query(`SELECT id, CAST(pg_advisory_xact_lock(?) AS text) FROM {runner_schema}`)
+
+// Within returns an error unless a transaction of the caller's is of this database, and takes the write lock for the rest of it.
+func (s *Server) Within(q engine.Querier) error {
+	var id, locked string
+	err := q.Scan(outerServer, []any{s.lock}, &id, &locked)
+	switch {
+	case sqlState(err) == undefinedTable || err == nil && id != s.id:
+		return &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is of another database", Why: []string{"this one is " + s.Name()},
+			Hint: "begin it on a handle that was opened with this address"}
+	case err != nil:
+		return s.Explain(err)
+	}
+	return nil
+}
+
+// selectServerTriggers lists the triggers of our tables.
+var selectServerTriggers = sqltext.Query(`SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+WHERE NOT tgisinternal AND relnamespace = to_regnamespace(?) ORDER BY tgname`)
+
+// CheckSchema returns an error if somebody has added a trigger to one of runner's tables: it acts in each write of a worker.
+func (s *Server) CheckSchema(ctx context.Context) error {
+	type trigger struct {
+		Table string `db:"relname"`
+		Name  string `db:"tgname"`
+	}
+	var all []trigger
+	if err := s.read.SelectContext(ctx, &all, s.sql.Text(selectServerTriggers), s.Schema); err != nil {
+		return s.Explain(err)
+	}
+	names := schema.Names()
+	own := []string{"enqueue_insert", "schedules_keep", "tasks_reopened"}
+	for _, trigger := range all {
+		if !slices.Contains(own, trigger.Name) && slices.Contains(names, trigger.Table) {
+			return &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", s.Name(), trigger.Name, trigger.Table),
+				Why: []string{"whoever did that decides about what workers do; nothing was changed"}, Hint: fmt.Sprintf("DROP TRIGGER %q, if you know whose it is", trigger.Name)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+
+	"example.com/runner/jobs"
+)
+
+// On a full disk SQLite cannot even delete rows. So while little space is left, tasks are neither enqueued nor claimed, and the results of running
+// tasks still fit. Work goes on by itself when there is space again.
+
+const (
+	roomMost  = 64 << 20 // bytes that stay free on a large disk
+	roomLeast = 4 << 20  // bytes that stay free on a small disk
+)
+
+// reserve returns how many bytes stay free on a disk of total bytes: a fiftieth, within the bounds.
+func reserve(total int64) int64 { return min(roomMost, max(total/50, roomLeast)) }
+
+func lacksRoom(free, total int64, path string) error {
+	if total == 0 || free >= reserve(total) { // 0: not known
+		return nil
+	}
+	return &jobs.Error{Kind: jobs.ErrFull, What: "the disk is nearly full: " + path,
+		Why:  []string{fmt.Sprintf("%d MiB are free, and %d MiB are kept for the results of what runs", free>>20, reserve(total)>>20), "nothing was written"},
+		Hint: "free some space on its disk, then again"}
+}
+
+// Disk describes the filesystem that a database is on.
+type Disk struct {
+	Kind        string // ext4; empty if it cannot be told
+	Network     bool   // locks cannot be trusted
+	ReadOnly    bool   // it is mounted read-only
+	Free, Total int64  // bytes that this user may write, and all; 0, 0 if it cannot be told
+	Reserve     int64  // with less than that free nothing is enqueued or claimed
+}
+
+// DiskOf describes the filesystem of the database at path, which need not exist.
+func DiskOf(path string) Disk {
+	dir := filepath.Dir(path)
+	disk := Disk{Kind: filesystem(dir)}
+	if kind := networkFS(dir); kind != "" {
+		disk.Kind, disk.Network = kind, true
+	}
+	disk.ReadOnly = errors.Is(writable(dir), syscall.EROFS)
+	disk.Free, disk.Total = space(dir)
+	disk.Reserve = reserve(disk.Total)
+	return disk
+}

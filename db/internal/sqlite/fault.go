@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+)
+
+// code returns the primary result code of an error of the driver, or 0.
+func code(err error) int {
+	if failure, ok := errors.AsType[*driver.Error](err); ok {
+		return failure.Code() & 0xff
+	}
+	return 0
+}
+
+func isBusy(err error) bool {
+	c := code(err)
+	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
+}
+
+// isRefused reports whether a constraint or a trigger refused a write.
+func isRefused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTRAINT }
+
+// isDamage says whether an error, explained or not, is one of the file or of what it lies on, and not of what was asked of it.
+func isDamage(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		return true
+	}
+	return false
+}
+
+// explain turns an error of the driver into one that a person can act on, by its code and never by its text. Other errors, and
+// nil, pass.
+func explain(err error, file string) error {
+	if _, ok := errors.AsType[*jobs.Error](err); ok {
+		return err // explained already, by one who knew more
+	}
+	if err != nil && (errors.Is(err, engine.ErrPoolClosed()) || errors.Is(err, sql.ErrConnDone)) {
+		return jobs.ErrClosed
+	}
+	problem := func(kind error, what, try string, why ...string) error {
+		return &jobs.Error{Kind: kind, What: what, Why: why, Hint: try, Err: err}
+	}
+	if _, absent := os.Stat(file); isDamage(err) && errors.Is(absent, fs.ErrNotExist) {
+		return problem(jobs.ErrReplaced, "database was removed: "+file, "stop every process that uses it, and restore a backup", "the file was removed or moved while it was in use")
+	}
+	switch code(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return problem(jobs.ErrBusy, "database is busy: "+file, "again")
+	case sqlite3.SQLITE_FULL:
+		return problem(jobs.ErrFull, "no space left for "+file, "free some space on its disk, then again", "nothing was written")
+	case sqlite3.SQLITE_NOTADB:
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: file, What: file + " is not a runner database", Hint: "another file",
+			Why: []string{"it is not an SQLite file; nothing was changed"}, Err: err}
+	case sqlite3.SQLITE_CORRUPT:
+		return problem(jobs.ErrCorrupt, "database is damaged: "+file, "restore a backup; keep the file", fmt.Sprint(err), "nothing was changed")
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return readOnly(err, file)
+	case sqlite3.SQLITE_IOERR:
+		return problem(jobs.ErrCorrupt, "cannot read or write "+file, "check the disk", fmt.Sprint(err))
+	}
+	return err
+}
+
+// readOnly is the problem of a file that cannot be written.
+func readOnly(err error, file string) error {
+	p := &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + file, Err: err,
+		Why: []string{"the file, or its directory, is read-only for this user"}, Hint: "check the owner and mode of the file and of its directory"}
+	if errors.Is(writable(filepath.Dir(file)), syscall.EROFS) {
+		p.Why, p.Hint = []string{"its filesystem is mounted read-only"}, "mount it for writing; a kernel that meets an error of the disk takes that away"
+	}
+	return p
+}

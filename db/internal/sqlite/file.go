@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+)
+
+// Resolve returns the absolute path of the file itself, behind every symlink.
+func Resolve(path string) (string, error) {
+	if path == "" {
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.NoPath, What: "no path for the database"}
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", engine.FileError(err, path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil { // the file does not exist yet
+		return filepath.Join(dir, filepath.Base(path)), nil
+	}
+	return path, nil
+}
+
+// find looks at the file, without opening it, and makes an empty one when there is none and the options say so.
+func (d *File) find() error {
+	if kind := networkFS(filepath.Dir(d.path)); kind != "" && !d.options.UnsafeFS {
+		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NetworkFilesystem, Subject: d.path,
+			What: d.path + " is on a network filesystem (" + kind + ")",
+			Why:  []string{"locks and shared memory do not work there as a database needs them; nothing was changed"},
+			Hint: "a path on a local disk"}
+	}
+	info, err := os.Stat(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if to, _ := os.Readlink(d.path); to != "" {
+			return dangling(d.path, to)
+		}
+		if err := d.agree(); err != nil {
+			return err
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
+		var file *os.File
+		// 0600 from its first moment; the -wal and -shm files take their mode from it.
+		if file, err = os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+			d.created = true
+			err = file.Close() // no connection is open yet, so no lock is dropped
+		} else if errors.Is(err, fs.ErrExist) { // another process was quicker
+			err = nil
+		}
+		if err == nil {
+			info, err = os.Stat(d.path)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !d.options.Create:
+		return &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoDatabase, Subject: d.path, What: "no database at " + d.path, Err: err}
+	case err != nil:
+		return engine.FileError(err, d.path)
+	case info.IsDir():
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.IsDirectory, Subject: d.path,
+			What: d.path + " is a directory, not a database", Hint: "the path of a file in it"}
+	case info.Size() == 1: // SQLite takes a file of one byte for an empty one
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database", Hint: "another file",
+			Why: []string{"it is not an SQLite file; nothing was changed"}}
+	case !info.Mode().IsRegular():
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a regular file", Hint: "another file"}
+	}
+	d.id = identify(info)
+	if log, err := os.Stat(d.path + "-wal"); err == nil {
+		d.found = log.Size()
+	}
+	if links(info) > 1 {
+		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
+			Hint: "remove the other hard links, or use another file",
+			Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
+	}
+	if isMountPoint(d.path) {
+		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.MountPoint, Subject: d.path, What: d.path + " is a mount point",
+			Why:  []string{"the file is mounted without the directory that holds its write-ahead log: other paths to it have another log; nothing was changed"},
+			Hint: "mount the directory of the database, or use another file"}
+	}
+	if err := d.agree(); err != nil {
+		return err
+	}
+	if d.options.Create { // who may make it means to write: SQLite would open it all the same, and fail at the first write
+		if err := writable(d.path); err != nil {
+			return readOnly(err, d.path)
+		}
+	}
+	return nil
+}
+
+// dangling is the problem of a symlink to a file that does not exist.
+func dangling(path, to string) error {
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(path), to)
+	}
+	return &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.DanglingSymlink, Subject: to,
+		What: path + " is a symlink to " + to + ", which does not exist", Hint: to}
+}

@@ -1,0 +1,64 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileID tells one file from another, whatever it is called.
+type fileID struct{ device, inode uint64 }
+
+func identify(info fs.FileInfo) fileID {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}
+	}
+	return fileID{uint64(stat.Dev), uint64(stat.Ino)} // the types differ between systems
+}
+
+// statFile identifies the file at path and its content.
+func statFile(path string) (stamp, error) {
+	var stat unix.Stat_t
+	for {
+		err := unix.Stat(path, &stat)
+		if err == nil {
+			return stamp{fileID{uint64(stat.Dev), uint64(stat.Ino)}, stat.Mtim.Nano(), stat.Size}, nil
+		}
+		if err != unix.EINTR {
+			return stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+		}
+	}
+}
+
+// links is how many names the file has.
+func links(info fs.FileInfo) uint64 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 1
+	}
+	return uint64(stat.Nlink)
+}
+
+// syncDir makes the names in a directory as durable as its files.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// writable returns why this process may not write to a file or directory: syscall.EACCES, syscall.EROFS. What does not exist is fine.
+func writable(path string) error {
+	switch err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err {
+	case unix.EACCES, unix.EPERM, unix.EROFS:
+		return err
+	}
+	return nil
+}

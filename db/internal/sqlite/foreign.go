@@ -1,0 +1,117 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/db/schema"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+)
+
+// selectSchema lists what a file has of tables, indexes, triggers and views. The indexes of constraints have no text.
+const selectSchema = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name`
+
+// object is a table, an index, a trigger or a view.
+type object struct {
+	Type  string `db:"type"`
+	Name  string `db:"name"`
+	Table string `db:"tbl_name"`
+	Text  string `db:"sql"`
+}
+
+// ownSum is the sum of ownSchema without a prefix: to make that, only to compare it, is 20 ms of the start of each worker.
+const ownSum = "31dfae19770dd2369ae9b41a0f4f3c45ad52e2733a022441987eb62ce032048f"
+
+// sum tells one schema from another.
+func sum(objects []object) string {
+	h := sha256.New()
+	for _, o := range objects {
+		fmt.Fprintf(h, "%q %q %q %q\n", o.Type, o.Name, o.Table, o.Text)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// ownSchema is the schema as this program makes it in a dialect.
+func ownSchema(ctx context.Context, dialect *sqltext.Dialect) ([]object, error) {
+	memory, err := sqlx.Open("sqlite", "file::memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer memory.Close()
+	conn, err := memory.Connx(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	for _, m := range schema.MigrationsFrom(0) {
+		if _, err := conn.ExecContext(ctx, dialect.Names(m.Text())); err != nil {
+			return nil, err
+		}
+	}
+	var own []object
+	return own, conn.SelectContext(ctx, &own, selectSchema)
+}
+
+// CheckSchema returns an error of kind ErrSchema when runner's tables, indexes, triggers and views are not as runner made them, or somebody
+// has added a trigger or an index to one of them: what such a trigger does is done by each write of a worker. Tables, views and
+// triggers of an application beside them are welcome.
+func (d *File) CheckSchema(ctx context.Context) error {
+	var all []object
+	if err := d.read.SelectContext(ctx, &all, selectSchema); err != nil {
+		return d.Explain(err)
+	}
+	if sum(all) == ownSum { // nothing beside it, as most files are
+		return nil
+	}
+	own, err := ownSchema(ctx, d.sql)
+	if err != nil {
+		return err
+	}
+	expected, tables := map[string]object{}, map[string]bool{}
+	for _, o := range own {
+		expected[o.Name] = o
+		tables[strings.ToLower(o.Table)] = true
+	}
+	problem := func(code, what, hint string) error {
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: code, Subject: d.path, What: d.path + " " + what, Hint: hint,
+			Why: []string{"whoever did that decides about what workers do; nothing was changed"}}
+	}
+	for _, o := range all {
+		want, ours := expected[o.Name]
+		switch {
+		case ours && o != want:
+			return problem(errcode.NotRunner, fmt.Sprintf("has another %s than runner's", o.Name), "another file")
+		case !ours && tables[strings.ToLower(o.Table)]:
+			return problem(errcode.ForeignObject, fmt.Sprintf("has %s %q on runner's %s", article(o.Type), o.Name, o.Table),
+				fmt.Sprintf("DROP %s %q, if you know whose it is", strings.ToUpper(o.Type), o.Name))
+		}
+		delete(expected, o.Name)
+	}
+	for name := range expected {
+		return problem(errcode.NotRunner, fmt.Sprintf("lacks runner's %s", name), "another file")
+	}
+	return nil
+}
+
+func article(kind string) string {
+	if kind == "index" {
+		return "an index"
+	}
+	return "a " + kind
+}
+
+// checkMost is the size of file that is checked when it was left by a crash: it takes half a second.
+const checkMost = 100 << 20
+
+// Unclean says whether the file was left by a process that did not close it, and is small enough to be checked before it is used.
+func (d *File) Unclean() bool {
+	size, _ := d.Size()
+	return d.found > 0 && size < checkMost && !othersOpen(d.path+"-shm")
+}

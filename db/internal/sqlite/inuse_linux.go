@@ -1,0 +1,153 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	driver "modernc.org/sqlite"
+)
+
+// The locks of SQLite: a connection in WAL mode has a shared lock on these bytes of the database file, and a process one on a byte of the
+// shared memory.
+const (
+	sharedFirst, sharedSize = 0x40000000 + 2, 510
+	inUseByte               = 128
+)
+
+// inUse is what other open files hold of a database's files.
+type inUse struct {
+	file   bool // a connection in WAL mode has the database file open
+	shared bool // a process uses the shared memory. It is not asked when file is true
+}
+
+// usedBy returns which of the files at path are in use. It must not open shared memory that this process has open: the locks there are
+// POSIX locks, which closing any descriptor drops.
+func usedBy(path string) inUse {
+	if !driver.OFDLockingEnabled() {
+		return inUse{} // neither may the database file be opened
+	}
+	var use inUse
+	header := make([]byte, 20)
+	look(path, func(file *os.File) {
+		n, _ := file.ReadAt(header, 0)
+		use.file = n == len(header) && header[18] == 2 && header[19] == 2 && locked(file, sharedFirst, sharedSize) // 2: in WAL mode
+	})
+	if use.file {
+		return use
+	}
+	if _, _, err := mapped(path + "-shm"); err == nil { // by this process, for a file that is not at path any more
+		use.shared = true
+	} else {
+		look(path+"-shm", func(file *os.File) { use.shared = locked(file, inUseByte, 1) })
+	}
+	return use
+}
+
+// look opens a regular file for do, if there is one.
+func look(path string, do func(*os.File)) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	do(file)
+}
+
+// locked says whether anybody has a lock on these bytes, by another descriptor.
+func locked(file *os.File, start, size int64) bool {
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: start, Len: size}
+	return unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock) == nil && lock.Type != unix.F_UNLCK
+}
+
+// lockShared locks a database file as a connection does.
+func lockShared(file *os.File) error {
+	lock := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart, Start: sharedFirst, Len: sharedSize}
+	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
+}
+
+// isMountPoint says whether a filesystem, or a file of one, is mounted at path itself.
+func isMountPoint(path string) bool {
+	var stat unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO, &stat)
+	if err == nil && stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		return stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // a kernel before 5.8
+	return hasMount(string(mounts), path)
+}
+
+// hasMount says whether the mount table has a mount at path: its fifth field, in which blanks and backslashes are octal.
+func hasMount(mounts, path string) bool {
+	path = strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
+	for line := range strings.Lines(mounts) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == path {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedMemory is the shared memory of a database, as SQLite has mapped it into this process. It is read by way of the process's own
+// memory: to open the file would drop the locks on it.
+type sharedMemory struct {
+	memory   *os.File
+	start    int64
+	writable bool
+}
+
+// openShared returns the shared memory of the file at path; nil: it cannot be read. Filesystems of FUSE are left out: their servers date
+// writes when they like, and so nothing can be told of a change.
+func openShared(path string) *sharedMemory {
+	var fs unix.Statfs_t
+	if unix.Statfs(path, &fs) != nil || fs.Type == unix.FUSE_SUPER_MAGIC {
+		return nil
+	}
+	start, writable, err := mapped(path)
+	if err != nil {
+		return nil
+	}
+	memory, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return nil
+	}
+	return &sharedMemory{memory, start, writable}
+}
+
+// checkpoints reads SQLite's WAL-index, whose header has 136 bytes.
+func (s *sharedMemory) checkpoints() (checkpoints, bool) {
+	var index [136]byte
+	if _, err := s.memory.ReadAt(index[:], s.start); err != nil || index[12] == 0 {
+		return checkpoints{}, false
+	}
+	return checkpoints{[8]byte(index[32:40]), binary.NativeEndian.Uint32(index[96:]), binary.NativeEndian.Uint32(index[128:])}, true
+}
+
+func (s *sharedMemory) close() { s.memory.Close() }
+
+// mapped returns where the beginning of a file is in the memory of this process, and whether the process may write there.
+//
+//	7f0a1c000000-7f0a1c008000 rw-s 00000000 fe:00 1234                     /path/of/runner.db-shm
+func mapped(path string) (address int64, writable bool, err error) {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return 0, false, err
+	}
+	end := []byte(" " + path + "\n")
+	for line := range bytes.Lines(maps) {
+		if !bytes.HasSuffix(line, end) {
+			continue
+		}
+		fields := bytes.Fields(line)
+		if start, _, ok := bytes.Cut(fields[0], []byte("-")); ok && string(fields[2]) == "00000000" {
+			address, err = strconv.ParseInt(string(start), 16, 64)
+			return address, bytes.HasPrefix(fields[1], []byte("rw")), err
+		}
+	}
+	return 0, false, errors.New("not mapped")
+}

@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The list of the system's locks comes in pages, and one look may miss what is there: that must not leave the holder unnamed.
+func TestTheHolderIsNamedWhileOtherLocksComeAndGo(t *testing.T) {
+	dir := t.TempDir()
+	open := func(name string) *os.File {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		return file
+	}
+	byte120, err := strconv.ParseInt(writeLockByte, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: byte120, Len: 1}
+	if err := unix.FcntlFlock(open("x-shm").Fd(), unix.F_SETLK, &lock); err != nil {
+		t.Fatal(err)
+	}
+	others := make([]int, 800)
+	for i := range others {
+		others[i] = int(open(strconv.Itoa(i)).Fd())
+	}
+	done := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				ended <- nil
+				return
+			default:
+			}
+			if err := unix.Flock(others[i*7%len(others)], []int{unix.LOCK_EX, unix.LOCK_UN}[i/len(others)%2]); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for range 500 {
+		if pid, name := lockHolder(filepath.Join(dir, "x-shm")); pid != os.Getpid() || name == "" {
+			t.Errorf("the holder is %d %q, want %d", pid, name, os.Getpid())
+			break
+		}
+	}
+	close(done)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}

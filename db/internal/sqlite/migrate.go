@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/schema"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+)
+
+// ApplicationID marks a file as ours (PRAGMA application_id): "Runr".
+const ApplicationID = 0x52756e72
+
+const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`
+
+// What stands in a database of another program in place of application_id and user_version, which are its own.
+const (
+	hasMarks    = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'runner_schema'`
+	selectMarks = `SELECT prefix, version FROM runner_schema ORDER BY prefix`
+	CreateMarks = `CREATE TABLE IF NOT EXISTS runner_schema (
+  prefix  TEXT PRIMARY KEY,  -- of the names of runner's tables
+  version INTEGER NOT NULL   -- of their schema
+) STRICT, WITHOUT ROWID`
+	insertMark = `INSERT INTO runner_schema (prefix, version) VALUES (?, ?) ON CONFLICT (prefix) DO UPDATE SET version = excluded.version`
+)
+
+// selectTaken lists which of the names [1], a JSON array, are those of something in the file.
+const selectTaken = `SELECT name FROM sqlite_schema WHERE lower(name) IN (SELECT lower(value) FROM json_each(?)) ORDER BY name LIMIT 3`
+
+// version returns the version of the file's schema, 0 where there is none yet, and the prefix of its names. A file that is not ours and
+// where we are not to be beside its tables, or that a newer program wrote, is refused, and nothing is written to it.
+func (d *File) version(ctx context.Context) (have int, prefix string, err error) {
+	var id, tables int
+	if err := d.conn.QueryRowxContext(ctx, readVersion).Scan(&id, &have, &tables); err != nil {
+		return 0, "", d.Explain(err)
+	}
+	switch {
+	case id == ApplicationID && d.options.Prefix != "":
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: "the tables of " + d.path + " have no prefix",
+			Why: []string{"it is a database of runner's own"}, Hint: "Options without a Prefix, or another file"}
+	case id == ApplicationID:
+	case id == 0 && have == 0 && tables == 0 && !d.options.Beside:
+		return 0, "", nil
+	default:
+		if have, prefix, err = d.mark(ctx); err != nil {
+			return 0, "", err
+		}
+	}
+	if first := schema.Migrations(schema.SQLite)[0].Version; have > 0 && have < first && have != schema.ConvertedVersion {
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
+			Why: []string{fmt.Sprintf("its schema is %d, this one converts %d and later", have, schema.ConvertedVersion)}, Hint: "open it once with a runner of schema 11"}
+	}
+	if want := schema.Version(schema.SQLite); have > want {
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerSchema, Subject: d.path, What: d.path + " was written by a newer runner",
+			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
+			Hint: "upgrade this program, or use another file"}
+	}
+	return have, prefix, nil
+}
+
+// mark is version for a database of another program.
+func (d *File) mark(ctx context.Context) (have int, prefix string, err error) {
+	asked := d.options.Prefix
+	if d.sql != nil {
+		asked = cmp.Or(d.sql.Prefix, asked)
+	}
+	var marks []struct {
+		Prefix  string `db:"prefix"`
+		Version int    `db:"version"`
+	}
+	var some bool
+	if err = d.conn.QueryRowxContext(ctx, hasMarks).Scan(&some); err == nil && some {
+		err = d.conn.SelectContext(ctx, &marks, selectMarks)
+	}
+	if code(err) == sqlite3.SQLITE_ERROR { // it has other columns
+		return 0, "", notOurMark(d.path, err)
+	}
+	if err != nil {
+		return 0, "", d.Explain(err)
+	}
+	for _, m := range marks {
+		if strings.EqualFold(m.Prefix, asked) || asked == "" && len(marks) == 1 { // as SQLite compares names
+			if err := ValidPrefix(m.Prefix); err != nil {
+				return 0, "", notOurMark(d.path, err)
+			}
+			return m.Version, m.Prefix, nil
+		}
+	}
+	switch {
+	case !d.options.Beside && len(marks) > 1:
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has tables of runner with several prefixes", Hint: "Options.Prefix"}
+	case !d.options.Beside:
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database",
+			Why: []string{"it is an SQLite database of another program; nothing was changed"}, Hint: "another file"}
+	}
+	prefix = cmp.Or(asked, DefaultPrefix)
+	return 0, prefix, ValidPrefix(prefix)
+}
+
+func notOurMark(file string, err error) error {
+	return &jobs.Error{Kind: jobs.ErrSchema, What: "the table runner_schema of " + file + " is not runner's", Why: []string{err.Error()}, Err: err}
+}
+
+// migrate brings the schema to SchemaVersion in one transaction: after a crash at any point the file has the old schema or
+// the new one. It is a no-op when another process was quicker.
+func (d *File) migrate(ctx context.Context) error {
+	// An index of millions of rows is sorted in a temporary file. The views and triggers of others go on naming tasks while that is renamed.
+	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE; PRAGMA legacy_alter_table = ON"); err != nil {
+		return d.Explain(err)
+	}
+	defer func() {
+		_, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA temp_store = MEMORY; PRAGMA legacy_alter_table = OFF")
+	}()
+	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return d.Explain(err)
+	}
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // an error once committed
+	have, _, err := d.version(ctx)
+	if err != nil {
+		return err
+	}
+	if have == 0 && d.sql.Prefix != "" {
+		if err := d.taken(ctx); err != nil {
+			return err
+		}
+	}
+	if have == schema.ConvertedVersion {
+		if err := d.olderWorker(ctx); err != nil {
+			return err
+		}
+	}
+	var freezing string
+	trigger, name := d.FrozenBy()
+	if err := engine.NoRow(d.conn.QueryRowxContext(ctx, d.sql.Text(trigger), name).Scan(&freezing)); err != nil {
+		return d.Explain(err)
+	}
+	for _, m := range schema.MigrationsFrom(have) {
+		if _, err := d.conn.ExecContext(ctx, d.sql.Names(m.Text()), sql.Named("prefix", d.sql.Prefix)); err != nil {
+			return fmt.Errorf("migration %s: %w", path.Base(m.Path), d.Explain(err))
+		}
+	}
+	if text := engine.FrozenMessage(freezing); text != "" { // the triggers that say so went with their tables
+		for _, statement := range d.Freezing(text, text) {
+			if _, err := d.conn.ExecContext(ctx, statement); err != nil {
+				return d.Explain(err)
+			}
+		}
+	}
+	if d.sql.Prefix == "" {
+		_, err = d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", ApplicationID, schema.Version(schema.SQLite)))
+	} else if _, err = d.conn.ExecContext(ctx, CreateMarks); err == nil {
+		_, err = d.conn.ExecContext(ctx, insertMark, d.sql.Prefix, schema.Version(schema.SQLite))
+	}
+	if err != nil {
+		return d.Explain(err)
+	}
+	_, err = d.conn.ExecContext(ctx, "COMMIT")
+	return d.Explain(err)
+}
+
+// olderWorker returns an error while a worker of schema.ConvertedVersion is running: after the conversion it could write nothing more, and what it executes
+// would be executed again.
+func (d *File) olderWorker(ctx context.Context) error {
+	if !othersOpen(d.path + "-shm") {
+		return nil
+	}
+	var name string
+	var until int64
+	err := d.conn.QueryRowxContext(ctx, d.sql.Text(engine.SelectAtWork), time.Now().UnixMilli()).Scan(&name, &until)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return d.Explain(err)
+	}
+	return &jobs.Error{Kind: jobs.ErrBusy, What: d.path + " is in use by an older runner", Why: []string{"its worker " + name + " is running",
+		"it could not write the results of its tasks after the upgrade"}, Hint: "again when that worker has stopped"}
+}
+
+// taken returns an error when the other program has something of a name that we need.
+func (d *File) taken(ctx context.Context) error {
+	list := schema.Names()
+	for i := range list {
+		list[i] = d.sql.Prefix + list[i]
+	}
+	var taken []string
+	if err := d.conn.SelectContext(ctx, &taken, selectTaken, `["`+strings.Join(list, `","`)+`"]`); err != nil || len(taken) == 0 {
+		return d.Explain(err)
+	}
+	return &jobs.Error{Kind: jobs.ErrConflict, What: d.path + " has a table or index " + strings.Join(taken, ", ") + " already",
+		Why: []string{"it is not runner's; nothing was changed"}, Hint: "another Options.Prefix"}
+}

@@ -1,0 +1,223 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/jmoiron/sqlx"
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/schema"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+)
+
+// setDriver makes the driver strict once per process. OFD locks, where the system has them, survive that some other code of
+// the process opens and closes the file; the driver refuses the switch when a host program has already locked a file, and then
+// the host's choice stands.
+var setDriver = sync.OnceFunc(func() {
+	_, _ = driver.OFDLocking(true)
+	driver.StrictPragmas(true)
+})
+
+// Version returns the version of SQLite that is linked in, as in "3.54.1".
+func Version() string { return sqlite3.SQLITE_VERSION }
+
+// dsn names the file to the driver. The path goes through url.URL, so that ?, # and % in it stay part of the name. Pragmas
+// stand here because one sent by Exec reaches a single connection of a pool. mode is a mode of SQLite's URIs: rw or ro.
+func dsn(path, mode string, pragmas ...string) string {
+	query := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
+	for _, pragma := range append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)") {
+		query.Add("_pragma", pragma)
+	}
+	if len(path) > 2 && path[1] == ':' { // C:\dir\file as /C:/dir/file
+		path = "/" + strings.ReplaceAll(path, `\`, "/")
+	}
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
+}
+
+const driverName = "sqlite"
+
+// Connect opens a pool of one connection to a file, with pragmas. mode is a mode of SQLite's URIs: rw, rwc or ro.
+func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
+	return connectBy(driverName, path, mode, 1, pragmas...)
+}
+
+// connectBy is Connect with a driver of database/sql.
+func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	pool, err := sqlx.Open(name, dsn(path, mode, pragmas...))
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(most)
+	pool.SetMaxIdleConns(most)
+	return pool, nil
+}
+
+// open finds the file, makes it if it may, checks whose it is, and leaves d with its pools and the writer's connection.
+func (d *File) open(ctx context.Context) error {
+	setDriver()
+	defer d.lockOpening()()
+	if err := d.find(); err != nil {
+		return err
+	}
+	have, prefix, err := d.connectWriter(ctx)
+	if err == nil {
+		d.sql = Dialect(prefix)
+		d.read, err = connectBy(driverName, d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
+	}
+	switch {
+	case err != nil:
+		return err
+	case have == schema.Version(schema.SQLite):
+		return d.knowFiles()
+	case have == 0 && !d.options.Create && prefix != "":
+		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet", Why: []string{"they are not made by this call"}}
+	case have == 0 && !d.options.Create:
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.EmptyFile, Subject: d.path, What: d.path + " is not a runner database",
+			Why: []string{"it is empty"}}
+	case d.options.ReadOnly:
+		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
+	}
+	if err := d.initialise(ctx); err != nil {
+		return err
+	}
+	return d.knowFiles()
+}
+
+// connectWriter opens the writer's connection and returns the version of the schema, and the prefix of its names. It never waits inside SQLite, whose back-off
+// starves beside a busy process: begin tries again itself.
+func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err error) {
+	level := "synchronous(FULL)"
+	if d.options.Normal {
+		level = "synchronous(NORMAL)"
+	}
+	// A statement of many rows keeps what it would take to undo it. With more than 64 KiB of that, such as the claim of a hundred tasks has,
+	// SQLite would make a file in the system's temporary directory, each time.
+	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)", "temp_store(MEMORY)"}
+	if d.options.ReadOnly {
+		pragmas = append(pragmas, "query_only(1)")
+	}
+	if d.write, err = connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
+		return 0, "", err
+	}
+	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
+		if d.conn == nil {
+			if d.conn, err = d.write.Connx(ctx); err != nil {
+				return d.Explain(err)
+			}
+		}
+		have, prefix, err = d.version(ctx)
+		return err
+	})
+	return have, prefix, err
+}
+
+// initialise turns an empty file into a database, or an old schema into the present one. One process at a time does it: the
+// switch to WAL ignores the busy handler, and eight openers of a new file would collide (measured: 1 of 96).
+func (d *File) initialise(ctx context.Context) error {
+	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
+		return engine.FileError(err, d.path)
+	}
+	lock := flock.New(d.Dir()+"/init.lock", flock.SetPermissions(0o600))
+	defer lock.Close()
+	waiting, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
+	defer cancel()
+	if ok, err := lock.TryLockContext(waiting, 5*time.Millisecond); !ok {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case waiting.Err() == nil: // not a matter of waiting
+			return engine.FileError(err, d.Dir())
+		}
+		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
+			Why: []string{"another process is creating or upgrading it"}, Err: err}
+	}
+	return d.patiently(func() error {
+		have, _, err := d.version(ctx)
+		if err != nil || have == schema.Version(schema.SQLite) {
+			return err
+		}
+		if have == 0 { // with a prefix the file may have tables already: it keeps its auto_vacuum
+			if _, err := d.conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+				return d.Explain(err)
+			}
+			var mode string
+			if err := d.conn.QueryRowxContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+				return d.Explain(err)
+			}
+			if mode != "wal" {
+				return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NoWriteAheadLog, Subject: d.path, What: "cannot use " + d.path,
+					Why: []string{"this filesystem has no write-ahead log: journal_mode stays " + mode}, Hint: "a path on a local disk"}
+			}
+		}
+		return d.migrate(ctx)
+	})
+}
+
+// patiently repeats do while the file is locked by others, for as long as the busy timeout says.
+func (d *File) patiently(do func() error) error {
+	err := d.repeat(do, func(err error) bool {
+		busy := isBusy(err)
+		if busy {
+			d.busyRetries.Add(1)
+		}
+		return busy
+	})
+	if isBusy(err) {
+		return d.busy(err)
+	}
+	return err
+}
+
+// roundLongest is how much of the busy timeout one try and the pause after it use up at most. They take longer when the process is stopped, or the
+// machine sleeps: afterwards the write must not fail at its first try.
+const roundLongest = 100 * time.Millisecond
+
+// repeat calls do again while it fails and again says so, until the busy timeout has passed. It returns the last error. In between it waits in
+// the queue for the write lock, or for a moment where it cannot.
+func (d *File) repeat(do func() error, again func(error) bool) error {
+	waited := time.Duration(0)
+	for {
+		began := time.Now()
+		err := do()
+		if err == nil || !again(err) || waited >= d.options.BusyTimeout {
+			return err
+		}
+		if !d.queue.wait(d.options.BusyTimeout-waited, d.single) {
+			pauseBusy(waited)
+		}
+		waited += min(time.Since(began), roundLongest)
+	}
+}
+
+// busy is the error of a write that waited for too long. It names who holds the lock, if the system tells.
+func (d *File) busy(err error) error {
+	why := fmt.Sprintf("another process has held the write lock for %v", d.options.BusyTimeout)
+	if pid, name := lockHolder(d.path + "-shm"); pid != 0 {
+		why += " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"
+	}
+	return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: d.path, What: "database is busy: " + d.path, Err: err,
+		Why: []string{why, "nothing was written; it is safe to try again"}}
+}
+
+// pauseMost is the longest of the first pauses between two tries to get the write lock. A busy writer rests for longer.
+const pauseMost = time.Millisecond
+
+// pauseBusy waits before the lock is tried again: for less than a busy writer rests, and jittered so that a crowd spreads. Who has
+// waited for long is one of a crowd, which must leave the processor to whoever holds the lock: the pause grows to ten times that.
+func pauseBusy(waited time.Duration) {
+	pause := pauseMost*3/10 + rand.N(pauseMost*4/10)
+	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))
+}

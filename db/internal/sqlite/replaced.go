@@ -1,0 +1,215 @@
+package sqlite
+
+import (
+	"errors"
+	"hash/maphash"
+	"io/fs"
+	"os"
+	"sync"
+
+	"example.com/runner/jobs"
+)
+
+// A process that has a database open goes on writing into its own file, log and shared memory when these are removed, moved or replaced.
+// Nobody else sees such a task. So each write looks whether the paths still lead to the files of this process: after its commit,
+// before it answers, and before it writes, too, unless it has looked within the last millisecond. A look costs three calls of stat (4 µs
+// of processor time), and a group of writes shares it. See agree for the look of a process that opens the database.
+
+// stamp tells one file from another, and one content from another.
+type stamp struct {
+	id      fileID
+	written int64 // nanoseconds
+	size    int64
+}
+
+// companions are the files beside the database. SQLite keeps them for as long as anybody has the database open.
+type companions struct{ log, shared fileID }
+
+// content is the state of the database file when this process last looked.
+type content struct {
+	stamp
+	checkpoints checkpoints
+	settled     bool // no checkpoint was under way
+}
+
+// checkpoints is the progress of the log's checkpoints, as SQLite's shared memory has it. Only a checkpoint writes to the database file.
+type checkpoints struct {
+	salt            [8]byte
+	done, attempted uint32 // frames of the log
+}
+
+// Replaced returns an error of kind ErrReplaced when the database's paths no longer lead to the files that this process has open, or when
+// somebody has overwritten the database file. A database on a server is never replaced.
+func (d *File) Replaced() error {
+	now, err := statFile(d.path)
+	if err != nil || now.id != d.id {
+		return d.gone(d.path, err)
+	}
+	beside := d.beside.Load()
+	if beside == nil {
+		return nil
+	}
+	if log, err := statFile(d.logPath); err != nil || log.id != beside.log {
+		return d.gone(d.logPath, err)
+	}
+	if shared, err := statFile(d.sharedPath); err != nil || shared.id != beside.shared {
+		return d.gone(d.sharedPath, err)
+	}
+	if seen := d.content.Load(); seen != nil && seen.stamp != now && d.overwritten() {
+		return d.replaced(d.path, "was overwritten", "another program has written to it, and not through SQLite", nil)
+	}
+	return nil
+}
+
+// overwritten takes a new look at the content. It returns true when the file has changed and no checkpoint has changed it.
+func (d *File) overwritten() bool {
+	d.contentMu.Lock()
+	defer d.contentMu.Unlock()
+	last, now := d.content.Load(), d.readContent()
+	if last != nil && now != nil && last.settled && now.settled && last.checkpoints == now.checkpoints && last.stamp != now.stamp {
+		return true
+	}
+	d.content.Store(now)
+	return false
+}
+
+// Committed is Replaced after a commit. It follows what a commit changes in the shared memory.
+func (d *File) Committed() error {
+	if err := d.Replaced(); err != nil {
+		return err
+	}
+	if last := d.content.Load(); last != nil {
+		if now, ok := d.shared.checkpoints(); ok && now != last.checkpoints {
+			d.overwritten()
+		}
+	}
+	return nil
+}
+
+// readContent returns the state of the content; nil: it cannot be told.
+func (d *File) readContent() *content {
+	if d.shared == nil {
+		return nil
+	}
+	before, known := d.shared.checkpoints()
+	now, err := statFile(d.path)
+	after, ok := d.shared.checkpoints()
+	if !known || !ok || err != nil {
+		return nil
+	}
+	return &content{now, after, before == after && after.done == after.attempted}
+}
+
+// opening is held, by path, while a database is looked at and opened. See usedBy.
+var opening [64]sync.Mutex
+
+var openingSeed = maphash.MakeSeed()
+
+func (d *File) lockOpening() (unlock func()) {
+	mu := &opening[maphash.String(openingSeed, d.path)%uint64(len(opening))]
+	mu.Lock()
+	return mu.Unlock
+}
+
+// agree returns an error of kind ErrReplaced when other processes have the database open, and its path does not lead this process to the
+// same file, log and shared memory: one of them was removed or replaced, or those processes use another path to the file. Processes that
+// are just opening or closing the database may look like that for a moment, so agree looks again until the busy timeout has passed.
+func (d *File) agree() error {
+	if err := d.leftLog(); err != nil {
+		return err
+	}
+	return d.repeat(d.disagreement, func(error) bool { return true })
+}
+
+// leftLog refuses a log whose database is missing or empty: SQLite would remove it, with the tasks that are in it.
+func (d *File) leftLog() error {
+	log, _ := os.Stat(d.logPath) // before the file: a new database has no log while it is empty
+	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
+		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
+			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},
+			Hint: "put the database back; or rm " + d.path + "-wal " + d.path + "-shm, when no process uses them, to begin anew"}
+	}
+	return nil
+}
+
+func (d *File) disagreement() error {
+	use := usedBy(d.path)
+	if use.file {
+		for _, name := range []string{d.logPath, d.sharedPath} {
+			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+				return d.elsewhere(name+" is missing, though other processes have the database open: it was removed, or they use another path to the file", err)
+			}
+		}
+	}
+	if use.shared {
+		return d.elsewhere("other processes have a database open that was here before: it was removed, moved or replaced", nil)
+	}
+	return nil
+}
+
+func (d *File) elsewhere(why string, err error) error {
+	return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced while it is in use: " + d.path, Err: err,
+		Why: []string{why, "nothing was changed"}, Hint: "stop every process that uses it, then again"}
+}
+
+// knowFiles takes note of the files beside the database, which the connection has open, and of its content.
+func (d *File) knowFiles() error {
+	log, err := statFile(d.logPath)
+	if err != nil {
+		return d.gone(d.logPath, err)
+	}
+	shared, err := statFile(d.sharedPath)
+	if err != nil {
+		return d.gone(d.sharedPath, err)
+	}
+	d.forgetContent()
+	d.contentMu.Lock()
+	defer d.contentMu.Unlock()
+	if !d.options.UnsafeFS {
+		d.shared = openShared(d.sharedPath)
+		d.queue.open(d.shared.word(queueAt), d.shared.word(quickAt))
+		d.commits.open(d.shared.word(commitsAt))
+	}
+	d.content.Store(d.readContent())
+	d.beside.Store(&companions{log.id, shared.id})
+	return nil
+}
+
+// forgetContent makes the content unknown.
+func (d *File) forgetContent() {
+	d.contentMu.Lock()
+	defer d.contentMu.Unlock()
+	d.queue.open(nil, nil)
+	d.commits.open(nil)
+	d.content.Store(nil)
+	if d.shared != nil {
+		d.shared.close()
+		d.shared = nil
+	}
+}
+
+// gone is the error of a file that is not at its path any more.
+func (d *File) gone(name string, err error) error {
+	what, why := "was replaced", "another file is in its place"
+	if errors.Is(err, fs.ErrNotExist) {
+		what, why = "was removed", "it was removed or moved while it was in use"
+	}
+	return d.replaced(name, what, why, err)
+}
+
+func (d *File) replaced(name, what, why string, err error) error {
+	part := map[string]string{d.path: "database", d.logPath: "log of the database", d.sharedPath: "shared memory of the database"}[name]
+	return &jobs.Error{Kind: jobs.ErrReplaced, What: part + " " + what + ": " + name, Err: err,
+		Why: []string{why, "nobody else would see what this process writes from now on"}, Hint: "stop every process that uses " + d.path + ", then start them again"}
+}
+
+// keepLog keeps the last connection of a database that was replaced from moving its log into the file and removing it as it closes: the log
+// may hold the tasks of others by now. Without the exclusive lock, which another reader denies, SQLite leaves both alone.
+func (d *File) keepLog() (release func()) {
+	file, err := os.Open(d.path)
+	if err != nil {
+		return func() {} // SQLite looks itself whether the file is at its path
+	}
+	_ = lockShared(file)
+	return func() { file.Close() }
+}

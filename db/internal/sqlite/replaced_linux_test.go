@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"example.com/runner/db/internal/engine"
+)
+
+func TestTheMountTableNamesMountPoints(t *testing.T) {
+	const mounts = "22 1 0:21 / / rw - ext4 /dev/vda rw\n36 22 0:21 /q.db /data/a\\040b.db rw,noatime master:1 - ext4 /dev/vda rw\n"
+	for path, want := range map[string]bool{"/data/a b.db": true, "/data": false, "/": true, "/q.db": false} {
+		if got := hasMount(mounts, path); got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+}
+
+// What a checkpoint writes to the file is no damage, whichever process made it, when the log starts afresh, too.
+func TestCheckpointsReplaceNothing(t *testing.T) {
+	d, err := New(filepath.Join(t.TempDir(), "test.db"), engine.Options{Create: true, BusyTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := d.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	defer conn.Close()
+	other, err := Connect(d.path, "rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for i := range 40 {
+		if _, err := conn.ExecContext(t.Context(), "INSERT INTO last_ids (id) VALUES (?)", i+1); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+		if err := d.Committed(); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+		if content := d.content.Load(); content == nil || !content.settled {
+			t.Fatalf("write %d: content %+v, want a settled one", i, content)
+		}
+		switch i % 3 {
+		case 0:
+			_, err = other.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+		case 1:
+			_, err = other.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !linux && !darwin && !freebsd
-
-package db
-
-// space cannot be told on this system.
-func space(string) (free, total int64) { return 0, 0 }
