@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// hardWords are what shells, templates, formats, JSON and SQL would read something into.
+// hardWords are words that shells, templates, formats, JSON or SQL could interpret.
 var hardWords = []string{"", " ", "a b", "\t", "\n", "\r\n", "'", `"`, "`id`", "$(id)", "$HOME", "${HOME}", "~", "*", "?", "[a-z]", "{a,b}", "!", "!!", "#", ";", "&&", "|",
 	"> x", "<", "\\", `\\`, `\n`, `\0`, "%s", "%d%n", "{{.id}}", "{{", "}}", "<script>", "&amp;", "--", "-", "-rf", "--help", "=", "a=b", "é", "ё", "漢字", "🙂", "a\u0301", "\u202e",
 	"\u2028", "\ufeff", "\x01", "\x1b[31m", "\x7f", "\u0085", "null", "true", "[]", "{}", `{"a":1}`, "'; DROP TABLE tasks; --", "?1", ":a", "@b", "0x10", "1e9", "%00",
@@ -30,7 +30,7 @@ func TestAnArgvArrivesByteForByte(t *testing.T) {
 		}
 		list = slices.Clone(list)
 		for i, word := range list {
-			list[i] = strings.ReplaceAll(word, "\x00", "") // no command can have that
+			list[i] = strings.ReplaceAll(word, "\x00", "") // no argument can contain a zero byte
 		}
 		argv := append([]string{"sh", "-c", `for word; do printf '%s\0' "$word"; done`, "sh"}, list...)
 		task := enqueue(t, r, jobs.Command{Argv: argv}.With())

@@ -19,14 +19,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// The benchmarks print ratios to a bare loop: prepared statements over the same tables in one goroutine, with nothing of
-// this package. It is the limit of what any program on this driver can do with these tables.
+// The benchmarks print ratios to a bare loop: prepared statements over the same tables in one goroutine, without this package. No
+// program can do more with these tables and this driver.
 
 var noop = jobs.Define[string]("noop", jobs.MaxAttempts(1))
 
 var payload = `{"to":"someone@example.com","subject":"a payload of about one hundred bytes as tasks often have","n":1}`
 
-// bench opens a fresh database, filled with n pending no-op tasks.
+// bench opens a new database with n pending tasks that do nothing.
 func bench(b *testing.B, sync runner.Sync, n, concurrency int) *runner.Runner {
 	b.Helper()
 	r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), runner.Options{Sync: sync, Concurrency: concurrency})
@@ -50,7 +50,7 @@ func repeat(spec jobs.Spec, n int) iter.Seq[jobs.Spec] {
 	}
 }
 
-// bareDB is the bare loop's connection to the database of a benchmark.
+// bareDB is the connection of the bare loop to the database of a benchmark.
 type bareDB struct {
 	b     *testing.B
 	conn  *sql.Conn
@@ -98,7 +98,7 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
 	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
 )
 
-// drain claims and finishes n tasks, k at a time, finishing one batch and claiming the next in one transaction.
+// drain claims and finishes n tasks, k at a time. It finishes one batch and claims the next one in one transaction.
 func (d *bareDB) drain(n, k int) {
 	type claim struct{ id, generation int64 }
 	const worker = 1
@@ -137,7 +137,7 @@ var levels = []struct {
 	sync         runner.Sync
 }{{"normal", "NORMAL", runner.Normal}, {"durable", "FULL", runner.Full}}
 
-// BenchmarkDrain runs no-op functions end to end: claimed in batches, each finished before its slot takes the next.
+// BenchmarkDrain runs functions that do nothing from the claim to the end.
 func BenchmarkDrain(b *testing.B) {
 	for _, level := range levels {
 		for _, concurrency := range []int{1, 10, 100} {
@@ -175,7 +175,7 @@ func report(b *testing.B, n int, took, limit time.Duration) {
 	b.ReportMetric(limit.Seconds()/took.Seconds(), "ratio")
 }
 
-// BenchmarkEnqueue adds tasks one by one from some goroutines, each waiting for its commit.
+// BenchmarkEnqueue adds tasks one by one from several goroutines. Each call waits for its commit.
 func BenchmarkEnqueue(b *testing.B) {
 	for _, level := range levels {
 		for _, callers := range []int{1, 10, 100} {

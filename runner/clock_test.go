@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// kept says how many tasks the database has.
+// kept returns how many tasks the database has.
 func (b *bubble) kept() int {
 	b.Helper()
 	tasks, err := b.List(b.Context(), jobs.Filter{}, Page{})
@@ -17,7 +17,7 @@ func (b *bubble) kept() int {
 	return len(tasks)
 }
 
-// A worker that starts days after the last sign of life of any worker cannot tell a machine that was off from a clock that is wrong.
+// A worker that starts days after the last heartbeat of any worker cannot tell a machine that was off from a clock that is wrong.
 func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 	fake(t, Options{Keep: time.Hour}, nil, func(b *bubble) {
 		b.enqueue(work.With("x"))
@@ -36,7 +36,7 @@ func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 	})
 }
 
-// Where a worker runs for some minutes every week, each deletes what was old when the one before it ran.
+// Where a worker runs for some minutes every week, each worker deletes the tasks that were old when the previous worker ran.
 func TestAWorkerOfSomeMinutesAWeekDeletesWithAWeeksDelay(t *testing.T) {
 	fake(t, Options{Keep: time.Hour}, nil, func(b *bubble) {
 		for week, want := range []int{1, 2, 2, 2} {

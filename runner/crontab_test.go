@@ -15,11 +15,11 @@ import (
 	"example.com/runner/runner/internal/cron/crontest"
 )
 
-// spelledOut are the forms of a crontab as five fields, for the oracle.
+// spelledOut has the nicknames of a crontab as five fields, for the oracle.
 var spelledOut = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}
 
-// TestCrontabOverClockChangesAndAnOutage imports a crontab, lets two weeks pass in which the clocks of three zones change, and no
-// worker runs for three days of them, and compares every tick with the oracle.
+// TestCrontabOverClockChangesAndAnOutage imports a crontab and lets two weeks pass. In these weeks the clocks of three zones change, and no
+// worker runs for three days. The test compares every tick with the oracle.
 func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../testdata/crontab")
@@ -35,7 +35,8 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	}
 	inBubble(t, func(c *clockwork) {
 		command := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: 1, Run: func(context.Context, jobs.Task) (json.RawMessage, error) { return nil, nil }}
-		from := time.Date(2000, 3, 24, 10, 2, 30, 0, time.UTC) // on the 26th clocks change in Berlin and on Lord Howe, on April 2 in New York
+		// The clocks change on March 26 in Berlin and on Lord Howe, and on April 2 in New York.
+		from := time.Date(2000, 3, 24, 10, 2, 30, 0, time.UTC)
 		offAt, onAt := time.Date(2000, 3, 28, 22, 1, 0, 0, time.UTC), time.Date(2000, 3, 31, 22, 2, 0, 0, time.UTC)
 		to := time.Date(2000, 4, 4, 10, 2, 30, 0, time.UTC)
 		sleepUntil := func(at time.Time) { time.Sleep(time.Until(at)); synctest.Wait() }
@@ -72,7 +73,7 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 			for i, tick := range all {
 				switch missed := !tick.Before(offAt) && tick.Before(onAt); {
 				case tick.Before(from):
-				case missed && i+1 < len(all) && all[i+1].Before(onAt): // not the last one: one task stands for all
+				case missed && i+1 < len(all) && all[i+1].Before(onAt): // one task, for the last tick, stands for all missed ticks
 				default:
 					want = append(want, tick)
 					if missed {

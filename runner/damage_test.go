@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// once makes the n-th commit from now on one that happens and whose caller is told of an error.
+// once makes the n-th commit from now succeed and return an error to its caller.
 func (b *bubble) once(n int) {
 	b.disk.Decide(func(e fault.Event) fault.Code {
 		if e.Op == fault.Committed {
@@ -28,7 +28,7 @@ func (b *bubble) once(n int) {
 
 func TestAFinishWhoseAnswerWasLostCountsOnce(t *testing.T) {
 	fakeOnDisk(t, func(_ context.Context, b *bubble, in string) (string, error) {
-		b.once(1) // the next commit is that of the finish: nothing else is written now
+		b.once(1) // the next commit is that of the finish, because nothing else writes now
 		return in, nil
 	}, func(b *bubble) {
 		id := b.enqueue(work.With("x"))
@@ -48,8 +48,8 @@ func TestAFinishWhoseAnswerWasLostCountsOnce(t *testing.T) {
 
 func TestAClaimWhoseAnswerWasLostIsGivenBackAtTheNextBeat(t *testing.T) {
 	fakeOnDisk(t, nil, func(b *bubble) {
-		b.within(65*time.Second, func() { // between two beats
-			b.once(2) // the enqueue's, then the claim's
+		b.within(65*time.Second, func() { // between two heartbeats
+			b.once(2) // the first commit is that of the enqueue, the second that of the claim
 			b.enqueue(work.With("x"))
 		})
 		b.work(time.Hour)
@@ -59,7 +59,8 @@ func TestAClaimWhoseAnswerWasLostIsGivenBackAtTheNextBeat(t *testing.T) {
 		}
 		got := b.want(tasks[0].ID, jobs.Completed, "")
 		attempts, err := b.Attempts(b.Context(), got)
-		if err != nil || len(attempts) != 1 || got.Losses != 0 || got.Attempt != 1 || got.GenerationID != 5 { // claimed, given back, claimed, finished
+		// Generation 5: the task was claimed, given back, claimed again, and finished.
+		if err != nil || len(attempts) != 1 || got.Losses != 0 || got.Attempt != 1 || got.GenerationID != 5 {
 			b.Errorf("got %+v %+v %v; want no error, len(attempts) = 1, got.Losses = 0, got.Attempt = 1, "+
 				"got.GenerationID = 5",
 				got, attempts, err)
@@ -89,12 +90,12 @@ func TestAnEnqueueWhoseAnswerWasLostIsSafeToRepeatWithAKey(t *testing.T) {
 	})
 }
 
-// isUnusable reports whether err is one by which a Work ends.
+// isUnusable reports whether err is an error that ends a Work.
 func isUnusable(err error) bool {
 	return errors.Is(err, jobs.ErrCorrupt) || errors.Is(err, jobs.ErrPermission) || errors.Is(err, jobs.ErrReplaced)
 }
 
-// A worker whose file lets it down tries once more, and then stops its attempts and itself.
+// A worker whose file fails tries once more, and then stops its attempts and itself.
 func TestDamageEndsTheWork(t *testing.T) {
 	for _, code := range []fault.Code{fault.IOErr, fault.Corrupt, fault.ReadOnly} {
 		fakeOnDisk(t, func(ctx context.Context, b *bubble, in string) (string, error) {
@@ -125,7 +126,7 @@ func TestDamageEndsTheWork(t *testing.T) {
 				b.Error("the file was not opened anew")
 			}
 			b.disk.Decide(nil)
-			b.want(id, jobs.Running, "") // until somebody reaps it
+			b.want(id, jobs.Running, "") // until a worker reaps it
 		})
 	}
 }
@@ -184,7 +185,7 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 				if err := b.Work(b.Context()); !errors.Is(err, jobs.ErrReplaced) {
 					b.Errorf("got %v; want Is(err, ErrReplaced)", err)
 				}
-				b.looks.Wait() // it may be between two of its steps
+				b.looks.Wait() // the replacement may be between two of its steps
 				if _, err := b.Enqueue(b.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
 					b.Errorf("an id that is lost was told: %v", err)
 				}

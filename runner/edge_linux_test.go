@@ -19,10 +19,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// What a small machine, and the program that embeds a worker, feel of it: memory, wake-ups, and what is left behind.
+// The costs of a worker on a small machine and in a program that embeds it: memory, wakeups, and what a closed Runner leaves behind.
 
-// The embedding program of these tests is this test binary: a worker of the job noop on the file that the variable names, until its stdin
-// ends.
+// The embedding program of these tests is this test binary. It is a worker of the job noop on the file that the variable names, and ends
+// with its stdin.
 const edgeVariable = "RUNNER_TEST_EDGE"
 
 func init() {
@@ -81,7 +81,7 @@ func embed(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd {
 	return p
 }
 
-// status reads a number of kB from a process's status.
+// status reads a number of kilobytes from the status of a process.
 func status(t testing.TB, pid int, name string) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -96,7 +96,7 @@ func status(t testing.TB, pid int, name string) float64 {
 	return kb / 1024
 }
 
-// usage adds up over a process's threads how often they went to sleep of themselves, and the time that they ran.
+// usage sums over the threads of a process how often they went to sleep voluntarily, and how long they ran.
 func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -106,7 +106,7 @@ func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread + "/status")
 		if err != nil {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		_, after, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
 		n, err := strconv.ParseFloat(strings.Fields(after)[0], 64)
@@ -122,7 +122,7 @@ func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	return wakeups, ran
 }
 
-// BenchmarkIdle prints what an embedded worker costs that has nothing to do, with so many pending tasks that it cannot run, over 5 s.
+// BenchmarkIdle prints what an idle embedded worker costs over 5 s, with pending tasks that it cannot run.
 func BenchmarkIdle(b *testing.B) {
 	for _, pending := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("pending=", pending), func(b *testing.B) {
@@ -132,7 +132,7 @@ func BenchmarkIdle(b *testing.B) {
 				b.Fatal(err)
 			}
 			p := embed(b, r)
-			time.Sleep(time.Second) // its start is over
+			time.Sleep(time.Second) // the worker has started
 			for b.Loop() {
 				wakeups, ran := usage(b, p.Process.Pid)
 				time.Sleep(window)
@@ -146,7 +146,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// A worker lives within a memory limit of 24 MiB, and does its work: small machines set one.
+// A worker does its work within a memory limit of 24 MiB, which small machines set.
 func TestALittleMemoryIsEnough(t *testing.T) {
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
@@ -172,7 +172,7 @@ func TestALittleMemoryIsEnough(t *testing.T) {
 	t.Logf("%d tasks with %d bytes of arguments: peak of memory %.1f MiB", tasks, len(args), status(t, p.Process.Pid, "VmHWM"))
 }
 
-// ours returns the stacks of the goroutines of this module, and of databases.
+// ours returns the stacks of the goroutines of this module and of database/sql.
 func ours(t *testing.T) []string {
 	t.Helper()
 	var stacks bytes.Buffer
@@ -184,18 +184,18 @@ func ours(t *testing.T) []string {
 	})
 }
 
-// idOf is "goroutine 17" of a stack.
+// idOf returns the start of a stack, such as "goroutine 17".
 func idOf(stack string) string {
 	head, _, _ := strings.Cut(stack, " [")
 	return head
 }
 
-// What has been closed has left no goroutine, no open file, and beside the database nothing but its directory, which is empty.
+// A closed Runner leaves no goroutine, no open file, and beside the database only an empty directory.
 func TestCloseLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "test.db")
-	before := ours(t) // of other tests
-	for range 3 {     // the second one finds a file that is there
+	before := ours(t) // goroutines of other tests
+	for range 3 {     // the second round finds an existing file
 		r, err := runner.Open(t.Context(), path, runner.Options{Sync: runner.Normal})
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	var left []string
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // one that was told to end may still be on its way
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // a goroutine may still be ending
 		left = slices.DeleteFunc(ours(t), func(stack string) bool {
 			return slices.ContainsFunc(before, func(old string) bool { return idOf(old) == idOf(stack) })
 		})

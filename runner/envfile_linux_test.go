@@ -17,14 +17,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// withEnvFile is a command that reads its environment from file.
+// withEnvFile returns a command that reads its environment from file.
 func withEnvFile(file, script string, options ...jobs.Option) jobs.Spec {
 	command := jobs.Shell(script)
 	command.EnvFile = file
 	return command.With(options...)
 }
 
-// workEmpty runs all tasks of r in one slot. A task that holds the slot fails the test after a minute.
+// workEmpty runs all tasks of r in one slot. A task that holds the slot for a minute fails the test.
 func workEmpty(t *testing.T, r *runner.Runner) {
 	t.Helper()
 	r.Register(runner.Commands(runner.CommandOptions{}))
@@ -110,7 +110,7 @@ func TestAnEnvironmentFileThatIsNeverReadEndsWithItsAttempt(t *testing.T) {
 }
 
 func TestAnEnvironmentFileThatIsNeverReadFailsItsAttempt(t *testing.T) {
-	t.Parallel() // it waits for ten seconds
+	t.Parallel() // the test waits for ten seconds
 	hung := filepath.Join(hungFilesystem(t), "env")
 	r := open(t, runner.Options{Concurrency: 1})
 	id := enqueue(t, r, withEnvFile(hung, "exit 0")).ID
@@ -130,7 +130,7 @@ func TestADirectoryThatDoesNotAnswerHoldsUpItsOwnTaskOnly(t *testing.T) {
 	wantEnd(t, r, neighbour, jobs.Completed, "", "")
 }
 
-// hungFilesystem mounts a filesystem whose server never answers, as one on a network does when its server is gone, and returns its directory.
+// hungFilesystem mounts a filesystem whose server never answers, like a network filesystem without its server. It returns the directory.
 func hungFilesystem(t *testing.T) string {
 	t.Helper()
 	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -143,7 +143,7 @@ func hungFilesystem(t *testing.T) string {
 		t.Skip("no filesystem can be mounted:", err)
 	}
 	t.Cleanup(func() {
-		_ = unix.Close(fuse) // whoever waits gets an error
+		_ = unix.Close(fuse) // ends every waiting call with an error
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
@@ -167,7 +167,7 @@ func TestACommandThatIsTooLongNamesWhatIsTooLong(t *testing.T) {
 	argument := enqueue(t, r, jobs.Command{Argv: []string{"true", "a", long}}.With()).ID
 	inFile := enqueue(t, r, variable.With()).ID
 	all := enqueue(t, r, words.With()).ID
-	var before unix.Rlimit // the system takes a quarter of the stack
+	var before unix.Rlimit // the system limits arguments to a quarter of the stack
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &before); err != nil {
 		t.Fatal(err)
 	}

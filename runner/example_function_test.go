@@ -12,9 +12,9 @@ import (
 	"example.com/runner/runner"
 )
 
-var Order = jobs.Define[int]("order", jobs.Retry(jobs.Backoff{})) // again at once
+var Order = jobs.Define[int]("order", jobs.Retry(jobs.Backoff{})) // retried at once
 
-// Steps are remembered across retries and crashes; Sleep gives the slot back.
+// Steps keep their values across retries and crashes. A task that sleeps takes no slot.
 func ExampleStep() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -29,7 +29,7 @@ func ExampleStep() {
 			return err
 		}
 		if err := runner.Sleep(ctx, "cool off", 20*time.Millisecond); err != nil {
-			return err // the task is scheduled; the function is called again when it is over
+			return err // the task becomes scheduled, and the function runs again after the sleep
 		}
 		_, err = runner.Step(ctx, "ship", func(context.Context) (any, error) {
 			if tries++; tries == 1 {
@@ -66,7 +66,7 @@ func ExampleStep() {
 	// <nil>
 }
 
-// What a function returns says what follows; what it reports is seen while it runs.
+// The error of a function decides what follows. Its progress appears while it runs.
 func ExampleProgress() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -77,13 +77,13 @@ func ExampleProgress() {
 		runner.Logger(ctx).Info("called", "attempt", task.Attempt) // runner logs ID
 		switch {
 		case number == 1:
-			return jobs.Cancel(errors.New("unlucky")) // whatever attempts are left
+			return jobs.Cancel(errors.New("unlucky")) // even if attempts are left
 		case number == 2 && task.Attempt < 3:
-			return jobs.RetryIn(time.Millisecond, errors.New("not yet")) // whatever the backoff
+			return jobs.RetryIn(time.Millisecond, errors.New("not yet")) // instead of the backoff
 		case number == 3:
-			return jobs.Snooze(time.Hour) // does not count
+			return jobs.Snooze(time.Hour) // this attempt does not count
 		}
-		return nil // any other error: retried with backoff, as long as attempts are left
+		return nil // any other error is retried with backoff while attempts are left
 	}))
 	for number := range 4 {
 		if _, err := r.Enqueue(ctx, Order.With(number)); err != nil {
@@ -138,7 +138,7 @@ func ExampleRunner_Events() {
 	if err := r.WorkUntilEmpty(ctx); err != nil {
 		log.Fatal(err)
 	}
-	remove() // closes the Runner, and with it the channel
+	remove() // closes the Runner, which closes the channel
 	for event := range events {
 		fmt.Println(event.Kind, event.Task.ID, event.Task.State, event.Dropped)
 	}

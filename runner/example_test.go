@@ -14,18 +14,18 @@ import (
 	"example.com/runner/runner"
 )
 
-// Email is what the tasks of SendEmail carry.
+// Email is the input of SendEmail.
 type Email struct {
 	To string `json:"to"`
 }
 
-// Image and Thumb are what MakeThumb takes and gives.
+// Image and Thumb are the input and the result of MakeThumb.
 type (
 	Image struct{ Name string }
 	Thumb struct{ Name string }
 )
 
-// Options here are defaults; the same options at With win.
+// These options are defaults. Options of With override them.
 var (
 	SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8), jobs.Timeout(30*time.Second))
 	MakeThumb = jobs.DefineResult[Image, Thumb]("image.thumb", jobs.Queue("media"))
@@ -40,7 +40,7 @@ func resize(_ context.Context, image Image) (Thumb, error) {
 	return Thumb{"small " + image.Name}, nil
 }
 
-// temp opens a database in a directory that remove removes.
+// temp opens a database in a temporary directory. remove removes the directory.
 func temp() (r *runner.Runner, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -55,7 +55,8 @@ func temp() (r *runner.Runner, remove func()) {
 	}
 }
 
-// Open a file, register functions, enqueue, work: here until nothing is due; a program calls Work, which goes on until its context ends.
+// Open a file, register functions, enqueue, work. This example works until nothing is due. A program calls Work, which runs until its
+// context ends.
 func Example() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -115,7 +116,7 @@ func ExampleRunner_EnqueueAll() {
 	// <nil>
 }
 
-// Await works from any process; Result reads what the function returned.
+// Await works from any process. Result reads the result of the function.
 func ExampleRunner_Await() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // ends the wait, not the task
 	defer stop()
@@ -149,7 +150,7 @@ func ExampleRunner_Await() {
 	// <nil>
 }
 
-// Everything that a filter selects, the newest first, without holding all of it.
+// All yields the tasks that a filter selects, the newest first, without holding all of them in memory.
 func ExampleRunner_All() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -171,7 +172,7 @@ func ExampleRunner_All() {
 	// 1 ann <nil>
 }
 
-// A record, as `runner schedule list --json` prints it. The same definition again changes nothing.
+// A schedule can be read from a record that `runner schedule list --json` prints. Applying the same definition again changes nothing.
 func ExampleRunner_Schedule() {
 	ctx := context.Background()
 	r, remove := temp()

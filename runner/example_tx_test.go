@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// The application's row and the task that belongs to it appear together, or not at all. Workers notice the commit by themselves.
+// The row of the application and its task appear together or not at all. Workers notice the commit themselves.
 func ExampleRunner_EnqueueTx() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -40,7 +40,7 @@ func ExampleRunner_EnqueueTx() {
 		}
 		return tx.Commit()
 	}
-	fmt.Println(signUp("ann@example.com") == nil, signUp("ann@example.com") == nil) // the second time she is there already
+	fmt.Println(signUp("ann@example.com") == nil, signUp("ann@example.com") == nil) // the second sign-up fails, because the address exists
 	r.Register(SendEmail.Handler(send))
 	fmt.Println(r.WorkUntilEmpty(ctx))
 	// Output:
@@ -49,7 +49,7 @@ func ExampleRunner_EnqueueTx() {
 	// <nil>
 }
 
-// The effect of a task and its end are committed together: exactly once, whatever dies.
+// The effect of a task and its end are committed together: exactly once, whatever process dies.
 func ExampleFinishTx() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -71,7 +71,7 @@ func ExampleFinishTx() {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO sent VALUES (?)`, mail.To); err != nil {
 			return err
 		}
-		if err := runner.FinishTx(ctx, tx, nil); err != nil { // nil: no result
+		if err := runner.FinishTx(ctx, tx, nil); err != nil { // without a result
 			return err // jobs.ErrLost: the task belongs to a newer generation; nothing is committed
 		}
 		return tx.Commit()
@@ -93,7 +93,7 @@ func ExampleFinishTx() {
 	// completed <nil>
 }
 
-// Over the application's own database: its tables stay as they are, and runner's have a prefix.
+// New uses the database of the application. Its tables stay as they are, and the names of runner's tables have a prefix.
 func ExampleNew() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
@@ -106,7 +106,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer app.Close()
-	if _, err := app.ExecContext(ctx, `CREATE TABLE tasks (title TEXT)`); err != nil { // the application's tasks are no tasks of runner's
+	if _, err := app.ExecContext(ctx, `CREATE TABLE tasks (title TEXT)`); err != nil { // a table of the application, which runner does not touch
 		log.Fatal(err)
 	}
 	r, err := runner.New(ctx, app, runner.Options{Prefix: "jobs_"})

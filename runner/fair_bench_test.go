@@ -14,18 +14,18 @@ import (
 	"example.com/runner/runner"
 )
 
-// flood is a task that takes a millisecond of a slot and enqueues the next of its kind, of a queue: there are always as many.
+// flood is a task that takes a slot for a millisecond and enqueues its successor, so that their number stays the same.
 var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
 
-// BenchmarkFair measures from the enqueue to the start of single tasks, one each 5 ms, on a worker of ten slots: alone, beside a
-// flood of another queue, and beside one of their own queue and a higher priority, with and without --max-wait. It prints p50 and p99 of
-// the wait, and what share of the starts the flood had. Below a flood and without --max-wait they wait until it is over: when the last
-// one has been enqueued.
+// BenchmarkFair measures the time from the enqueue to the start of single tasks on a worker with ten slots. It enqueues one task every 5
+// ms: alone, beside a flood in another queue, and beside a flood in the same queue with a higher priority, with and without MaxWait. It
+// prints p50 and p99 of the wait, and the share of starts that the flood had. Below a flood of higher priority and without MaxWait the
+// tasks wait until the flood ends.
 func BenchmarkFair(b *testing.B) {
 	const late = 100 * time.Millisecond
 	for _, c := range []struct {
 		name    string
-		queue   string // of the flood; empty: there is none
+		queue   string // of the flood; empty for no flood
 		maxWait time.Duration
 	}{{"alone", "", 0}, {"beside_another_queue", "flood", 0}, {"below_a_flood", "default", 0}, {"below_a_flood_max_wait_100ms", "default", late}} {
 		b.Run(c.name, func(b *testing.B) {

@@ -14,16 +14,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The tests of this file run on fake time: the clock stands while anything works, and jumps when everything waits. So they say
-// exactly when something happens, and an hour takes milliseconds.
+// The tests on fake time use bubbles of testing/synctest. The clock stands while anything works, and jumps when everything waits. So the
+// tests can check exactly when something happens, and an hour takes milliseconds.
 
-// bubble is a Runner in a bubble, and what its function did.
+// bubble is a Runner in a bubble of fake time, with the calls of its function.
 type bubble struct {
 	*testing.T
 	*Runner
 	disk  *fault.Disk
 	began time.Time
-	looks sync.WaitGroup // what within started
+	looks sync.WaitGroup // functions that within has started
 
 	mu   sync.Mutex
 	runs []run
@@ -43,7 +43,7 @@ func fake(t *testing.T, options Options, do func(ctx context.Context, b *bubble,
 	fakeOn(t, nil, options, do, test)
 }
 
-// fakeOnDisk is fake with a disk that does what the test says.
+// fakeOnDisk is fake with a disk whose behaviour the test decides.
 func fakeOnDisk(t *testing.T, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
 	t.Helper()
 	fakeOn(t, fault.Under, Options{}, do, test)
@@ -90,7 +90,7 @@ func (b *bubble) enqueue(spec jobs.Spec) int64 {
 	return task.ID
 }
 
-// work works for a while, then drains.
+// work works for a while, and then drains.
 func (b *bubble) work(d time.Duration) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), d)
@@ -100,7 +100,7 @@ func (b *bubble) work(d time.Duration) {
 	}
 }
 
-// within calls look after a while, beside the Work. The bubble ends when it has returned.
+// within calls look after d, beside the Work. The bubble waits for look.
 func (b *bubble) within(d time.Duration, look func()) {
 	b.looks.Go(func() {
 		time.Sleep(d - time.Since(b.began))
@@ -117,7 +117,7 @@ func (b *bubble) want(id int64, state jobs.State, reason jobs.Reason) jobs.Task 
 	return task
 }
 
-// ran checks when the function was called. A call may come up to two milliseconds late: times in the file have no fractions.
+// ran checks when the function was called. A call may be up to two milliseconds late, because times in the file are whole milliseconds.
 func (b *bubble) ran(times ...time.Duration) {
 	b.Helper()
 	b.mu.Lock()
@@ -215,7 +215,7 @@ func TestATaskExpiresOnTimeWhenNobodyRunsItsJob(t *testing.T) {
 	})
 }
 
-// A worker whose slots are all taken promotes and expires in time all the same, and does not spin meanwhile.
+// A worker without free slots makes tasks pending and expired in time, and does not spin meanwhile.
 func TestABusyWorkerStillKeepsTime(t *testing.T) {
 	fake(t, Options{Concurrency: 1}, func(_ context.Context, _ *bubble, in string) (string, error) {
 		if in == "long" {

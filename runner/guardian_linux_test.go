@@ -21,7 +21,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// pids lists the living processes whose file of that name in /proc has text in it.
+// pids lists the living processes that have text in the file of this name in /proc.
 func pids(name, text string) []int {
 	var found []int
 	files, _ := filepath.Glob("/proc/[0-9]*/" + name)
@@ -41,7 +41,7 @@ func alive(pid int) bool {
 	return state != 0 && state != 'Z' && state != 'X'
 }
 
-// stateOf is a process's letter in ps; 0 if there is none.
+// stateOf returns the state letter of a process as in ps; 0 for no process.
 func stateOf(pid int) byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -50,7 +50,7 @@ func stateOf(pid int) byte {
 	return stat[bytes.LastIndexByte(stat, ')')+2]
 }
 
-// parentOf returns the parent of a process; 0 if it has ended.
+// parentOf returns the parent of a process; 0 if the process has ended.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -82,7 +82,7 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 	}
 }
 
-// freeze stops a process and waits until none of its threads runs: the signal alone reaches them some time later.
+// freeze stops a process and waits until none of its threads runs, because the signal reaches the threads some time later.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	signal(t, pid, syscall.SIGSTOP)
@@ -95,7 +95,7 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// halt stops a worker, but not in a transaction: nobody could write while that lasts.
+// halt stops a worker outside of a transaction, because nobody could write while a transaction is open.
 func halt(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(200)")
@@ -114,7 +114,7 @@ func halt(t *testing.T, r *runner.Runner, pid int) {
 	t.Fatal("it writes whenever it is stopped")
 }
 
-// family is a command that leaves processes in every way, each of which adds its pid to a file, and then goes on.
+// family is a command that leaves processes behind in every way. Each process adds its pid to a file. Then the command continues.
 func family(dir string) (spec jobs.Spec, file string) {
 	file = filepath.Join(dir, "pids")
 	script := `note='echo $$ >>"$0"; exec sleep 300'
@@ -190,7 +190,7 @@ func TestBothKilledAreSweptBeforeTheTaskRunsAgain(t *testing.T) {
 	r := open(t, runner.Options{Grace: -1})
 	task, worker, members := runningFamily(t, r, longLease)
 	guardian := guardianOf(t, task.WorkerID)
-	signal(t, worker.Pid, syscall.SIGSTOP) // so that it cannot clean up in between
+	signal(t, worker.Pid, syscall.SIGSTOP) // so that the worker cannot clean up in between
 	signal(t, guardian, syscall.SIGKILL)
 	signal(t, worker.Pid, syscall.SIGKILL)
 	_, _ = worker.Wait()
@@ -214,7 +214,7 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 	task, worker, members := runningFamily(t, r, runner.MinLease)
 	work(t, r)
 	halt(t, r, worker.Pid)
-	lease := get(t, r, task.ID).LeaseExpiresAt // it renews no more
+	lease := get(t, r, task.ID).LeaseExpiresAt // the worker renews it no more
 	var died time.Time
 	testkit.Eventually(t, "the end of the family", func() bool { died = time.Now(); return living(members) == 0 })
 	t.Log("all dead", lease.Sub(died), "before the end of the lease")
@@ -224,20 +224,20 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 		t.Errorf("runs again at %v, and the lease lasted until %v", again.StartedAt, lease)
 	}
 	signal(t, worker.Pid, syscall.SIGCONT)
-	next := enqueue(t, r, quick.With(nil)) // by whomever: the first one can write again, and what it writes of the old claim is refused
+	next := enqueue(t, r, quick.With(nil)) // any worker may run it: the first one can write again, and its writes for the old claim are refused
 	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
 	if got := get(t, r, task.ID); got.GenerationID != again.GenerationID || got.State != jobs.Running {
 		t.Errorf("got %+v; want GenerationID = again.GenerationID, State = Running", got)
 	}
 }
 
-// A process that was stopped, as all are by ^Z or in a container that is frozen, goes on with what it ran when nobody has taken it over.
+// A worker that was stopped, as by ^Z or in a frozen container, continues its tasks if no other worker has taken them over.
 func TestALoneWorkerThatWasStoppedGoesOn(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{})
 	task := enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 2, runner.MinLease)
-	until(t, r, func() bool { return get(t, r, task.ID).Progress != nil }) // claimed is not begun: then it would be given back
+	until(t, r, func() bool { return get(t, r, task.ID).Progress != nil }) // the task has begun; a task that was only claimed would be given back
 	halt(t, r, worker.Pid)
 	before := get(t, r, task.ID)
 	due := enqueue(t, r, quick.With(nil))
@@ -271,7 +271,7 @@ func TestBothStoppedAreSweptWhenTheLeaseIsOver(t *testing.T) {
 	testkit.Eventually(t, "the guardian's end", func() bool { return !alive(guardian) })
 }
 
-// However often a guardian is killed that has served, that costs its command alone, and the worker goes on.
+// A guardian that has served and is killed costs its own command only, and the worker continues, however often that happens.
 func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Grace: -1})
@@ -309,14 +309,14 @@ func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 	}
 }
 
-// text is a short text in a message between worker and guardian.
+// text encodes a short text of a message between worker and guardian.
 func text(s string) []byte { return append([]byte{byte(2 * len(s))}, s...) }
 
-// Guardians that die before they have ever started a command are no use to anybody.
+// A worker gives up if guardians die before they have started a command.
 func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 	t.Parallel()
 	const protocol = 3
-	hello := slices.Concat(text("hello"), []byte{0, 0, 2 * protocol}, text(runner.Version), make([]byte, 6)) // all numbers are varints
+	hello := slices.Concat(text("hello"), []byte{0, 0, 2 * protocol}, text(runner.Version), make([]byte, 6)) // numbers are varints
 	path := filepath.Join(t.TempDir(), "guardian")
 	script := fmt.Sprintf("#!/bin/sh\ncat %q >&3\nexit 1\n", path+".hello")
 	if err := errors.Join(os.WriteFile(path, []byte(script), 0o700),
@@ -373,13 +373,13 @@ func TestCommandsNeedTheHook(t *testing.T) {
 	if out, err := program(""); err == nil || !strings.Contains(out, "unguarded") {
 		t.Errorf(`got %+v, %v; want an error, Contains(out, "unguarded")`, out, err)
 	}
-	if out, err := program("/bin/true"); err == nil || !strings.Contains(out, "no hello") { // says nothing, as a program without the hook
+	if out, err := program("/bin/true"); err == nil || !strings.Contains(out, "no hello") { // prints nothing, like a program whose main does not call Guardian
 		t.Errorf(`got %+v, %v; want an error, Contains(out, "no hello")`, out, err)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 || got.Losses != 0 {
 		t.Errorf("got %+v; want State = Pending, Attempt = 0, Losses = 0", got)
 	}
-	if out, err := program(self); err != nil { // which begins with it: its environment is empty
+	if out, err := program(self); err != nil { // main calls Guardian; the environment is empty
 		t.Error(out, err)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Completed {
@@ -401,7 +401,7 @@ func TestFunctionsNeedNoGuardian(t *testing.T) {
 	}
 }
 
-// Somebody kills the first guardian of a worker while it starts. The worker starts another one.
+// The first guardian of a worker is killed while it starts. The worker starts another one.
 func TestAGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -20,12 +20,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// stamp is a task that carries the moment before its enqueue: wall clock, ns.
+// stamp is a task whose input is the time before its enqueue, in ns of the wall clock.
 var stamp = jobs.Define[int64]("stamp", jobs.MaxAttempts(1))
 
-// The other process of a benchmark is this test binary: it enqueues n stamps, one each pause, and prints how long each took.
+// The other process of a benchmark is this test binary. It enqueues n stamps, one after each pause, and prints how long each took.
 func init() {
-	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD")) // path with no space, n, pause
+	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD")) // a path without spaces, n, and the pause
 	if len(words) != 3 {
 		return
 	}
@@ -79,8 +79,8 @@ func startChild(b *testing.B, path string, n int, pause time.Duration) (finish f
 	}
 }
 
-// BenchmarkLatency measures from before the call that enqueues to the first line of the function, on an idle worker, with the
-// durable default, and what the idle worker costs.
+// BenchmarkLatency measures the time from before the call that enqueues to the first line of the function, on an idle worker with the
+// durable default. It also measures the CPU time of the idle worker.
 func BenchmarkLatency(b *testing.B) {
 	for _, other := range []bool{false, true} {
 		name := map[bool]string{false: "same_process", true: "other_process"}[other]
@@ -122,7 +122,7 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// idleCPU is the share of one core that this process uses while it does nothing for d.
+// idleCPU returns the share of one core that this process uses while it does nothing for d.
 func idleCPU(d time.Duration) float64 {
 	used := func() time.Duration {
 		var u syscall.Rusage
@@ -131,14 +131,14 @@ func idleCPU(d time.Duration) float64 {
 		}
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	time.Sleep(d / 2) // what came before is over
+	time.Sleep(d / 2) // earlier work has ended
 	before := used()
 	time.Sleep(d)
 	return (used() - before).Seconds() / d.Seconds()
 }
 
-// BenchmarkBeside measures how long an enqueue of another process takes while this one drains at full speed, and what that costs
-// the drain.
+// BenchmarkBeside measures how long an enqueue of another process takes while this process drains at full speed, and how much the enqueues
+// slow the drain.
 func BenchmarkBeside(b *testing.B) {
 	for _, concurrency := range []int{10, 100} {
 		b.Run(fmt.Sprintf("c=%d", concurrency), func(b *testing.B) {
@@ -178,7 +178,7 @@ func BenchmarkBeside(b *testing.B) {
 	}
 }
 
-// BenchmarkCommands runs the smallest command there is, through tasks.
+// BenchmarkCommands runs the smallest command as a task.
 func BenchmarkCommands(b *testing.B) {
 	for _, concurrency := range []int{1, 2, 8} {
 		b.Run(fmt.Sprintf("c=%d", concurrency), func(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// other registers a second worker in the same file and claims a task with it. It does nothing that it is not told to.
+// other registers a second worker in the same file and claims a task with it. The test makes all other calls of that worker.
 func (b *bubble) other(lease time.Duration) (*db.Worker, jobs.Task) {
 	b.Helper()
 	w, err := b.store.Register(b.Context(), db.WorkerInfo{Name: "other", Lease: lease, StartedAt: now()}, []db.ClaimJob{{Job: "work", MaxAttempts: 3}})
@@ -39,7 +39,7 @@ func (b *bubble) ranOnce(since time.Duration) run {
 }
 
 func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
-	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} { // the other's, whatever ours is
+	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} { // the lease of the other worker counts, not the lease of this one
 		fake(t, Options{}, nil, func(b *bubble) {
 			id := b.enqueue(work.With("x"))
 			b.other(lease)
@@ -56,7 +56,7 @@ func TestAReaperThatHasJustStartedWaitsForALeaseOfItsOwn(t *testing.T) {
 	fake(t, Options{}, nil, func(b *bubble) {
 		b.enqueue(work.With("x"))
 		b.other(time.Minute)
-		time.Sleep(24 * time.Hour) // by the clock on the wall the lease is long over
+		time.Sleep(24 * time.Hour) // by the wall clock the lease ended long ago
 		b.work(time.Hour)
 		b.ranOnce(24*time.Hour + time.Minute)
 	})
@@ -111,7 +111,7 @@ func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), jobs.ErrLost) {
 			b.Errorf("got %+v; want Is(context.Cause(ctx), ErrLost)", context.Cause(ctx))
 		}
-		return "first", nil // it does not care
+		return "first", nil // the function ignores the loss
 	}, func(b *bubble) {
 		id := b.enqueue(work.With("x"))
 		reaper, err := b.store.Register(b.Context(), db.WorkerInfo{Name: "reaper", Lease: time.Minute, StartedAt: now()}, nil)
@@ -134,14 +134,14 @@ func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
 		if got := b.want(id, jobs.Completed, ""); string(got.Result) != `"second"` || got.Losses != 1 || got.Attempt != 1 {
 			b.Errorf("got %+v; want string(Result) = `\"second\"`, Losses = 1, Attempt = 1", got)
 		}
-		b.ran(0, 30*time.Second) // the beat after the loss tells
+		b.ran(0, 30*time.Second) // the heartbeat after the loss stops the attempt
 		if n := b.Runner.fenced.Load(); n != 1 {
 			b.Errorf("%d results were refused", n)
 		}
 	})
 }
 
-// hold keeps the write lock from outside for a while, beside the Work.
+// hold keeps the write lock for a while, from a connection of its own, beside the Work.
 func (b *bubble) hold(from, until time.Duration) {
 	raw, err := sql.Open("sqlite", "file:"+b.Path()+"?_pragma=busy_timeout(0)")
 	if err != nil {
@@ -219,7 +219,7 @@ func TestDrainWaitsForGraceThenGivesBack(t *testing.T) {
 		}
 	}, func(b *bubble) {
 		short, long := b.enqueue(work.With("90s")), b.enqueue(work.With("1h"))
-		b.within(70*time.Second, func() { b.enqueue(work.With("0s")) }) // while it drains: nothing starts
+		b.within(70*time.Second, func() { b.enqueue(work.With("0s")) }) // nothing starts during the drain
 		b.work(time.Minute)
 		if at := time.Since(b.began); at != 2*time.Minute {
 			b.Errorf("drained after %v", at)
@@ -240,7 +240,7 @@ func TestAFunctionThatIgnoresItsContextIsGivenUp(t *testing.T) {
 			b.Errorf("drained after %v", at)
 		}
 		b.want(id, jobs.Pending, jobs.ReasonShutdown)
-		time.Sleep(2 * time.Hour) // it returns, and nobody listens
+		time.Sleep(2 * time.Hour) // the function returns after it was abandoned
 		if got := b.want(id, jobs.Pending, jobs.ReasonShutdown); got.Result != nil {
 			b.Errorf("got %+v, want Result = nil", got)
 		}

@@ -19,7 +19,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// leftOverVariable makes the test program leave a process behind in one of these ways, and print its pid.
+// leftOverVariable makes the test program leave a process behind in one of several ways, and print the pid of that process.
 const leftOverVariable = "RUNNER_TEST_LEFT_OVER"
 
 func init() {
@@ -27,12 +27,12 @@ func init() {
 	switch os.Getenv(leftOverVariable) {
 	case "":
 		return
-	case "clone": // the child is not this process's, but that of its parent
+	case "clone": // the child belongs to the parent of this process
 		var pid int
 		pid, err = syscall.ForkExec("/bin/sleep", []string{"sleep", "300"},
 			&syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT}})
 		fmt.Println(pid)
-	case "undumpable": // /proc shows nothing of it to other processes of its user, as of ssh-agent
+	case "undumpable": // /proc hides it from other processes of its user, as it hides ssh-agent
 		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		fmt.Println(os.Getpid())
 		os.Stdout.Close()
@@ -56,8 +56,8 @@ func init() {
 
 const workerUID, otherUID = 54321, 54322
 
-// leaving is a script that leaves processes behind in every way, and fails. It adds their pids to $0.pids, and those that it finds alive of an
-// earlier attempt to $0.beside.
+// leaving is a script that leaves processes behind in every way, and fails. It adds their pids to $0.pids. It adds the pids of processes
+// of an earlier attempt that are still alive to $0.beside.
 const leaving = `
 for p in $(cat "$0.pids" 2>/dev/null); do
 	case $(cut -d" " -f3 /proc/$p/stat 2>/dev/null) in
@@ -77,7 +77,7 @@ done
 until test $(wc -l <"$0.pids") -ge $((n + 3)); do sleep 0.02; done
 exit 1`
 
-// programCopy copies the test program to where every user may execute it.
+// programCopy copies the test program to a place where every user may execute it.
 func programCopy(t *testing.T, dir string) string {
 	t.Helper()
 	from, err := os.Open("/proc/self/exe")
@@ -99,7 +99,7 @@ func programCopy(t *testing.T, dir string) string {
 	return path
 }
 
-// readable makes directories that every user may enter, and returns the last one, for a user's database.
+// readable makes directories that every user may enter, for the database of another user. It returns the last one.
 func readable(t *testing.T) (dir, home string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -115,7 +115,7 @@ func readable(t *testing.T) (dir, home string) {
 	return dir, home
 }
 
-// startWorkerOf starts a worker of another user, to whom all in dir is given.
+// startWorkerOf starts a worker of another user and gives that user all files in dir.
 func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...uintptr) {
 	t.Helper()
 	if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { return os.Lchown(path, uid, uid) }); err != nil {
@@ -134,7 +134,7 @@ func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...
 	})
 }
 
-// An attempt does not run beside processes of an earlier one, whatever these did to leave it, while a neighbour runs.
+// An earlier attempt is dead before the next one starts, however its processes tried to escape. A task of another slot runs meanwhile.
 func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
@@ -171,7 +171,7 @@ func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 	}
 }
 
-// A process that the worker may not kill is not waited for, and named.
+// A worker does not wait for a process that it may not kill. It logs that process.
 func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
@@ -200,7 +200,7 @@ func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	}
 }
 
-// What a task leaves behind, again and again, holds up the end of no other task.
+// A task that leaves processes behind, again and again, does not delay the end of other tasks.
 func TestALeftOverHoldsUpNoNeighbour(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})
@@ -219,7 +219,7 @@ func TestALeftOverHoldsUpNoNeighbour(t *testing.T) {
 		longest = max(longest, got.FinishedAt.Sub(got.StartedAt))
 	}
 	t.Log("the slowest neighbour took", longest)
-	if longest > 700*time.Millisecond { // a fork, an exec and an exit, beside other tests
+	if longest > 700*time.Millisecond { // the time of a fork, an exec and an exit, beside other tests
 		t.Errorf("the slowest neighbour took %v", longest)
 	}
 	if _, err := r.Cancel(t.Context(), []int64{noisy.ID}, runner.CancelOptions{Now: true}); err != nil {

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// pulses are the calls of Options.Pulse; they come from the loop, one after the other.
+// pulses are the calls of Options.Liveness. They come from the loop, one after the other.
 type pulses struct {
 	began time.Time
 	at    []time.Duration
@@ -31,7 +31,7 @@ func TestPulsesComeWhileIdleAndWhileBusy(t *testing.T) {
 	}
 	fake(t, Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Liveness: heard.hear, LivenessEvery: 10 * time.Second}, nap, func(b *bubble) {
 		id := b.enqueue(work.With("x", jobs.In(time.Minute)))
-		b.work(8 * time.Minute) // 1 minute idle, 7 busy, then 3 of the drain
+		b.work(8 * time.Minute) // 1 minute idle, 7 minutes busy, then 3 minutes of the drain
 		b.want(id, jobs.Completed, "")
 	})
 	last := heard.list[len(heard.list)-1]
@@ -45,7 +45,7 @@ func TestPulsesComeWhileIdleAndWhileBusy(t *testing.T) {
 	}
 }
 
-// A loop that ticks and cannot read the database does not count as alive.
+// A loop that goes round and cannot read the database does not count as alive.
 func TestNoPulseWithoutTheDatabase(t *testing.T) {
 	var heard pulses
 	nap := func(_ context.Context, _ *bubble, in string) (string, error) {

@@ -24,12 +24,12 @@ var (
 	output  = runnerkit.Output
 )
 
-// A test that kills a worker needs one in a process of its own: the test program again, with this variable set to the path of a
-// database, the number of slots and the lease.
+// A test that kills a worker needs one in a process of its own. That process is the test program, with this variable set to the path of
+// a database, the number of slots and the lease.
 const workerVariable = "RUNNER_TEST_WORKER"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(unhookedVariable) != "" { // as a program that does not know of guardians
+	if os.Getenv(unhookedVariable) != "" { // like a program whose main does not call Guardian
 		os.Exit(unhooked())
 	}
 	if runner.Guardian() {
@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	hang  = jobs.Define[any]("hang")  // tells that it has begun, and lasts until its worker is killed
-	quick = jobs.Define[any]("quick") // done at once
+	hang  = jobs.Define[any]("hang")  // reports that it has begun, and runs until its worker is killed
+	quick = jobs.Define[any]("quick") // ends at once
 )
 
 func handlers(r *runner.Runner) {
@@ -63,7 +63,7 @@ func handlers(r *runner.Runner) {
 	r.Register(runner.Commands(runner.CommandOptions{}), hang.Handler(hanging), quick.Handler(func(context.Context, any) error { return nil }))
 }
 
-// unhookedVariable makes the test program one that does not begin with Guardian; set to the path of a database.
+// unhookedVariable makes the test program one that does not call Guardian. Its value is the path of a database.
 const unhookedVariable = "RUNNER_TEST_UNHOOKED"
 
 func unhooked() int {
@@ -98,7 +98,7 @@ func testWorker(path string, how []string) error {
 	return r.Work(context.Background())
 }
 
-// longLease is one whose end no test lives to see: what happens without it has not waited for it.
+// longLease ends after every test. So an event in a test with longLease has not waited for the end of a lease.
 const longLease = time.Hour
 
 // startWorker starts a worker in another process.
@@ -121,7 +121,7 @@ func startWorker(t *testing.T, r *runner.Runner, slots int, lease time.Duration)
 	return worker.Process
 }
 
-// until waits for a change of the database that makes done true.
+// until waits until a change of the database makes done true.
 func until(t *testing.T, r *runner.Runner, done func() bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)

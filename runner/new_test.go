@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// todo is the database of an application that calls its own things tasks.
+// todo is the database of an application that has a table named tasks.
 func todo(t *testing.T) *sql.DB {
 	t.Helper()
 	handle, err := openApp(filepath.Join(t.TempDir(), "todo.db"))
@@ -29,12 +29,12 @@ func todo(t *testing.T) *sql.DB {
 
 func TestARunnerOverTheApplicationsOwnDatabase(t *testing.T) {
 	handle := todo(t)
-	handle.SetMaxOpenConns(1) // its transactions and the Runner do not wait for each other's connections
+	handle.SetMaxOpenConns(1) // the transactions of the application and the Runner use connections of their own
 	r, err := runner.New(t.Context(), handle, runner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.Close() }) // after its Work
+	t.Cleanup(func() { r.Close() }) // after Work has returned
 	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, at string, _ *sql.Tx) error {
 		if at == "start" {
 			_, err := runner.Step(ctx, "a step", func(context.Context) (int, error) { runner.Progress(ctx, 1, 1, ""); return 1, nil })
@@ -76,7 +76,7 @@ func TestARunnerOverTheApplicationsOwnDatabase(t *testing.T) {
 		t.Errorf("user_version is %d", n)
 	}
 
-	other, err := runner.Open(t.Context(), r.Path(), runner.Options{MustExist: true}) // as the command line does
+	other, err := runner.Open(t.Context(), r.Path(), runner.Options{MustExist: true}) // like the command line
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestHandlesThatNewCannotTake(t *testing.T) {
 	}
 }
 
-// foreignDriver is one of another kind.
+// foreignDriver is a driver of another database.
 type foreignDriver struct{}
 
 func (d foreignDriver) Open(string) (driver.Conn, error) { return nil, errors.ErrUnsupported }

@@ -18,7 +18,7 @@ func TestARateWakesTheWorkerWhenTheNextMayStart(t *testing.T) {
 		for range 4 {
 			b.enqueue(work.With("x"))
 		}
-		// Lifted after two hours and a half, it holds nobody up any more.
+		// After two and a half hours the limit is removed, and delays no task any more.
 		b.within(150*time.Minute, func() {
 			if err := b.RemoveLimit(b.Context(), l.Target); err != nil {
 				b.Error(err)
@@ -41,7 +41,7 @@ func TestTheRateOfALaneWakesTheWorkerToo(t *testing.T) {
 		for range 3 {
 			b.enqueue(work.With("x", jobs.Lane("l")))
 		}
-		if err := b.WorkUntilEmpty(b.Context()); err != nil { // what is due runs, however long that takes
+		if err := b.WorkUntilEmpty(b.Context()); err != nil { // due tasks run, however long they take
 			b.Fatal(err)
 		}
 		b.ran(0, time.Hour, 2*time.Hour)
@@ -98,7 +98,7 @@ func TestUpstreamResultsAreTyped(t *testing.T) {
 func TestMaxWaitLetsLowPriorityFinishBesideAFlood(t *testing.T) {
 	fake(t, Options{Concurrency: 1, MaxWait: time.Minute}, func(_ context.Context, b *bubble, in string) (string, error) {
 		time.Sleep(time.Second)
-		if in == "flood" { // it never ends by itself
+		if in == "flood" { // the flood does not end by itself
 			b.enqueue(work.With("flood", jobs.Priority(9)))
 		}
 		return "", nil

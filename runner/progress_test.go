@@ -23,7 +23,7 @@ func TestProgressIsSeenWhileTheTaskRunsAndAfter(t *testing.T) {
 		for i := range 1000 {
 			Progress(ctx, int64(i), 1000, "")
 		}
-		look(b) // not yet
+		look(b) // not stored yet
 		time.Sleep(600 * time.Millisecond)
 		look(b)
 		Progress(ctx, 5, 0, strings.Repeat("é", jobs.MaxText))
@@ -32,13 +32,13 @@ func TestProgressIsSeenWhileTheTaskRunsAndAfter(t *testing.T) {
 		if b.want(1, jobs.Running, "").GenerationID != generation {
 			b.Error("a report is a new generation")
 		}
-		Progress(ctx, 1000, 1000, "done") // with the end of the attempt
+		Progress(ctx, 1000, 1000, "done") // stored with the end of the attempt
 		return "", nil
 	}, func(b *bubble) {
 		b.enqueue(work.With(""))
 		b.work(time.Minute)
 		look(b)
-		Progress(b.Context(), 1, 2, "") // outside of an attempt: nothing
+		Progress(b.Context(), 1, 2, "") // does nothing outside of an attempt
 	})
 	text := `{"done":5,"total":null,"text":"` + strings.Repeat("é", (jobs.MaxText-len("…"))/2) + `…"}`
 	want := []string{"", `{"done":999,"total":1000,"text":null}`, text, `{"done":1000,"total":1000,"text":"done"}`}

@@ -21,7 +21,7 @@ func locks(t *testing.T, r *runner.Runner) []string {
 	return files
 }
 
-// killed enqueues a task, lets a worker in another process begin it, and kills that.
+// killed enqueues a task, lets a worker in another process begin it, and kills that worker.
 func killed(t *testing.T, r *runner.Runner, lease time.Duration, spec jobs.Spec) jobs.Task {
 	t.Helper()
 	task := enqueue(t, r, spec)
@@ -40,8 +40,8 @@ func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
 	r := open(t, runner.Options{Grace: -1})
 	task := killed(t, r, longLease, hang.With(nil))
 	once := killed(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
-	task = get(t, r, task.ID)          // the second worker has taken it up, and lost it too
-	if n := len(locks(t, r)); n != 1 { // the second worker has buried the first
+	task = get(t, r, task.ID)          // the second worker has taken the task over, and was lost, too
+	if n := len(locks(t, r)); n != 1 { // the second worker has reaped the first one
 		t.Error(n, "locks")
 	}
 	handlers(r)
@@ -129,7 +129,7 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 	}
 }
 
-// The directory beside the database is made again when somebody has removed it: results and what others left need it.
+// A worker makes the directory beside the database again when someone has removed it, because results and locks need it.
 func TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Lease: runner.MinLease})

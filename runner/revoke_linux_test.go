@@ -13,10 +13,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// shortLease is one whose end a test lives to see.
+// shortLease ends during a test.
 const shortLease = time.Second
 
-// sleepers enqueues commands that last until they are killed, and may be attempted once.
+// sleepers enqueues commands that run until they are killed, with one attempt each.
 func sleepers(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []jobs.Task {
 	t.Helper()
 	tasks := make([]jobs.Task, n)
@@ -26,7 +26,7 @@ func sleepers(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []j
 	return tasks
 }
 
-// lockWrites keeps everybody from writing until the returned function is called.
+// lockWrites keeps every process from writing until the returned function is called.
 func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
@@ -43,7 +43,7 @@ func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	}
 }
 
-// noneDiedBySignal checks that no attempt of the tasks has ended by a signal: nobody but runner has sent one.
+// noneDiedBySignal checks that no attempt of the tasks ended by a signal, because only runner has sent signals.
 func noneDiedBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	t.Helper()
 	for _, task := range tasks {
@@ -60,8 +60,8 @@ func noneDiedBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	}
 }
 
-// A worker and its guardian are stopped past their lease. Another worker takes over, but cannot write, and then is stopped itself. When the
-// first two go on, they must not find their commands killed, and report that as if somebody else had done it.
+// A worker and its guardian are stopped past their lease. Another worker begins to take over, cannot write, and is then stopped itself. When
+// the first two continue, their commands must not be killed already. Otherwise they would report that as a kill by someone else.
 func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{})
@@ -80,7 +80,7 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	unlock := lockWrites(t, r)
-	// The reaper finds the lease over after a second at the earliest. A reaper that kills before it writes does that now.
+	// The reaper finds the lease expired after a second at the earliest. A reaper that kills before it writes would kill now.
 	for end := time.Now().Add(4 * shortLease); living(commands) > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -106,8 +106,8 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	signal(t, reaper.Pid, syscall.SIGCONT)
 }
 
-// A reaper dies after it has revoked the claims of a worker that hangs. The next one kills their processes and records the loss, and what the
-// worker reports when it goes on is refused.
+// A reaper dies after it has revoked the claims of a worker that hangs. The next reaper kills the processes and records the loss. The
+// database refuses the reports of the worker when it continues.
 func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Grace: -1})
@@ -162,9 +162,9 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	}
 }
 
-// All workers and guardians are stopped for longer than their leases, as in a container that is frozen. Commands are killed by their
-// guardians then, since others might run them by now, and are lost. Functions go on: nobody takes them from a worker that has not had the time
-// to renew its leases.
+// All workers and guardians are stopped for longer than their leases, as in a frozen container. The guardians then kill their commands, which
+// are lost, because another worker might run them by now. Functions continue: no reaper takes tasks from a worker that has not had the
+// time to renew its leases.
 func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{})
@@ -189,7 +189,7 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 		t.Fatalf("got %+v, %v; want 2 workers", list, err)
 	}
 	if functions[0] = get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {
-		slices.Reverse(list) // the one that runs it goes on last
+		slices.Reverse(list) // the worker that runs the task continues last
 	}
 	functions[1] = get(t, r, functions[1].ID)
 	testkit.Eventually(t, "looks of each worker at the other", func() bool { return time.Since(functions[0].StartedAt) > lease })
@@ -234,7 +234,7 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	}
 }
 
-// A worker is killed while its guardian is stopped, which then still holds the worker's lock. Nobody waits for the lease.
+// A worker is killed while its guardian is stopped, and the guardian still holds the worker's lock. No worker waits for the lease.
 func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Grace: -1})

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// BenchmarkStep does steps of no work in one task after the other, a hundred in each; the bare loop commits a row for each. A step that
-// was done before costs what "again" says: it is read with all others of its task.
+// BenchmarkStep does steps that do nothing, a hundred in each of several tasks. The bare loop commits a row for each step. "again" is the
+// cost of a step that an earlier attempt has done: it is read together with all steps of its task.
 func BenchmarkStep(b *testing.B) {
 	for _, level := range levels {
 		b.Run(level.name, func(b *testing.B) {
@@ -39,7 +39,7 @@ func BenchmarkStep(b *testing.B) {
 				}
 				if t, _ := runner.TaskFrom(ctx); t.Attempt == 1 {
 					first += time.Since(began)
-					return context.Canceled // once more
+					return context.Canceled // runs the steps again
 				}
 				again += time.Since(began)
 				return nil
@@ -61,8 +61,8 @@ func BenchmarkStep(b *testing.B) {
 
 const bareStep = `INSERT INTO steps (task_id, generation_id, seq, name, value, at) VALUES (1, 1, ? + 1, 'step', '1', ?)`
 
-// BenchmarkAwait measures from the last line of a function to the return of an Await that was there before: on the Runner that works,
-// and on one of its own, as another process has it.
+// BenchmarkAwait measures the time from the last line of a function to the return of an Await that waits already: on the Runner that works,
+// and on another Runner, as in another process.
 func BenchmarkAwait(b *testing.B) {
 	ended := jobs.DefineResult[any, int64]("ended", jobs.MaxAttempts(1))
 	for _, level := range levels {
@@ -71,7 +71,7 @@ func BenchmarkAwait(b *testing.B) {
 				b.StopTimer()
 				r := bench(b, level.sync, 0, 1)
 				r.Register(ended.Handler(func(context.Context, any) (int64, error) {
-					time.Sleep(2 * time.Millisecond) // Await waits by then
+					time.Sleep(2 * time.Millisecond) // by now Await waits
 					return time.Now().UnixNano(), nil
 				}))
 				waiter := r

@@ -70,13 +70,13 @@ func TestSleepGivesTheSlotBack(t *testing.T) {
 		b.enqueue(work.With("other"))
 		b.within(time.Minute, func() {
 			b.want(id, jobs.Scheduled, "")
-			if _, err := b.Retry(b.Context(), []int64{id}, 0); err != nil { // wakes it, and it sleeps on
+			if _, err := b.Retry(b.Context(), []int64{id}, 0); err != nil { // makes the task due, and it continues to sleep
 				b.Error(err)
 			}
 		})
 		b.work(3 * time.Minute)
 		b.ran(0, 0, time.Minute)
-		b.work(10 * time.Minute) // another Work
+		b.work(10 * time.Minute) // a second Work
 		b.ran(0, 0, time.Minute, 10*time.Minute)
 		if task := b.want(id, jobs.Completed, ""); task.Attempt != 1 || before != 1 || after != 1 {
 			b.Errorf("attempt %d, before %d, after %d", task.Attempt, before, after)
@@ -107,7 +107,7 @@ func TestStepsInAnotherOrderAreAnError(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		first, then []func(context.Context) error
-		want        string // empty: no error
+		want        string // empty for no error
 	}{
 		"renamed":           {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge, now("send", false)}, `number 2 is step "send", and was step "ship"`},
 		"reordered":         {[]func(context.Context) error{charge, ship}, []func(context.Context) error{ship, charge}, `number 1 is step "ship", and was step "charge"`},

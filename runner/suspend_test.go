@@ -9,12 +9,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A laptop that is closed stands still, and when it is opened the wall clock has moved: its own timers have not. To a worker that is the
-// same as if all times in its file were earlier, so that is what happens here, behind its back.
+// While a laptop is suspended nothing runs. When it resumes, the wall clock has moved and timers have not. A worker sees the same if all times
+// in its file move back. So the tests change the times in the file while the worker runs.
 
 const asleep = 8 * time.Hour
 
-// suspend closes the lid for a night.
+// suspend suspends the machine for a night.
 func (b *bubble) suspend() {
 	b.Helper()
 	raw := dbtest.Raw(b.T, b.Path())
@@ -46,7 +46,7 @@ func TestAWorkerGoesOnWhenItsMachineWasAsleep(t *testing.T) {
 		if err := b.Schedule(b.Context(), jobs.Schedule{Name: "hourly", Cron: "0 * * * *", Zone: "UTC", Spec: work.With("tick")}); err != nil {
 			b.Fatal(err)
 		}
-		const lid = 3*time.Minute + time.Second // not while a heartbeat writes
+		const lid = 3*time.Minute + time.Second // at a time at which no heartbeat writes
 		b.within(lid, b.suspend)
 		b.work(15 * time.Minute)
 

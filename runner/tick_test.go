@@ -17,13 +17,13 @@ import (
 	"example.com/runner/runner/internal/cron"
 )
 
-// clockwork is a database in a bubble of fake time, whose workers come and go. A bubble begins at midnight UTC on 2000-01-01.
+// clockwork is a database in a bubble of fake time, with workers that come and go. A bubble begins at midnight UTC on 2000-01-01.
 type clockwork struct {
 	*testing.T
 	path string
 	r    *Runner
 	ran  map[string][]time.Time // when the function "note" was called, by schedule
-	hold atomic.Int64           // how long it takes, in ns
+	hold atomic.Int64           // how long the function takes, in ns
 	stop func()
 }
 
@@ -47,7 +47,7 @@ func (c *clockwork) open() {
 		c.ran[task.Schedule] = append(c.ran[task.Schedule], task.Tick)
 		c.r.mu.Unlock()
 		hold := time.Duration(c.hold.Load())
-		if hold == 0 { // two goroutines that meet expired timers of one bubble at the same moment crash the race detector (Go 1.26)
+		if hold == 0 { // two goroutines that find expired timers of one bubble at the same time crash the race detector (Go 1.26)
 			return nil, nil
 		}
 		select {
@@ -69,7 +69,7 @@ func (c *clockwork) close() {
 	}
 }
 
-// work starts a worker, unless one runs.
+// work starts a worker.
 func (c *clockwork) work() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -82,7 +82,7 @@ func (c *clockwork) work() {
 	}
 }
 
-// off stops the worker for so long, and closes the file: nothing is left in memory.
+// off stops the worker for d and closes the file, so that nothing stays in memory. Then it starts another worker.
 func (c *clockwork) off(d time.Duration) {
 	c.stop()
 	if err := c.r.Close(); err != nil {
@@ -113,7 +113,7 @@ func (c *clockwork) get(name string) jobs.Schedule {
 	return s
 }
 
-// tasks are those of a schedule, oldest first.
+// tasks returns the tasks of a schedule, oldest first.
 func (c *clockwork) tasks(name string) []jobs.Task {
 	c.Helper()
 	tasks, err := c.r.List(c.Context(), jobs.Filter{Schedule: name}, Page{Oldest: true})
@@ -145,7 +145,7 @@ func (c *clockwork) want(what string, got, want any) {
 func TestTickIsOnTime(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.work()
-		time.Sleep(90 * time.Second) // a worker that runs already learns of a new schedule
+		time.Sleep(90 * time.Second) // a running worker notices a new schedule
 		c.add(jobs.Schedule{Name: "five", Cron: "*/5 * * * *"})
 		c.add(jobs.Schedule{Name: "every", Cron: "@every 90s"})
 		time.Sleep(11 * time.Minute)
@@ -179,7 +179,7 @@ func TestTicksOfAnOutage(t *testing.T) {
 		c.add(jobs.Schedule{Name: "stale", Cron: "0 12 * * *", Spec: jobs.Define[struct{}]("note").With(struct{}{}, jobs.ExpiresIn(time.Hour))})
 		c.work()
 		synctest.Wait()
-		c.off(14*24*time.Hour + 30*time.Second) // it is on the way, half a minute after a tick
+		c.off(14*24*time.Hour + 30*time.Second) // off half a minute after a tick
 		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
 		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
 		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
@@ -189,7 +189,7 @@ func TestTicksOfAnOutage(t *testing.T) {
 		if len(stale) != 1 || stale[0].State != jobs.Cancelled || stale[0].Reason != jobs.ReasonExpired || !stale[0].RunAt.Equal(stale[0].Tick) {
 			t.Errorf("a tick of twelve hours ago that expires in one: %+v", stale)
 		}
-		c.off(10 * time.Second) // nothing twice
+		c.off(10 * time.Second) // no tick is repeated
 		c.want("after a restart", len(c.tasks("one"))+len(c.tasks("all")), 101)
 		time.Sleep(30 * time.Second)
 		c.want("and on", c.ticked("one"), append(minutes(0, 1), minutes(1, 1)...))
@@ -203,7 +203,7 @@ func TestOverlap(t *testing.T) {
 			c.add(jobs.Schedule{Name: string(overlap), Cron: "* * * * *", Overlap: overlap})
 		}
 		c.work()
-		time.Sleep(4*time.Minute + 30*time.Second) // ticks at 1, 2, 3, 4
+		time.Sleep(4*time.Minute + 30*time.Second) // ticks at minutes 1, 2, 3 and 4
 		c.want("skip", c.ticked("skip"), []string{"01-01 00:01:00", "01-01 00:04:00"})
 		c.want("skipped", c.get("skip").Skipped, 2)
 		c.want("allow", len(c.tasks("allow")), 4)
@@ -221,14 +221,14 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestOverlapSeesTasksThatWaitAgain retries a finished task of a schedule, and adds the schedule anew while one waits.
+// TestOverlapSeesTasksThatWaitAgain retries a finished task of a schedule, and adds the schedule again while a task waits.
 func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
 		c.work()
-		time.Sleep(90 * time.Second) // the tick of 00:01 has completed
+		time.Sleep(90 * time.Second) // the task of the tick at 00:01 has completed
 		c.hold.Store(int64(70 * time.Second))
-		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // until 00:02:40
+		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // it runs until 00:02:40
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -238,17 +238,17 @@ func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.hold.Store(int64(10 * time.Minute))
-		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil { // another's
+		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil { // a task of no schedule
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Second) // the retried one is over
+		time.Sleep(20 * time.Second) // the retried task has ended
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
 		time.Sleep(time.Minute) // 00:03
 		c.want("a new tick", c.ticked("s"), []string{"01-01 00:01:00", "01-01 00:03:00"})
 		if err := c.r.RemoveSchedule(c.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
-		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"}) // its task of 00:03 still runs
+		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"}) // its task of the tick at 00:03 still runs
 		time.Sleep(2 * time.Minute)
 		c.want("skipped because of a task of before", c.get("s").Skipped, 2)
 	})
@@ -259,7 +259,7 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", CatchUp: jobs.CatchUpAll})
 		c.work()
 		time.Sleep(90 * time.Minute)
-		for range 2 { // twice is once
+		for range 2 { // the second call does nothing
 			if err := c.r.PauseSchedule(c.Context(), "s"); err != nil {
 				t.Fatal(err)
 			}
@@ -269,11 +269,11 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		c.off(2 * time.Hour)
-		task, err := c.r.RunSchedule(c.Context(), "s") // by hand it runs
+		task, err := c.r.RunSchedule(c.Context(), "s") // RunSchedule runs a paused schedule
 		if err != nil || task.Schedule != "s" || !task.Tick.IsZero() {
 			t.Errorf(`got %+v, %v; want no error, task.Schedule = "s", task.Tick.IsZero()`, task, err)
 		}
-		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", Jitter: time.Second}) // a new definition is no resume
+		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", Jitter: time.Second}) // a new definition does not resume the schedule
 		if err := c.r.ResumeSchedule(c.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestClockThatWasWrong(t *testing.T) {
 		c.work()
 		time.Sleep(61 * time.Minute)
 		c.stop()
-		// The same moments again, as after the clock was set back by an hour and a half; and a tick years ahead.
+		// The same times come again, as after the clock was set back by an hour and a half. The next tick lies years ahead.
 		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, future, nil })
 		if err != nil {
@@ -311,7 +311,7 @@ func TestClockThatWasWrong(t *testing.T) {
 	})
 }
 
-// Another process, whose clock was ahead for a moment, has computed the next tick of a schedule.
+// The next tick of a schedule was computed by another process whose clock was ahead for a moment.
 func TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -327,7 +327,7 @@ func TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker(t *testing.T
 	})
 }
 
-// A clock at the end of what a calendar knows has left a schedule without a next tick.
+// A clock at the last year that the calendar has leaves a schedule without a next tick.
 func TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -341,7 +341,7 @@ func TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker(t *testing.T) {
 	})
 }
 
-// A retry that was written by a clock which was years ahead starts after its delay, and not in years.
+// A retry that was written by a clock years ahead starts after its delay, not years later.
 func TestARetryOfAClockThatWasAhead(t *testing.T) {
 	fake(t, Options{}, nil, func(b *bubble) {
 		id := b.enqueue(work.With("x"))
@@ -367,7 +367,7 @@ func TestARetryOfAClockThatWasAhead(t *testing.T) {
 	})
 }
 
-// A worker may have looked at its clock some time before its turn to write came. Another one has done the tick meanwhile.
+// A worker may read its clock some time before it can write. Another worker has done the tick meanwhile.
 func TestAWorkerThatHadToWaitMovesNoTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {

@@ -21,13 +21,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// openApp opens a handle of the application's own to a database.
+// openApp opens a handle of the application to a database.
 func openApp(path string) (*sql.DB, error) {
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)"}}
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String())
 }
 
-// app is the application's handle to the database of r, with a table of effects.
+// app returns the application's handle to the database of r, with a table of effects.
 func app(t testing.TB, r *runner.Runner) *sql.DB {
 	t.Helper()
 	handle, err := openApp(r.Path())
@@ -97,7 +97,7 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	if done, err := r.Await(ctx, task.ID); err != nil || done.State != jobs.Completed || done.CreatedBy != task.CreatedBy {
-		t.Errorf("got %+v, %v; want no error, done.State = Completed, done.CreatedBy = task.CreatedBy", done, err) // nothing but the commit has told the worker
+		t.Errorf("got %+v, %v; want no error, done.State = Completed, done.CreatedBy = task.CreatedBy", done, err) // the worker knows of the task by the commit only
 	}
 	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
 		t.Errorf("%d effects", n)
@@ -123,7 +123,7 @@ func TestATransactionOfAnotherFileIsRefused(t *testing.T) {
 	}
 }
 
-// shipper is a function that has its effect and finishes its task in one transaction. around is called at each point on the way.
+// shipper returns a function that has its effect and finishes its task in one transaction. It calls around at each point of that.
 func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *sql.Tx) error) func(context.Context, any) error {
 	return func(ctx context.Context, _ any) error {
 		if err := around(ctx, "start", nil); err != nil {
@@ -156,7 +156,7 @@ func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *
 
 var ship = jobs.Define[any]("ship", jobs.Retry(jobs.Backoff{}), jobs.MaxAttempts(3))
 
-// ships runs one task of ship until nothing is due, and returns it.
+// ships runs a task of ship until nothing is due, and returns the task.
 func ships(t *testing.T, around func(ctx context.Context, point string, tx *sql.Tx) error) (*runner.Runner, *sql.DB, jobs.Task) {
 	t.Helper()
 	r := open(t, runner.Options{})
@@ -247,7 +247,7 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 			if calls++; calls > 1 {
 				return nil
 			}
-			// As a reaper does that took this worker for dead.
+			// A reaper that takes this worker for dead does the same.
 			_, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1, lease_expires_at = NULL`)
 			return err
 		case "refused":
@@ -277,7 +277,7 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 	}
 }
 
-// Whoever is told of the end is told of the result, wherever the task was finished.
+// The event of the end has the result, wherever the task was finished.
 func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
 	r := open(t, runner.Options{})
 	handle := app(t, r)
@@ -290,12 +290,12 @@ func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
 		if err := runner.FinishTx(ctx, tx, 2*n); err != nil {
 			return 0, err
 		}
-		return 0, tx.Commit() // what it returns is not looked at
+		return 0, tx.Commit() // the result is ignored
 	}))
 	task := enqueue(t, r, double.With(4))
 	events := r.Events(t.Context(), 10)
 	drain(t, r)
-	<-events // started
+	<-events // the event of the start
 	if event := <-events; event.Kind != runner.EventEnded || event.Task.State != jobs.Completed || string(event.Task.Result) != "8" {
 		t.Errorf(`got %+v; want Kind = EventEnded, Task.State = Completed, string(Task.Result) = "8"`, event)
 	}
@@ -304,10 +304,10 @@ func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
 	}
 }
 
-// shopVariable makes the test program a worker of a shop: set to the path of a database and a point at which it kills itself.
+// shopVariable makes the test program a worker of a shop. Its value is the path of a database and the point at which the program kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
-// shop works until nothing is due. Each task of ship has an effect and enqueues a task of mail; each of those has an effect, too.
+// shop works until nothing is due. Each task of ship has an effect and enqueues a task of mail, which has an effect, too.
 func shop(path string, how []string) error {
 	point := how[0]
 	ctx := context.Background()
@@ -382,7 +382,7 @@ func startShop(t *testing.T, path, point string) *exec.Cmd {
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = worker.Process.Kill() }) // if it still runs, the test has failed
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // it still runs only if the test has failed
 	return worker
 }
 
@@ -405,7 +405,7 @@ func TestEachEffectExactlyOnceWhereverItsWorkerIsKilled(t *testing.T) {
 				worker := startShop(t, r.Path(), "none")
 				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
 				_ = worker.Process.Kill()
-				if worker.Wait() == nil { // it was done before this process looked again
+				if worker.Wait() == nil { // it ended before this process looked again
 					if i == 0 {
 						t.Error("nobody was killed")
 					}
@@ -416,7 +416,7 @@ func TestEachEffectExactlyOnceWhereverItsWorkerIsKilled(t *testing.T) {
 	})
 }
 
-// shopping enqueues n tasks, lets workers be killed on the way, and lets the last one go on to the end.
+// shopping enqueues n tasks, starts workers that are killed, and lets the last worker continue to the end.
 func shopping(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	path := filepath.Join(t.TempDir(), "shop.db")
 	r, err := runner.Open(t.Context(), path, runner.Options{})
@@ -425,7 +425,7 @@ func shopping(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	}
 	defer r.Close()
 	handle := app(t, r)
-	for range n { // losses are no matter here
+	for range n { // losses do not matter here
 		enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
 	}
 	killed(r, handle)
@@ -456,7 +456,7 @@ func TestStepsAreDoneOnceWhereverTheirWorkerIsKilled(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			for kills := 0; ; {
-				if err := startShop(t, r.Path(), point).Wait(); err == nil { // nothing is due while it sleeps
+				if err := startShop(t, r.Path(), point).Wait(); err == nil { // nothing is due during the sleep
 					task = get(t, r, task.ID)
 					if task.State == jobs.Completed {
 						t.Error("nobody was killed")
@@ -481,7 +481,7 @@ func TestStepsAreDoneOnceWhereverTheirWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// What waits for a task goes on in the transaction that finishes it, and what is enqueued in one waits as everything else.
+// The transaction that finishes a task releases its dependents, and a task that is enqueued in a transaction waits like any other.
 func TestATransactionFreesWhatWaitsForItsTask(t *testing.T) {
 	r := open(t, runner.Options{Concurrency: 4})
 	handle := app(t, r)

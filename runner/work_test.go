@@ -125,7 +125,7 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// A command that answers TERM with exit status 0 has done its work when its worker stops. A timeout and a cancel stand.
+// A command that answers the TERM of a stopping worker with exit status 0 is completed. After a timeout or a cancel it is not.
 func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo "\"saved\"" >"$RUNNER_RESULT"; exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`
@@ -197,7 +197,7 @@ func TestAbortKills(t *testing.T) {
 	}
 }
 
-// Another process holds the write lock, so the loop is stuck in a write; the commands are killed all the same.
+// Another process holds the write lock, so the loop waits in a write. The commands are killed all the same.
 func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	r := open(t, runner.Options{BusyTimeout: 3 * time.Second})
 	r.Register(runner.Commands(runner.CommandOptions{}))
@@ -208,7 +208,7 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	go func() { done <- r.Work(ctx) }()
 	var pid int
 	for pid == 0 {
-		time.Sleep(time.Millisecond) // for another process
+		time.Sleep(time.Millisecond) // so that another process can run
 		text, _ := os.ReadFile(pidFile)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
@@ -244,7 +244,7 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	}
 }
 
-// While all slots are taken a worker claims from the queues that it knows; it looks for others now and then.
+// While all slots are taken a worker claims from the queues that it knows, and looks for new queues at intervals.
 func TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess(t *testing.T) {
 	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.Normal})
@@ -283,7 +283,7 @@ func TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// A worker that ends when nothing is left looks for the commits of others all the same.
+// A worker that ends when nothing is left notices the commits of other processes, too.
 func TestWorkUntilEmptyRunsWhatAnotherProcessAddsMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Concurrency: 2})

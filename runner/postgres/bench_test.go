@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// durable is a server that survives a power cut, and a database on it.
+// durable returns a database on a server whose commits survive a power failure.
 func durable(b *testing.B) string {
 	b.Helper()
 	s, err := pgserver.Start(b.Context(), "fsync=on", "shared_buffers=256MB")
@@ -52,7 +52,7 @@ func BenchmarkDrain(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 
-// BenchmarkEnqueue adds tasks one by one, 50 callers at once.
+// BenchmarkEnqueue adds tasks one by one from 50 goroutines.
 func BenchmarkEnqueue(b *testing.B) {
 	r := runnerOn(b, durable(b), 1)
 	b.SetParallelism(25)
@@ -67,7 +67,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 
-// BenchmarkLatency is the time from an enqueue by one handle until the function runs by another.
+// BenchmarkLatency measures the time from an enqueue by one handle until another handle runs the function.
 func BenchmarkLatency(b *testing.B) {
 	at := durable(b)
 	worker, client := runnerOn(b, at, 10), runnerOn(b, at, 1)

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// A connection that is gone before the commit is even sent, of which database/sql says nothing but that it is closed: the next write has one of its
-// own.
+// A connection is cut before the commit is sent. database/sql only reports that the connection is closed. The next write uses another
+// connection.
 func TestAConnectionIsGoneBeforeTheCommit(t *testing.T) {
 	at := address(t)
 	r := open(t, at, runner.Options{})

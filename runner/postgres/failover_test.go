@@ -15,8 +15,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// A server that dies for good under load, and a standby that takes its place: with synchronous replication all that was answered is there,
-// every task completes once, and workers and clients, whose address names both servers, go on by themselves.
+// A server dies under load and does not come back, and a standby takes its place. With synchronous replication every confirmed write is there,
+// and every task completes once. Workers and clients have an address that names both servers, and continue by themselves.
 func TestAStandbyTakesOver(t *testing.T) {
 	first := start(t, "fsync=off")
 	second, err := first.Standby(t.Context())
@@ -72,7 +72,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	enqueue(150) // refused
+	enqueue(150) // the server refuses it
 	if err := second.Promote(); err != nil {
 		t.Fatal(err)
 	}

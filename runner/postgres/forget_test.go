@@ -9,9 +9,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// A worker that joined a moment before the server was killed is still known to it: nobody else could take over what it claims later.
+// A server that was killed still knows a worker that registered just before. Otherwise no worker could take over its later claims.
 func TestAKilledServerKnowsItsWorkers(t *testing.T) {
-	s := start(t, "fsync=off", "wal_writer_delay=10s") // what is not flushed by its commit stays unflushed
+	s := start(t, "fsync=off", "wal_writer_delay=10s") // only commits flush
 	r := open(t, s.Address("postgres"), runner.Options{})
 	ran := make(chan jobs.Task, 1)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {

@@ -16,8 +16,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Workers that have something to do do not make each other look what there is, and those that have nothing are silent: each look would be a
-// reason for the other to look.
+// Busy workers do not make each other look for tasks, and idle workers send no notices. Otherwise each look would make the other worker
+// look again.
 func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	at := address(t)
 	client := open(t, at, runner.Options{})
@@ -40,7 +40,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 		return err == nil && n == len(specs)
 	})
 	news, ends := 0, 0
-	for news < 1000 { // of idle workers there are hundreds a second if they wake each other
+	for news < 1000 { // idle workers that wake each other send hundreds in a second
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		notice, err := conn.WaitForNotification(ctx)
 		cancel()
@@ -58,7 +58,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	}
 }
 
-// listener is a connection that hears the notices of a database.
+// listener returns a connection that receives the notices of a database.
 func listener(t *testing.T, address string) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(address)
@@ -76,14 +76,14 @@ func listener(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// A notice whose connection is cut is sent by another one: whoever enqueued was answered, and the worker would find the task at its next look
-// only.
+// A notice whose connection is cut is sent by another connection. The enqueue was confirmed, and without the notice the worker would find the
+// task only at its next look.
 func TestANoticeOutlivesItsConnection(t *testing.T) {
 	at := address(t)
 	s, _ := common()
 	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
 	through := fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load())
-	worker := open(t, at, runner.Options{Lease: time.Hour}) // it looks by itself each ten minutes
+	worker := open(t, at, runner.Options{Lease: time.Hour}) // the worker looks by itself every ten minutes
 	var seen runs
 	worker.Register(count.Handler(seen.handle))
 	defer work(t, worker)()
@@ -94,14 +94,14 @@ func TestANoticeOutlivesItsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Within(t, patience, "it runs", func() bool { return seen.completed.Load() == 1 })
-	testkit.Within(t, patience, "the notice is cut", func() bool { // a worker that was slow to start may have looked before
+	testkit.Within(t, patience, "the notice is cut", func() bool { // a slow worker may have looked at its start already
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.at == ""
 	})
 }
 
-// What reads is asked again of another connection when its own is cut.
+// A read whose connection is cut is repeated on another connection.
 func TestAReadOutlivesItsConnection(t *testing.T) {
 	open(t, address(t), runner.Options{})
 	s, _ := common()

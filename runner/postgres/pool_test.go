@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// pooled puts a pooler before a server for one test.
+// pooled puts a connection pooler before a server, for one test.
 func pooled(t *testing.T, mode string) string {
 	t.Helper()
 	address, stop, err := start(t).Pool(t.Context(), mode, "postgres")

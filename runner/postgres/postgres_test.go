@@ -35,7 +35,7 @@ var (
 		}
 		return s, err
 	})
-	closeCommon = func() {} // none was started
+	closeCommon = func() {} // no server was started
 	schemas     atomic.Int64
 )
 
@@ -63,7 +63,7 @@ func start(t *testing.T, settings ...string) *pgserver.Server {
 	return s
 }
 
-// address returns a fresh database on the server of all tests.
+// address returns the address of a new database on the server that all tests share.
 func address(t *testing.T) string {
 	t.Helper()
 	s, err := common()
@@ -138,8 +138,8 @@ func (s *runs) handle(_ context.Context, n int) error {
 	return nil
 }
 
-// A server that is killed under load, twice: every enqueue that was answered is there, every task completes once and never runs twice at
-// once, and the work goes on by itself.
+// A server is killed under load, twice. Every confirmed enqueue is there, every task completes once and never runs twice at the same time, and
+// the workers continue by themselves.
 func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 	for name, end := range map[string]func(*pgserver.Server) error{"killed": (*pgserver.Server).Kill, "crashed": (*pgserver.Server).Crash} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 				if err := end(s); err != nil {
 					t.Fatal(err)
 				}
-				enqueue(2) // refused
+				enqueue(2) // the server refuses it
 				if err := s.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +185,7 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// joined waits for the workers to be known to the server: one that does not reach it at its start ends.
+// joined waits until the server knows the workers, because a worker that does not reach the server at its start ends.
 func joined(t *testing.T, client *runner.Runner, n int) {
 	t.Helper()
 	testkit.Within(t, patience, "the workers have joined", func() bool {
@@ -194,7 +194,7 @@ func joined(t *testing.T, client *runner.Runner, n int) {
 	})
 }
 
-// ranOnce waits for the end of all tasks, stops the workers, and looks whether each task that was answered ran, and each once.
+// ranOnce waits for the end of all tasks and stops the workers. It checks that each confirmed task ran, and that it ran once.
 func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, stops []func()) {
 	t.Helper()
 	testkit.Within(t, patience, "every task has ended", func() bool {
@@ -220,11 +220,11 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 	}
 }
 
-// proxy stands between programs and a server, and cuts their connections in the middle of whatever is said.
+// proxy stands between programs and a server, and cuts their connections in the middle of messages.
 type proxy struct {
 	net.Listener
-	to string // the server's socket
-	at string // what a client says when it is cut off, once
+	to string // socket of the server
+	at string // message of a client at which its connection is cut, once
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -254,7 +254,7 @@ func newProxy(t *testing.T, to string) *proxy {
 			p.mu.Unlock()
 			for _, pair := range [][2]net.Conn{{conn, server}, {server, conn}} {
 				all.Go(func() {
-					_, _ = io.Copy(listening{pair[0], p}, pair[1]) // until it is cut
+					_, _ = io.Copy(listening{pair[0], p}, pair[1]) // until the connection is cut
 					pair[0].Close()
 				})
 			}
@@ -268,7 +268,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// listening is the end of a connection through a proxy.
+// listening is one end of a connection through a proxy.
 type listening struct {
 	net.Conn
 	p *proxy
@@ -296,13 +296,13 @@ func (p *proxy) cut() {
 	p.conns = nil
 }
 
-// Connections that are cut again and again, now and then in the middle of a commit: what was answered is there once, and ends once.
+// Connections are cut again and again, sometimes in the middle of a commit. Every confirmed task is there once, and ends once.
 func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 	at := address(t)
 	s, _ := common()
 	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
 	through := fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load())
-	sure := open(t, at, runner.Options{}) // whose connection holds
+	sure := open(t, at, runner.Options{}) // its connections are not cut
 	worker, client := open(t, through, runner.Options{Concurrency: 5}), open(t, through, runner.Options{})
 	var seen runs
 	worker.Register(count.Handler(seen.handle))
@@ -312,7 +312,7 @@ func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 	if _, err := sure.Enqueue(t.Context(), count.With(-1)); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Within(t, patience, "the worker works", func() bool { return seen.completed.Load() == 1 }) // what cannot be reached at the start is an error
+	testkit.Within(t, patience, "the worker works", func() bool { return seen.completed.Load() == 1 }) // a server that a worker cannot reach at its start is an error
 	done := make(chan struct{})
 	var cutter sync.WaitGroup
 	cutter.Go(func() {
@@ -326,7 +326,7 @@ func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 		}
 	})
 	for n := range 200 {
-		for { // again until it is answered: the key makes that safe
+		for { // repeats the enqueue until it is confirmed; the unique key makes that safe
 			task, err := client.Enqueue(t.Context(), count.With(n, jobs.MaxAttempts(1), jobs.Unique(fmt.Sprint(n))))
 			if err == nil {
 				answered = append(answered, task.ID)
@@ -391,7 +391,7 @@ func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
 		t.Errorf("got %v, %v; want n = 0, no error", n, err)
 	}
 	within(true, add)
-	within(true, func(tx *sql.Tx) error { // with a lane, which reads more
+	within(true, func(tx *sql.Tx) error { // with a lane, whose insert reads more
 		_, err := r.EnqueueTx(t.Context(), tx, count.With(2, jobs.Lane("l")))
 		return err
 	})
@@ -419,13 +419,13 @@ func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
 		t.Errorf("%d orders: %v", orders, err)
 	}
 	elsewhere := open(t, address(t), runner.Options{})
-	within(false, func(tx *sql.Tx) error { // the tables are found by the schema, not by the handle
+	within(false, func(tx *sql.Tx) error { // the address names the schema of the tables, the handle does not
 		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
 		return err
 	})
 }
 
-// What a program with plain SQL commits is found at once, and so is what another process enqueues.
+// A worker finds a task at once that a program commits by plain SQL, or that another process enqueues.
 func TestWorkIsWoken(t *testing.T) {
 	at := address(t)
 	r, client := open(t, at, runner.Options{}), open(t, at, runner.Options{})
@@ -449,7 +449,7 @@ func TestWorkIsWoken(t *testing.T) {
 	}
 	raw := sql.OpenDB(server.Write)
 	defer raw.Close()
-	const look = 10 * time.Second // a worker's, when nobody tells it of a task
+	const look = 10 * time.Second // interval at which a worker looks without notices
 	for i := range 3 {
 		began := time.Now()
 		var id int64

@@ -28,10 +28,10 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// secret is the password of ann, whom the server asks for it.
+// secret is the password of ann, which the server asks for.
 const secret = "s3cret-of-ann"
 
-// strict starts a server that asks all but postgres for a password. bob has no rights but to connect.
+// strict starts a server that asks every user except postgres for a password. bob may only connect.
 func strict(t *testing.T) *pgserver.Server {
 	t.Helper()
 	s := start(t)
@@ -67,7 +67,7 @@ func handle(t *testing.T, address string) *sql.DB {
 	return raw
 }
 
-// as is an address with another user.
+// as returns an address with another user.
 func as(t *testing.T, address, user, password string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -144,7 +144,7 @@ func count1(t *testing.T, raw *sql.DB, query string) (n int) {
 	return n
 }
 
-// older connects to a server that says it is PostgreSQL 12.
+// older connects to a server that reports version 12 of PostgreSQL.
 type older struct{ driver.Connector }
 
 func (o older) Connect(ctx context.Context) (driver.Conn, error) {
@@ -161,7 +161,7 @@ func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.
 	return c.Conn.QueryContext(ctx, strings.Replace(text, "current_setting('server_version_num')", "'120022'", 1), args)
 }
 
-// Tables of a version that cannot be brought up to date, and those of a newer program, stay as they are.
+// Tables of a version that cannot be upgraded, and tables of a newer program, stay as they are.
 func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
 	at := address(t)
 	open(t, at, runner.Options{})
@@ -211,7 +211,7 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, told func(string)) error { // it listened on a connection that is another's now
+		s.Listen = func(ctx context.Context, _ string, told func(string)) error { // as if another client had its connection now
 			told("")
 			<-ctx.Done()
 			return ctx.Err()
@@ -229,7 +229,7 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	}
 }
 
-// silent is a server that ends each query in good order, and answers none.
+// silent is a server that ends each query without an error and without an answer.
 func silent(conn net.Conn) {
 	defer conn.Close()
 	server := pgproto3.NewBackend(conn, conn)

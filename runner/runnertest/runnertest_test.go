@@ -81,7 +81,7 @@ func TestAWorkBesideTheTestRunsWhatBecomesDue(t *testing.T) {
 }
 
 func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
-	r := runnertest.New(t, runner.Options{Inline: true}) // without a bubble: nothing waits for a time
+	r := runnertest.New(t, runner.Options{Inline: true}) // without a bubble, because nothing waits for a time
 	var order []string
 	r.Register(
 		count.Handler(func(_ context.Context, in string) (int, error) { order = append(order, "count"); return len(in), nil }),
@@ -108,7 +108,7 @@ func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
 	}
 }
 
-// recorder is a test that fails without this one failing.
+// recorder records the failure of a test without failing the current one.
 type recorder struct {
 	testing.TB
 	said []string
@@ -219,7 +219,7 @@ func TestAnErrorAfterTheCommitLeavesATask(t *testing.T) {
 	if _, err := r.Enqueue(t.Context(), spec); !errors.Is(err, runnertest.ErrInjected) {
 		t.Errorf("after the commit: %v", err)
 	}
-	if task := runnerkit.Enqueue(t, r, spec); task.ID != 1 { // that one: the unique key makes it safe to try again
+	if task := runnerkit.Enqueue(t, r, spec); task.ID != 1 { // the same task, because the unique key makes it safe to try again
 		t.Errorf("task %d", task.ID)
 	}
 	if got := runnertest.Enqueued(t, r, sendEmail); len(got) != 1 {
@@ -234,7 +234,7 @@ func TestWorkSurvivesCommitsThatFail(t *testing.T) {
 				calls := 0
 				r.Register(count.Handler(func(context.Context, string) (int, error) {
 					calls++
-					fail(t, r) // the write that ends this attempt, or a beat
+					fail(t, r) // the write that ends this attempt, or a heartbeat
 					return calls, nil
 				}))
 				task := runnerkit.Enqueue(t, r, count.With("x"))

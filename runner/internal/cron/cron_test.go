@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner/internal/cron/crontest"
 )
 
-// changes are changes of clocks: an hour, half an hour, two hours, at midnight, a whole day, and none.
+// changes are changes of clocks by an hour, half an hour, two hours, a whole day, at midnight, and none.
 var changes = []struct{ zone, at string }{
 	{"Europe/Berlin", "2026-03-29"}, {"Europe/Berlin", "2026-10-25"}, {"America/New_York", "2026-03-08"}, {"America/New_York", "2026-11-01"},
 	{"Australia/Lord_Howe", "2026-10-04"}, {"Australia/Lord_Howe", "2026-04-05"}, {"Antarctica/Troll", "2026-03-29"}, {"Antarctica/Troll", "2026-10-25"},
@@ -68,7 +68,7 @@ func someExpression(t *rapid.T, month int) string {
 		someField(1, 31, 31, "").Draw(t, "day"), months, someField(0, 7, 7, "SUN MON TUE WED THU FRI SAT ").Draw(t, "weekday")}, " ")
 }
 
-// TestTicksAgainstTheOracle compares ticks of random expressions around the changes of many zones' clocks.
+// TestTicksAgainstTheOracle compares ticks of random expressions around clock changes in many zones.
 func TestTicksAgainstTheOracle(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +107,7 @@ func TestTicksAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// TestTicksOverYears compares the next tick of random expressions from random moments, however far it lies ahead.
+// TestTicksOverYears compares the next tick of random expressions after random times, however far ahead it is.
 func TestTicksOverYears(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		expr := someExpression(t, 2)

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// outlive starts a process that has the mark of a claim and belongs to no guardian: nobody kills it.
+// outlive starts a process that has the mark of a claim and no guardian, so that nobody kills it.
 func outlive(t *testing.T, task jobs.Task, generation int64) int {
 	t.Helper()
 	p := exec.Command("sleep", "300")
@@ -45,7 +45,7 @@ func TestWhatOutlivesItsAttemptIsNamed(t *testing.T) {
 	over, runs = get(t, r, over.ID), get(t, r, runs.ID)
 	over.WorkerID = runs.WorkerID
 	want := []int{outlive(t, over, 2), outlive(t, runs, runs.GenerationID-1)}
-	outlive(t, runs, runs.GenerationID) // of the claim that runs: as it should be
+	outlive(t, runs, runs.GenerationID) // a process of the running claim is no orphan
 	stranger := runs
 	stranger.WorkerID = "00000000-0000-0000-0000-000000000000"
 	outlive(t, stranger, 1)

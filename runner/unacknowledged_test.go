@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// raw is SQL from outside.
+// raw executes statements on a connection of its own.
 func (b *bubble) raw(statements ...string) {
 	raw, err := sql.Open("sqlite", "file:"+b.Path()+"?_pragma=busy_timeout(0)")
 	if err != nil {
@@ -17,7 +17,7 @@ func (b *bubble) raw(statements ...string) {
 	defer raw.Close()
 	for _, text := range statements {
 		_, err := raw.Exec(text)
-		for range 1000 { // the Work may hold the lock; SQLite's own waiting would be in real time
+		for range 1000 { // the Work may hold the lock, and SQLite would wait in real time
 			if err == nil {
 				break
 			}
@@ -30,11 +30,11 @@ func (b *bubble) raw(statements ...string) {
 	}
 }
 
-// The answer to a claim can be lost after its commit. Then the database says that this worker runs the task, and it does not.
+// The answer to a claim can be lost after its commit. Then this worker does not run the task that the database says it runs.
 func TestAClaimWhoseAnswerWasLostIsGivenBack(t *testing.T) {
 	fake(t, Options{Lease: time.Minute}, nil, func(b *bubble) {
 		id := b.enqueue(work.With("x", jobs.In(time.Hour)))
-		b.within(25*time.Second, func() { // the worker has looked before
+		b.within(25*time.Second, func() { // after a first check of the worker
 			b.raw(`UPDATE tasks SET state = 'running', generation_id = generation_id + 1, attempt = 1, lease_expires_at = 1 << 47,
 				worker = (SELECT number FROM workers)`)
 		})
@@ -48,9 +48,8 @@ func TestAClaimWhoseAnswerWasLostIsGivenBack(t *testing.T) {
 	})
 }
 
-// A claim is no full commit, and a power cut may undo it. A task that must never start twice starts when its claim is on the disk:
-// here the full commit that stands between cannot be made, until the task has been claimed and given back a few times, with longer and
-// longer pauses.
+// A claim is not fsynced, so a power failure may undo it. A task that must never run twice starts when its claim is on the disk. In this
+// test the fsync fails until the task has been claimed and given back ten times, with growing pauses.
 func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
 	fake(t, Options{Lease: time.Minute, ForeignTriggers: true}, nil, func(b *bubble) {
 		b.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers
