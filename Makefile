@@ -74,8 +74,9 @@ soak: ## schedules, lanes, limits and retention for FOR=5m: no tick missed or do
 	go test -tags soak -run '^TestSoak$$' -v -timeout 0 ./test -soak $(or $(FOR),5m)
 
 docs: ## rewrite the generated parts of docs/ and contrib/
-	UPDATE_DOCS=1 go test -run 'TestStatesAreDocumented|TestManualPage' ./jobs .
-	UPDATE_DOCS=1 go test -run TestManualPageIsTheHelp .
+	UPDATE_DOCS=1 go test -count=1 -run 'TestStatesAreDocumented' ./jobs
+	UPDATE_DOCS=1 go test -count=1 -run 'TestManualPageIsTheHelp' .
+	UPDATE_DOCS=1 go test -count=1 -run 'TestThePicture|TestOptionTables' ./test
 
 ci: ## everything, as .ci/run does it
 	.ci/run

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ const pictureFile = "docs/pictures/packages.svg"
 func ofTheProgram(t *testing.T) map[string][]string {
 	t.Setenv("GOOS", "linux") // the picture is the same on every system
 	imports := map[string][]string{}
-	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-deps", "-json=ImportPath,Imports", ".")))
+	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-deps", "-json=ImportPath,Dir,Imports", ".")))
 	for {
 		var p listed
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
@@ -28,6 +29,11 @@ func ofTheProgram(t *testing.T) map[string][]string {
 		}
 		if !inModule(p.ImportPath) {
 			continue
+		}
+		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
+			if _, err := os.Stat(name); err != nil { // go test runs the test again when a file has changed
+				t.Error(err)
+			}
 		}
 		ours := slices.DeleteFunc(p.Imports, func(path string) bool { return !inModule(path) })
 		for i := range ours {

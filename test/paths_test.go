@@ -1,0 +1,26 @@
+package test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var namedFile = regexp.MustCompile(`\b(cmd_[a-z_]+|(db|jobs|runner|internal|web|test|bench|examples)/[a-z0-9_/]+)\.go\b`)
+
+// TestNamedFilesExist looks for each source file that a page names.
+func TestNamedFilesExist(t *testing.T) {
+	for _, page := range append(globbed(t, "*.md"), globbed(t, "docs/*.md")...) {
+		if page == "CHANGELOG.md" { // it names what was there at the time
+			continue
+		}
+		for i, line := range strings.Split(readFile(t, page), "\n") {
+			for _, name := range namedFile.FindAllString(line, -1) {
+				if _, err := os.Stat(name); err != nil && name != "cmd_x.go" {
+					t.Errorf("%s:%d names %s: %v", page, i+1, name, err)
+				}
+			}
+		}
+	}
+}
