@@ -134,7 +134,7 @@ func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 	tasks[1].Label = strings.Repeat("🎬", 60)
 	tasks[2].Queue = strings.Repeat("q", jobs.MaxName)
 	tasks[3].ID = math.MaxInt64
-	tasks[4].State, tasks[4].Reason, tasks[4].Error = jobs.Cancelled, jobs.ReasonCancelled, "cancelled by "+strings.Repeat("名", 40)+": why"
+	tasks[4].State, tasks[4].Reason, tasks[4].Error = jobs.Cancelled, jobs.ReasonCancelled, "by "+strings.Repeat("名", 40)+": why"
 	tasks[5].Progress, tasks[5].State = json.RawMessage(`{"text":"`+strings.Repeat("長い", 50)+`"}`), jobs.Running
 	for n := range tasks {
 		for _, columns := range []int{20, 40, 60, 80, 120, 200} {
@@ -173,9 +173,9 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonStart, ExitCode: code(127)}, "not found"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonStart, ExitCode: code(126)}, "not started"},
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonExpired, Error: "not started in time"}, "expired"},
-		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "cancelled by ann"}, "by ann"},
-		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "cancelled by ann: too: late"}, "by ann"},
-		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "no such customer"}, ""},
+		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "by ann"}, "by ann"},
+		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "by ann: too: late"}, "by ann: too: late"},
+		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "no such customer\nat all"}, "no such customer"},
 		{jobs.Task{State: jobs.Completed}, ""},
 	} {
 		if got := present.Note(test.task, runner.Holds{}, noon); got != test.want {

@@ -133,9 +133,9 @@ func TestHeadlines(t *testing.T) {
 		{jobs.Task{State: jobs.Failed, Attempt: 3, MaxAttempts: 3, Reason: jobs.ReasonExit, ExitCode: &code, FinishedAt: ago(time.Hour)},
 			"exit 1 in attempt 3 of 3, 1h ago"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonLost, Losses: 4, FinishedAt: ago(time.Hour)}, "lost 4, 1h ago"},
-		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "cancelled by ann: late", FinishedAt: ago(time.Hour)},
-			"by ann, 1h ago"},
-		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "gone", FinishedAt: ago(time.Hour)}, "1h ago"},
+		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "by ann: late", FinishedAt: ago(time.Hour)},
+			"by ann: late, 1h ago"},
+		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "gone", FinishedAt: ago(time.Hour)}, "gone, 1h ago"},
 	} {
 		if got := present.Headline(test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)

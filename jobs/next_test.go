@@ -127,7 +127,7 @@ func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
 }
 
 func TestNextKeepsWhatWasSaidAboutTheCancel(t *testing.T) {
-	task := Task{Attempt: 1, MaxAttempts: 2, CancelRequestedAt: at, CancelText: "cancelled by ann: enough"}
+	task := Task{Attempt: 1, MaxAttempts: 2, CancelRequestedAt: at, CancelText: "by ann: enough"}
 	if c := Next(task, outcomes()["signal"], at); c.Error != task.CancelText || c.AttemptState != Failed {
 		t.Errorf("got %+v; want Error = task.CancelText, AttemptState = Failed", c)
 	}

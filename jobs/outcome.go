@@ -84,7 +84,7 @@ func RetryIn(d time.Duration, err error) error {
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 
 // Cancel wraps an error that a function returns: the task is cancelled with this error, even if attempts are left.
-func Cancel(err error) error { return &cancelError{cmpError(err, "cancelled by its function")} }
+func Cancel(err error) error { return &cancelError{cmpError(err, "by its function")} }
 
 func cmpError(err error, instead string) error {
 	if err == nil {

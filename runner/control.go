@@ -29,7 +29,7 @@ type CancelOptions struct {
 // Cancel cancels tasks. It cancels a waiting task at once. The worker of a running task stops the task; Cancel does not wait for that and
 // returns the state running (see Await). Cancel does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
-	text := "cancelled by " + r.user()
+	text := "by " + r.user()
 	if options.Reason != "" {
 		text += ": " + options.Reason
 	}

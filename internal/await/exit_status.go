@@ -26,11 +26,8 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 	case jobs.Completed:
 		return 0, ""
 	case jobs.Cancelled:
-		switch {
-		case t.Reason == jobs.ReasonExpired:
+		if t.Reason == jobs.ReasonExpired {
 			what = fmt.Sprintf("task %d expired: it had not started in time", t.ID)
-		case strings.HasPrefix(line, "cancelled"): // "cancelled by ann: disk full"
-			what = fmt.Sprintf("task %d was %s", t.ID, line)
 		}
 		return statusNoResult, what
 	}

@@ -76,6 +76,9 @@ func LimitRate(l runner.LimitStatus) string {
 	return fmt.Sprintf("%d/%s", l.Rate, timetext.WriteDuration(l.Per))
 }
 
+// noteMost is the most bytes of a task's error in a note.
+const noteMost = 24
+
 // Note returns in a word or two what is special about a task: the column NOTE of lists.
 func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 	if held := holdNote(t, h); held != "" {
@@ -95,16 +98,11 @@ func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 		}
 		return progress(t.Progress)
 	case jobs.Cancelled:
-		switch by, ok := strings.CutPrefix(t.Error, "cancelled by "); {
-		case t.Reason == jobs.ReasonExpired:
+		if t.Reason == jobs.ReasonExpired {
 			return "expired"
-		case t.Reason == jobs.ReasonDependency:
-			return strings.TrimPrefix(t.Error, "task ")
-		case ok && t.Reason == jobs.ReasonCancelled:
-			by, _, _ = strings.Cut(by, ": ")
-			return "by " + by
 		}
-		return ""
+		line, _, _ := strings.Cut(t.Error, "\n")
+		return humanize.Cut(line, noteMost) // who cancelled it, or the task that it depends on
 	}
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)
