@@ -107,7 +107,7 @@ func (a *actionRequest) parse() error {
 	for _, text := range a.form["id"] {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id < 1 {
-			return &jobs.FieldError{Field: "id", Msg: "is no task id"}
+			return &jobs.FieldError{Field: "id", Msg: "invalid task id"}
 		}
 		if !slices.Contains(a.filter.IDs, id) {
 			a.filter.IDs = append(a.filter.IDs, id)
@@ -116,11 +116,11 @@ func (a *actionRequest) parse() error {
 	query := strings.TrimSpace(a.form.Get("query"))
 	switch {
 	case len(a.filter.IDs) > 0 && query != "":
-		return &jobs.FieldError{Field: "query", Msg: "ids and a query exclude each other"}
+		return &jobs.FieldError{Field: "query", Msg: "a request may have ids or a query, not both"}
 	case len(a.filter.IDs) > 0:
 		return nil
 	case query == "":
-		return &jobs.FieldError{Field: "id", Msg: "no task was chosen"}
+		return &jobs.FieldError{Field: "id", Msg: "no task is selected"}
 	}
 	var err error
 	a.byQuery = true
@@ -129,7 +129,7 @@ func (a *actionRequest) parse() error {
 	}
 	if text := a.form.Get("count"); text != "" {
 		if a.count, err = strconv.Atoi(text); err != nil || a.count < 0 {
-			return &jobs.FieldError{Field: "count", Msg: "is no number"}
+			return &jobs.FieldError{Field: "count", Msg: "invalid number"}
 		}
 	}
 	return nil
@@ -305,7 +305,7 @@ func (a *actionRequest) pauseAction(ctx context.Context) (actionResult, error) {
 	if queue == runner.AllQueues {
 		what, target = "all queues", "--all"
 	}
-	d := actionResult{line: what + " paused: running tasks go on, no other starts", cli: humanize.Safe(shellLine(a.name, target))}
+	d := actionResult{line: what + " paused: running tasks continue, no other task starts", cli: humanize.Safe(shellLine(a.name, target))}
 	if a.name == "pause" {
 		return d, a.h.r.Pause(ctx, a.form.Get("reason"), queue)
 	}

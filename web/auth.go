@@ -89,7 +89,7 @@ const sessionLength = 30 * 24 * time.Hour
 // login sets the cookie if the form contains the token.
 func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 	if !equal(strings.TrimSpace(req.PostFormValue("token")), h.o.auth.token) {
-		h.loginPage(w, req, http.StatusUnauthorized, "This is not the token.")
+		h.loginPage(w, req, http.StatusUnauthorized, "The token is wrong.")
 		return
 	}
 	a := h.o.auth

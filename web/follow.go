@@ -26,7 +26,7 @@ const followInterval = 100 * time.Millisecond
 // until the attempt has ended.
 func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	if h.o.HideArgs {
-		h.writeError(w, req, http.StatusForbidden, "Output is hidden here.")
+		h.writeError(w, req, http.StatusForbidden, "Output is hidden on this server.")
 		return
 	}
 	id, _ := strconv.ParseInt(req.PathValue("id"), 10, 64)

@@ -104,7 +104,7 @@ func (h *handler) routes() {
 		h.mux.HandleFunc("POST /login", h.login)
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		h.writeError(w, req, http.StatusNotFound, "There is no such page.")
+		h.writeError(w, req, http.StatusNotFound, "This page does not exist.")
 	})
 }
 
@@ -123,7 +123,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // fails for writers without deadlines
 	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
-		http.Error(w, "403: this server does not go by the name "+quoted(req.Host)+" (runner serve --public-url)", http.StatusForbidden)
+		http.Error(w, "403: unknown host "+quoted(req.Host)+"; see runner serve --public-url", http.StatusForbidden)
 		return
 	}
 	rest, ok := strings.CutPrefix(req.URL.Path, h.base)
@@ -167,10 +167,10 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	}
 	switch {
 	case h.o.Authorize == nil:
-		http.Error(w, "403: web.Options.Authorize is not set: nobody may see this", http.StatusForbidden)
+		http.Error(w, "403: access denied, because web.Options.Authorize is not set", http.StatusForbidden)
 		return false
 	case h.o.Authorize(req) != nil:
-		http.Error(w, "403: you may not see this", http.StatusForbidden)
+		http.Error(w, "403: access denied", http.StatusForbidden)
 		return false
 	}
 	return true
@@ -184,4 +184,4 @@ func readContext(req *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(req.Context(), readTimeout, errSlow)
 }
 
-var errSlow = errors.New("it took too long")
+var errSlow = errors.New("the query took too long")

@@ -258,7 +258,7 @@ func (h *handler) writePage(w http.ResponseWriter, status int, name string, v vi
 	var b bytes.Buffer
 	if err := templates().ExecuteTemplate(&b, name, v); err != nil {
 		h.logger.Error("page", "name", name, "err", err)
-		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
+		http.Error(w, "500: the page could not be rendered; this is a bug in runner", http.StatusInternalServerError)
 		return
 	}
 	h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(b.Bytes()), NoNavigation: name == "login"})
@@ -268,7 +268,7 @@ func (h *handler) send(w http.ResponseWriter, status int, name string, l layout)
 	var b bytes.Buffer
 	if err := templates().ExecuteTemplate(&b, name, l); err != nil {
 		h.logger.Error("page", "name", name, "err", err)
-		http.Error(w, "500: this is a bug in runner", http.StatusInternalServerError)
+		http.Error(w, "500: the page could not be rendered; this is a bug in runner", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

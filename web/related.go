@@ -93,7 +93,7 @@ func (v *taskView) earlierRuns(runs []jobs.Task) *earlierRuns {
 func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if h.o.HideArgs {
-			h.writeError(w, req, http.StatusForbidden, "Arguments are hidden here.")
+			h.writeError(w, req, http.StatusForbidden, "Arguments are hidden on this server.")
 			return
 		}
 		ctx, cancel := readContext(req)
@@ -102,7 +102,7 @@ func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 		t, err := h.r.Get(ctx, id)
 		switch {
 		case errors.Is(err, jobs.ErrNotFound) || err == nil && len(part(t)) == 0:
-			h.writeError(w, req, http.StatusNotFound, "There is no such task, or it has none.")
+			h.writeError(w, req, http.StatusNotFound, "The task does not exist, or it has no such document.")
 		case err != nil:
 			h.logger.Warn("document", "task", id, "err", err)
 			h.writeError(w, req, http.StatusServiceUnavailable, sentence(err))

@@ -138,7 +138,7 @@ func number(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return 0, &jobs.FieldError{Field: "before", Msg: "is no task id"}
+		return 0, &jobs.FieldError{Field: "before", Msg: "invalid task id"}
 	}
 	return n, nil
 }
