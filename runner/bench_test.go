@@ -90,12 +90,16 @@ func (d *bareDB) exec(text string, args ...any) {
 }
 
 const (
-	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id, priority FROM tasks WHERE state = 'pending' AND queue = ? AND job = ? ORDER BY priority DESC, id LIMIT ?)
-UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?
+	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id, priority FROM tasks
+	WHERE state = 'pending' AND queue = ? AND job = ? ORDER BY priority DESC, id LIMIT ?)
+UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, worker = ?,
+	lease_expires_at = ?, started_at = ?, updated_at = ?
 FROM next WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING tasks.id, tasks.generation_id, tasks.args`
-	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?
+	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?,
+	updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
-	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
+	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at,
+	updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
 )
 
 // drain claims and finishes n tasks, k at a time. It finishes one batch and claims the next one in one transaction.

@@ -90,7 +90,11 @@ func TestMiddlewareCanLogBesideACommand(t *testing.T) {
 	var mu sync.Mutex // both streams call Tee, at the same time
 	var tee strings.Builder
 	r := open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) { mu.Lock(); defer mu.Unlock(); tee.Write(data) }}))
+	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		tee.Write(data)
+	}}))
 	r.Use(func(ctx context.Context, _ jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 		runner.Logger(ctx).Info("before")
 		result, err := next(ctx)

@@ -18,6 +18,8 @@ import (
 // spelledOut has the nicknames of a crontab as five fields, for the oracle.
 var spelledOut = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}
 
+func doNothing(context.Context, jobs.Task) (json.RawMessage, error) { return nil, nil }
+
 // TestCrontabOverClockChangesAndAnOutage imports a crontab and lets two weeks pass. In these weeks the clocks of three zones change, and no
 // worker runs for three days. The test compares every tick with the oracle.
 func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
@@ -34,7 +36,7 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 		t.Fatalf("%d entries", len(tab.Schedules))
 	}
 	inBubble(t, func(c *clockwork) {
-		command := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: 1, Run: func(context.Context, jobs.Task) (json.RawMessage, error) { return nil, nil }}
+		command := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: 1, Run: doNothing}
 		// The clocks change on March 26 in Berlin and on Lord Howe, and on April 2 in New York.
 		from := time.Date(2000, 3, 24, 10, 2, 30, 0, time.UTC)
 		offAt, onAt := time.Date(2000, 3, 28, 22, 1, 0, 0, time.UTC), time.Date(2000, 3, 31, 22, 2, 0, 0, time.UTC)

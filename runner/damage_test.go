@@ -189,7 +189,8 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 				if _, err := b.Enqueue(b.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
 					b.Errorf("an id that is lost was told: %v", err)
 				}
-				if text, err := os.ReadFile(b.Path()); err == nil && name == "a copy in its place" && string(text) != "restored" || err != nil && !errors.Is(err, fs.ErrNotExist) {
+				if text, err := os.ReadFile(b.Path()); err == nil && name == "a copy in its place" && string(text) != "restored" || err != nil &&
+					!errors.Is(err, fs.ErrNotExist) {
 					b.Errorf("%.20q %v", text, err)
 				}
 			})

@@ -236,7 +236,8 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, fd := range fds {
-		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && (strings.HasPrefix(target, dir) || strings.Contains(target, "inotify")) {
+		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil &&
+			(strings.HasPrefix(target, dir) || strings.Contains(target, "inotify")) {
 			t.Errorf("%s is open", target)
 		}
 	}

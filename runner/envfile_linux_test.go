@@ -70,7 +70,8 @@ func TestAnEnvironmentFileIsARegularFileOfAtMost1MiB(t *testing.T) {
 	}
 	r := open(t, runner.Options{Concurrency: 1})
 	bad := map[int64]string{}
-	for file, message := range map[string]string{at("fifo"): "not a regular file", at("pipe"): "not a regular file", at("zero"): "not a regular file",
+	for file, message := range map[string]string{at("fifo"): "not a regular file", at("pipe"): "not a regular file",
+		at("zero"): "not a regular file",
 		"/dev/tty": "not a regular file", at("socket"): "not a regular file", dir: "not a regular file",
 		at("larger"): "larger than 1048576 bytes", at("none"): "no such file"} {
 		bad[enqueue(t, r, withEnvFile(file, "exit 0")).ID] = "env_file: " + file + ": " + message
@@ -138,7 +139,8 @@ func hungFilesystem(t *testing.T) string {
 		t.Skip("no filesystem can be mounted:", err)
 	}
 	dir := t.TempDir()
-	if err := unix.Mount("hung", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse)); err != nil {
+	if err := unix.Mount("hung", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV,
+		fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse)); err != nil {
 		_ = unix.Close(fuse)
 		t.Skip("no filesystem can be mounted:", err)
 	}

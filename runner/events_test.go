@@ -32,7 +32,8 @@ func TestEventsTellWhatWorkDoes(t *testing.T) {
 		got[3].Task.Error != "nothing to double" || got[3].Task.ID != 2 || got[3].Dropped != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if task := get(t, r, 1); got[1].Task.GenerationID != task.GenerationID || got[1].Task.FinishedAt.UnixMilli() != task.FinishedAt.UnixMilli() {
+	if task := get(t, r, 1); got[1].Task.GenerationID != task.GenerationID ||
+		got[1].Task.FinishedAt.UnixMilli() != task.FinishedAt.UnixMilli() {
 		t.Errorf("told %+v, is %+v", got[1].Task, task)
 	}
 

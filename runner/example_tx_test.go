@@ -106,7 +106,8 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer app.Close()
-	if _, err := app.ExecContext(ctx, `CREATE TABLE tasks (title TEXT)`); err != nil { // a table of the application, which runner does not touch
+	// A table of the application, which runner does not touch.
+	if _, err := app.ExecContext(ctx, `CREATE TABLE tasks (title TEXT)`); err != nil {
 		log.Fatal(err)
 	}
 	r, err := runner.New(ctx, app, runner.Options{Prefix: "jobs_"})

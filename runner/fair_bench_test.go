@@ -27,10 +27,12 @@ func BenchmarkFair(b *testing.B) {
 		name    string
 		queue   string // of the flood; empty for no flood
 		maxWait time.Duration
-	}{{"alone", "", 0}, {"beside_another_queue", "flood", 0}, {"below_a_flood", "default", 0}, {"below_a_flood_max_wait_100ms", "default", late}} {
+	}{{"alone", "", 0}, {"beside_another_queue", "flood", 0}, {"below_a_flood", "default", 0},
+		{"below_a_flood_max_wait_100ms", "default", late}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.StopTimer()
-			r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "fair.db"), runner.Options{Sync: runner.Normal, Concurrency: 10, MaxWait: c.maxWait})
+			r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "fair.db"),
+				runner.Options{Sync: runner.Normal, Concurrency: 10, MaxWait: c.maxWait})
 			if err != nil {
 				b.Fatal(err)
 			}

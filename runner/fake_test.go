@@ -35,7 +35,8 @@ type run struct {
 	task jobs.Task
 }
 
-var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
+var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
+	jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 
 // fake runs a test on fake time. do is the function of the job work; nil does nothing.
 func fake(t *testing.T, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
@@ -49,7 +50,8 @@ func fakeOnDisk(t *testing.T, do func(ctx context.Context, b *bubble, in string)
 	fakeOn(t, fault.Under, Options{}, do, test)
 }
 
-func fakeOn(t *testing.T, under func(testing.TB, string) *fault.Disk, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
+func fakeOn(t *testing.T, under func(testing.TB, string) *fault.Disk, options Options,
+	do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		options.Alone = true
@@ -112,7 +114,8 @@ func (b *bubble) want(id int64, state jobs.State, reason jobs.Reason) jobs.Task 
 	b.Helper()
 	task, err := b.Get(b.Context(), id)
 	if err != nil || task.State != state || task.Reason != reason {
-		b.Errorf("after %v task %d is %s (%s, %s), want %s (%s): %v", time.Since(b.began), id, task.State, task.Reason, task.Error, state, reason, err)
+		b.Errorf("after %v task %d is %s (%s, %s), want %s (%s): %v", time.Since(b.began), id, task.State, task.Reason, task.Error, state,
+			reason, err)
 	}
 	return task
 }
@@ -250,7 +253,8 @@ func TestAFunctionIsToldOfItsTimeout(t *testing.T) {
 		id := b.enqueue(work.With("x", jobs.Timeout(30*time.Second), jobs.MaxAttempts(1)))
 		done := b.enqueue(work.With("in spite of it", jobs.Timeout(30*time.Second)))
 		b.work(time.Hour)
-		if got := b.want(id, jobs.Failed, jobs.ReasonTimeout); got.Duration.Round(time.Millisecond) != 30*time.Second || !strings.Contains(got.Error, "30s") {
+		if got := b.want(id, jobs.Failed, jobs.ReasonTimeout); got.Duration.Round(time.Millisecond) != 30*time.Second ||
+			!strings.Contains(got.Error, "30s") {
 			b.Errorf(`got %+v; want Duration.Round(Millisecond) = 30*Second, Contains(Error, "30s")`, got)
 		}
 		b.want(done, jobs.Completed, "")

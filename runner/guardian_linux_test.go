@@ -224,7 +224,8 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 		t.Errorf("runs again at %v, and the lease lasted until %v", again.StartedAt, lease)
 	}
 	signal(t, worker.Pid, syscall.SIGCONT)
-	next := enqueue(t, r, quick.With(nil)) // any worker may run it: the first one can write again, and its writes for the old claim are refused
+	// Any worker may run it: the first one can write again, and its writes for the old claim are refused.
+	next := enqueue(t, r, quick.With(nil))
 	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
 	if got := get(t, r, task.ID); got.GenerationID != again.GenerationID || got.State != jobs.Running {
 		t.Errorf("got %+v; want GenerationID = again.GenerationID, State = Running", got)
@@ -237,7 +238,8 @@ func TestALoneWorkerThatWasStoppedGoesOn(t *testing.T) {
 	r := open(t, runner.Options{})
 	task := enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 2, runner.MinLease)
-	until(t, r, func() bool { return get(t, r, task.ID).Progress != nil }) // the task has begun; a task that was only claimed would be given back
+	// The task has begun; a task that was only claimed would be given back.
+	until(t, r, func() bool { return get(t, r, task.ID).Progress != nil })
 	halt(t, r, worker.Pid)
 	before := get(t, r, task.ID)
 	due := enqueue(t, r, quick.With(nil))
@@ -373,7 +375,8 @@ func TestCommandsNeedTheHook(t *testing.T) {
 	if out, err := program(""); err == nil || !strings.Contains(out, "unguarded") {
 		t.Errorf(`got %+v, %v; want an error, Contains(out, "unguarded")`, out, err)
 	}
-	if out, err := program("/bin/true"); err == nil || !strings.Contains(out, "no hello") { // prints nothing, like a program whose main does not call Guardian
+	// Prints nothing, like a program whose main does not call Guardian.
+	if out, err := program("/bin/true"); err == nil || !strings.Contains(out, "no hello") {
 		t.Errorf(`got %+v, %v; want an error, Contains(out, "no hello")`, out, err)
 	}
 	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 || got.Losses != 0 {

@@ -25,7 +25,8 @@ func TestAheadCountsWhatStartsBefore(t *testing.T) {
 		}
 	}
 	queues, err := r.Queues(t.Context())
-	if err != nil || len(queues) != 2 || queues[0].Counts[jobs.Pending] != 3 || queues[0].Jobs["command"] != 3 || queues[1].Jobs["command"] != 1 {
+	if err != nil || len(queues) != 2 || queues[0].Counts[jobs.Pending] != 3 || queues[0].Jobs["command"] != 3 ||
+		queues[1].Jobs["command"] != 1 {
 		t.Errorf(`got %+v %v; want no error, len(queues) = 2, queues[0].Counts[Pending] = 3, queues[0].Jobs["command"] `+
 			`= 3, queues[1].Jobs["command"] = 1`,
 			queues, err)

@@ -14,7 +14,8 @@ import (
 // other registers a second worker in the same file and claims a task with it. The test makes all other calls of that worker.
 func (b *bubble) other(lease time.Duration) (*db.Worker, jobs.Task) {
 	b.Helper()
-	w, err := b.store.Register(b.Context(), db.WorkerInfo{Name: "other", Lease: lease, StartedAt: now()}, []db.ClaimJob{{Job: "work", MaxAttempts: 3}})
+	w, err := b.store.Register(b.Context(), db.WorkerInfo{Name: "other", Lease: lease, StartedAt: now()},
+		[]db.ClaimJob{{Job: "work", MaxAttempts: 3}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func (b *bubble) ranOnce(since time.Duration) run {
 }
 
 func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
-	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} { // the lease of the other worker counts, not the lease of this one
+	// The lease of the other worker counts, not the lease of this one.
+	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} {
 		fake(t, Options{}, nil, func(b *bubble) {
 			id := b.enqueue(work.With("x"))
 			b.other(lease)
@@ -233,7 +235,11 @@ func TestDrainWaitsForGraceThenGivesBack(t *testing.T) {
 }
 
 func TestAFunctionThatIgnoresItsContextIsGivenUp(t *testing.T) {
-	fake(t, Options{Grace: -1}, func(context.Context, *bubble, string) (string, error) { time.Sleep(time.Hour); return "late", nil }, func(b *bubble) {
+	late := func(context.Context, *bubble, string) (string, error) {
+		time.Sleep(time.Hour)
+		return "late", nil
+	}
+	fake(t, Options{Grace: -1}, late, func(b *bubble) {
 		id := b.enqueue(work.With("x", jobs.KillAfter(0)))
 		b.work(time.Minute)
 		if at := time.Since(b.began); at > time.Minute+6*time.Second {

@@ -205,7 +205,8 @@ func TestALeftOverHoldsUpNoNeighbour(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})
 	handlers(r)
-	noisy := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `while :; do (env -i setsid sleep 1 &); sleep 0.1; done`}}.With(jobs.KillAfter(0)))
+	noisy := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c",
+		`while :; do (env -i setsid sleep 1 &); sleep 0.1; done`}}.With(jobs.KillAfter(0)))
 	work(t, r)
 	until(t, r, func() bool { return get(t, r, noisy.ID).State == jobs.Running })
 	var longest time.Duration

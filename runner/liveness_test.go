@@ -29,13 +29,15 @@ func TestPulsesComeWhileIdleAndWhileBusy(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		return in, nil
 	}
-	fake(t, Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Liveness: heard.hear, LivenessEvery: 10 * time.Second}, nap, func(b *bubble) {
+	options := Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Liveness: heard.hear, LivenessEvery: 10 * time.Second}
+	fake(t, options, nap, func(b *bubble) {
 		id := b.enqueue(work.With("x", jobs.In(time.Minute)))
 		b.work(8 * time.Minute) // 1 minute idle, 7 minutes busy, then 3 minutes of the drain
 		b.want(id, jobs.Completed, "")
 	})
 	last := heard.list[len(heard.list)-1]
-	if n := len(heard.at); n < 60 || n > 70 || heard.at[0] != 0 || !last.Draining || last.Running != 1 || last.Left > 2*time.Minute+20*time.Second {
+	if n := len(heard.at); n < 60 || n > 70 || heard.at[0] != 0 || !last.Draining || last.Running != 1 ||
+		last.Left > 2*time.Minute+20*time.Second {
 		t.Errorf("%d pulses, the last %+v", n, last)
 	}
 	for i := range heard.at[1:] {

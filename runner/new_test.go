@@ -21,7 +21,8 @@ func todo(t *testing.T) *sql.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { handle.Close() })
-	if _, err := handle.Exec(`PRAGMA user_version = 3; CREATE TABLE tasks (title TEXT); INSERT INTO tasks VALUES ('buy milk'); CREATE TABLE effects (task_id)`); err != nil {
+	if _, err := handle.Exec(`PRAGMA user_version = 3; CREATE TABLE tasks (title TEXT); INSERT INTO tasks VALUES ('buy milk');
+		CREATE TABLE effects (task_id)`); err != nil {
 		t.Fatal(err)
 	}
 	return handle

@@ -19,7 +19,8 @@ func outlive(t *testing.T, task jobs.Task, generation int64) int {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := supervisor.SetMark(p.Process.Pid, supervisor.MarkOf(task.WorkerID, supervisor.Key{ID: task.ID, Generation: generation})); err != nil {
+	mark := supervisor.MarkOf(task.WorkerID, supervisor.Key{ID: task.ID, Generation: generation})
+	if err := supervisor.SetMark(p.Process.Pid, mark); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -54,14 +54,15 @@ func noneDiedBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 		}
 		for _, a := range attempts {
 			if a.State != jobs.Running && (a.Reason == jobs.ReasonSignal || a.Counted) {
-				t.Errorf("task %d: attempt ended %s, reason %s, %q; want a loss. The task is %s, with %d losses", task.ID, a.State, a.Reason, a.Error, got.State, got.Losses)
+				t.Errorf("task %d: attempt ended %s, reason %s, %q; want a loss. The task is %s, with %d losses", task.ID, a.State, a.Reason, a.Error,
+					got.State, got.Losses)
 			}
 		}
 	}
 }
 
-// A worker and its guardian are stopped past their lease. Another worker begins to take over, cannot write, and is then stopped itself. When
-// the first two continue, their commands must not be killed already. Otherwise they would report that as a kill by someone else.
+// A worker and its guardian are stopped past their lease. Another worker begins to take over, cannot write, and is then stopped itself.
+// When the first two continue, their commands must not be killed already. Otherwise they would report that as a kill by someone else.
 func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{})
@@ -162,9 +163,9 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	}
 }
 
-// All workers and guardians are stopped for longer than their leases, as in a frozen container. The guardians then kill their commands, which
-// are lost, because another worker might run them by now. Functions continue: no reaper takes tasks from a worker that has not had the
-// time to renew its leases.
+// All workers and guardians are stopped for longer than their leases, as in a frozen container. The guardians then kill their commands,
+// which are lost, because another worker might run them by now. Functions continue: no reaper takes tasks from a worker that has not had
+// the time to renew its leases.
 func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{})
@@ -229,7 +230,8 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	}
 	for _, task := range functions {
 		if got := get(t, r, task.ID); got.State != jobs.Running || got.GenerationID != task.GenerationID {
-			t.Errorf("function: got %s, generation %d, %d losses; want running, generation %d", got.State, got.GenerationID, got.Losses, task.GenerationID)
+			t.Errorf("function: got %s, generation %d, %d losses; want running, generation %d", got.State, got.GenerationID, got.Losses,
+				task.GenerationID)
 		}
 	}
 }

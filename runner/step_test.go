@@ -58,7 +58,11 @@ func TestSleepGivesTheSlotBack(t *testing.T) {
 			return "", err
 		}
 		if err := Sleep(ctx, "cool-off", 10*time.Minute); err != nil {
-			if _, again := Step(ctx, "while it sleeps", func(context.Context) (int, error) { b.Error("a step in its sleep"); return 0, nil }); again != err {
+			during := func(context.Context) (int, error) {
+				b.Error("a step ran during the sleep")
+				return 0, nil
+			}
+			if _, again := Step(ctx, "while it sleeps", during); again != err {
 				b.Errorf("a step while it sleeps: %v", again)
 			}
 			return "", err
@@ -109,17 +113,22 @@ func TestStepsInAnotherOrderAreAnError(t *testing.T) {
 		first, then []func(context.Context) error
 		want        string // empty for no error
 	}{
-		"renamed":           {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge, now("send", false)}, `number 2 is step "send", and was step "ship"`},
-		"reordered":         {[]func(context.Context) error{charge, ship}, []func(context.Context) error{ship, charge}, `number 1 is step "ship", and was step "charge"`},
-		"removed":           {[]func(context.Context) error{charge, ship}, []func(context.Context) error{ship}, `number 1 is step "ship", and was step "charge"`},
-		"removed from end":  {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge}, ""},
-		"another kind":      {[]func(context.Context) error{charge}, []func(context.Context) error{now("charge", true)}, `number 1 is sleep "charge", and was step "charge"`},
-		"new at the end":    {[]func(context.Context) error{charge}, []func(context.Context) error{charge, pause, ship}, ""},
-		"new in the middle": {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge, pause, ship}, `number 2 is sleep "pause", and was step "ship"`},
-		"twice":             {nil, []func(context.Context) error{charge, charge}, `step "charge" comes twice`},
-		"nested":            {nil, []func(context.Context) error{nested}, `"charge" comes while another one is under way`},
-		"no name":           {nil, []func(context.Context) error{now("", false)}, `"" is no name`},
-		"no name of text":   {nil, []func(context.Context) error{now("a\nb", true)}, `"a\nb" is no name`},
+		"renamed": {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge, now("send", false)},
+			`number 2 is step "send", and was step "ship"`},
+		"reordered": {[]func(context.Context) error{charge, ship}, []func(context.Context) error{ship, charge},
+			`number 1 is step "ship", and was step "charge"`},
+		"removed": {[]func(context.Context) error{charge, ship}, []func(context.Context) error{ship},
+			`number 1 is step "ship", and was step "charge"`},
+		"removed from end": {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge}, ""},
+		"another kind": {[]func(context.Context) error{charge}, []func(context.Context) error{now("charge", true)},
+			`number 1 is sleep "charge", and was step "charge"`},
+		"new at the end": {[]func(context.Context) error{charge}, []func(context.Context) error{charge, pause, ship}, ""},
+		"new in the middle": {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge, pause, ship},
+			`number 2 is sleep "pause", and was step "ship"`},
+		"twice":           {nil, []func(context.Context) error{charge, charge}, `step "charge" comes twice`},
+		"nested":          {nil, []func(context.Context) error{nested}, `"charge" comes while another one is under way`},
+		"no name":         {nil, []func(context.Context) error{now("", false)}, `"" is no name`},
+		"no name of text": {nil, []func(context.Context) error{now("a\nb", true)}, `"a\nb" is no name`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// While a laptop is suspended nothing runs. When it resumes, the wall clock has moved and timers have not. A worker sees the same if all times
-// in its file move back. So the tests change the times in the file while the worker runs.
+// While a laptop is suspended nothing runs. When it resumes, the wall clock has moved and timers have not. A worker sees the same if all
+// times in its file move back. So the tests change the times in the file while the worker runs.
 
 const asleep = 8 * time.Hour
 
@@ -19,8 +19,9 @@ func (b *bubble) suspend() {
 	b.Helper()
 	raw := dbtest.Raw(b.T, b.Path())
 	defer raw.Close()
-	for _, text := range []string{`UPDATE tasks SET run_at = run_at - ?1, created_at = created_at - ?1, started_at = started_at - ?1, finished_at = finished_at - ?1,
-		lease_expires_at = lease_expires_at - ?1, updated_at = updated_at - ?1`, `UPDATE workers SET beat_at = beat_at - ?1, started_at = started_at - ?1`,
+	for _, text := range []string{`UPDATE tasks SET run_at = run_at - ?1, created_at = created_at - ?1, started_at = started_at - ?1,
+			finished_at = finished_at - ?1, lease_expires_at = lease_expires_at - ?1, updated_at = updated_at - ?1`,
+		`UPDATE workers SET beat_at = beat_at - ?1, started_at = started_at - ?1`,
 		`UPDATE schedules SET next_at = next_at - ?1`} {
 		if _, err := raw.Exec(text, asleep.Milliseconds()); err != nil {
 			b.Error(err)

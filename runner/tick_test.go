@@ -39,7 +39,8 @@ func inBubble(t *testing.T, test func(c *clockwork)) {
 func (c *clockwork) open() {
 	c.Helper()
 	var err error
-	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: Normal, Alone: true, Keep: -1, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if c.r, err = Open(context.Background(), c.path,
+		Options{Concurrency: 8, Sync: Normal, Alone: true, Keep: -1, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		c.Fatal(err)
 	}
 	c.r.Register(jobs.Handler{Job: "note", MaxAttempts: 1, Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
@@ -298,7 +299,8 @@ func TestClockThatWasWrong(t *testing.T) {
 		}
 		c.want("ahead", c.get("cron").NextAt, future)
 		past := time.Date(2000, 1, 1, 0, 59, 0, 0, time.UTC)
-		if _, err := c.r.store.Tick(c.Context(), past, true, func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, past) }); err != nil {
+		if _, err := c.r.store.Tick(c.Context(), past, true,
+			func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, past) }); err != nil {
 			t.Fatal(err)
 		}
 		c.want("set back over a tick", c.get("cron").NextAt, time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC))
@@ -346,7 +348,8 @@ func TestARetryOfAClockThatWasAhead(t *testing.T) {
 	fake(t, Options{}, nil, func(b *bubble) {
 		id := b.enqueue(work.With("x"))
 		ahead := now().AddDate(4, 0, 0)
-		before, err := b.store.Register(b.Context(), db.WorkerInfo{ID: db.NewWorkerID(), StartedAt: ahead}, []db.ClaimJob{{Job: "work", MaxAttempts: 3}})
+		before, err := b.store.Register(b.Context(), db.WorkerInfo{ID: db.NewWorkerID(), StartedAt: ahead},
+			[]db.ClaimJob{{Job: "work", MaxAttempts: 3}})
 		if err != nil {
 			b.Fatal(err)
 		}

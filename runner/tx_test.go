@@ -88,7 +88,8 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same, err := r.EnqueueTx(t.Context(), tx, quick.With(nil, jobs.Unique("once"))); err != nil || same.ID != task.ID || same.State != jobs.Pending {
+	if same, err := r.EnqueueTx(t.Context(), tx, quick.With(nil, jobs.Unique("once"))); err != nil || same.ID != task.ID ||
+		same.State != jobs.Pending {
 		t.Errorf("the same key again: %v, %v", same, err)
 	}
 	if err := tx.Commit(); err != nil {
@@ -97,7 +98,8 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	if done, err := r.Await(ctx, task.ID); err != nil || done.State != jobs.Completed || done.CreatedBy != task.CreatedBy {
-		t.Errorf("got %+v, %v; want no error, done.State = Completed, done.CreatedBy = task.CreatedBy", done, err) // the worker knows of the task by the commit only
+		// The worker knows of the task by the commit only.
+		t.Errorf("got %+v, %v; want no error, done.State = Completed, done.CreatedBy = task.CreatedBy", done, err)
 	}
 	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
 		t.Errorf("%d effects", n)
@@ -248,7 +250,8 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 				return nil
 			}
 			// A reaper that takes this worker for dead does the same.
-			_, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1, lease_expires_at = NULL`)
+			_, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1,
+				lease_expires_at = NULL`)
 			return err
 		case "refused":
 			committed = tx.Commit()
@@ -304,7 +307,8 @@ func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
 	}
 }
 
-// shopVariable makes the test program a worker of a shop. Its value is the path of a database and the point at which the program kills itself.
+// shopVariable makes the test program a worker of a shop. Its value is the path of a database and the point at which the program kills
+// itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
 // shop works until nothing is due. Each task of ship has an effect and enqueues a task of mail, which has an effect, too.

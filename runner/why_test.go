@@ -38,7 +38,8 @@ func TestWhyATaskWaits(t *testing.T) {
 	tomorrow.RunAt = noon.Add(20 * time.Hour)
 	retrying := jobs.Task{State: jobs.Retrying, UpdatedAt: noon.Add(220 * time.Millisecond), RunAt: noon.Add(48 * time.Second)}
 	quick := jobs.Task{State: jobs.Retrying, UpdatedAt: noon, RunAt: noon.Add(300 * time.Millisecond)}
-	running := jobs.Task{State: jobs.Running, Worker: "web1:811", WorkerID: idle.ID, StartedAt: noon.Add(-11 * time.Second), LeaseExpiresAt: noon.Add(time.Minute)}
+	running := jobs.Task{State: jobs.Running, Worker: "web1:811", WorkerID: idle.ID, StartedAt: noon.Add(-11 * time.Second),
+		LeaseExpiresAt: noon.Add(time.Minute)}
 	stopping := running
 	stopping.CancelRequestedAt = noon.Add(-3 * time.Second)
 	orphan := running
@@ -73,7 +74,8 @@ func TestWhyATaskWaits(t *testing.T) {
 		{orphan, 0, []runner.Worker{lost}, "web3:5 is gone, and no worker runs that could take over", 0},
 		{orphan, 0, []runner.Worker{idle}, "web3:5 is gone; another worker will take over", 0},
 	} {
-		if got := present.Wait((runner.Surroundings{Ahead: test.ahead, Workers: test.workers, Run: test.run}).Wait(test.task, noon), test.task, noon); got != test.want {
+		if got := present.Wait((runner.Surroundings{Ahead: test.ahead, Workers: test.workers, Run: test.run}).Wait(test.task, noon), test.task,
+			noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -96,7 +98,8 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 		{pending, runner.Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
 		{scheduled, runner.Pauses{"media": own}, "runs at 15:11:15"},
 	} {
-		if got := present.Wait((runner.Surroundings{Holds: runner.Holds{Pauses: test.pauses}}).Wait(test.task, noon), test.task, noon); got != test.want {
+		if got := present.Wait((runner.Surroundings{Holds: runner.Holds{Pauses: test.pauses}}).Wait(test.task, noon), test.task,
+			noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -120,14 +123,18 @@ func TestWhyATaskWaitsForOthers(t *testing.T) {
 		task jobs.Task
 		s    runner.Surroundings
 	}{
-		"waits for task 7 and 2 more":                        {after, runner.Surroundings{Holder: 5}},
-		"waits for task 7":                                   {one, runner.Surroundings{}},
-		"lane acct-7 is held by task 5":                      {blocked, runner.Surroundings{Holder: 5}},
-		"limit lane:acct-7: next start at 14:12:15":          {blocked, runner.Surroundings{Holds: limit("lane", "acct-7", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
+		"waits for task 7 and 2 more":   {after, runner.Surroundings{Holder: 5}},
+		"waits for task 7":              {one, runner.Surroundings{}},
+		"lane acct-7 is held by task 5": {blocked, runner.Surroundings{Holder: 5}},
+		"limit lane:acct-7: next start at 14:12:15": {blocked,
+			runner.Surroundings{Holds: limit("lane", "acct-7", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
 		"lane acct-7 is free: a worker gives it to the next": {blocked, runner.Surroundings{}},
-		"limit queue:media: 2 of 2 running":                  {pending, runner.Surroundings{Workers: worker, Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
-		"limit job:command: next start at 14:12:15":          {pending, runner.Surroundings{Workers: worker, Holds: limit("job", "command", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
-		"no worker runs":                                     {pending, runner.Surroundings{Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+		"limit queue:media: 2 of 2 running": {pending,
+			runner.Surroundings{Workers: worker, Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+		"limit job:command: next start at 14:12:15": {pending,
+			runner.Surroundings{Workers: worker, Holds: limit("job", "command", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
+		"no worker runs": {pending,
+			runner.Surroundings{Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
 	} {
 		if got := present.Wait(test.s.Wait(test.task, noon), test.task, noon); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -32,7 +32,8 @@ func TestFunctionRunsAndLeavesItsResult(t *testing.T) {
 	if err != nil || sum != 5 {
 		t.Fatalf("got %+v, %v; want no error, sum = 5", sum, err)
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Completed || got.Attempt != 1 || got.MaxAttempts != jobs.FuncAttempts || got.FinishedAt.IsZero() {
+	if got := get(t, r, task.ID); got.State != jobs.Completed || got.Attempt != 1 || got.MaxAttempts != jobs.FuncAttempts ||
+		got.FinishedAt.IsZero() {
 		t.Errorf("got %+v; want State = Completed, Attempt = 1, MaxAttempts = FuncAttempts, not FinishedAt.IsZero()", got)
 	}
 }
@@ -40,7 +41,8 @@ func TestFunctionRunsAndLeavesItsResult(t *testing.T) {
 func TestCommandRunsAndItsOutputIsKept(t *testing.T) {
 	r := open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`, "x", "wörld"}, Input: []byte("input")}.With())
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`, "x", "wörld"},
+		Input: []byte("input")}.With())
 	drain(t, r)
 	if text := output(t, r, task.ID); text != "hello wörld\ninput" {
 		t.Errorf("got %q, want %q", text, "hello wörld\ninput")
@@ -53,7 +55,8 @@ func TestCommandRunsAndItsOutputIsKept(t *testing.T) {
 func TestAttemptsAreRetriedWithTheirErrorsKept(t *testing.T) {
 	r := open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "exit 7"}}.With(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed})))
+	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "exit 7"}}.With(jobs.MaxAttempts(3),
+		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed})))
 	drain(t, r)
 	got := get(t, r, task.ID)
 	if got.State != jobs.Failed || got.Reason != jobs.ReasonExit || got.Attempt != 3 || got.ExitCode == nil || *got.ExitCode != 7 {
@@ -76,7 +79,8 @@ func TestPanicsAndGoexitFailTheAttempt(t *testing.T) {
 	r.Register(boom.Handler(func(context.Context, json.RawMessage) error { panic("kaput") }))
 	task := enqueue(t, r, boom.With(nil))
 	drain(t, r)
-	if got := get(t, r, task.ID); got.Reason != jobs.ReasonPanic || !strings.Contains(got.Error, "kaput") || !strings.Contains(got.Error, "work_test.go") {
+	if got := get(t, r, task.ID); got.Reason != jobs.ReasonPanic || !strings.Contains(got.Error, "kaput") ||
+		!strings.Contains(got.Error, "work_test.go") {
 		t.Errorf(`got %+v; want Reason = ReasonPanic, Contains(Error, "kaput"), Contains(Error, "work_test.go")`, got)
 	}
 }
@@ -93,7 +97,8 @@ func TestCancelStopsARunningCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if moved, err := r.Cancel(t.Context(), []int64{task.ID}, runner.CancelOptions{Reason: "enough"}); err != nil || moved[0].State != jobs.Running {
+	if moved, err := r.Cancel(t.Context(), []int64{task.ID}, runner.CancelOptions{Reason: "enough"}); err != nil ||
+		moved[0].State != jobs.Running {
 		t.Fatalf("got %+v, %v; want no error, moved[0].State = Running", moved, err)
 	}
 	got, err := r.Await(t.Context(), task.ID)

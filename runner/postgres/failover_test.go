@@ -15,8 +15,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// A server dies under load and does not come back, and a standby takes its place. With synchronous replication every confirmed write is there,
-// and every task completes once. Workers and clients have an address that names both servers, and continue by themselves.
+// A server dies under load and does not come back, and a standby takes its place. With synchronous replication every confirmed write is
+// there, and every task completes once. Workers and clients have an address that names both servers, and continue by themselves.
 func TestAStandbyTakesOver(t *testing.T) {
 	first := start(t, "fsync=off")
 	second, err := first.Standby(t.Context())
@@ -45,7 +45,8 @@ func TestAStandbyTakesOver(t *testing.T) {
 	if err := conn.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	at := "postgres://postgres@/postgres?" + url.Values{"host": {first.Dir + "," + second.Dir}, "port": {"5432,5432"}, "target_session_attrs": {"read-write"}}.Encode()
+	at := "postgres://postgres@/postgres?" + url.Values{"host": {first.Dir + "," + second.Dir}, "port": {"5432,5432"},
+		"target_session_attrs": {"read-write"}}.Encode()
 	dir := t.TempDir()
 	var seen runs
 	var stops []func()

@@ -76,8 +76,8 @@ func listener(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// A notice whose connection is cut is sent by another connection. The enqueue was confirmed, and without the notice the worker would find the
-// task only at its next look.
+// A notice whose connection is cut is sent by another connection. The enqueue was confirmed, and without the notice the worker would find
+// the task only at its next look.
 func TestANoticeOutlivesItsConnection(t *testing.T) {
 	at := address(t)
 	s, _ := common()

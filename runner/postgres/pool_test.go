@@ -53,7 +53,8 @@ func TestAPoolInTransactionModeIsRefused(t *testing.T) {
 		if err == nil {
 			r.Close()
 		}
-		if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Hint, "session mode") {
+		if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) ||
+			!strings.Contains(problem.Hint, "session mode") {
 			t.Errorf(`got %+v, %v; want ok, Is(err, ErrInvalid), Contains(problem.Hint, "session mode")`, mode, err)
 		}
 	}

@@ -138,8 +138,8 @@ func (s *runs) handle(_ context.Context, n int) error {
 	return nil
 }
 
-// A server is killed under load, twice. Every confirmed enqueue is there, every task completes once and never runs twice at the same time, and
-// the workers continue by themselves.
+// A server is killed under load, twice. Every confirmed enqueue is there, every task completes once and never runs twice at the same time,
+// and the workers continue by themselves.
 func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 	for name, end := range map[string]func(*pgserver.Server) error{"killed": (*pgserver.Server).Kill, "crashed": (*pgserver.Server).Crash} {
 		t.Run(name, func(t *testing.T) {
@@ -312,7 +312,8 @@ func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 	if _, err := sure.Enqueue(t.Context(), count.With(-1)); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Within(t, patience, "the worker works", func() bool { return seen.completed.Load() == 1 }) // a server that a worker cannot reach at its start is an error
+	// A server that a worker cannot reach at its start is an error.
+	testkit.Within(t, patience, "the worker works", func() bool { return seen.completed.Load() == 1 })
 	done := make(chan struct{})
 	var cutter sync.WaitGroup
 	cutter.Go(func() {
@@ -453,7 +454,8 @@ func TestWorkIsWoken(t *testing.T) {
 	for i := range 3 {
 		began := time.Now()
 		var id int64
-		err := raw.QueryRowContext(t.Context(), `INSERT INTO `+server.Schema+`.enqueue (job, args) VALUES ('count', $1) RETURNING id`, fmt.Sprint(100+i)).Scan(&id)
+		err := raw.QueryRowContext(t.Context(), `INSERT INTO `+server.Schema+`.enqueue (job, args) VALUES ('count', $1) RETURNING id`,
+			fmt.Sprint(100+i)).Scan(&id)
 		if err == nil {
 			_, err = client.Await(t.Context(), id)
 		}

@@ -224,7 +224,8 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	}
 	defer r.Close()
 	err = admin.ListenCheck(t.Context(), r, 50*time.Millisecond)
-	if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(problem.Hint, "session mode") {
+	if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) ||
+		!strings.Contains(problem.Hint, "session mode") {
 		t.Fatalf(`got %v; want ok, Is(err, ErrInvalid), Contains(problem.Hint, "session mode")`, err)
 	}
 }

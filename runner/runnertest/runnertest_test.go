@@ -228,7 +228,8 @@ func TestAnErrorAfterTheCommitLeavesATask(t *testing.T) {
 }
 
 func TestWorkSurvivesCommitsThatFail(t *testing.T) {
-	for name, fail := range map[string]func(testing.TB, *runner.Runner){"before": runnertest.FailBeforeCommit, "after": runnertest.FailAfterCommit} {
+	for name, fail := range map[string]func(testing.TB, *runner.Runner){"before": runnertest.FailBeforeCommit,
+		"after": runnertest.FailAfterCommit} {
 		t.Run(name, func(t *testing.T) {
 			runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 				calls := 0

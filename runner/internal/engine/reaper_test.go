@@ -23,13 +23,15 @@ func TestExpiredCountsOnlyWhatItHasSeenItself(t *testing.T) {
 	}{
 		"over long ago, by the clock on the wall": {slices.Repeat([]db.Lease{lease(1)}, 9), 10 * time.Second, 6},
 		"valid for years, by the same clock":      {slices.Repeat([]db.Lease{lease(1 << 50)}, 9), 10 * time.Second, 6},
-		"renewed in between":                      {[]db.Lease{lease(1), lease(1), lease(1), lease(1), lease(2), lease(2), lease(2), lease(2)}, 10 * time.Second, -1},
-		"renewed with the clock set back":         {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)}, 10 * time.Second, -1},
-		"claimed again":                           {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, 10 * time.Second, -1},
-		"of a worker that nobody knows":           {slices.Repeat([]db.Lease{unknown}, 9), 10 * time.Second, 3}, // 30 s, as our own
-		"seen by a reaper that was stopped":       {[]db.Lease{lease(1), lease(1), lease(1)}, 24 * time.Hour, -1},
-		"seen by a reaper that is always late":    {slices.Repeat([]db.Lease{lease(1)}, 9), time.Hour, 3},
-		"revoked, and its reaper has died":        {[]db.Lease{lease(1), revoked, revoked}, time.Second, 2},
+		"renewed in between": {[]db.Lease{lease(1), lease(1), lease(1), lease(1), lease(2), lease(2), lease(2), lease(2)},
+			10 * time.Second, -1},
+		"renewed with the clock set back": {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)},
+			10 * time.Second, -1},
+		"claimed again":                        {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, 10 * time.Second, -1},
+		"of a worker that nobody knows":        {slices.Repeat([]db.Lease{unknown}, 9), 10 * time.Second, 3}, // 30 s, as our own
+		"seen by a reaper that was stopped":    {[]db.Lease{lease(1), lease(1), lease(1)}, 24 * time.Hour, -1},
+		"seen by a reaper that is always late": {slices.Repeat([]db.Lease{lease(1)}, 9), time.Hour, 3},
+		"revoked, and its reaper has died":     {[]db.Lease{lease(1), revoked, revoked}, time.Second, 2},
 	} {
 		p := &reaper{e: &Engine{o: Options{Lease: 30 * time.Second}}}
 		found := -1
