@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
@@ -36,7 +37,7 @@ EXIT STATUS
   2   usage; nothing was changed
   3   some of the ids do not exist; the others are done
   75  the database is busy, or the disk is full`,
-		Flags: steeringOptions(a,
+		Flags: bulk.Options(a,
 			cli.BoolOption("now", "SIGKILL at once"),
 			cli.BoolOption("no-wait", "do not wait until running tasks have stopped"),
 			cli.TextOption("reason", "TEXT", "kept with the task and shown", "")),
@@ -45,35 +46,35 @@ EXIT STATUS
 }
 
 type cancelOptions struct {
-	steering
+	bulk.Action
 	how    runner.CancelOptions
 	noWait bool
 }
 
 func readCancelOptions(c *cli.Context, a *cli.App) (cancelOptions, error) {
-	s, err := readSteering(c, a.Now(), "cancel", "cancelled")
-	s.only()
-	return cancelOptions{steering: s, how: runner.CancelOptions{Now: cli.Get[bool](c, "now"), Reason: cli.Get[string](c, "reason")},
+	s, err := bulk.Read(c, a.Now(), "cancel", "cancelled")
+	s.OnlyEligible()
+	return cancelOptions{Action: s, how: runner.CancelOptions{Now: cli.Get[bool](c, "now"), Reason: cli.Get[string](c, "reason")},
 		noWait: cli.Get[bool](c, "no-wait")}, err
 }
 
 func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelOptions) error {
-	ids, err := o.tasks(ctx, r, p)
+	ids, err := o.Tasks(ctx, r, p)
 	if err != nil {
 		return err
 	}
-	if o.dryRun {
-		return o.preview(ctx, r, p, ids, func(jobs.Task) string { return "" })
+	if o.DryRun {
+		return o.Preview(ctx, r, p, ids, func(jobs.Task) string { return "" })
 	}
 	began := p.Now()
-	out := newOutcomes(p, &o.steering, ids)
+	out := bulk.NewOutcomes(p, &o.Action, ids)
 	var stopping []jobs.Task
-	for part := range slices.Chunk(ids, steerMost) {
+	for part := range slices.Chunk(ids, bulk.BatchSize) {
 		moved, err := r.Cancel(ctx, part, o.how)
 		if err != nil {
 			return err
 		}
-		tasks, err := tasksByID(ctx, r, part)
+		tasks, err := bulk.TasksByID(ctx, r, part)
 		if err != nil {
 			return err
 		}
@@ -81,13 +82,13 @@ func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelO
 			t, there := tasks[m.ID]
 			switch asked := m.State == jobs.Running; {
 			case !there:
-				out.missing = append(out.missing, m.ID)
+				out.Missing = append(out.Missing, m.ID)
 			case asked && !o.noWait:
 				stopping = append(stopping, t)
 			case isStopping(t):
-				out.line(t.ID, string(t.State), "stopping", o.record(p, t))
+				out.Line(t.ID, string(t.State), "stopping", o.Record(p, t))
 			default:
-				out.line(t.ID, string(t.State), "", o.record(p, t))
+				out.Line(t.ID, string(t.State), "", o.Record(p, t))
 			}
 		}
 	}
@@ -96,14 +97,14 @@ func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelO
 			return err
 		}
 	}
-	return out.end()
+	return out.End()
 }
 
 // isStopping says whether a task still runs that somebody wants cancelled.
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
 // await tells what stops, and each task when it has.
-func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Printer, out *outcomes, stopping []jobs.Task,
+func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Printer, out *bulk.Outcomes, stopping []jobs.Task,
 	began time.Time) error {
 	workers, err := r.Workers(ctx)
 	if err != nil {
@@ -114,14 +115,14 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Pri
 		left[i] = t.ID
 		switch {
 		case p.JSON:
-		case i < outcomeLines:
+		case i < bulk.ShownLines:
 			p.Say("%d stopping: %s", t.ID, o.means(t, workers))
-		case i == outcomeLines:
+		case i == bulk.ShownLines:
 			p.Say("%s more stopping", humanize.Count(int64(len(stopping)-i)))
 		}
 	}
 	return r.Changes(ctx, func() (bool, error) {
-		tasks, err := tasksByID(ctx, r, left)
+		tasks, err := bulk.TasksByID(ctx, r, left)
 		if err != nil {
 			return false, err
 		}
@@ -129,11 +130,11 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Pri
 			t, there := tasks[id]
 			switch {
 			case !there:
-				out.missing = append(out.missing, id) // deleted by somebody else
+				out.Missing = append(out.Missing, id) // deleted by somebody else
 			case isStopping(t):
 				return false
 			default:
-				out.line(id, string(t.State), "after "+humanize.Took(p.Now().Sub(began)), o.record(p, t))
+				out.Line(id, string(t.State), "after "+humanize.Took(p.Now().Sub(began)), o.Record(p, t))
 			}
 			return true
 		})

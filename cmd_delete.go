@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -33,34 +34,34 @@ EXIT STATUS
   2   usage; nothing was deleted
   3   some of the ids do not exist; the others are deleted
   75  the database is busy, or the disk is full`,
-		Flags:  steeringOptions(a),
+		Flags:  bulk.Options(a),
 		Action: cli.Action(a, false, readDeleteOptions, runDelete),
 	}
 }
 
-type deleteOptions struct{ steering }
+type deleteOptions struct{ bulk.Action }
 
 func readDeleteOptions(c *cli.Context, a *cli.App) (deleteOptions, error) {
-	s, err := readSteering(c, a.Now(), "delete", "deleted")
-	s.only()
+	s, err := bulk.Read(c, a.Now(), "delete", "deleted")
+	s.OnlyEligible()
 	return deleteOptions{s}, err
 }
 
 func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteOptions) error {
-	ids, err := o.tasks(ctx, r, p)
+	ids, err := o.Tasks(ctx, r, p)
 	if err != nil {
 		return err
 	}
-	if o.dryRun {
-		return o.preview(ctx, r, p, ids, func(t jobs.Task) string {
+	if o.DryRun {
+		return o.Preview(ctx, r, p, ids, func(t jobs.Task) string {
 			if !t.State.Finished() {
 				return "it is " + string(t.State)
 			}
 			return ""
 		})
 	}
-	out := newOutcomes(p, &o.steering, ids)
-	for part := range slices.Chunk(ids, steerMost) {
+	out := bulk.NewOutcomes(p, &o.Action, ids)
+	for part := range slices.Chunk(ids, bulk.BatchSize) {
 		moved, err := r.Delete(ctx, part)
 		if err != nil {
 			return err
@@ -68,13 +69,13 @@ func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteO
 		for _, m := range moved {
 			switch {
 			case m.Done:
-				out.line(m.ID, "deleted", "", record.Deleted{ID: m.ID, Deleted: true})
+				out.Line(m.ID, "deleted", "", record.Deleted{ID: m.ID, Deleted: true})
 			case m.State == "":
-				out.missing = append(out.missing, m.ID)
+				out.Missing = append(out.Missing, m.ID)
 			default:
-				out.refuse(m.ID, string(m.State), "it is "+string(m.State), record.Deleted{ID: m.ID, Deleted: false})
+				out.Refuse(m.ID, string(m.State), "it is "+string(m.State), record.Deleted{ID: m.ID, Deleted: false})
 			}
 		}
 	}
-	return out.end()
+	return out.End()
 }

@@ -17,6 +17,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/output"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
@@ -358,12 +359,12 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		defer cancel()
 	}
 	if !p.JSON && !o.result {
-		to := &transcript{p: p, follow: true}
-		tasks := map[int64]*followed{id: {which: which{all: !added[0].Kept, lines: -1}}} // its first attempt may be over already
-		if err := follow(ctx, r, []int64{id}, tasks, to); err != nil {
+		to := &output.LogPrinter{P: p, Follow: true}
+		tasks := map[int64]*output.Cursor{id: {Range: output.Range{All: !added[0].Kept, Lines: -1}}} // its first attempt may be over already
+		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
 			return await.Stopped(p, err, []int64{id}, 1)
 		}
-		if err := to.finish(); err != nil {
+		if err := to.Finish(); err != nil {
 			return err
 		}
 	}

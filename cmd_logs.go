@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/output"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -28,7 +29,7 @@ func logsCommand(a *cli.App) *cli.Command {
 			cli.IntOption("tail n", "N", "the last N lines of each task only", -1, 0),
 			a.WhenOption("since", "what was printed since then"),
 			a.WhenOption("until", "tasks that finished until then; unfinished: created"),
-			cli.Scalar("attempt", "N|all", "the attempts with this number; all of them (latest)", which{}, parseAttempt),
+			cli.Scalar("attempt", "N|all", "the attempts with this number; all of them (latest)", output.Range{}, parseAttempt),
 			cli.BoolOption("timestamps", "the time before each line")),
 		Description: `Bytes as they were printed: stdout to stdout, stderr to stderr, in order.
 Several tasks: [ID] before each line. A filter means every task that matches,
@@ -56,7 +57,7 @@ EXIT STATUS
 
 type logsOptions struct {
 	filter     jobs.Filter
-	which      which
+	which      output.Range
 	since      time.Time
 	follow     bool
 	timestamps bool
@@ -67,10 +68,10 @@ func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
 	if err != nil {
 		return logsOptions{}, err
 	}
-	o := logsOptions{filter: s.Filter, which: cli.Get[which](c, "attempt"), since: cli.Get[time.Time](c, "since"),
+	o := logsOptions{filter: s.Filter, which: cli.Get[output.Range](c, "attempt"), since: cli.Get[time.Time](c, "since"),
 		follow:     cli.Get[bool](c, "follow"),
 		timestamps: cli.Get[bool](c, "timestamps")}
-	o.which.lines = cli.Get[int](c, "tail")
+	o.which.Lines = cli.Get[int](c, "tail")
 	if o.follow && len(o.filter.IDs) == 0 {
 		for _, name := range []string{"state", "until", "older-than"} {
 			if c.IsSet(name) {
@@ -82,19 +83,19 @@ func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
 }
 
 // parseAttempt reads the value of --attempt.
-func parseAttempt(text string) (which, error) {
+func parseAttempt(text string) (output.Range, error) {
 	if text == "all" {
-		return which{all: true}, nil
+		return output.Range{All: true}, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return which{}, errors.New("is neither a number from 1 nor all")
+		return output.Range{}, errors.New("is neither a number from 1 nor all")
 	}
-	return which{n: n}, nil
+	return output.Range{N: n}, nil
 }
 
 func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions) error {
-	to := &transcript{p: p, timestamps: o.timestamps, follow: o.follow, since: o.since}
+	to := &output.LogPrinter{P: p, Timestamps: o.timestamps, Follow: o.follow, Since: o.since}
 	var err error
 	switch {
 	case !o.follow:
@@ -111,14 +112,14 @@ func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptio
 	if s, ok := errors.AsType[signals.Received](err); ok {
 		err = failure.ExitStatus(s.Status())
 	}
-	if finishErr := to.finish(); err == nil {
+	if finishErr := to.Finish(); err == nil {
 		err = finishErr
 	}
 	return err
 }
 
 // showLogs shows what is there.
-func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *transcript) error {
+func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *output.LogPrinter) error {
 	ids := o.filter.IDs
 	if len(ids) == 0 {
 		var err error
@@ -126,7 +127,7 @@ func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *transcri
 			return err
 		}
 	}
-	to.named = len(ids) > 1
+	to.Named = len(ids) > 1
 	var absent []int64
 	for part := range slices.Chunk(ids, 100) {
 		tasks, err := r.List(ctx, jobs.Filter{IDs: part}, runner.Page{})
@@ -139,11 +140,11 @@ func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *transcri
 				absent = append(absent, id)
 				continue
 			}
-			one := followed{which: o.which}
-			if _, err := one.advance(ctx, r, tasks[i], to); err != nil {
+			one := output.Cursor{Range: o.which}
+			if _, err := one.Advance(ctx, r, tasks[i], to); err != nil {
 				return err
 			}
-			if err := to.endLines(tasks[i]); err != nil {
+			if err := to.EndLines(tasks[i]); err != nil {
 				return err
 			}
 		}
@@ -182,33 +183,33 @@ func (o logsOptions) matching(ctx context.Context, r *runner.Runner) ([]int64, e
 }
 
 // followTasks shows what the tasks with the given ids print, until all of them have finished.
-func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *transcript) error {
-	to.named = len(o.filter.IDs) > 1
+func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *output.LogPrinter) error {
+	to.Named = len(o.filter.IDs) > 1
 	there, err := r.IDs(ctx, o.filter, runner.Page{})
 	if err != nil {
 		return err
 	}
 	var absent []int64
-	tasks := map[int64]*followed{}
+	tasks := map[int64]*output.Cursor{}
 	for _, id := range o.filter.IDs {
 		if !slices.Contains(there, id) {
 			absent = append(absent, id)
 			continue
 		}
-		tasks[id] = &followed{which: o.which}
+		tasks[id] = &output.Cursor{Range: o.which}
 	}
-	if len(absent) > 0 && len(there) > 0 && !to.p.JSON {
-		to.p.Say("runner: %s", absentTasks(absent).What)
+	if len(absent) > 0 && len(there) > 0 && !to.P.JSON {
+		to.P.Say("runner: %s", absentTasks(absent).What)
 	}
 	if len(there) > 0 {
-		if err := follow(ctx, r, there, tasks, to); err != nil {
+		if err := output.Follow(ctx, r, there, tasks, to); err != nil {
 			return err
 		}
 	}
 	switch {
 	case len(absent) == 0:
 		return nil
-	case len(there) == 0 || to.p.JSON:
+	case len(there) == 0 || to.P.JSON:
 		return absentTasks(absent)
 	}
 	return failure.ExitStatus(3)
@@ -220,13 +221,13 @@ const overlap = 5 * time.Second
 
 // followFilter shows what the tasks that match a filter print: those that run, and those that start, until ctx ends. A task that
 // starts and ends between two looks is found among those that have just ended.
-func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions, to *transcript) error {
-	to.named = true
+func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions, to *output.LogPrinter) error {
+	to.Named = true
 	began := p.Now()
 	looked := began
 	which := o.which
-	which.began = began
-	running := map[int64]*followed{}
+	which.Began = began
+	running := map[int64]*output.Cursor{}
 	over := map[int64]jobs.Task{} // that ended lately, and are shown to their end
 	var pace await.Pace
 	err := r.Changes(ctx, func() (bool, error) {
@@ -245,9 +246,9 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 				continue
 			}
 			if running[t.ID] == nil {
-				running[t.ID] = &followed{which: which}
+				running[t.ID] = &output.Cursor{Range: which}
 			}
-			done, err := running[t.ID].advance(ctx, r, t, to)
+			done, err := running[t.ID].Advance(ctx, r, t, to)
 			if err != nil {
 				return false, err
 			}
@@ -256,7 +257,7 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 				over[t.ID] = t
 			}
 		}
-		which.lines = -1 // of those that start from now on, everything is new
+		which.Lines = -1 // of those that start from now on, everything is new
 		maps.DeleteFunc(over, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
 		return false, p.Flush()
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
@@ -38,46 +39,46 @@ EXIT STATUS
   2   usage; nothing was changed
   3   some of the ids do not exist; the others are done
   75  the database is busy, or the disk is full`,
-		Flags: steeringOptions(a, cli.DurationOption("in", "start them so much later", 0),
+		Flags: bulk.Options(a, cli.DurationOption("in", "start them so much later", 0),
 			cli.BoolOption("dependents", "also those that were cancelled because of them: they wait for them again")),
 		Action: cli.Action(a, false, readRetryOptions, runRetry),
 	}
 }
 
 type retryOptions struct {
-	steering
+	bulk.Action
 	in         time.Duration
 	dependents bool
 }
 
 func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
-	s, err := readSteering(c, a.Now(), "retry", "retried")
-	o := retryOptions{steering: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
+	s, err := bulk.Read(c, a.Now(), "retry", "retried")
+	o := retryOptions{Action: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
 	if err == nil && o.in > jobs.MaxDelay {
 		return o, failure.Usage("--in %s is too long: at most 10 years", timetext.WriteDuration(o.in))
 	}
-	o.only()
-	if err == nil && o.nothing {
+	o.OnlyEligible()
+	if err == nil && o.Nothing {
 		return o, failure.Usage("completed tasks are run again by id only").Hint("runner retry 1042")
 	}
 	return o, err
 }
 
 func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOptions) error {
-	ids, err := o.tasks(ctx, r, p)
+	ids, err := o.Tasks(ctx, r, p)
 	if err != nil {
 		return err
 	}
-	if o.dryRun {
-		return o.preview(ctx, r, p, ids, func(t jobs.Task) string {
+	if o.DryRun {
+		return o.Preview(ctx, r, p, ids, func(t jobs.Task) string {
 			if t.State == jobs.Running {
-				return whyRunning
+				return bulk.WhyRunning
 			}
 			return ""
 		})
 	}
-	out := newOutcomes(p, &o.steering, ids)
-	for part := range slices.Chunk(ids, steerMost) {
+	out := bulk.NewOutcomes(p, &o.Action, ids)
+	for part := range slices.Chunk(ids, bulk.BatchSize) {
 		retry := r.Retry
 		if o.dependents {
 			retry = r.RetryWithDependents
@@ -92,27 +93,27 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 			for i, m := range moved {
 				ids[i] = m.ID
 			}
-			if tasks, err = tasksByID(ctx, r, ids); err != nil {
+			if tasks, err = bulk.TasksByID(ctx, r, ids); err != nil {
 				return err
 			}
 		}
 		for _, m := range moved {
-			state, record := string(m.State), o.record(p, tasks[m.ID])
+			state, record := string(m.State), o.Record(p, tasks[m.ID])
 			switch {
 			case m.State == "":
-				out.missing = append(out.missing, m.ID)
+				out.Missing = append(out.Missing, m.ID)
 			case m.Taken:
-				out.refuse(m.ID, state, "its unique key belongs to another task", record)
+				out.Refuse(m.ID, state, "its unique key belongs to another task", record)
 			case !m.Done && m.State == jobs.Running:
-				out.refuse(m.ID, state, whyRunning, record)
+				out.Refuse(m.ID, state, bulk.WhyRunning, record)
 			case !m.Done:
-				out.refuse(m.ID, state, "it is "+state, record)
+				out.Refuse(m.ID, state, "it is "+state, record)
 			case m.State == jobs.Scheduled:
-				out.line(m.ID, state, "in "+timetext.WriteDuration(o.in), record)
+				out.Line(m.ID, state, "in "+timetext.WriteDuration(o.in), record)
 			default:
-				out.line(m.ID, state, "", record)
+				out.Line(m.ID, state, "", record)
 			}
 		}
 	}
-	return out.end()
+	return out.End()
 }

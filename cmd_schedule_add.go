@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -89,7 +90,7 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 	}
 	zone := cli.Get[string](c, "zone")
 	if !c.IsSet("zone") {
-		if zone, err = systemZone(a.Getenv); err != nil {
+		if zone, err = invocation.Zone(a.Getenv); err != nil {
 			return o, err
 		}
 	}

@@ -151,7 +151,7 @@ func readScheduleLines(o scheduleFile, a *cli.App) (list []jobs.Schedule, lines 
 	if err != nil {
 		return nil, nil, err
 	}
-	zone, zoneErr := systemZone(a.Getenv)
+	zone, zoneErr := invocation.Zone(a.Getenv)
 	n := 0
 	for line := range bytes.Lines(bytes.TrimPrefix(o.text, []byte("\ufeff"))) {
 		n++
@@ -175,7 +175,7 @@ func readCrontab(o *scheduleFile, a *cli.App, prefix string) error {
 	if home == "" {
 		return failure.Usage("where do the commands run? HOME is not set").Hint("HOME=/home/ann runner schedule import ...")
 	}
-	zone, err := systemZone(a.Getenv)
+	zone, err := invocation.Zone(a.Getenv)
 	if err != nil {
 		return err
 	}

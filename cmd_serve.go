@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/logging"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
@@ -49,7 +50,7 @@ EXIT STATUS
 			}
 			o := readServeOptions(c)
 			o.Listen = cli.Get[string](c, "listen")
-			o.Log = newLog(a.Printer.Stderr, logStyleFor("auto", a.Printer.Stderr, a.Getenv("JOURNAL_STREAM")), slog.LevelInfo)
+			o.Log = logging.New(a.Printer.Stderr, logging.StyleFor("auto", a.Printer.Stderr, a.Getenv("JOURNAL_STREAM")), slog.LevelInfo)
 			r, err := a.Open(c, false, runner.Options{})
 			if err != nil {
 				return err

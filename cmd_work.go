@@ -13,6 +13,8 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/logging"
+	"example.com/runner/internal/output"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/systemd"
 	"example.com/runner/internal/term"
@@ -134,7 +136,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	if err := level.UnmarshalText([]byte(cli.Get[string](c, "log-level"))); err != nil {
 		return o, err
 	}
-	o.engine.Log = newLog(p.Stderr, logStyleFor(cli.Get[string](c, "log-format"), p.Stderr, a.Getenv("JOURNAL_STREAM")), level)
+	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr, a.Getenv("JOURNAL_STREAM")), level)
 	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Pulse, o.notifier.Every
 	}
@@ -228,7 +230,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	}
 	commands := runner.CommandOptions{}
 	if o.tee {
-		commands.Tee = newTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).copy
+		commands.Tee = output.NewTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).Copy
 	}
 	r.Register(runner.Commands(commands))
 	defer o.notifier.Start(r)()

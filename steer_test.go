@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
@@ -42,9 +43,9 @@ func TestFiltersAskOnATerminal(t *testing.T) {
 		r := steerable(t, test.tasks)
 		p, out, talk := termtest.Printer(80)
 		p.AnswerWith(strings.NewReader(test.answer))
-		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled",
-			selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}}}}}
-		o.only()
+		o := cancelOptions{Action: bulk.Action{Verb: "cancel", Done: "cancelled",
+			Selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}}}}}
+		o.OnlyEligible()
 		err := runCancel(t.Context(), r, p, o)
 		p.Flush()
 		if failure.ExitCode(err) != test.status || talk.String() != test.question {
@@ -61,13 +62,13 @@ func TestDryRunFitsTheTerminal(t *testing.T) {
 	r := steerable(t, 25, jobs.Label("sommer"))
 	for _, columns := range []int{20, 40, 80, 120} {
 		p, out, _ := termtest.Printer(columns)
-		o := cancelOptions{steering: steering{verb: "cancel", done: "cancelled", dryRun: true, selection: cli.Selection{All: true}}}
+		o := cancelOptions{Action: bulk.Action{Verb: "cancel", Done: "cancelled", DryRun: true, Selection: cli.Selection{All: true}}}
 		if err := runCancel(t.Context(), r, p, o); err != nil {
 			t.Fatal(err)
 		}
 		p.Flush()
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-		if len(lines) != outcomeLines+1 || lines[outcomeLines] != "and 5 more" {
+		if len(lines) != bulk.ShownLines+1 || lines[bulk.ShownLines] != "and 5 more" {
 			t.Errorf("%d lines, %q", len(lines), lines[len(lines)-1])
 		}
 		for _, line := range lines {

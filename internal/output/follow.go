@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -15,30 +15,30 @@ import (
 // pieces is how many pieces of output are read at a time: each has at most 32 KiB.
 const pieces = 64
 
-// which says what of a task's output is meant.
-type which struct {
-	all   bool      // every attempt
-	n     int       // the attempts numbered n; 0: the latest, and those that come
-	began time.Time // not zero: attempts that run, or started since then
-	lines int       // of the first attempt that is shown the last lines only, those that come apart; -1: all
+// Range says what of a task's output is meant.
+type Range struct {
+	All   bool      // every attempt
+	N     int       // the attempts numbered n; 0: the latest, and those that come
+	Began time.Time // not zero: attempts that run, or started since then
+	Lines int       // of the first attempt that is shown the last lines only, those that come apart; -1: all
 }
 
 // first returns the generation of the last attempt that is not shown.
-func (w which) first(attempts []jobs.Attempt) int64 {
-	if w.all || w.n > 0 || !w.began.IsZero() || len(attempts) < 2 {
+func (w Range) first(attempts []jobs.Attempt) int64 {
+	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
 	}
 	return attempts[len(attempts)-2].GenerationID
 }
 
 // shows says whether an attempt is meant.
-func (w which) shows(a jobs.Attempt) bool {
-	return (w.n == 0 || a.Attempt == w.n) && (w.began.IsZero() || a.State == jobs.Running || !a.StartedAt.Before(w.began))
+func (w Range) shows(a jobs.Attempt) bool {
+	return (w.N == 0 || a.Attempt == w.N) && (w.Began.IsZero() || a.State == jobs.Running || !a.StartedAt.Before(w.Began))
 }
 
-// followed is a task whose output is being shown, and how far.
-type followed struct {
-	which      which
+// Cursor is a task whose output is being shown, and how far.
+type Cursor struct {
+	Range      Range
 	generation int64          // of the task, when its attempts were read; 0: not yet
 	attempts   []jobs.Attempt // that are not shown to their end
 	shown      int64          // generation of the last attempt that is shown to its end
@@ -48,9 +48,9 @@ type followed struct {
 	any        bool           // some attempt was shown
 }
 
-// advance shows what a task has printed since the last call; t is the task as it was read just before. done says that nothing
+// Advance shows what a task has printed since the last call; t is the task as it was read just before. done says that nothing
 // more will come.
-func (f *followed) advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *transcript) (done bool, err error) {
+func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *LogPrinter) (done bool, err error) {
 	if t.GenerationID != f.generation {
 		attempts, err := r.Attempts(ctx, t)
 		if err != nil {
@@ -59,10 +59,10 @@ func (f *followed) advance(ctx context.Context, r *runner.Runner, t jobs.Task, t
 		// The task may have moved since it was read: then its running attempt is there twice, the true one first.
 		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
-			f.shown = f.which.first(attempts)
+			f.shown = f.Range.first(attempts)
 		}
 		f.attempts = slices.DeleteFunc(attempts, func(a jobs.Attempt) bool {
-			return a.GenerationID <= f.shown || a.GenerationID != f.reading && !f.which.shows(a)
+			return a.GenerationID <= f.shown || a.GenerationID != f.reading && !f.Range.shows(a)
 		})
 		f.generation = t.GenerationID
 	}
@@ -79,14 +79,14 @@ func (f *followed) advance(ctx context.Context, r *runner.Runner, t jobs.Task, t
 		}
 		f.shown, f.attempts = a.GenerationID, f.attempts[1:]
 	}
-	return t.State.Finished() || f.which.n > 0 && t.Attempt > f.which.n, nil
+	return t.State.Finished() || f.Range.N > 0 && t.Attempt > f.Range.N, nil
 }
 
 // read shows what an attempt has printed and is not shown yet.
-func (f *followed) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *transcript) error {
+func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	if f.reading != a.GenerationID {
 		f.reading, f.seq, f.bytes = a.GenerationID, 0, 0
-		if !f.any && f.which.lines >= 0 {
+		if !f.any && f.Range.Lines >= 0 {
 			return f.readLast(ctx, r, t, a, to)
 		}
 		f.any = true
@@ -108,14 +108,14 @@ func (f *followed) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jo
 }
 
 // readLast shows the last lines of an attempt. It reads from the end.
-func (f *followed) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *transcript) error {
+func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	f.any = true
 	for limit := 8; ; limit *= 4 {
 		chunks, err := admin.LastOutput(ctx, r, a, limit)
 		if err != nil {
 			return err
 		}
-		last, enough := tailOf(chunks, f.which.lines)
+		last, enough := tailOf(chunks, f.Range.Lines)
 		if !enough && len(chunks) == limit {
 			continue
 		}
@@ -133,7 +133,7 @@ func (f *followed) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, 
 
 // show hands a piece on, and says how much was printed before it that is not kept. Whoever follows has seen some of the middle that
 // is dropped later: what is missing is counted from the size of the head and from what was shown.
-func (f *followed) show(t jobs.Task, c jobs.Chunk, to *transcript) error {
+func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {
 	case c.DroppedBytes > 0:
@@ -175,8 +175,8 @@ func tailOf(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	return chunks, false
 }
 
-// follow shows what tasks print until all of them have finished, or were deleted.
-func follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*followed, to *transcript) error {
+// Follow shows what tasks print until all of them have finished, or were deleted.
+func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*Cursor, to *LogPrinter) error {
 	var pace await.Pace
 	err := r.Changes(ctx, func() (bool, error) {
 		if err := pace.Next(ctx); err != nil {
@@ -189,7 +189,7 @@ func follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 		}
 		var left []int64
 		for _, t := range list {
-			done, err := tasks[t.ID].advance(ctx, r, t, to)
+			done, err := tasks[t.ID].Advance(ctx, r, t, to)
 			if err != nil {
 				return false, err
 			}
@@ -198,7 +198,7 @@ func follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 			}
 		}
 		ids = left
-		return len(left) == 0, to.p.Flush()
+		return len(left) == 0, to.P.Flush()
 	})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"bytes"
@@ -18,13 +18,13 @@ import (
 )
 
 // logged is what a log of this style writes for one record.
-func logged(t *testing.T, to term.Stream, style logStyle, level slog.Level, message string, args ...any) string {
+func logged(t *testing.T, to term.Stream, style Style, level slog.Level, message string, args ...any) string {
 	t.Helper()
 	var out bytes.Buffer
 	to.Writer = &out
 	record := slog.NewRecord(time.Date(2026, 1, 31, 14, 0, 1, 0, time.FixedZone("", 3600)), level, message, 0)
 	record.Add(args...)
-	if err := newLog(to, style, slog.LevelInfo).Handler().Handle(t.Context(), record); err != nil {
+	if err := New(to, style, slog.LevelInfo).Handler().Handle(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -32,11 +32,11 @@ func logged(t *testing.T, to term.Stream, style logStyle, level slog.Level, mess
 
 func TestLogStyles(t *testing.T) {
 	args := []any{"db", "/var/lib/runner.db", "slots", 4, "queues", "all"}
-	for style, want := range map[logStyle]string{
-		terminalLog: "14:00:01 INFO  ready           db=/var/lib/runner.db slots=4 queues=all\n",
-		plainLog:    "2026-01-31T14:00:01.000+01:00 INFO  ready           db=/var/lib/runner.db slots=4 queues=all\n",
-		journalLog:  "<6>ready db=/var/lib/runner.db slots=4 queues=all\n",
-		jsonLog:     `{"time":"2026-01-31T13:00:01.000Z","level":"INFO","msg":"ready","db":"/var/lib/runner.db","slots":4,"queues":"all"}` + "\n",
+	for style, want := range map[Style]string{
+		Terminal: "14:00:01 INFO  ready           db=/var/lib/runner.db slots=4 queues=all\n",
+		Plain:    "2026-01-31T14:00:01.000+01:00 INFO  ready           db=/var/lib/runner.db slots=4 queues=all\n",
+		Journal:  "<6>ready db=/var/lib/runner.db slots=4 queues=all\n",
+		JSON:     `{"time":"2026-01-31T13:00:01.000Z","level":"INFO","msg":"ready","db":"/var/lib/runner.db","slots":4,"queues":"all"}` + "\n",
 	} {
 		if got := logged(t, term.Stream{}, style, slog.LevelInfo, "ready", args...); got != want {
 			t.Errorf("style %d\n%q\n%q", style, got, want)
@@ -44,11 +44,11 @@ func TestLogStyles(t *testing.T) {
 	}
 	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>",
 		slog.LevelError: "<3>"} {
-		if got := logged(t, term.Stream{}, journalLog, level, "x"); got != want+"x\n" {
+		if got := logged(t, term.Stream{}, Journal, level, "x"); got != want+"x\n" {
 			t.Errorf(`%v: got %q, want got = want+"x\n"`, level, got)
 		}
 	}
-	if got := logged(t, term.Stream{Colour: true}, terminalLog, slog.LevelWarn, "x"); got != "14:00:01 \x1b[33mWARN \x1b[0m x\n" {
+	if got := logged(t, term.Stream{Colour: true}, Terminal, slog.LevelWarn, "x"); got != "14:00:01 \x1b[33mWARN \x1b[0m x\n" {
 		t.Errorf("got %q, want %q", got, "14:00:01 \x1b[33mWARN \x1b[0m x\n")
 	}
 }
@@ -75,10 +75,10 @@ func TestLogValuesStayOneWordOnOneLine(t *testing.T) {
 		{errors.New("it broke"), `"it broke"`, `"it broke"`},
 		{[]int{1, 2}, `"[1 2]"`, `[1,2]`},
 	} {
-		if got := logged(t, term.Stream{}, journalLog, slog.LevelInfo, "m", "k", test.value); got != "<6>m k="+test.text+"\n" {
+		if got := logged(t, term.Stream{}, Journal, slog.LevelInfo, "m", "k", test.value); got != "<6>m k="+test.text+"\n" {
 			t.Errorf(`%v: got %q, want got = "<6>m k="+test.text+"\n"`, test.value, got)
 		}
-		got := logged(t, term.Stream{}, jsonLog, slog.LevelInfo, "m", "k", test.value)
+		got := logged(t, term.Stream{}, JSON, slog.LevelInfo, "m", "k", test.value)
 		if !strings.HasSuffix(got, `"msg":"m","k":`+test.json+"}\n") || !json.Valid([]byte(got)) {
 			t.Errorf("%v: got %q; want HasSuffix(got, `\"msg\":\"m\",\"k\":`+test.json+\"}\\n\"), json.Valid([]byte(got))",
 				test.value, got)
@@ -92,7 +92,7 @@ func TestLogTimesOfTheDayHaveNoDateOnATerminal(t *testing.T) {
 		var out bytes.Buffer
 		record := slog.NewRecord(day, slog.LevelInfo, "m", 0)
 		record.Add("next", day.Add(time.Duration(hours)*time.Hour))
-		if err := newLog(term.Stream{Writer: &out}, terminalLog, slog.LevelInfo).Handler().Handle(t.Context(), record); err != nil {
+		if err := New(term.Stream{Writer: &out}, Terminal, slog.LevelInfo).Handler().Handle(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), want) || hours == 1 && strings.Contains(out.String(), "2026") {
@@ -106,7 +106,7 @@ func TestLogHandlerKeepsThePromisesOfSlog(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {
 		out.Reset()
-		return newLog(term.Stream{Writer: &out}, plainLog, slog.LevelInfo).Handler()
+		return New(term.Stream{Writer: &out}, Plain, slog.LevelInfo).Handler()
 	}, func(t *testing.T) map[string]any {
 		words := strings.Fields(out.String())
 		m := map[string]any{}
@@ -144,17 +144,17 @@ func TestLogStyleFollowsStderr(t *testing.T) {
 	for _, test := range []struct {
 		format, journal string
 		to              term.Stream
-		want            logStyle
+		want            Style
 	}{
-		{"auto", "", term.Stream{Writer: io.Discard}, plainLog},
-		{"auto", "", term.Stream{Writer: file, TTY: true}, terminalLog},
-		{"auto", journal, term.Stream{Writer: file}, journalLog},
-		{"auto", "1:2", term.Stream{Writer: file}, plainLog}, // systemd started a shell, which redirected us
-		{"auto", journal, term.Stream{Writer: io.Discard}, plainLog},
-		{"text", journal, term.Stream{Writer: file, TTY: true}, plainLog},
-		{"json", journal, term.Stream{Writer: file, TTY: true}, jsonLog},
+		{"auto", "", term.Stream{Writer: io.Discard}, Plain},
+		{"auto", "", term.Stream{Writer: file, TTY: true}, Terminal},
+		{"auto", journal, term.Stream{Writer: file}, Journal},
+		{"auto", "1:2", term.Stream{Writer: file}, Plain}, // systemd started a shell, which redirected us
+		{"auto", journal, term.Stream{Writer: io.Discard}, Plain},
+		{"text", journal, term.Stream{Writer: file, TTY: true}, Plain},
+		{"json", journal, term.Stream{Writer: file, TTY: true}, JSON},
 	} {
-		if got := logStyleFor(test.format, test.to, test.journal); got != test.want {
+		if got := StyleFor(test.format, test.to, test.journal); got != test.want {
 			t.Errorf("%+v: got %v, want %v", test, got, test.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/logging"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
 func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
 	var out, talk bytes.Buffer
-	tee := newTee(&out, &talk, true, slog.New(slog.DiscardHandler))
+	tee := NewTee(&out, &talk, true, slog.New(slog.DiscardHandler))
 	one, two := jobs.Task{ID: 1041, GenerationID: 2}, jobs.Task{ID: 7, GenerationID: 5}
 	for _, piece := range []struct {
 		task   jobs.Task
@@ -25,7 +26,7 @@ func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
 		{one, "stderr", ""}, {two, "stderr", ""},
 	} {
 		data := []byte(piece.data)
-		tee.copy(piece.task, piece.stream, data)
+		tee.Copy(piece.task, piece.stream, data)
 		for i := range data {
 			data[i] = '!' // its owner uses it again
 		}
@@ -43,9 +44,9 @@ func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
 
 func TestTeeAloneIsRaw(t *testing.T) {
 	var out bytes.Buffer
-	tee := newTee(&out, &out, false, slog.New(slog.DiscardHandler))
+	tee := NewTee(&out, &out, false, slog.New(slog.DiscardHandler))
 	for _, data := range []string{"a\x00\r", "b", ""} {
-		tee.copy(jobs.Task{ID: 1}, "stdout", []byte(data))
+		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(data))
 	}
 	if out.String() != "a\x00\rb" {
 		t.Errorf(`got %q, want out.String() = "a\x00\rb"`, &out)
@@ -54,11 +55,11 @@ func TestTeeAloneIsRaw(t *testing.T) {
 
 func TestTeeHoldsBackNoMoreThanALongLine(t *testing.T) {
 	var out bytes.Buffer
-	tee := newTee(&out, &out, true, slog.New(slog.DiscardHandler))
+	tee := NewTee(&out, &out, true, slog.New(slog.DiscardHandler))
 	for range 300 {
-		tee.copy(jobs.Task{ID: 1}, "stdout", []byte(strings.Repeat("x", 1000)))
+		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(strings.Repeat("x", 1000)))
 	}
-	tee.copy(jobs.Task{ID: 1}, "stdout", nil)
+	tee.Copy(jobs.Task{ID: 1}, "stdout", nil)
 	if n := strings.Count(out.String(), "x"); n != 300_000 || cap(tee.begun[teeSource{id: 1, stream: "stdout"}]) > 2*teeLine {
 		t.Error(n, "of 300000 arrived")
 	}
@@ -76,9 +77,9 @@ func (c *closedPipe) Write([]byte) (int, error) { c.tries++; return 0, errors.Ne
 func TestTeeOutlivesItsReader(t *testing.T) {
 	var log bytes.Buffer
 	pipe := &closedPipe{}
-	tee := newTee(pipe, pipe, true, newLog(term.Stream{Writer: &log}, journalLog, slog.LevelInfo))
+	tee := NewTee(pipe, pipe, true, logging.New(term.Stream{Writer: &log}, logging.Journal, slog.LevelInfo))
 	for range 3 {
-		tee.copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
+		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
 	}
 	if pipe.tries != 1 || strings.Count(log.String(), "<4>cannot copy output any more") != 1 {
 		t.Errorf(`got %+v, %+v; want pipe.tries = 1, Count(log.String(), "<4>cannot copy output any more") = 1`, pipe.tries, log.String())

@@ -1,4 +1,4 @@
-package main
+package invocation
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// systemZone is the name of this machine's time zone. A schedule keeps the name: "local" would mean something else on another
+// Zone is the name of this machine's time zone. A schedule keeps the name: "local" would mean something else on another
 // machine, or in a worker whose TZ differs.
-func systemZone(getenv func(string) string) (string, error) {
+func Zone(getenv func(string) string) (string, error) {
 	name, set := strings.TrimPrefix(getenv("TZ"), ":"), getenv("TZ") != ""
 	if !set {
 		name = installedZone("/etc/localtime", "/etc/timezone")

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"strings"
@@ -56,7 +56,7 @@ func TestTailOf(t *testing.T) {
 
 func TestTranscriptLines(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
-	s := &transcript{p: p, named: true}
+	s := &LogPrinter{P: p, Named: true}
 	task, other := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 1 << 20}}, jobs.Task{ID: 8}
 	piece := func(task jobs.Task, stream, text string, missing int64) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestTranscriptLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	piece(other, "stdout", strings.Repeat("x", lineMost)+"y", 0)
-	if err := s.finish(); err != nil {
+	if err := s.Finish(); err != nil {
 		t.Fatal(err)
 	}
 	want := "[8] other\n[7] half a line\n[7] \n[7] next\n[7] tail\n[7] begun\n[8] " + strings.Repeat("x", lineMost) + "y\n"
@@ -89,9 +89,9 @@ func TestTranscriptLines(t *testing.T) {
 // What somebody sees who follows, together with what is said to be missing, is what was printed.
 func TestFollowerCountsWhatIsMissing(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
-	s := &transcript{p: p}
+	s := &LogPrinter{P: p}
 	task := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 20}}
-	f := followed{which: which{lines: -1}}
+	f := Cursor{Range: Range{Lines: -1}}
 	show := func(seq, dropped int64, text string) {
 		t.Helper()
 		if err := f.show(task, jobs.Chunk{TaskID: 7, Seq: seq, Stream: "stdout", Data: []byte(text), DroppedBytes: dropped}, s); err != nil {

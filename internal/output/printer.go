@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -15,13 +15,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// transcript shows what tasks print: as it is, byte for byte, or line by line with something before each.
-type transcript struct {
-	p          *term.Printer
-	named      bool // the task's id before each line
-	timestamps bool
-	follow     bool      // somebody watches: tell about retries
-	since      time.Time // pieces printed since then; zero: all
+// LogPrinter shows what tasks print: as it is, byte for byte, or line by line with something before each.
+type LogPrinter struct {
+	P          *term.Printer
+	Named      bool // the task's id before each line
+	Timestamps bool
+	Follow     bool      // somebody watches: tell about retries
+	Since      time.Time // pieces printed since then; zero: all
 
 	lines   map[lineOf]*line // begun, and not ended yet
 	colours map[int64]term.Colour
@@ -44,18 +44,18 @@ const lineMost = 64 << 10
 const unknown = -1
 
 // piece shows a piece of a task's output. missing is how much was printed just before it and is not kept.
-func (s *transcript) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
+func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	switch {
-	case c.At.Before(s.since):
+	case c.At.Before(s.Since):
 		return nil
-	case s.p.JSON:
-		return s.p.Record(record.NewChunk(c))
+	case s.P.JSON:
+		return s.P.Record(record.NewChunk(c))
 	case missing != 0:
 		if err := s.gap(t, missing); err != nil {
 			return err
 		}
 	}
-	if !s.named && !s.timestamps {
+	if !s.Named && !s.Timestamps {
 		return s.write(c.Stream, c.Data)
 	}
 	key := lineOf{t.ID, c.Stream}
@@ -79,7 +79,7 @@ func (s *transcript) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 }
 
 // endLine shows a line that was begun; one that has no newline gets one.
-func (s *transcript) endLine(key lineOf) error {
+func (s *LogPrinter) endLine(key lineOf) error {
 	begun := s.lines[key]
 	if begun == nil {
 		return nil
@@ -90,15 +90,15 @@ func (s *transcript) endLine(key lineOf) error {
 		text = append(text, '\n')
 	}
 	before := s.before(key)
-	if s.timestamps {
+	if s.Timestamps {
 		before += begun.at.Local().Format(record.StampLayout) + " "
 	}
 	return s.write(key.stream, append([]byte(before), text...))
 }
 
 // before is what stands before each line of a task.
-func (s *transcript) before(key lineOf) string {
-	if !s.named {
+func (s *LogPrinter) before(key lineOf) string {
+	if !s.Named {
 		return ""
 	}
 	c, known := s.colours[key.id]
@@ -109,16 +109,16 @@ func (s *transcript) before(key lineOf) string {
 		c = []term.Colour{"36", "33", "32", "35", "34", "31"}[len(s.colours)%6]
 		s.colours[key.id] = c
 	}
-	to := s.p.Stdout
+	to := s.P.Stdout
 	if key.stream != "stdout" {
-		to = s.p.Stderr
+		to = s.P.Stderr
 	}
 	return to.Paint(c, fmt.Sprintf("[%d]", key.id)) + " "
 }
 
 // gap says on stderr that some of the output is not kept.
-func (s *transcript) gap(t jobs.Task, missing int64) error {
-	if err := s.endLines(t); err != nil {
+func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
+	if err := s.EndLines(t); err != nil {
 		return err
 	}
 	what := "some output"
@@ -130,7 +130,7 @@ func (s *transcript) gap(t jobs.Task, missing int64) error {
 	return s.write("stderr", []byte(text))
 }
 
-func (s *transcript) endLines(t jobs.Task) error {
+func (s *LogPrinter) EndLines(t jobs.Task) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if err := s.endLine(lineOf{t.ID, stream}); err != nil {
 			return err
@@ -139,8 +139,8 @@ func (s *transcript) endLines(t jobs.Task) error {
 	return nil
 }
 
-// finish ends the lines that were begun.
-func (s *transcript) finish() error {
+// Finish ends the lines that were begun.
+func (s *LogPrinter) Finish() error {
 	keys := slices.Collect(maps.Keys(s.lines))
 	slices.SortFunc(keys, func(a, b lineOf) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.stream, b.stream)) })
 	for _, key := range keys {
@@ -148,42 +148,42 @@ func (s *transcript) finish() error {
 			return err
 		}
 	}
-	return s.p.Flush()
+	return s.P.Flush()
 }
 
 // end is called at the end of an attempt, of whose output so many bytes were shown. more says that others follow.
-func (s *transcript) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
-	if s.p.JSON {
+func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
+	if s.P.JSON {
 		return nil
 	}
-	if err := s.endLines(t); err != nil {
+	if err := s.EndLines(t); err != nil {
 		return err
 	}
-	if shown == 0 && a.OutputBytes > 0 && !a.FinishedAt.Before(s.since) {
+	if shown == 0 && a.OutputBytes > 0 && !a.FinishedAt.Before(s.Since) {
 		if err := s.gap(t, a.OutputBytes); err != nil {
 			return err
 		}
 	}
-	if s.follow && more && a.State == jobs.Failed {
+	if s.Follow && more && a.State == jobs.Failed {
 		next := ""
 		if t.State == jobs.Retrying && a.Attempt == t.Attempt {
-			next = "; next in " + humanize.Took(t.RunAt.Sub(s.p.Now()))
+			next = "; next in " + humanize.Took(t.RunAt.Sub(s.P.Now()))
 		}
-		s.p.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, await.FirstLine(a.Error), next)
+		s.P.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, await.FirstLine(a.Error), next)
 	}
 	return nil
 }
 
 // write passes bytes of a task on.
-func (s *transcript) write(stream string, data []byte) error {
+func (s *LogPrinter) write(stream string, data []byte) error {
 	if stream == "stdout" {
-		_, err := s.p.Write(data)
+		_, err := s.P.Write(data)
 		return err
 	}
-	if err := s.p.Flush(); err != nil {
+	if err := s.P.Flush(); err != nil {
 		return err
 	}
-	_, err := s.p.Stderr.Write(data)
+	_, err := s.P.Stderr.Write(data)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 // teeLine is the longest line that is held back until it ends; of a longer one, pieces pass as lines.
 const teeLine = 64 << 10
 
-// tee copies what commands print to our own stdout and stderr, byte for byte. Where several run at once, lines are written
+// Tee copies what commands print to our own stdout and stderr, byte for byte. Where several run at once, lines are written
 // whole, each behind the id of its task.
-type tee struct {
+type Tee struct {
 	to  map[string]io.Writer // by stream
 	log *slog.Logger
 
@@ -29,16 +29,16 @@ type teeSource struct {
 	stream         string
 }
 
-func newTee(stdout, stderr io.Writer, prefixed bool, log *slog.Logger) *tee {
-	t := &tee{to: map[string]io.Writer{"stdout": stdout, "stderr": stderr}, log: log}
+func NewTee(stdout, stderr io.Writer, prefixed bool, log *slog.Logger) *Tee {
+	t := &Tee{to: map[string]io.Writer{"stdout": stdout, "stderr": stderr}, log: log}
 	if prefixed {
 		t.begun = map[teeSource][]byte{}
 	}
 	return t
 }
 
-// copy is runner.CommandOptions.Tee: no data means that the stream has ended.
-func (t *tee) copy(task jobs.Task, stream string, data []byte) {
+// Copy is runner.CommandOptions.Tee: no data means that the stream has ended.
+func (t *Tee) Copy(task jobs.Task, stream string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.begun == nil {
@@ -63,7 +63,7 @@ func (t *tee) copy(task jobs.Task, stream string, data []byte) {
 	t.write(stream, out.Bytes())
 }
 
-func (t *tee) write(stream string, data []byte) {
+func (t *Tee) write(stream string, data []byte) {
 	if len(data) == 0 || t.failed {
 		return
 	}

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"context"
@@ -18,29 +18,29 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// logStyle is how log records look.
-type logStyle int
+// Style is how log records look.
+type Style int
 
 const (
-	plainLog    logStyle = iota // RFC 3339, level, message, key=value
-	terminalLog                 // the same with the time of day, for eyes
-	journalLog                  // <priority>message key=value: the journal has the time
-	jsonLog                     // an object per line
+	Plain    Style = iota // RFC 3339, level, message, key=value
+	Terminal              // the same with the time of day, for eyes
+	Journal               // <priority>message key=value: the journal has the time
+	JSON                  // an object per line
 )
 
-// logStyleFor reads --log-format; auto looks at where the log goes.
-func logStyleFor(format string, to term.Stream, journalStream string) logStyle {
+// StyleFor reads --log-format; auto looks at where the log goes.
+func StyleFor(format string, to term.Stream, journalStream string) Style {
 	switch {
 	case format == "json":
-		return jsonLog
+		return JSON
 	case format == "text":
-		return plainLog
+		return Plain
 	case to.TTY:
-		return terminalLog
+		return Terminal
 	case isJournal(to.Writer, journalStream):
-		return journalLog
+		return Journal
 	}
-	return plainLog
+	return Plain
 }
 
 // isJournal says whether w is what systemd connected to its journal: $JOURNAL_STREAM is "device:inode" of that.
@@ -61,9 +61,9 @@ func isJournal(w io.Writer, journalStream string) bool {
 	return device.IsValid() && inode.IsValid() && fmt.Sprintf("%v:%v", device, inode) == journalStream
 }
 
-// newLog makes the log of a worker on a stream, a line per record whatever a task is called or has printed.
-func newLog(to term.Stream, style logStyle, level slog.Level) *slog.Logger {
-	if style == jsonLog {
+// New makes the log of a worker on a stream, a line per record whatever a task is called or has printed.
+func New(to term.Stream, style Style, level slog.Level) *slog.Logger {
+	if style == JSON {
 		return slog.New(slog.NewJSONHandler(jsonLines{to.Writer}, &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}))
 	}
 	return slog.New(&logHandler{to: to, style: style, level: level, mu: &sync.Mutex{}})
@@ -75,7 +75,7 @@ var logHints = map[string]string{"draining": " (again to stop now)"}
 // logHandler writes records as text.
 type logHandler struct {
 	to    term.Stream
-	style logStyle
+	style Style
 	level slog.Level
 	mu    *sync.Mutex // of the stream
 	group string      // before the keys of what follows
@@ -108,15 +108,15 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	message := humanize.Safe(r.Message)
 	if r.NumAttrs() > 0 || h.attrs != "" {
-		if h.style != journalLog {
+		if h.style != Journal {
 			message = fmt.Sprintf("%-14s ", message)
 		}
 	}
 	level := fmt.Sprintf("%-5s", r.Level)
 	switch h.style {
-	case journalLog:
+	case Journal:
 		fmt.Fprintf(&b, "<%d>%s", priority(r.Level), message)
-	case terminalLog:
+	case Terminal:
 		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(time.TimeOnly), h.to.Paint(levelColour(r.Level), level), message)
 	default:
 		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(record.StampLayout), level, message)
@@ -126,7 +126,7 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 		b.WriteString(h.attr(h.group, a, r.Time))
 		return true
 	})
-	if h.style == terminalLog {
+	if h.style == Terminal {
 		b.WriteString(logHints[r.Message])
 	}
 	b.WriteByte('\n')
@@ -152,7 +152,7 @@ func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 	case slog.KindTime:
 		local := v.Time().Local()
 		switch {
-		case h.style != terminalLog:
+		case h.style != Terminal:
 			text = local.Format(record.StampLayout)
 		case local.Format(time.DateOnly) == day.Local().Format(time.DateOnly):
 			text = local.Format(time.TimeOnly)

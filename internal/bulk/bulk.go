@@ -1,0 +1,233 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/search"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Action is what cancel, retry and delete have in common: which tasks, and whether to ask.
+type Action struct {
+	Verb, Done  string // cancel, cancelled
+	Selection   cli.Selection
+	Nothing     bool // no task that the filter selects is one for the verb
+	yes, DryRun bool
+}
+
+// BatchSize is how many tasks are changed, and then told, in one go.
+const BatchSize = 500
+
+func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
+	return append(append(more, a.Selectors()...), cli.DryRunOption(), cli.YesOption())
+}
+
+func Read(c *cli.Context, now time.Time, verb, done string) (Action, error) {
+	s, err := cli.ReadSelection(c, now)
+	if err == nil {
+		err = s.Require(verb)
+	}
+	return Action{Verb: verb, Done: done, Selection: s, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
+}
+
+// OnlyEligible makes a filter select what the verb is for.
+func (s *Action) OnlyEligible() {
+	only, ok := search.Verb(s.Verb).Filter(s.Selection.Filter)
+	s.Selection.Filter, s.Nothing = only, !ok
+}
+
+// Tasks returns the ids of the tasks that are meant, newest first or as they were typed, after asking.
+func (s *Action) Tasks(ctx context.Context, r *runner.Runner, p *term.Printer) ([]int64, error) {
+	f := s.Selection.Filter
+	if len(f.IDs) > 0 {
+		return f.IDs, nil
+	}
+	var ids []int64
+	var err error
+	if !s.Nothing {
+		ids, err = r.IDs(ctx, f, runner.Page{})
+	}
+	switch {
+	case err != nil:
+	case len(ids) == 0:
+		p.Note("no tasks")
+	case !s.DryRun:
+		err = s.Selection.Confirm(p, s.yes, len(ids), s.question(ids))
+	}
+	return ids, err
+}
+
+// question is "Retry 2 tasks: 1037 1036?" or "Cancel 118 tasks in media?".
+func (s *Action) question(ids []int64) string {
+	text := strings.ToUpper(s.Verb[:1]) + s.Verb[1:] + " " + tasksText(len(ids))
+	if queues := s.Selection.Filter.Queues; len(queues) > 0 {
+		text += " in " + strings.Join(queues, ", ")
+	}
+	if len(ids) <= 8 {
+		text += ":"
+		for _, id := range ids {
+			text += " " + strconv.FormatInt(id, 10)
+		}
+	}
+	return text + "?"
+}
+
+// Preview is --dry-run: the tasks as they are. refusal says why one would be left alone.
+func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, refusal func(jobs.Task) string) error {
+	out := NewOutcomes(p, s, ids)
+	for part := range slices.Chunk(ids, BatchSize) {
+		tasks, err := TasksByID(ctx, r, part)
+		if err != nil {
+			return err
+		}
+		for _, id := range part {
+			t, there := tasks[id]
+			switch why := refusal(t); {
+			case !there:
+				out.Missing = append(out.Missing, id)
+			case why != "":
+				out.Refuse(t.ID, string(t.State), why, s.Record(p, t))
+			default:
+				out.Line(t.ID, string(t.State), present.JobText(t), s.Record(p, t))
+			}
+		}
+	}
+	if err := out.End(); err != nil {
+		return err
+	}
+	if len(ids) > 0 {
+		p.Note("%s would be %s; nothing was changed", tasksText(len(ids)), s.Done)
+	}
+	return nil
+}
+
+func (s *Action) Record(p *term.Printer, t jobs.Task) any {
+	if s.Verb == "delete" {
+		return record.Deleted{ID: t.ID}
+	}
+	return record.NewTask(t, p.Now())
+}
+
+func TasksByID(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]jobs.Task, error) {
+	list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+	tasks := make(map[int64]jobs.Task, len(list))
+	for _, t := range list {
+		tasks[t.ID] = t
+	}
+	return tasks, err
+}
+
+func tasksText(n int) string {
+	if n == 1 {
+		return "1 task"
+	}
+	return humanize.Count(int64(n)) + " tasks"
+}
+
+// Outcomes prints a line for each task, and keeps what could not be done for the end.
+type Outcomes struct {
+	p       *term.Printer
+	s       *Action
+	width   int // of the widest id
+	lines   int
+	refused []refusal
+	Missing []int64
+}
+
+type refusal struct {
+	id  int64
+	why string
+}
+
+// ShownLines is how many lines a terminal gets.
+const ShownLines = 20
+
+func NewOutcomes(p *term.Printer, s *Action, ids []int64) *Outcomes {
+	o := &Outcomes{p: p, s: s}
+	for _, id := range ids {
+		o.width = max(o.width, len(strconv.FormatInt(id, 10)))
+	}
+	return o
+}
+
+// Line tells the state of a task: as a record, as id and state, or for people with a remark.
+func (o *Outcomes) Line(id int64, state, remark string, record any) {
+	o.lines++
+	number := strconv.FormatInt(id, 10)
+	switch {
+	case o.p.JSON:
+		_ = o.p.Record(record) // what cannot be written to stdout is told by the last flush
+	case !o.p.Stdout.TTY:
+		o.p.Fields(number, state)
+	case o.lines <= ShownLines:
+		text := fmt.Sprintf("%*s  ", o.width, number)
+		left := o.p.Stdout.Width - term.Cells(text) - 9 - len(term.Gap)
+		text += o.p.Stdout.Paint(term.StateColour(state), state)
+		if remark = term.Cut(humanize.Safe(remark), left); remark != "" {
+			text += strings.Repeat(" ", max(9-len(state), 0)) + term.Gap + remark
+		}
+		o.p.Print(text + "\n")
+	}
+}
+
+// Refuse tells that a task was left alone.
+func (o *Outcomes) Refuse(id int64, state, why string, record any) {
+	o.Line(id, state, "not "+o.s.Done+": "+why, record)
+	o.refused = append(o.refused, refusal{id, why})
+}
+
+// End tells how many lines were not shown, and returns the failure that stands for tasks which do not exist or were refused.
+func (o *Outcomes) End() error {
+	if o.lines > ShownLines && o.p.Stdout.TTY && !o.p.JSON {
+		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")
+	}
+	missing := ""
+	for i, id := range o.Missing {
+		if i == 10 {
+			missing += fmt.Sprintf(" and %d more", len(o.Missing)-i)
+			break
+		}
+		missing += ", " + strconv.FormatInt(id, 10)
+	}
+	missing = "no task " + strings.TrimPrefix(missing, ", ")
+	f := &failure.Error{Code: "conflict", Exit: 1}
+	switch len(o.refused) {
+	case 0:
+		if len(o.Missing) == 0 {
+			return nil
+		}
+		return (&failure.Error{Code: "not_found", Exit: 3, What: missing}).Hint("runner list")
+	case 1:
+		f.What = fmt.Sprintf("task %d was not %s: %s", o.refused[0].id, o.s.Done, o.refused[0].why)
+	default:
+		f.What = fmt.Sprintf("%s were not %s", tasksText(len(o.refused)), o.s.Done)
+		for i, one := range o.refused {
+			if i == 2 {
+				f.Because(fmt.Sprintf("and %d more", len(o.refused)-i))
+				break
+			}
+			f.Because(fmt.Sprintf("%d: %s", one.id, one.why))
+		}
+	}
+	if len(o.Missing) > 0 {
+		f.Because(missing)
+	}
+	if o.refused[0].why == WhyRunning || o.s.Verb == "delete" {
+		f.Hint("runner cancel %d", o.refused[0].id)
+	}
+	return f
+}
+
+const WhyRunning = "it is running"
