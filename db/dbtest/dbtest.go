@@ -162,7 +162,7 @@ func (s *store) claimOnly(w *db.Worker) jobs.Task {
 	s.Helper()
 	claimed := s.claim(w, 2)
 	if len(claimed) != 1 {
-		s.Fatalf("claimed %v, want one task", ids(claimed))
+		s.Fatalf("got claims %v, want one task", ids(claimed))
 	}
 	return claimed[0]
 }
@@ -239,6 +239,6 @@ func claimsOf(tasks ...jobs.Task) []db.ClaimID {
 func (s *store) wantIDs(got, want []int64) {
 	s.Helper()
 	if !slices.Equal(got, want) {
-		s.Errorf("tasks %v, want %v", got, want)
+		s.Errorf("got tasks %v, want %v", got, want)
 	}
 }

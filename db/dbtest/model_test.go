@@ -239,7 +239,7 @@ func (m *model) beatSome(r *rapid.T) {
 	}
 	slices.SortFunc(want, func(a, b db.ClaimID) int { return int(a.ID - b.ID) })
 	if owned := m.beat(m.workers[i], claimsOf(asked...)...); !slices.Equal(owned, want) {
-		r.Fatalf("owned %v, want %v", owned, want)
+		r.Fatalf("got owned claims %v, want %v", owned, want)
 	}
 }
 
@@ -271,7 +271,7 @@ func (m *model) revokeSome(r *rapid.T) {
 			m.tasks[l.ID].GenerationID++
 		}
 		if !slices.ContainsFunc(revoked, func(now db.Lease) bool { return now.Revoked() && now.Claimed() == l.Claimed() }) {
-			r.Fatalf("revoked %+v, want %+v among them", revoked, l)
+			r.Fatalf("got revoked claims %+v, want %+v among them", revoked, l)
 		}
 	}
 }

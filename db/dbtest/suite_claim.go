@@ -60,12 +60,12 @@ var claims = group{
 		spec.MaxAttempts = 0
 		s.insert(spec)
 		if before := s.get(1); before.MaxAttempts != 0 {
-			s.Errorf("got before max attempts %v, want 0", before.MaxAttempts)
+			s.Errorf("before the claim: got max attempts %v, want 0", before.MaxAttempts)
 		}
 		w := s.worker("f")
 		got := s.claimOnly(w)
 		if got.MaxAttempts != 3 || s.get(1).MaxAttempts != 3 {
-			s.Errorf("got max attempts %v, task max attempts %v; want 3, 3", got.MaxAttempts, s.get(1).MaxAttempts)
+			s.Errorf("got max attempts %v in the claim, %v in the database; want 3, 3", got.MaxAttempts, s.get(1).MaxAttempts)
 		}
 		s.finish(w, got, jobs.Outcome{Reason: jobs.ReasonShutdown})
 		other := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},

@@ -70,7 +70,7 @@ var commits = group{
 			}
 		}
 		if n := s.number(`SELECT count(*) FROM tasks`); n != int64(want) {
-			s.Errorf("%d tasks, want %d", n, want)
+			s.Errorf("got %d tasks, want %d", n, want)
 		}
 	},
 	"long sequences and short writes run at the same time": func(s *store) {

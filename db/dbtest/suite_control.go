@@ -52,8 +52,8 @@ var controls = group{
 			switch {
 			case state.Finished():
 				if m != (db.Moved{ID: id, State: state, Done: true}) || !equal(before, got) {
-					s.Errorf("%s: got m %+v, before %+v; want %+v, %+v", state, m, before,
-						(db.Moved{ID: id, State: state, Done: true}), got)
+					s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
+						(db.Moved{ID: id, State: state, Done: true}), before)
 				}
 			case state == jobs.Running:
 				if m != (db.Moved{ID: id, State: state, Done: true}) || got.State != state ||
@@ -89,13 +89,13 @@ var controls = group{
 				switch state {
 				case jobs.Running, jobs.Blocked:
 					if m != (db.Moved{ID: id, State: state}) || !equal(before, got) {
-						s.Errorf("%s: got m %+v, before %+v; want %+v, %+v", state, m, before, (db.Moved{ID: id, State: state}),
-							got)
+						s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
+							(db.Moved{ID: id, State: state}), before)
 					}
 				case jobs.Pending:
 					if m != (db.Moved{ID: id, State: state, Done: true}) || !equal(before, got) {
-						s.Errorf("%s: got m %+v, before %+v; want %+v, %+v", state, m, before,
-							(db.Moved{ID: id, State: state, Done: true}), got)
+						s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
+							(db.Moved{ID: id, State: state, Done: true}), before)
 					}
 				case jobs.Scheduled, jobs.Retrying: // the due time changes, the counts stay
 					if in > 0 {
@@ -184,8 +184,8 @@ var controls = group{
 		before := s.get(id)
 		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (db.Moved{ID: id, State: jobs.Failed,
 			Taken: true}) || !equal(before, s.get(id)) {
-			s.Errorf("got m %+v, before %+v; want %+v, %+v", m, before, (db.Moved{ID: id, State: jobs.Failed, Taken: true}),
-				s.get(id))
+			s.Errorf("got %+v, task %+v; want %+v, task %+v as before", m, s.get(id),
+				(db.Moved{ID: id, State: jobs.Failed, Taken: true}), before)
 		}
 		s.results(s.Cancel(s.Context(), []int64{other}, "", false, s.now))
 		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; !m.Done || m.Taken {

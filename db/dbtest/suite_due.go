@@ -87,7 +87,7 @@ var dues = group{
 		s.insert(commandSpec(jobs.In(3*time.Minute)), commandSpec(jobs.In(2*time.Minute)), commandSpec(jobs.ExpiresIn(time.Minute)))
 		for _, want := range []time.Duration{1, 2, 3} {
 			if next := s.look(w); !next.Equal(start.Add(want * time.Minute)) {
-				s.Errorf("next due at %v, want %v", next, want*time.Minute)
+				s.Errorf("got next due time %v, want %v", next, want*time.Minute)
 			}
 			s.now = start.Add(want * time.Minute)
 		}

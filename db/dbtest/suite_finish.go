@@ -49,8 +49,8 @@ var finishes = group{
 				!got.LeaseExpiresAt.IsZero() ||
 				got.GenerationID != claimed.GenerationID+1 || got.Error != c.outcome.Error ||
 				string(got.Result) != string(c.outcome.Result) {
-				s.Errorf("%s: got %+v; want attempt %v, finished at is zero other than %v, duration %v, lease expires at "+
-					"none, generation %v, error %v, result %q",
+				s.Errorf("%s: got %+v; want attempt %v, a finish time %v, duration %v, no lease, "+
+					"generation %v, error %v, result %q",
 					c.name, got, c.count, c.state.Finished(), 1500*time.Millisecond, claimed.GenerationID+1, c.outcome.Error,
 					string(c.outcome.Result))
 			}
@@ -132,11 +132,11 @@ var finishes = group{
 			before, counted := s.get(id), s.counted()
 			s.sleep(time.Second)
 			if again := s.finishAll(w, f)[0]; again.Fenced || again.Change.State != first.Change.State {
-				s.Errorf("got again fenced %v, again change state %v; want false, %v", again.Fenced, again.Change.State,
+				s.Errorf("repeated finish: got fenced %v, state %v; want false, %v", again.Fenced, again.Change.State,
 					first.Change.State)
 			}
 			if after := s.get(id); !equal(before, after) || len(s.attempts(id)) != 1 {
-				s.Errorf("got before %+v, number of attempts %v; want %+v, 1", before, len(s.attempts(id)), after)
+				s.Errorf("got %+v, %d attempts; want %+v as before, 1 attempt", after, len(s.attempts(id)), before)
 			}
 			for state, n := range s.counted() {
 				if counted[state] != n {

@@ -176,15 +176,14 @@ var inserts = group{
 		s.finish(w, claimed[0], jobs.Outcome{})
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); got[0].Kept ||
 			got[0].ID == added[0].ID {
-			s.Errorf("the key of a finished task is still taken: got %v; want got[0] kept false, got[0] id other than %v", got,
-				added[0].ID)
+			s.Errorf("the key of a finished task: got %+v, want a new task other than %d", got, added[0].ID)
 		}
 	},
 	"a batch is stored whole or not at all": func(s *store) {
 		bad := commandSpec()
 		bad.MaxLosses = -1 // skips Validate; a CHECK constraint rejects it
 		if added, err := s.Insert(s.Context(), []jobs.Spec{commandSpec(), bad, commandSpec()}, s.now); err == nil || added != nil {
-			s.Errorf("got %v, %v; want error other than nil, added nil", added, err)
+			s.Errorf("got %v, error %v; want nothing added and an error", added, err)
 		}
 		if n := must(s.Count(s.Context(), jobs.Filter{}))(s); n != 0 {
 			s.Errorf("got %d tasks, want none", n)
@@ -229,7 +228,7 @@ var inserts = group{
 	"the input has a table of its own and is deleted with its task": func(s *store) {
 		id := s.insert(jobs.Command{Argv: []string{"cat"}, Input: []byte("x")}.With())[0]
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 1 || s.get(id).InputBytes != 1 {
-			s.Errorf("got n %v, task input bytes %v; want 1, 1", n, s.get(id).InputBytes)
+			s.Errorf("got %d inputs, %d input bytes; want 1, 1", n, s.get(id).InputBytes)
 		}
 		s.results(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
 		s.results(s.Delete(s.Context(), []int64{id}))

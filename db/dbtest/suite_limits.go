@@ -83,7 +83,7 @@ func aSuspectThatALimitHoldsHoldsNobodyElse(s *store) {
 	s.claim(dead, 1)
 	if reaped := must(revokeAndReap(s.Context(), w.w, must(w.w.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 ||
 		!s.get(lost).Suspect() {
-		s.Fatalf("got number of reaped %v, task suspect %v; want 1, true", len(reaped), s.get(lost).Suspect())
+		s.Fatalf("got %d reaped tasks, suspect %v; want 1, true", len(reaped), s.get(lost).Suspect())
 	}
 	other := must(s.Insert(s.Context(), []jobs.Spec{jobs.Define[string]("other").With("x"),
 		jobs.Define[string]("other").With("x")}, s.now))(s)

@@ -165,7 +165,7 @@ var lists = group{
 		got := must(s.Queues(s.Context(), start))(s)
 		a, b := got["a"], got["b"]
 		if len(got) != 2 || a == nil || b == nil {
-			s.Fatalf("got %+v; want length 2, a other than nil, b other than nil", got)
+			s.Fatalf("got %+v, want queues a and b", got)
 		}
 		if a.Counts[jobs.Pending] != 2 || a.Counts[jobs.Running] != 1 || a.Counts[jobs.Scheduled] != 1 ||
 			a.Ended[jobs.Completed] != 1 || a.Jobs["f"] != 2 || a.Jobs["command"] != 0 ||
@@ -188,7 +188,7 @@ var lists = group{
 			got := must(s.Queues(s.Context(), start))(s)
 			if d, a := got["default"], got["a"]; d == nil || a == nil || d.Failed != here || a.Failed != there ||
 				d.Ended[jobs.Failed] != 3 || a.Ended[jobs.Failed] != 1 {
-				s.Errorf("%+v, %+v; want %d and %d", d, a, here, there)
+				s.Errorf("got %+v, %+v; want %d and %d failed tasks", d, a, here, there)
 			}
 		}
 		stand(3, 1)

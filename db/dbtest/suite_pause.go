@@ -106,7 +106,7 @@ var pauses = group{
 		}
 		if reaped := must(revokeAndReap(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 ||
 			!s.get(all[0]).Suspect() {
-			s.Fatalf("got %+v; want number of reaped other than 0, task suspect true", reaped)
+			s.Fatalf("got reaped tasks %+v, want the first task among them as a suspect", reaped)
 		}
 		turn := func(idle bool) []int64 {
 			return ids(must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true,
@@ -127,7 +127,7 @@ var pauses = group{
 			s.Fatal(err)
 		}
 		if got, want := s.pauses(), map[string]db.Pause{"a": {At: first, By: "ann", Reason: "disk"}}; !maps.Equal(got, want) {
-			s.Errorf("%v, want %v", got, want)
+			s.Errorf("got %v, want %v", got, want)
 		}
 		s.resume("a", "b") // b is not paused
 		if got := s.pauses(); len(got) != 0 {
@@ -138,7 +138,7 @@ var pauses = group{
 		s.pause("idle", db.AllQueues)
 		queues := must(s.Queues(s.Context(), s.now))(s)
 		if q := queues["idle"]; len(queues) != 1 || q == nil || !q.Pause.At.Equal(s.now) {
-			s.Errorf("got %+v; want number of queues 1, q other than nil, pause at %v", queues, s.now)
+			s.Errorf("got %+v, want queue idle, paused at %v", queues, s.now)
 		}
 	},
 }

@@ -52,7 +52,7 @@ var plains = group{
 		s.now = time.Now()
 		w := s.worker()
 		if next := s.look(w); !next.Equal(due) {
-			s.Errorf("next due at %v, want %v", next, due)
+			s.Errorf("got next due time %v, want %v", next, due)
 		}
 		s.wantIDs(ids(s.claim(w, 9)), []int64{1})
 	},
@@ -96,7 +96,7 @@ var plains = group{
 			}
 		}
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 2 {
-			s.Errorf("%d inputs, want 2: empty ones are none", n)
+			s.Errorf("got %d inputs, want 2: an empty input is not stored", n)
 		}
 	},
 	"a row with input and dependencies works, also with recursive triggers": func(s *store) {
@@ -252,7 +252,7 @@ var plains = group{
 		}
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
 		if next := s.insert(commandSpec())[0]; next != first+2 {
-			s.Errorf("the next id is %d, want %d", next, first+2)
+			s.Errorf("got next id %d, want %d", next, first+2)
 		}
 	},
 	"an id is not reused": func(s *store) {
@@ -312,10 +312,10 @@ var plains = group{
 		w := s.worker()
 		s.finish(w, s.claimOnly(w), failed)
 		if n := s.number(`SELECT count(*) FROM tasks_view`); n != 2 {
-			s.Errorf("%d rows of tasks_view, want 2", n)
+			s.Errorf("got %d rows of tasks_view, want 2", n)
 		}
 		if n := s.number(`SELECT count(*) FROM attempts_view`); n != 1 {
-			s.Errorf("%d rows of attempts_view, want 1", n)
+			s.Errorf("got %d rows of attempts_view, want 1", n)
 		}
 	},
 	"rows with dependencies wait for them": func(s *store) {

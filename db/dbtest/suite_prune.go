@@ -66,7 +66,7 @@ var prunes = group{
 		s.wantIDs(s.allIDs(), slices.Concat(oldFailed, young, waits))
 		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // the attempts of the failed tasks
 			if n := s.number(`SELECT count(*) FROM ` + table); n != want {
-				s.Errorf("%d rows of %s are left of %d tasks, want %d", n, table, len(old)+4, want)
+				s.Errorf("got %d rows of %s after %d tasks, want %d", n, table, len(old)+4, want)
 			}
 		}
 		if steps := s.pruneAll(db.Prune{FailedBefore: before}); !slices.Equal(steps, []int{2}) {
@@ -169,7 +169,7 @@ var prunes = group{
 			}
 		}
 		if got[jobs.Completed] != want[jobs.Completed] || got[jobs.Failed] != want[jobs.Failed] {
-			s.Errorf("%v, want %v", got, want)
+			s.Errorf("got %v, want %v", got, want)
 		}
 		if err := s.RollUp(s.Context(), s.now, s.now); err != nil {
 			s.Fatal(err)

@@ -19,7 +19,7 @@ func (s *store) revoke() (w, reaper *db.Worker, claimed jobs.Task, revoked []db.
 	s.sleep(time.Minute)
 	if revoked = must(reaper.Revoke(s.Context(), s.leases(reaper)))(s); len(revoked) != 1 || !revoked[0].Revoked() ||
 		revoked[0].Claimed() != claimsOf(claimed)[0] {
-		s.Fatalf("revoked %+v, want the claim %+v", revoked, claimsOf(claimed))
+		s.Fatalf("got revoked claims %+v, want %+v", revoked, claimsOf(claimed))
 	}
 	return w, reaper, claimed, revoked
 }
@@ -49,7 +49,7 @@ var revocations = group{
 		}
 		s.wantTask(claimed.ID, jobs.Running, "")
 		if reaped := must(reaper.Reap(s.Context(), revoked, s.now))(s); len(reaped) != 1 {
-			s.Errorf("reaped %+v, want one", reaped)
+			s.Errorf("got reaped tasks %+v, want one", reaped)
 		}
 		s.wantTask(claimed.ID, jobs.Pending, jobs.ReasonLost)
 	},
@@ -63,11 +63,11 @@ var revocations = group{
 			s.Errorf("got owned claims %v, want none", owned)
 		}
 		if err := w.AddStep(s.Context(), claim, 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
-			s.Errorf("a step: %v, want %v", err, jobs.ErrLost)
+			s.Errorf("step: got error %v, want %v", err, jobs.ErrLost)
 		}
 		out := db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("late")}}}
 		if err := w.WriteOutput(s.Context(), claimed, out); !errors.Is(err, jobs.ErrLost) {
-			s.Errorf("output: %v, want %v", err, jobs.ErrLost)
+			s.Errorf("output: got error %v, want %v", err, jobs.ErrLost)
 		}
 		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claim, Progress: []byte(`{"done":1}`)}}); err != nil {
 			s.Error(err)
@@ -96,10 +96,10 @@ var revocations = group{
 				w.ID(), claimsOf(claimed)[0])
 		}
 		if again := must(other.Revoke(s.Context(), seen))(s); !slices.Equal(again, seen) {
-			s.Errorf("revoked again: %+v, want %+v", again, seen)
+			s.Errorf("second revocation: got %+v, want %+v", again, seen)
 		}
 		if n := len(must(other.Reap(s.Context(), seen, s.now))(s)) + len(must(reaper.Reap(s.Context(), seen, s.now))(s)); n != 1 {
-			s.Errorf("reaped %d times, want once", n)
+			s.Errorf("got %d reaped tasks, want 1", n)
 		}
 		got := s.wantTask(claimed.ID, jobs.Pending, jobs.ReasonLost)
 		if a := s.attempts(claimed.ID); got.Losses != 1 || len(a) != 1 || a[0].GenerationID != claimed.GenerationID ||
@@ -124,7 +124,7 @@ var revocations = group{
 		s.insert(commandSpec())
 		second := s.claimOnly(w)
 		if reaped := must(reaper.ReapDead(s.Context(), w.Number(), s.now))(s); len(reaped) != 2 {
-			s.Errorf("reaped %+v, want both", reaped)
+			s.Errorf("got reaped tasks %+v, want both", reaped)
 		}
 		for _, c := range []jobs.Task{claimed, second} {
 			if a := s.attempts(c.ID); len(a) != 1 || a[0].GenerationID != c.GenerationID || s.get(c.ID).Losses != 1 {

@@ -32,7 +32,7 @@ var steps = group{
 		for i := range want {
 			if g, w := got[i], want[i]; g.Name != w.Name || g.GenerationID != w.GenerationID || string(g.Value) != string(w.Value) ||
 				!g.WakeAt.Equal(w.WakeAt) || !g.At.Equal(w.At) {
-				s.Errorf("step %d is %+v, want %+v", i+1, g, w)
+				s.Errorf("step %d: got %+v, want %+v", i+1, g, w)
 			}
 		}
 	},
@@ -83,7 +83,7 @@ var steps = group{
 				s.Fatalf("got moved[0] done %v, want true", moved[0].Done)
 			}
 			if got := s.steps(id); len(got) != want {
-				s.Errorf("%d steps, want %d", len(got), want)
+				s.Errorf("got %d steps, want %d", len(got), want)
 			}
 			return s.claimOnly(w)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // viewRows are statements that add rows to the views. Both engines accept them.
-var viewed = []string{
+var viewRows = []string{
 	`INSERT INTO workers (id, name, host, boot_id, pid, "user", version, slots, jobs, state, lease, started_at, beat_at)
 		VALUES ('w-1', 'web1', 'h', 'b', 1, 'ann', 'v', 4, '[]', 'ready', 60000, 1, 2)`,
 	`INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_losses, created_at, updated_at)
@@ -54,7 +54,7 @@ func TestReaderViewsSayTheSameOnBothEngines(t *testing.T) {
 	file, server := dbtest.Open(t), openOnServer(t)
 	for _, d := range []*db.DB{file, server} {
 		raw := dbtest.RawOf(t, d)
-		for _, text := range viewed {
+		for _, text := range viewRows {
 			if _, err := raw.Exec(dbtest.Text(d, text)); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
@@ -132,7 +132,7 @@ func TestAnEnqueueOnPostgreSQLReturnsTheID(t *testing.T) {
 			continue
 		}
 		if id, err := add(values); err != nil || id != int64(want) {
-			t.Errorf("%s: id %d, %v, want %d", values, id, err, want)
+			t.Errorf("%s: got id %d, error %v; want %d", values, id, err, want)
 		}
 	}
 	if id, err := add(`(unique_key) VALUES ('k')`); !errors.Is(err, sql.ErrNoRows) {

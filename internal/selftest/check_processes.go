@@ -78,9 +78,9 @@ func overlap(spans []span, from, to int64) (sum int64) {
 
 func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
-// deathOf returns the time at which somebody was about to kill a worker. If nobody was, it returns the time at
-// which the parent of the worker noticed the end, and killed is false. known is false if there is no record of the
-// process.
+// deathOf returns when a worker died. If a process noted that it was about to kill the worker, that time counts and
+// killed is true. Otherwise it is the time at which the parent of the worker noticed the end. known is false if
+// there is no record of the process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		born, buried := e.wall(l.started), e.wall(l.ended)

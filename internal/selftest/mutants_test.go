@@ -24,7 +24,7 @@ const (
 
 // TestMutants builds each mutant and looks for its defect. A defect that nothing finds is an error of the tests.
 func TestMutants(t *testing.T) {
-	adopt(t)
+	becomeSubreaper(t)
 	for _, m := range mutants(t) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
@@ -47,9 +47,9 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// adopt makes this process the parent of guardians whose worker has died, and kills them at the end. Some mutants
-// leave guardians that never end.
-func adopt(t *testing.T) {
+// becomeSubreaper makes this process the parent of guardians whose worker has died, and kills them at the end. Some
+// mutants leave guardians that never end.
+func becomeSubreaper(t *testing.T) {
 	t.Helper()
 	const setChildSubreaper = 36
 	if _, _, errno := syscall.Syscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); errno != 0 {
