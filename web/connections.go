@@ -38,7 +38,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	defer c.mu.Unlock()
 	at, known := c.positions[conn]
 	if !known && state != http.StateNew {
-		return // closeOldest has closed it
+		return // closeOldest has already closed the connection
 	}
 	if known {
 		at.list.Remove(at.element)

@@ -57,7 +57,7 @@ type queueView struct {
 	Pending, Blocked, Retrying, Running, Scheduled, FailedDay int
 	Paused                                                    bool
 	PauseText                                                 string
-	Limit, Rate                                               string // running limit as 1/2 and rate as 100/1m; empty without a limit
+	Limit, Rate                                               string // running limit (1/2) and rate limit (100/1m); empty without a limit
 	Limited                                                   bool   // whether a limit blocks every start now
 	Hour                                                      template.HTML
 }
