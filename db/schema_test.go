@@ -98,7 +98,7 @@ func TestTheLimitsOfPlainSQLAreThoseOfPackageJobs(t *testing.T) {
 		"coalesce(t.options ->> '$.backoff_delay', %d)":       jobs.DefaultBackoff.Delay.Milliseconds(),
 		"coalesce(t.options ->> '$.backoff_max', %d)":         jobs.DefaultBackoff.Max.Milliseconds(),
 		"coalesce(t.options ->> '$.output_limit', %d)":        jobs.DefaultOutputLimit,
-		"NEW.backoff = '%s' OR NEW.backoff = 'linear' OR NEW": jobs.Exponential,
+		"NEW.backoff = '%s' OR NEW.backoff = 'linear' OR NEW": jobs.Fixed,
 	} {
 		if want = fmt.Sprintf(want, of); !strings.Contains(text, want) {
 			t.Errorf("the schema does not say %s", want)

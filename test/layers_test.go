@@ -33,7 +33,7 @@ var layers = []layer{
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
-	{path: "db/schema", ours: []string{"db/internal/sqltext"}},
+	{path: "db/schema", ours: []string{"db/internal/sqltext", "jobs"}},
 	{path: "db/internal/owner"},
 	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "jobs"}, others: []string{"github.com/jmoiron/sqlx"}}, // the boundary: no driver
 	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},

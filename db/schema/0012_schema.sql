@@ -304,11 +304,8 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
-  t.attempt, t.max_attempts, t.losses, t.max_losses, (t.options ->> '$.timeout') / 1000.0 AS timeout,
-  coalesce(t.options ->> '$.kill_after', 10000) / 1000.0 AS kill_after, coalesce(t.options ->> '$.backoff', 'exponential') AS backoff,
-  coalesce(t.options ->> '$.backoff_delay', 10000) / 1000.0 AS backoff_delay, coalesce(t.options ->> '$.backoff_max', 3600000) / 1000.0 AS backoff_max,
-  t.options ->> '$.retry_on' AS retry_on, coalesce(t.options ->> '$.output_limit', 1048576) AS output_limit, t.options ->> '$.path' AS path,
-  t.options ->> '$.cwd' AS cwd, t.options -> '$.env' AS env, t.options ->> '$.env_file' AS env_file,
+  t.attempt, t.max_attempts, t.losses, t.max_losses,
+  /* task options: columns of tasks_view */,
   CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = t.id) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(t.lease_expires_at, 0) / 1000.0, 'unixepoch') AS lease_expires_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.created_at / 1000.0, 'unixepoch') AS created_at, t.created_by,
@@ -345,8 +342,8 @@ FROM {schedules} AS s LEFT JOIN {tasks} AS t ON t.id = s.last_task_id;
 -- The door for plain SQL: an INSERT into it adds a task, after the checks that package jobs makes. It is always empty.
 CREATE VIEW {enqueue} AS
 SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority, NULL AS lane, NULL AS unique_key, NULL AS after, NULL AS after_any,
-  NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses, NULL AS timeout, NULL AS kill_after, NULL AS backoff,
-  NULL AS backoff_delay, NULL AS backoff_max, NULL AS retry_on, NULL AS output_limit, NULL AS cwd, NULL AS env, NULL AS env_file, NULL AS input,
+  NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses,
+  /* task options: columns of enqueue */, NULL AS input,
   NULL AS created_by
 WHERE FALSE;
 
@@ -384,29 +381,9 @@ BEGIN
     WHERE NEW.max_attempts IS NOT NULL AND (typeof(NEW.max_attempts) <> 'integer' OR NEW.max_attempts NOT BETWEEN 1 AND 2147483647);
   SELECT RAISE(ABORT, 'max_losses: 0 to 2147483647')
     WHERE NEW.max_losses IS NOT NULL AND (typeof(NEW.max_losses) <> 'integer' OR NEW.max_losses NOT BETWEEN 0 AND 2147483647);
-  SELECT RAISE(ABORT, 'timeout: milliseconds, more than 0 and at most ten years')
-    WHERE NEW.timeout IS NOT NULL AND (typeof(NEW.timeout) <> 'integer' OR NEW.timeout NOT BETWEEN 1 AND 315360000000);
-  SELECT RAISE(ABORT, 'kill_after: milliseconds, at most ten years')
-    WHERE NEW.kill_after IS NOT NULL AND (typeof(NEW.kill_after) <> 'integer' OR NEW.kill_after NOT BETWEEN 0 AND 315360000000);
-  SELECT RAISE(ABORT, 'backoff_delay: milliseconds, at most ten years')
-    WHERE NEW.backoff_delay IS NOT NULL AND (typeof(NEW.backoff_delay) <> 'integer' OR NEW.backoff_delay NOT BETWEEN 0 AND 315360000000);
-  SELECT RAISE(ABORT, 'backoff_max: milliseconds, at most ten years')
-    WHERE NEW.backoff_max IS NOT NULL AND (typeof(NEW.backoff_max) <> 'integer' OR NEW.backoff_max NOT BETWEEN 0 AND 315360000000);
-  SELECT RAISE(ABORT, 'backoff: exponential, linear or fixed')
-    WHERE NEW.backoff IS NOT NULL AND (typeof(NEW.backoff) <> 'text' OR NOT (NEW.backoff = 'exponential' OR NEW.backoff = 'linear' OR NEW.backoff = 'fixed'));
-  SELECT RAISE(ABORT, 'retry_on: exit codes, as in 75,100-111')
-    WHERE NEW.retry_on IS NOT NULL AND (typeof(NEW.retry_on) <> 'text' OR NEW.retry_on = '' OR NEW.retry_on GLOB '*[^0-9,-]*'
-      OR length(CAST(NEW.retry_on AS BLOB)) > 1000 OR instr(NEW.retry_on, char(0)));
-  SELECT RAISE(ABORT, 'output_limit: bytes, 0 or more')
-    WHERE NEW.output_limit IS NOT NULL AND (typeof(NEW.output_limit) <> 'integer' OR NEW.output_limit NOT BETWEEN 0 AND 9007199254740992);
-  SELECT RAISE(ABORT, 'cwd: at most 4096 bytes of text without NUL')
-    WHERE NEW.cwd IS NOT NULL AND (typeof(NEW.cwd) <> 'text' OR length(CAST(NEW.cwd AS BLOB)) > 4096 OR instr(NEW.cwd, char(0)));
-  SELECT RAISE(ABORT, 'env_file: at most 4096 bytes of text without NUL')
-    WHERE NEW.env_file IS NOT NULL AND (typeof(NEW.env_file) <> 'text' OR length(CAST(NEW.env_file AS BLOB)) > 4096 OR instr(NEW.env_file, char(0)));
-  SELECT RAISE(ABORT, 'env: a JSON object of texts, at most 131072 bytes')
-    WHERE NEW.env IS NOT NULL AND CASE WHEN typeof(NEW.env) <> 'text' OR NOT json_valid(NEW.env) OR length(CAST(NEW.env AS BLOB)) > 131072 THEN 1
-      WHEN json_type(NEW.env) <> 'object' THEN 1
-      ELSE EXISTS (SELECT 1 FROM json_each(NEW.env) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))) END;
+  SELECT CASE
+/* task options: checks of enqueue */
+  END;
   SELECT RAISE(ABORT, 'input: text or BLOB, at most 16777216 bytes')
     WHERE typeof(NEW.input) = 'integer' OR typeof(NEW.input) = 'real' OR length(CAST(NEW.input AS BLOB)) > 16777216;
   SELECT RAISE(ABORT, 'after, after_any: a JSON array of ids of tasks that exist')
@@ -419,9 +396,7 @@ BEGIN
     NOT ordered, CASE WHEN coalesce(NEW.run_at, now) <= now AND NEW.lane IS NULL AND NOT ordered THEN 'pending' ELSE 'scheduled' END,
     coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, now), NEW.expires_at,
     NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
-    now, NEW.created_by, now, nullif(json_patch('{}', json_object('timeout', NEW.timeout, 'kill_after', NEW.kill_after, 'backoff', NEW.backoff,
-      'backoff_delay', NEW.backoff_delay, 'backoff_max', NEW.backoff_max, 'retry_on', NEW.retry_on, 'output_limit', NEW.output_limit, 'cwd', NEW.cwd,
-      'env', json(NEW.env), 'env_file', NEW.env_file)), '{}')
+    now, NEW.created_by, now, nullif(json_patch('{}', json_object(/* task options: stored object */)), '{}')
   FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) AS now,
     coalesce(json_array_length(NEW.after), 0) + coalesce(json_array_length(NEW.after_any), 0) > 0 AS ordered)
   WHERE NOT EXISTS (SELECT 1 FROM {tasks} WHERE unique_key = NEW.unique_key AND finished_at IS NULL);

@@ -45,7 +45,7 @@ func (m Migration) Text() string {
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	return string(text)
+	return withTaskOptions(string(text), path.Dir(m.Path) == Postgres)
 }
 
 // Migrations returns the numbered files in a folder, in their order.

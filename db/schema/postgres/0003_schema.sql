@@ -282,11 +282,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, utc(t.run_at) AS run_at, utc(t.expires_at) AS expires_at, t.attempt, t.max_attempts, t.losses, t.max_losses,
-  seconds(whole(t.options ->> 'timeout')) AS timeout, seconds(coalesce(whole(t.options ->> 'kill_after'), 10000)) AS kill_after,
-  coalesce(t.options ->> 'backoff', 'exponential') AS backoff, seconds(coalesce(whole(t.options ->> 'backoff_delay'), 10000)) AS backoff_delay,
-  seconds(coalesce(whole(t.options ->> 'backoff_max'), 3600000)) AS backoff_max, t.options ->> 'retry_on' AS retry_on,
-  coalesce(whole(t.options ->> 'output_limit'), 1048576) AS output_limit, t.options ->> 'path' AS path, t.options ->> 'cwd' AS cwd,
-  t.options -> 'env' AS env, t.options ->> 'env_file' AS env_file,
+  /* task options: columns of tasks_view */,
   CASE WHEN t.parts & 1 = 1 THEN (SELECT octet_length(data) FROM inputs WHERE task_id = t.id) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, utc(nullif(t.lease_expires_at, 0)) AS lease_expires_at, utc(c.requested_at) AS cancel_requested_at,
   utc(t.created_at) AS created_at, t.created_by, utc(t.updated_at) AS updated_at, utc(t.started_at) AS started_at, utc(t.finished_at) AS finished_at,
@@ -322,8 +318,7 @@ FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
 CREATE VIEW enqueue AS
 SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS queue, NULL::bigint AS priority, NULL::text AS lane, NULL::text AS unique_key,
   NULL::text AS after, NULL::text AS after_any, NULL::bigint AS run_at, NULL::bigint AS expires_at, NULL::bigint AS max_attempts, NULL::bigint AS max_losses,
-  NULL::bigint AS timeout, NULL::bigint AS kill_after, NULL::text AS backoff, NULL::bigint AS backoff_delay, NULL::bigint AS backoff_max,
-  NULL::text AS retry_on, NULL::bigint AS output_limit, NULL::text AS cwd, NULL::text AS env, NULL::text AS env_file, NULL::bytea AS input,
+  /* task options: columns of enqueue */, NULL::bytea AS input,
   NULL::text AS created_by, NULL::bigint AS id
 WHERE false;
 
@@ -373,19 +368,7 @@ BEGIN
     WHEN NEW.expires_at NOT BETWEEN 0 AND 253402300799999 THEN 'expires_at: milliseconds since 1970, up to the year 9999'
     WHEN NEW.max_attempts NOT BETWEEN 1 AND 2147483647 THEN 'max_attempts: 1 to 2147483647'
     WHEN NEW.max_losses NOT BETWEEN 0 AND 2147483647 THEN 'max_losses: 0 to 2147483647'
-    WHEN NEW.timeout NOT BETWEEN 1 AND 315360000000 THEN 'timeout: milliseconds, more than 0 and at most ten years'
-    WHEN NEW.kill_after NOT BETWEEN 0 AND 315360000000 THEN 'kill_after: milliseconds, at most ten years'
-    WHEN NEW.backoff_delay NOT BETWEEN 0 AND 315360000000 THEN 'backoff_delay: milliseconds, at most ten years'
-    WHEN NEW.backoff_max NOT BETWEEN 0 AND 315360000000 THEN 'backoff_max: milliseconds, at most ten years'
-    WHEN NEW.backoff NOT IN ('exponential', 'linear', 'fixed') THEN 'backoff: exponential, linear or fixed'
-    WHEN NEW.retry_on !~ '^[0-9,-]+$' OR NEW.retry_on ~ '\n' OR octet_length(NEW.retry_on) > 1000 THEN 'retry_on: exit codes, as in 75,100-111'
-    WHEN NEW.output_limit NOT BETWEEN 0 AND 9007199254740992 THEN 'output_limit: bytes, 0 or more'
-    WHEN octet_length(NEW.cwd) > 4096 THEN 'cwd: at most 4096 bytes of text without NUL'
-    WHEN octet_length(NEW.env_file) > 4096 THEN 'env_file: at most 4096 bytes of text without NUL'
-    WHEN NEW.env IS NULL THEN wrong
-    WHEN octet_length(NEW.env) > 131072 OR NEW.env !~ '^\s*\{' OR NOT is_jsonb(NEW.env) THEN 'env: a JSON object of texts, at most 131072 bytes'
-    WHEN EXISTS (SELECT 1 FROM json_each(NEW.env::json) AS e
-      WHERE json_typeof(e.value) <> 'string' OR e.key = '' OR strpos(e.key, '=') > 0) THEN 'env: a JSON object of texts, at most 131072 bytes'
+/* task options: checks of enqueue */
     ELSE wrong END;
   IF octet_length(NEW.input) > 16777216 THEN wrong := 'input: text or BLOB, at most 16777216 bytes'; END IF;
   IF NEW.id IS NOT NULL THEN wrong := 'id: leave it out, the database gives it'; END IF;
@@ -396,9 +379,7 @@ BEGIN
     coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, at), NEW.expires_at,
     NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane,
     nullif(CASE WHEN octet_length(NEW.input) > 0 THEN 1 ELSE 0 END + CASE WHEN ordered THEN 2 ELSE 0 END, 0), at, NEW.created_by, at,
-    CAST(nullif(json_strip_nulls(json_build_object('timeout', NEW.timeout, 'kill_after', NEW.kill_after, 'backoff', NEW.backoff,
-      'backoff_delay', NEW.backoff_delay, 'backoff_max', NEW.backoff_max, 'retry_on', NEW.retry_on, 'output_limit', NEW.output_limit, 'cwd', NEW.cwd,
-      'env', NEW.env::json, 'env_file', NEW.env_file))::text, '{}') AS json))
+    CAST(nullif(json_strip_nulls(json_build_object(/* task options: stored object */))::text, '{}') AS json))
   ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL DO NOTHING RETURNING id INTO NEW.id;
   IF NOT FOUND THEN RETURN NULL; END IF;
   IF octet_length(NEW.input) > 0 THEN INSERT INTO inputs (task_id, data) VALUES (NEW.id, NEW.input); END IF;

@@ -1,0 +1,153 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// The schema leaves these places to the task options of the list in package jobs that are stored in the column options: their columns of
+// tasks_view, their columns of enqueue, the checks of enqueue, and the keys and values of the object that enqueue stores.
+const (
+	placeOfView    = "/* task options: columns of tasks_view */"
+	placeOfColumns = "/* task options: columns of enqueue */"
+	placeOfChecks  = "/* task options: checks of enqueue */"
+	placeOfObject  = "/* task options: stored object */"
+)
+
+// withTaskOptions fills the places of the task options in a schema.
+func withTaskOptions(schema string, onServer bool) string {
+	write := sqliteOption
+	if onServer {
+		write = postgresOption
+	}
+	var view, columns, checks, object []string
+	for i := range jobs.OptionList() {
+		o := &jobs.OptionList()[i]
+		if !o.Stored() {
+			continue
+		}
+		s := write(o)
+		view = append(view, s.view+" AS "+o.Key)
+		if o.Key == "path" { // the worker looks it up
+			continue
+		}
+		columns = append(columns, "NULL"+s.cast+" AS "+o.Key)
+		checks = append(checks, s.check)
+		object = append(object, "'"+o.Key+"', "+s.value)
+	}
+	return strings.NewReplacer(placeOfView, strings.Join(view, ",\n  "), placeOfColumns, strings.Join(columns, ", "), placeOfChecks, strings.Join(checks, "\n"),
+		placeOfObject, strings.Join(object, ", ")).Replace(schema)
+}
+
+// optionSQL is the SQL of a task option: its expression in tasks_view, its type in enqueue, its check, and its value in the stored object.
+type optionSQL struct{ view, cast, check, value string }
+
+// optionRange returns the least and the greatest number of an option, and its unit.
+func optionRange(o *jobs.OptionInfo) (low, high int64, unit string) {
+	switch value := o.Default().(type) {
+	case *time.Duration:
+		if *value == 0 { // NULL says the same
+			low = 1
+		}
+		return low, jobs.MaxDelay.Milliseconds(), "milliseconds"
+	case *int64:
+		return o.Min, 1 << 53, "bytes"
+	}
+	return o.Min, 1<<31 - 1, "a number"
+}
+
+// optionDefault returns the default of an option as an SQL literal, or "" for none.
+func optionDefault(o *jobs.OptionInfo) string {
+	switch value := o.Default().(type) {
+	case *time.Duration:
+		if *value != 0 {
+			return fmt.Sprint(value.Milliseconds())
+		}
+	case *int64:
+		return fmt.Sprint(*value)
+	case *int:
+		return fmt.Sprint(*value)
+	case *string:
+		if *value != "" {
+			return "'" + *value + "'"
+		}
+	}
+	return ""
+}
+
+// sqliteOption writes an option for SQLite.
+func sqliteOption(o *jobs.OptionInfo) optionSQL {
+	s := optionSQL{view: "t.options ->> '$." + o.Key + "'", value: "NEW." + o.Key}
+	if usual := optionDefault(o); usual != "" {
+		s.view = "coalesce(" + s.view + ", " + usual + ")"
+	}
+	message, wrong := "", ""
+	switch o.Default().(type) {
+	case *time.Duration, *int64, *int:
+		low, high, unit := optionRange(o)
+		message = fmt.Sprintf("%s, %d to %d", unit, low, high)
+		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'integer' OR NEW.%[1]s NOT BETWEEN %d AND %d", o.Key, low, high)
+		if _, ok := o.Default().(*time.Duration); ok {
+			s.view = "(" + s.view + ") / 1000.0"
+		}
+	case *jobs.Codes:
+		message = "exit codes, as in 75,100-111"
+		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR NEW.%[1]s = '' OR NEW.%[1]s GLOB '*[^0-9,-]*' OR length(CAST(NEW.%[1]s AS BLOB)) > %d OR instr(NEW.%[1]s, char(0))",
+			o.Key, jobs.MaxCodes)
+	case *map[string]string:
+		s.view, s.value = "t.options -> '$."+o.Key+"'", "json(NEW."+o.Key+")"
+		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", jobs.MaxEnv)
+		wrong = fmt.Sprintf(`CASE WHEN typeof(NEW.%s) <> 'text' OR NOT json_valid(NEW.%[1]s) OR length(CAST(NEW.%[1]s AS BLOB)) > %d THEN 1
+      WHEN json_type(NEW.%[1]s) <> 'object' THEN 1
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))) END`, o.Key, jobs.MaxEnv)
+	default:
+		message = fmt.Sprintf("at most %d bytes of text without NUL", jobs.MaxPath)
+		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR length(CAST(NEW.%[1]s AS BLOB)) > %d OR instr(NEW.%[1]s, char(0))", o.Key, jobs.MaxPath)
+		if o.Words != nil {
+			message = "one of " + strings.Join(o.Words, ", ")
+			wrong = fmt.Sprintf("NOT (NEW.%s = '%s')", o.Key, strings.Join(o.Words, "' OR NEW."+o.Key+" = '"))
+		}
+	}
+	s.check = fmt.Sprintf("    WHEN NEW.%s IS NOT NULL AND (%s) THEN RAISE(ABORT, '%[1]s: %[3]s')", o.Key, wrong, message)
+	return s
+}
+
+// postgresOption writes an option for PostgreSQL.
+func postgresOption(o *jobs.OptionInfo) optionSQL {
+	s := optionSQL{view: "t.options ->> '" + o.Key + "'", cast: "::text", value: "NEW." + o.Key}
+	message, wrong := "", ""
+	switch o.Default().(type) {
+	case *time.Duration, *int64, *int:
+		low, high, unit := optionRange(o)
+		s.view, s.cast = "whole("+s.view+")", "::bigint"
+		message = fmt.Sprintf("%s, %d to %d", unit, low, high)
+		wrong = fmt.Sprintf("NEW.%s NOT BETWEEN %d AND %d", o.Key, low, high)
+	case *jobs.Codes:
+		message = "exit codes, as in 75,100-111"
+		wrong = fmt.Sprintf(`NEW.%s !~ '^[0-9,-]+$' OR NEW.%[1]s ~ '\n' OR octet_length(NEW.%[1]s) > %d`, o.Key, jobs.MaxCodes)
+	case *map[string]string:
+		s.view, s.value = "t.options -> '"+o.Key+"'", "NEW."+o.Key+"::json"
+		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", jobs.MaxEnv)
+		wrong = fmt.Sprintf(`CASE WHEN NEW.%s IS NULL THEN false
+      WHEN octet_length(NEW.%[1]s) > %d OR NEW.%[1]s !~ '^\s*\{' OR NOT is_jsonb(NEW.%[1]s) THEN true
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = '' OR strpos(e.key, '=') > 0) END`, o.Key, jobs.MaxEnv)
+	default:
+		message = fmt.Sprintf("at most %d bytes of text without NUL", jobs.MaxPath)
+		wrong = fmt.Sprintf("octet_length(NEW.%s) > %d", o.Key, jobs.MaxPath)
+		if o.Words != nil {
+			message = "one of " + strings.Join(o.Words, ", ")
+			wrong = fmt.Sprintf("NEW.%s NOT IN ('%s')", o.Key, strings.Join(o.Words, "', '"))
+		}
+	}
+	if usual := optionDefault(o); usual != "" {
+		s.view = "coalesce(" + s.view + ", " + usual + ")"
+	}
+	if _, ok := o.Default().(*time.Duration); ok {
+		s.view = "seconds(" + s.view + ")"
+	}
+	s.check = fmt.Sprintf("    WHEN %s THEN '%s: %s'", wrong, o.Key, message)
+	return s
+}
