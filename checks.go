@@ -292,7 +292,7 @@ func (e *examination) schedules(ctx context.Context, tell func(status, message, 
 	}
 	well := true
 	for _, problem := range s.problems {
-		if strings.HasPrefix(problem.Code, "schedule_") {
+		if problem.Code == "schedule_failed" || problem.Code == "schedule_skips" {
 			well = false
 			tell(checkWarn, problem.Message, problem.Try)
 		}

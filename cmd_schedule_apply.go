@@ -218,9 +218,7 @@ func runScheduleApply(ctx context.Context, r *runner.Runner, p *term.Printer, o 
 	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
 		f := (&lineError{o.name, o.lines[bad.Index], bad.Err}).failure()
 		if errors.Is(bad.Err, jobs.ErrConflict) {
-			known := failure.Explain(bad.Err)
-			f.What = strings.TrimSuffix(f.What, ": "+strings.Join(known.Why, "; "))
-			f.Code, f.Why = "conflict", known.Why
+			f = (&lineError{o.name, o.lines[bad.Index], failure.Explain(bad.Err)}).failure()
 			f.Hint("runner schedule remove %s, or --prefix", o.schedules[bad.Index].Name)
 		}
 		return f.Because(o.nothing)

@@ -44,8 +44,8 @@ const (
 // Codes of package web. The subject is the address.
 const (
 	ListenAddress = "listen_address" // not HOST:PORT or unix:PATH
-	ListenFailed  = "listen_failed"
-	PlainText     = "plain_text" // the token would cross the network without encryption
-	PublicURL     = "public_url" // not a URL
-	TokenMissing  = "token_missing"
+	ListenFailed  = "listen_failed"  // the operating system does not let the process listen there
+	PlainText     = "plain_text"     // the token would cross the network without encryption
+	PublicURL     = "public_url"     // not a URL
+	TokenMissing  = "token_missing"  // a TCP address without a token
 )
