@@ -22,27 +22,27 @@ import (
 
 func selftestCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "selftest", Usage: "try to lose a task on this machine: kill, stop, starve workers",
+		Name: "selftest", Usage: "check the guarantees on this machine: kill, stop and starve workers",
 		UsageText: "runner selftest [--for DUR] [--seed N] [--dir DIR] [--postgres] [--json]",
-		Description: `Tries to break the promise of docs/reliability.md on this machine, this disk,
-this kernel. Six workers run a hurtful workload in a new database, below --dir,
-while they are killed, stopped and starved, several times a second, and frozen
-as by a suspend, several times a minute. Then what happened is replayed, step by
-step, and held against every rule. Databases of yours are not touched; both
-processors are busy meanwhile. A filesystem of less than a gigabyte is filled up
-for moments, too; a larger one is not. As root it also makes processes of the
-user 65534, and mounts a file in a mount namespace of its own.
+		Description: `Checks the guarantees of docs/reliability.md on this machine, its disk and its
+kernel. Six workers run a demanding workload in a new database below --dir.
+Meanwhile the test kills, stops and starves them several times a second, and
+freezes all of its processes several times a minute, as a suspend does. Then it
+checks every step of the recorded history against the invariants. It does not
+touch your databases, and it uses all processors. It also fills a filesystem
+smaller than 1 GB for moments. As root it also starts processes of the user
+65534 and mounts a file in a mount namespace of its own.
 
---postgres puts the database on a PostgreSQL server, made for this from the
-installed programs. Then there seem to be two hosts, whose connections are cut,
-in the middle of commits, too, or stall; and the server is killed.
+--postgres uses a PostgreSQL server that the test starts from the installed
+programs. The test then simulates two hosts. It cuts and stalls their
+connections, also in the middle of commits, and it kills the server.
 
-Nothing is left behind unless a rule was broken: then the database, the logs
-and both histories are kept for a report. --seed makes the same choices again,
-which the machine's own timing may or may not turn into the same events.
+The test deletes its files unless it found a violation. Then it keeps the
+database, the logs and the histories. --seed repeats the random choices; the
+timing of the machine may still lead to other events.
 
-In a pipe: each figure and its value, separated by a tab; then each violation.
---json prints one record, with violations and figures. Linux only.
+In a pipe: each figure and its value, separated by a tab, then each violation.
+--json prints one record with violations and figures. Linux only.
 
 EXAMPLES
   runner selftest
@@ -50,14 +50,14 @@ EXAMPLES
   runner selftest --postgres
 
 EXIT STATUS
-  0   every rule held
-  1   a rule was broken, or the test could not be run
+  0   no violation
+  1   a violation, or the test could not run
   2   usage`,
 		Flags: []cli.Flag{
 			cli.DurationOption("for", "how long workers are killed and stopped (60s)", time.Minute),
-			cli.Scalar("seed", "N", "of all choices (a random one, which is printed)", uint64(0), parseSeed),
-			cli.TextOption("dir", "DIR", "where the test makes a directory of its own (the system's for temporary files)", ""),
-			cli.BoolOption("postgres", "on a PostgreSQL server of its own, which is killed, too"),
+			cli.Scalar("seed", "N", "seed of the random choices (random; it is printed)", uint64(0), parseSeed),
+			cli.TextOption("dir", "DIR", "directory in which the test creates its own (the system's temporary directory)", ""),
+			cli.BoolOption("postgres", "use a PostgreSQL server that the test starts, and kill it too"),
 		},
 		Action: func(c *cli.Context) error {
 			o, err := readSelftestOptions(c)
@@ -67,7 +67,7 @@ EXIT STATUS
 			if cli.Get[bool](c, "postgres") {
 				stop, err := onOwnServer(c.Context, &o)
 				if err != nil {
-					return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not be run", Why: []string{err.Error()}, Cause: err}
+					return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not run", Why: []string{err.Error()}, Cause: err}
 				}
 				defer stop()
 			}
@@ -80,10 +80,10 @@ func readSelftestOptions(c *cli.Context) (selftest.Options, error) {
 	o := selftest.Options{For: cli.Get[time.Duration](c, "for"), Seed: cli.Get[uint64](c, "seed"), Dir: cli.Get[string](c, "dir"),
 		Name: os.Args[0]}
 	if c.Args().Present() {
-		return o, failure.Usage("selftest takes no words: %q", c.Args().First())
+		return o, failure.Usage("selftest takes no arguments: %q", c.Args().First())
 	}
 	if o.For < time.Second {
-		return o, failure.Usage("--for %s is too short: nobody would be killed", timetext.WriteDuration(o.For)).Hint("runner selftest --for 10s")
+		return o, failure.Usage("--for %s is too short; use 1s or more", timetext.WriteDuration(o.For)).Hint("runner selftest --for 10s")
 	}
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64N(1e9) + 1
@@ -96,7 +96,7 @@ func readSelftestOptions(c *cli.Context) (selftest.Options, error) {
 func parseSeed(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		return 0, errors.New("is no number from 1 on")
+		return 0, errors.New("is not a number from 1 up")
 	}
 	return n, nil
 }
@@ -120,9 +120,9 @@ func runSelftest(ctx context.Context, p *term.Printer, o selftest.Options) error
 	}
 	switch {
 	case errors.Is(err, selftest.ErrUnsupported):
-		return &failure.Error{Code: "internal", Exit: 1, What: "no selftest on this system", Why: []string{err.Error()}}
+		return &failure.Error{Code: "internal", Exit: 1, What: "the selftest does not support this system", Why: []string{err.Error()}}
 	case err != nil:
-		return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not be run", Why: []string{err.Error()}, Cause: err}
+		return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not run", Why: []string{err.Error()}, Cause: err}
 	}
 	if p.JSON {
 		err = p.Record(report)
@@ -135,7 +135,7 @@ func runSelftest(ctx context.Context, p *term.Printer, o selftest.Options) error
 	return err
 }
 
-// selftestLine is what a person reads meanwhile.
+// selftestLine returns the progress line for a terminal.
 func selftestLine(o selftest.Options, now selftest.Progress) string {
 	switch now.Phase {
 	case "commits":
@@ -145,7 +145,7 @@ func selftestLine(o selftest.Options, now selftest.Progress) string {
 	case "drain":
 		return fmt.Sprintf("  waiting for the last tasks  %s left", humanize.Count(int64(now.Left)))
 	}
-	return "  replaying what happened"
+	return "  checking the history"
 }
 
 func printSelftest(p *term.Printer, r *selftest.Report) {
@@ -167,19 +167,19 @@ func printSelftest(p *term.Printer, r *selftest.Report) {
 		p.Print(fmt.Sprintf("  %-*s  %s\n", wide, row.name, row.value))
 	}
 	if len(r.Violations) == 0 {
-		p.Print(p.Stdout.Paint(term.Green, "nothing lost, nothing doubled") + "\n")
+		p.Print(p.Stdout.Paint(term.Green, "no violations") + "\n")
 		return
 	}
-	p.Print(p.Stdout.Paint(term.Red, fmt.Sprintf("BROKEN: %s", strings.Join(r.Broken(), ", "))) + "\n")
+	p.Print(p.Stdout.Paint(term.Red, fmt.Sprintf("VIOLATIONS: %s", strings.Join(r.Broken(), ", "))) + "\n")
 	for _, v := range r.Violations[:min(len(r.Violations), 20)] {
 		for i, line := range term.Wrap(humanize.Safe(v.String()), max(p.Stdout.Width-4, 20)) {
 			p.Print(strings.Repeat(" ", 2+2*min(i, 1)) + line + "\n")
 		}
 	}
-	p.Print("kept for a report: " + humanize.Safe(r.Dir) + "\n")
+	p.Print("files kept in: " + humanize.Safe(r.Dir) + "\n")
 }
 
-// selftestRow is a figure for people and pipes.
+// selftestRow is one line of the result.
 type selftestRow struct{ name, value string }
 
 func selftestRows(r *selftest.Report) []selftestRow {
@@ -190,17 +190,17 @@ func selftestRows(r *selftest.Report) []selftestRow {
 		{"seed", strconv.FormatUint(r.Seed, 10)}, {"tasks", n(r.Tasks)}, {"claims", n(r.Claims)}, {"losses", n(r.Losses)},
 		{"kills and stops", n(r.KillsStops)}, {"violations", n(len(r.Violations))}, {"acknowledged enqueues", n(r.Enqueued)},
 		{"acknowledged enqueues lost", n(f.Lost)}, {"kills of a committing process", n(r.CommitKills)}, {"overlapping executions", n(f.Overlaps)},
-		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"freezes of everything", n(r.Faults["freeze"])},
+		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"freezes of all processes", n(r.Faults["freeze"])},
 		{"kills of guardians", n(r.Faults["kill_guardian"] + r.Faults["kill_both"])}, {"leftovers made", n(f.Leftovers)},
 		{"leftovers unreadable", n(f.Unreadable)}, {"leftovers of another user", n(f.Foreign)}, {"leftovers 1s after the end", n(f.Survivors)},
-		{"attempts failed by runner's own kill", n(f.OwnKills)}, {"end recorded beside leftovers p99", s(f.DelayP99)},
+		{"attempts failed by runner's own kill", n(f.OwnKills)}, {"recording of an end p99", s(f.DelayP99)},
 		{"bind mounts of the file", n(r.Faults["bind_mount"])}, {"removals of shared memory", n(r.Faults["remove_shm"])},
 		{"busy errors", n(f.Busy)}, {"recovery after SIGKILL p99", s(f.RecoveryP99)},
 		{"recovery after SIGKILL max", s(f.RecoveryMax)}, {"recovery by lease max", s(f.LeaseMax)}, {"reopen after a kill max", s(f.OpenMax)},
 		{"drain", s(f.Drain)},
 	}
 	if r.Server {
-		rows = append(rows, selftestRow{"kills of the server", n(r.Faults["kill_server"])}, selftestRow{"work resumed max", s(f.ResumeMax)})
+		rows = append(rows, selftestRow{"kills of the server", n(r.Faults["kill_server"])}, selftestRow{"first claim after a kill of the server max", s(f.ResumeMax)})
 	}
 	if r.Dir != "" {
 		rows = append(rows, selftestRow{"kept in", r.Dir})

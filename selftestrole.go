@@ -19,10 +19,10 @@ import (
 	"example.com/runner/web"
 )
 
-// selftestRoleCommand plays a part in a selftest: it is what runner selftest starts, and kills.
+// selftestRoleCommand is the hidden command that runner selftest starts and kills.
 func selftestRoleCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: selftest.RoleCommand, Hidden: true, Usage: "a part in a selftest", UsageText: "runner __selftest ROLE DIR ...",
+		Name: selftest.RoleCommand, Hidden: true, Usage: "run a process of a selftest", UsageText: "runner __selftest ROLE DIR ...",
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
 			if len(words) < 2 {
@@ -37,7 +37,7 @@ func selftestRole(ctx context.Context, a *cli.App, role, dir string, words []str
 	if role == "child" {
 		return selftest.Child(dir, words)
 	}
-	words = append(words, "", "", "") // whoever leaves one out is told what is wrong with it
+	words = append(words, "", "", "") // a missing argument becomes an invalid one
 	switch role {
 	case "task":
 		return failure.ExitStatus(selftest.Task(dir, words[0], words[1]))
@@ -67,7 +67,7 @@ func selftestRole(ctx context.Context, a *cli.App, role, dir string, words []str
 	}
 	began := time.Now()
 	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{BusyTimeout: 10 * time.Second, Engine: postgres.Engine()})
-	if err != nil && ctx.Err() != nil { // told to end before it has begun
+	if err != nil && ctx.Err() != nil { // SIGTERM before the database was open
 		return nil
 	} else if err != nil {
 		return err
@@ -83,7 +83,7 @@ func selftestBrowser(ctx context.Context, dir string) error {
 	ctx, stop := signals.Until(ctx)
 	defer stop()
 	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
-	if err != nil && ctx.Err() != nil { // told to end before it has begun
+	if err != nil && ctx.Err() != nil { // SIGTERM before the database was open
 		return nil
 	} else if err != nil {
 		return err
@@ -112,7 +112,7 @@ func selftestClient(r *runner.Runner) selftest.Client {
 	}
 }
 
-// selftestWorker is runner work with a shorter lease, and with the functions of the workload.
+// selftestWorker is runner work with a shorter lease and with the functions of the workload.
 func selftestWorker(ctx context.Context, a *cli.App, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	o := runner.Options{MustExist: true, Log: log, Name: name, Lease: selftest.Lease, Concurrency: selftest.Slots,

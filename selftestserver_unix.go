@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/selftest"
 )
 
-// onOwnServer puts the database of a selftest on a server that is made for it. What is committed is on its disk.
+// onOwnServer starts a PostgreSQL server for the database of a selftest. Its commits are durable.
 func onOwnServer(ctx context.Context, o *selftest.Options) (stop func(), err error) {
 	s, err := pgserver.Start(ctx, "fsync=on")
 	if err != nil {
