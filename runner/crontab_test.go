@@ -62,27 +62,8 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 
 		ticks, caughtUp := 0, 0
 		for _, s := range tab.Schedules {
-			expr := s.Cron
-			if strings.HasPrefix(expr, "@") {
-				expr = spelledOut[expr]
-			}
-			zone, err := time.LoadLocation(s.Zone)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var want []time.Time
-			all := crontest.Ticks(expr, zone, from.Truncate(time.Minute), to)
-			for i, tick := range all {
-				switch missed := !tick.Before(offAt) && tick.Before(onAt); {
-				case tick.Before(from):
-				case missed && i+1 < len(all) && all[i+1].Before(onAt): // one task, for the last tick, stands for all missed ticks
-				default:
-					want = append(want, tick)
-					if missed {
-						caughtUp++
-					}
-				}
-			}
+			want, late := wantedTicks(t, s, from, to, offAt, onAt)
+			caughtUp += late
 			tasks := c.tasks(s.Name)
 			var got []time.Time
 			for _, task := range tasks {
@@ -104,4 +85,31 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 		}
 		t.Logf("%d ticks, %d of them caught up", ticks, caughtUp)
 	})
+}
+
+// wantedTicks returns the ticks of a schedule between two times that get a task, and how many of them are caught up. Of the ticks between
+// offAt and onAt, at which no worker ran, only the last one gets a task.
+func wantedTicks(t *testing.T, s jobs.Schedule, from, to, offAt, onAt time.Time) (want []time.Time, caughtUp int) {
+	t.Helper()
+	expr := s.Cron
+	if strings.HasPrefix(expr, "@") {
+		expr = spelledOut[expr]
+	}
+	zone, err := time.LoadLocation(s.Zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := crontest.Ticks(expr, zone, from.Truncate(time.Minute), to)
+	for i, tick := range all {
+		switch missed := !tick.Before(offAt) && tick.Before(onAt); {
+		case tick.Before(from):
+		case missed && i+1 < len(all) && all[i+1].Before(onAt):
+		default:
+			want = append(want, tick)
+			if missed {
+				caughtUp++
+			}
+		}
+	}
+	return want, caughtUp
 }

@@ -1,0 +1,193 @@
+package runner_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// shopVariable makes the test program a worker of a shop. Its value is the path of a database and the point at which the program kills
+// itself.
+const shopVariable = "RUNNER_TEST_SHOP"
+
+// shop works until nothing is due. Each task of ship has an effect and enqueues a task of mail, which has an effect, too.
+func shop(path string, how []string) error {
+	point := how[0]
+	ctx := context.Background()
+	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 3, Lease: runner.MinLease})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	handle, err := openApp(path)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	die := func(at string) {
+		if at != point {
+			return
+		}
+		if self, err := os.FindProcess(os.Getpid()); err != nil || self.Kill() != nil {
+			panic("cannot kill myself")
+		}
+		select {}
+	}
+	r.Register(order.Handler(func(ctx context.Context, _ any) error {
+		task, _ := runner.TaskFrom(ctx)
+		effect := func(ctx context.Context) (int64, error) {
+			_, err := handle.ExecContext(ctx, `INSERT INTO effects VALUES (?)`, task.ID)
+			return task.ID, err
+		}
+		if _, err := runner.Step(ctx, "charge", effect); err != nil {
+			return err
+		}
+		die("charged")
+		if err := runner.Sleep(ctx, "cool-off", 20*time.Millisecond); err != nil {
+			die("asleep")
+			return err
+		}
+		die("awake")
+		id, err := runner.Step(ctx, "ship", effect)
+		if err == nil && id != task.ID {
+			err = jobs.Cancel(fmt.Errorf("step returned %d", id))
+		}
+		die("shipped")
+		return err
+	}), mail.Handler(shipper(handle, func(context.Context, string, *sql.Tx) error { return nil })),
+		ship.Handler(shipper(handle, func(ctx context.Context, at string, tx *sql.Tx) error {
+			if at == "effect" {
+				if _, err := r.EnqueueTx(ctx, tx, mail.With(nil, jobs.MaxLosses(100))); err != nil {
+					return err
+				}
+			}
+			die(at)
+			return nil
+		})))
+	return r.WorkUntilEmpty(ctx)
+}
+
+var (
+	mail  = jobs.Define[any]("mail")
+	order = jobs.Define[any]("order")
+)
+
+// startShop starts a shop in a process of its own.
+func startShop(t *testing.T, path, point string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := exec.Command(self)
+	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", shopVariable, path, point), "GORACE=atexit_sleep_ms=0")
+	worker.Stderr = os.Stderr
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // it still runs only if the test has failed
+	return worker
+}
+
+func TestEachEffectExactlyOnceWhereverItsWorkerIsKilled(t *testing.T) {
+	points := []string{"start", "effect", "finished", "committed"}
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			shopping(t, 1, func(r *runner.Runner, _ *sql.DB) {
+				if startShop(t, r.Path(), point).Wait() == nil {
+					t.Error("it was not killed there")
+				}
+			})
+		})
+	}
+	t.Run("anywhere", func(t *testing.T) {
+		t.Parallel()
+		shopping(t, 150, func(r *runner.Runner, handle *sql.DB) {
+			for i := range 8 {
+				worker := startShop(t, r.Path(), "none")
+				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
+				_ = worker.Process.Kill()
+				if worker.Wait() == nil { // it ended before this process looked again
+					if i == 0 {
+						t.Error("nobody was killed")
+					}
+					break
+				}
+			}
+		})
+	})
+}
+
+// shopping enqueues n tasks, starts workers that are killed, and lets the last worker continue to the end.
+func shopping(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
+	path := filepath.Join(t.TempDir(), "shop.db")
+	r, err := runner.Open(t.Context(), path, runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	handle := app(t, r)
+	for range n { // losses do not matter here
+		enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
+	}
+	killed(r, handle)
+	if err := startShop(t, r.Path(), "none").Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if left := count(t, handle, `SELECT count(*) FROM tasks WHERE state <> 'completed'`); left != 0 {
+		t.Errorf("%d tasks are not completed", left)
+	}
+	if tasks := count(t, handle, `SELECT count(*) FROM tasks`); tasks != 2*n {
+		t.Errorf("%d tasks, want %d", tasks, 2*n)
+	}
+	if effects := count(t, handle, `SELECT count(*) FROM effects`); effects != 2*n {
+		t.Errorf("%d effects, want %d", effects, 2*n)
+	}
+	if wrong := count(t, handle, `SELECT count(*) FROM tasks WHERE (SELECT count(*) FROM effects WHERE task_id = tasks.id) <> 1`); wrong != 0 {
+		t.Errorf("%d tasks have not had one effect", wrong)
+	}
+}
+
+func TestStepsAreDoneOnceWhereverTheirWorkerIsKilled(t *testing.T) {
+	for _, point := range []string{"charged", "asleep", "awake", "shipped"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := open(t, runner.Options{})
+			handle := app(t, r)
+			task := enqueue(t, r, order.With(nil))
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			for kills := 0; ; {
+				if err := startShop(t, r.Path(), point).Wait(); err == nil { // nothing is due during the sleep
+					task = get(t, r, task.ID)
+					if task.State == jobs.Completed {
+						t.Error("nobody was killed")
+						break
+					}
+				} else if kills++; kills == 1 {
+					break
+				}
+				if ctx.Err() != nil {
+					t.Fatal("too long")
+				}
+			}
+			for task = get(t, r, task.ID); !task.State.Finished() && ctx.Err() == nil; task = get(t, r, task.ID) {
+				if err := startShop(t, r.Path(), "none").Wait(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if effects := count(t, handle, `SELECT count(*) FROM effects`); task.State != jobs.Completed || effects != 2 || task.Losses != 1 {
+				t.Errorf("%s after %d losses: %s; %d effects", task.State, task.Losses, task.Error, effects)
+			}
+		})
+	}
+}
