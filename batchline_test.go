@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -51,7 +52,7 @@ func BenchmarkBatchLine(b *testing.B) {
 
 func TestBatchKnowsTheKeysOfRecords(t *testing.T) {
 	l := testLines(t, jobs.Command{}.With())
-	for _, record := range []record.Record{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon), (&sheet{reveal: true}).record()} {
+	for _, record := range []record.Record{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon), (&view.Task{Reveal: true}).Record()} {
 		text, err := json.Marshal(record)
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -206,7 +207,7 @@ func (e *examination) clock(ctx context.Context, tell func(status, message, try 
 }
 
 func (e *examination) workers(ctx context.Context, tell func(status, message, try string)) error {
-	s, err := readStatus(ctx, e.r, e.now, nil)
+	s, err := view.ReadStatus(ctx, e.r, e.now, nil)
 	if err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 		return err
 	}
 	now, later := 0, 0 // tasks that a worker would run, or will
-	for _, q := range s.queues {
+	for _, q := range s.Queues {
 		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
 		later += q.Counts[jobs.Scheduled] + q.Counts[jobs.Retrying] + q.Counts[jobs.Blocked]
 	}
@@ -224,19 +225,19 @@ func (e *examination) workers(ctx context.Context, tell func(status, message, tr
 		last = "none seen for " + humanize.Age(e.now.Sub(seen))
 	}
 	switch {
-	case s.alive > 0:
-		tell(checkOK, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.alive, "worker"), s.busy, s.slots), "")
+	case s.Alive > 0:
+		tell(checkOK, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots), "")
 	case now > 0:
 		tell(checkFail, fmt.Sprintf("%s; %s", last, humanize.TasksWait(now)), "systemctl status runner     or: runner work")
-	case admin.Ticking(s.schedules) > 0:
-		tell(checkFail, last+"; "+humanize.Does(admin.Ticking(s.schedules), "schedule", "ticks", "tick"),
+	case admin.Ticking(s.Schedules) > 0:
+		tell(checkFail, last+"; "+humanize.Does(admin.Ticking(s.Schedules), "schedule", "ticks", "tick"),
 			"systemctl status runner     or: runner work")
 	case later > 0:
 		tell(checkWarn, fmt.Sprintf("%s; %s later", last, humanize.TasksWait(later)), "systemctl status runner     or: runner work")
 	default:
 		tell(checkWarn, last+"; nothing waits", "")
 	}
-	for _, problem := range s.problems {
+	for _, problem := range s.Problems {
 		if problem.Code == "lost_worker" {
 			tell(checkWarn, problem.Message, problem.Try)
 		}
@@ -264,12 +265,12 @@ func (e *examination) stragglers(ctx context.Context, tell func(status, message,
 }
 
 func (e *examination) queues(ctx context.Context, tell func(status, message, try string)) error {
-	s, err := readStatus(ctx, e.r, e.now, nil)
+	s, err := view.ReadStatus(ctx, e.r, e.now, nil)
 	if err != nil {
 		return err
 	}
 	well := true
-	for _, problem := range s.problems {
+	for _, problem := range s.Problems {
 		if slices.Contains([]string{"paused", "no_queue", "no_job"}, problem.Code) {
 			well = false
 			tell(checkWarn, problem.Message, problem.Try)
@@ -277,35 +278,35 @@ func (e *examination) queues(ctx context.Context, tell func(status, message, try
 	}
 	if well {
 		pending := 0
-		for _, q := range s.queues {
+		for _, q := range s.Queues {
 			pending += q.Counts[jobs.Pending]
 		}
-		tell(checkOK, humanize.Plural(len(s.queues), "queue")+", "+humanize.TasksWait(pending), "")
+		tell(checkOK, humanize.Plural(len(s.Queues), "queue")+", "+humanize.TasksWait(pending), "")
 	}
 	return nil
 }
 
 func (e *examination) schedules(ctx context.Context, tell func(status, message, try string)) error {
-	s, err := readStatus(ctx, e.r, e.now, nil)
+	s, err := view.ReadStatus(ctx, e.r, e.now, nil)
 	if err != nil {
 		return err
 	}
 	well := true
-	for _, problem := range s.problems {
+	for _, problem := range s.Problems {
 		if problem.Code == "schedule_failed" || problem.Code == "schedule_skips" {
 			well = false
 			tell(checkWarn, problem.Message, problem.Try)
 		}
 	}
-	for _, schedule := range s.schedules {
-		if late := e.now.Sub(schedule.NextAt); s.alive > 0 && !schedule.NextAt.IsZero() && late > lateMost {
+	for _, schedule := range s.Schedules {
+		if late := e.now.Sub(schedule.NextAt); s.Alive > 0 && !schedule.NextAt.IsZero() && late > lateMost {
 			well = false
 			tell(checkWarn, fmt.Sprintf("%s was due %s ago and has not fired", schedule.Name, humanize.Age(late)),
 				"runner schedule show "+schedule.Name)
 		}
 	}
 	if well {
-		tell(checkOK, humanize.Plural(len(s.schedules), "schedule"), "")
+		tell(checkOK, humanize.Plural(len(s.Schedules), "schedule"), "")
 	}
 	return nil
 }
@@ -335,11 +336,11 @@ func population(ctx context.Context, path string) (tasks, workers int, err error
 		return 0, 0, err
 	}
 	defer r.Close()
-	s, err := readStatus(ctx, r, time.Now(), nil)
-	for _, q := range s.queues {
+	s, err := view.ReadStatus(ctx, r, time.Now(), nil)
+	for _, q := range s.Queues {
 		for _, n := range q.Counts {
 			tasks += n
 		}
 	}
-	return tasks, s.alive, err
+	return tasks, s.Alive, err
 }

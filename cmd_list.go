@@ -3,19 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -102,7 +99,7 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 		case p.Stdout.TTY:
 			shown = append(shown, t)
 		default:
-			listLine(p, t, held, now)
+			view.ListLine(p, t, held, now)
 		}
 		return nil
 	})
@@ -110,7 +107,7 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 		return err
 	}
 	if len(shown) > 0 {
-		p.Table(listTable(shown, held, now, o.wide))
+		p.Table(view.ListTable(shown, held, now, o.wide))
 	}
 	if err := noSuchTasks(ctx, r, o.filter.IDs); err != nil {
 		return err
@@ -191,60 +188,8 @@ func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Tim
 	if !reveal {
 		return task, nil
 	}
-	input, err := readInput(ctx, r, t)
+	input, err := view.ReadInput(ctx, r, t)
 	return task.Reveal(t.Env, input), err
-}
-
-// readInput returns what the command of a task reads on stdin; nil: nothing.
-func readInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, error) {
-	if t.InputBytes == 0 {
-		return nil, nil
-	}
-	return admin.Input(ctx, r, t.ID)
-}
-
-// listLine writes a task for other programs.
-func listLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
-	lasted := ""
-	if d, ok := present.Lasted(t, now); ok {
-		lasted = record.Seconds(d).String()
-	}
-	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), record.Stamp(t.CreatedAt).String(), lasted,
-		present.Note(t, held, now),
-		t.Worker, present.JobText(t))
-}
-
-// listTable is the table for people.
-func listTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) term.Table {
-	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
-		{Name: "QUEUE", DropOrder: 4},
-		{Name: "PRI", AlignRight: true, DropOrder: 2}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},
-		{Name: "AGE", AlignRight: true, DropOrder: 5},
-		{Name: "TIME", AlignRight: true, DropOrder: 6}, {Name: "NOTE", DropOrder: 7}, {Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}}
-	special := wide || slices.ContainsFunc(tasks, func(t jobs.Task) bool { return t.Priority != jobs.DefaultPriority })
-	for _, task := range tasks {
-		priority, lane, worker, lasted := "", "", "", ""
-		if special {
-			priority = strconv.Itoa(task.Priority)
-		}
-		if wide {
-			lane, worker = task.Lane, task.Worker
-		}
-		if d, ok := present.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
-			lasted = humanize.Took(d)
-		}
-		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
-			humanize.Age(now.Sub(task.CreatedAt)), lasted, present.Note(task, held, now), worker, present.JobText(task)})
-	}
-	return t
-}
-
-// try is how often a task has started, of how often it may.
-func try(t jobs.Task) string {
-	if t.MaxAttempts == 0 {
-		return fmt.Sprintf("%d/–", t.Attempt)
-	}
-	return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts)
 }
 
 // parseID reads one task id.

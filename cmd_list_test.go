@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -61,7 +62,7 @@ func sampleTasks() []jobs.Task {
 
 func drawn(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := termtest.Printer(columns)
-	p.Table(listTable(tasks, runner.Holds{}, noon, wide))
+	p.Table(view.ListTable(tasks, runner.Holds{}, noon, wide))
 	p.Flush()
 	return out.String()
 }

@@ -12,11 +12,12 @@ import (
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 )
 
 // sampleSheet is the task of the sample in cli.md 5.6.
-func sampleSheet() sheet {
+func sampleSheet() view.Task {
 	code := 22
 	t := sampleTasks()[1]
 	t.Path, t.Cwd, t.CreatedBy, t.Error = "/usr/bin/curl", "/srv/app", "ann", "exit status 22"
@@ -29,16 +30,16 @@ func sampleSheet() sheet {
 		return jobs.Attempt{TaskID: t.ID, Attempt: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
 			Counted: true, StartedAt: noon.Add(-started), Duration: lasted, OutputBytes: 118}
 	}
-	return sheet{task: t, now: noon, why: "waits for its next attempt at 14:12:03 (backoff 48s)",
-		tail:     []string{"curl: (22) The requested URL returned error: 503"},
-		attempts: []jobs.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
+	return view.Task{Task: t, Now: noon, Why: "waits for its next attempt at 14:12:03 (backoff 48s)",
+		Tail:     []string{"curl: (22) The requested URL returned error: 503"},
+		Attempts: []jobs.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
 }
 
 func TestShowLooksLikeTheSample(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	p, out, talk := termtest.Printer(80)
 	s := sampleSheet()
-	s.draw(p)
+	s.Draw(p)
 	p.Flush()
 	if want := `task 1040   retrying   attempt 2 of 3 failed, next in 48s
   command   curl -fsS https://example.com/hook
@@ -59,9 +60,9 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 	if want := "  logs: runner logs 1040     now: runner retry 1040     stop: runner cancel 1040\n"; talk.String() != want {
 		t.Errorf("stderr %q, want %q", talk, want)
 	}
-	s.reveal = true
+	s.Reveal = true
 	p, out, _ = termtest.Printer(40)
-	s.draw(p)
+	s.Draw(p)
 	if p.Flush(); !strings.Contains(out.String(), "TOKEN=s3cret") || !strings.Contains(out.String(),
 		"\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n") {
 		t.Errorf("40 columns:\n%s", out)
@@ -71,14 +72,14 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()
-	s.task.Job, s.tail, s.attempts = "order", nil, nil
+	s.Task.Job, s.Tail, s.Attempts = "order", nil, nil
 	for i := range 21 {
-		s.steps = append(s.steps, jobs.Step{Name: fmt.Sprint("page ", i), At: noon.Add(-time.Hour), Value: []byte(`{"n": 1}`)})
+		s.Steps = append(s.Steps, jobs.Step{Name: fmt.Sprint("page ", i), At: noon.Add(-time.Hour), Value: []byte(`{"n": 1}`)})
 	}
-	s.steps = append(s.steps, jobs.Step{Name: "night", At: noon.Add(-3 * time.Minute), WakeAt: noon.Add(-time.Minute)},
+	s.Steps = append(s.Steps, jobs.Step{Name: "night", At: noon.Add(-3 * time.Minute), WakeAt: noon.Add(-time.Minute)},
 		jobs.Step{Name: "cool off", At: noon.Add(-time.Minute), WakeAt: noon.Add(time.Hour)})
 	p, out, _ := termtest.Printer(80)
-	s.draw(p)
+	s.Draw(p)
 	p.Flush()
 	for _, want := range []string{"\n  3 steps before: runner show 1040 --json\n  STEP      AT", "\n  page 3    13:11:15  {\"n\":1}\n",
 		"\n  night     14:08:15  slept until 14:10:15\n  cool off  14:10:15  sleeps until 15:11:15\n"} {
@@ -86,7 +87,7 @@ func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if record := jsonLine(t, s.record()); !strings.Contains(record,
+	if record := jsonLine(t, s.Record()); !strings.Contains(record,
 		`{"name":"night","generation_id":0,"at":"2026-01-31T13:08:15.000Z","wake_at":"2026-01-31T13:10:15.000Z","value":null}`) {
 		t.Errorf("got %+v; want Contains(record, "+
 			"`{\"name\":\"night\",\"generation_id\":0,\"at\":\"2026-01-31T13:08:15.000Z\",\"wake_at\":\"2026-01-31T13:10:15.000Z\""+
@@ -100,12 +101,12 @@ func TestShowIsSafe(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()
 	evil := "\x1b]0;x\a\u202e\xff"
-	s.task.Label, s.task.Cwd, s.task.CreatedBy, s.task.UniqueKey, s.task.EnvFile, s.task.Worker = evil, evil, evil, evil, evil, evil
-	s.task.Env, s.task.Path, s.task.Queue = map[string]string{evil: evil}, evil, evil
-	s.task.Reason, s.task.Error, s.task.Result = jobs.ReasonPanic, evil+"\n\tat\n"+evil, []byte(`"`+evil+`"`)
-	s.attempts[0].Worker, s.tail, s.input, s.reveal, s.why = evil, []string{evil}, []byte(evil), true, evil
+	s.Task.Label, s.Task.Cwd, s.Task.CreatedBy, s.Task.UniqueKey, s.Task.EnvFile, s.Task.Worker = evil, evil, evil, evil, evil, evil
+	s.Task.Env, s.Task.Path, s.Task.Queue = map[string]string{evil: evil}, evil, evil
+	s.Task.Reason, s.Task.Error, s.Task.Result = jobs.ReasonPanic, evil+"\n\tat\n"+evil, []byte(`"`+evil+`"`)
+	s.Attempts[0].Worker, s.Tail, s.Input, s.Reveal, s.Why = evil, []string{evil}, []byte(evil), true, evil
 	p, out, _ := termtest.Printer(60)
-	s.draw(p)
+	s.Draw(p)
 	p.Flush()
 	for line := range strings.Lines(out.String()) {
 		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, humanize.Drives) {
@@ -156,7 +157,7 @@ func TestLastLines(t *testing.T) {
 		{[]jobs.Chunk{chunk("stdout", " 10 %\r 50 %\r100 %\r\ndone\r\n\tat x")}, []string{"100 %", "done", "    at x"}},
 		{[]jobs.Chunk{chunk("stdout", "a\n\nb")}, []string{"a", "", "b"}},
 	} {
-		if got := closingLines(test.chunks, 3); !slices.Equal(got, test.want) {
+		if got := view.ClosingLines(test.chunks, 3); !slices.Equal(got, test.want) {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -165,15 +166,15 @@ func TestLastLines(t *testing.T) {
 func TestShowNamesTheProcessesThatOutliveTheirAttempt(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()
-	s.outlived = []admin.OrphanProcess{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
+	s.Outlived = []admin.OrphanProcess{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
 	p, out, _ := termtest.Printer(80)
-	s.draw(p)
+	s.Draw(p)
 	p.Flush()
 	if want := "\n  outlived  by process 4242 (sudo, state S, user 0)\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("got\n%s\nwant a line %q", out, want)
 	}
 	p, out, _ = termtest.Printer(80)
-	if err := p.Record(s.record()); err != nil {
+	if err := p.Record(s.Record()); err != nil {
 		t.Fatal(err)
 	}
 	p.Flush()

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/view"
 	"example.com/runner/runner"
 )
 
@@ -71,27 +72,27 @@ const redrawEvery = 2 * time.Second
 
 func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
 	for {
-		s, err := readStatus(ctx, r, p.Now(), o.queues)
+		s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
 		if err != nil {
 			return err
 		}
 		switch {
 		case p.JSON:
-			return p.Record(s.record())
+			return p.Record(s.Record())
 		case o.format != nil:
-			return o.format.Record(s.record())
+			return o.format.Record(s.Record())
 		case !p.Stdout.TTY:
-			return s.lines(p)
+			return s.Lines(p)
 		}
 		if !o.follow {
-			s.draw(p)
+			s.Draw(p)
 			return nil
 		}
-		if s.trend, err = admin.Trend(ctx, r, time.Minute, trendMinutes); err != nil {
+		if s.Trend, err = admin.Trend(ctx, r, time.Minute, view.TrendMinutes); err != nil {
 			return err
 		}
 		p.Stdout.Resize()
-		s.redraw(p)
+		s.Redraw(p)
 		if err := p.Flush(); err != nil {
 			return err
 		}

@@ -14,12 +14,13 @@ import (
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 // sampleStatus is the sample of cli.md 5.4.
-func sampleStatus() standing {
+func sampleStatus() view.Status {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
 		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
 			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done}, Failed: failed,
@@ -29,22 +30,22 @@ func sampleStatus() standing {
 		}
 		return q
 	}
-	s := standing{path: "/var/lib/runner/runner.db", dbSize: 84_000_000, now: noon, alive: 1, busy: 2, slots: 4,
-		queues: []runner.Queue{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
+	s := view.Status{Path: "/var/lib/runner/runner.db", DBSize: 84_000_000, Now: noon, Alive: 1, Busy: 2, Slots: 4,
+		Queues: []runner.Queue{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
 			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
-		workers: []runner.Worker{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
+		Workers: []runner.Worker{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
 			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
-	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
-	s.held.Pauses = runner.Pauses{"media": s.queues[2].Pause}
-	s.schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
+	s.Queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
+	s.Held.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
+	s.Schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
 		{Name: "report", PausedAt: noon.Add(-time.Hour)}}
-	s.problems = present.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
+	s.Problems = present.Problems(s.Queues, s.Held.Pauses, s.Workers, s.Schedules, noon)
 	return s
 }
 
-func drawnStatus(columns int, s standing) string {
+func drawnStatus(columns int, s view.Status) string {
 	p, out, _ := termtest.Printer(columns)
-	s.draw(p)
+	s.Draw(p)
 	p.Flush()
 	return out.String()
 }
@@ -91,17 +92,17 @@ SCHEDULES  next feed in 2m · report
 
 func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	s := sampleStatus()
-	s.path = "/srv/映画/" + strings.Repeat("👩‍👩‍👧 家族/", 20) + "runner.db"
-	s.queues[0].Queue, s.queues[1].Counts[jobs.Scheduled], s.queues[2].Counts[jobs.Pending] = strings.Repeat("q", jobs.MaxName), math.MaxInt32,
+	s.Path = "/srv/映画/" + strings.Repeat("👩‍👩‍👧 家族/", 20) + "runner.db"
+	s.Queues[0].Queue, s.Queues[1].Counts[jobs.Scheduled], s.Queues[2].Counts[jobs.Pending] = strings.Repeat("q", jobs.MaxName), math.MaxInt32,
 		math.MaxInt32
-	s.workers[0].Name, s.workers[0].Queues = strings.Repeat("働く\x1b", 30),
+	s.Workers[0].Name, s.Workers[0].Queues = strings.Repeat("働く\x1b", 30),
 		[]runner.QueueMax{{Queue: "media", Max: 2}, {Queue: strings.Repeat("q", 80)}}
-	gone := s.workers[0]
+	gone := s.Workers[0]
 	gone.BeatAt = noon.Add(-90 * time.Second)
-	s.workers = append(s.workers, gone)
-	s.queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
-	s.held.Pauses = runner.Pauses{"media": s.queues[2].Pause}
-	s.problems = present.Problems(s.queues, s.held.Pauses, s.workers, s.schedules, noon)
+	s.Workers = append(s.Workers, gone)
+	s.Queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
+	s.Held.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
+	s.Problems = present.Problems(s.Queues, s.Held.Pauses, s.Workers, s.Schedules, noon)
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
@@ -197,9 +198,9 @@ func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
 
 func TestStatusPlotsTheLastHour(t *testing.T) {
 	s := sampleStatus()
-	s.trend = make([]admin.TimeBucket, trendMinutes)
-	s.trend[0].Ended = map[jobs.State]int{jobs.Completed: 1}
-	s.trend[59].Ended = map[jobs.State]int{jobs.Completed: 80, jobs.Failed: 2}
+	s.Trend = make([]admin.TimeBucket, view.TrendMinutes)
+	s.Trend[0].Ended = map[jobs.State]int{jobs.Completed: 1}
+	s.Trend[59].Ended = map[jobs.State]int{jobs.Completed: 80, jobs.Failed: 2}
 	wide := drawnStatus(120, s)
 	if !strings.Contains(wide, "completed ▁"+strings.Repeat(" ", 58)+"█ 81 in 1h\n") ||
 		!strings.Contains(wide, "failed    "+strings.Repeat(" ", 59)+"█ 2 in 1h\n") {

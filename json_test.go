@@ -16,6 +16,7 @@ import (
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/selftest"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -33,7 +34,7 @@ const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://
  "progress":null}`
 
 func TestTaskRecordLooksLikeTheSample(t *testing.T) {
-	task := sampleSheet().task
+	task := sampleSheet().Task
 	at := func(text string) time.Time {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
@@ -86,18 +87,18 @@ func TestNumbersAndTextSurvive(t *testing.T) {
 
 func TestRevealFillsEnvAndInput(t *testing.T) {
 	s := sampleSheet()
-	if line := jsonLine(t, s.record()); strings.Contains(line, "s3cret") || !strings.HasSuffix(line, `"generation_id":0,"state":"failed",`+
+	if line := jsonLine(t, s.Record()); strings.Contains(line, "s3cret") || !strings.HasSuffix(line, `"generation_id":0,"state":"failed",`+
 		`"reason":"exit","counted":true,"worker_id":null,"worker":"web1:811","started_at":"2026-01-31T13:11:13.000Z","finished_at":null,`+
 		`"duration":2.1,"exit_code":22,"signal":null,"error":null,"output_bytes":118,"output_truncated":false}],"outlived":[]}`+"\n") {
 		t.Error(line)
 	}
-	s.reveal, s.input = true, []byte("in\xff")
-	if line := jsonLine(t, s.record()); !strings.Contains(line, `"env":{"TOKEN":"s3cret"}`) ||
+	s.Reveal, s.Input = true, []byte("in\xff")
+	if line := jsonLine(t, s.Record()); !strings.Contains(line, `"env":{"TOKEN":"s3cret"}`) ||
 		!strings.HasSuffix(line, `,"input":"aW7/"}`+"\n") {
 		t.Errorf("got %+v; want Contains(line, `\"env\":{\"TOKEN\":\"s3cret\"}`), HasSuffix(line, `,\"input\":\"aW7/\"}`+\"\\n\")", line)
 	}
-	s.task.Env, s.input = nil, nil
-	if line := jsonLine(t, s.record()); !strings.Contains(line, `"env":null`) || !strings.HasSuffix(line, `,"input":null}`+"\n") {
+	s.Task.Env, s.Input = nil, nil
+	if line := jsonLine(t, s.Record()); !strings.Contains(line, `"env":null`) || !strings.HasSuffix(line, `,"input":null}`+"\n") {
 		t.Errorf("got %+v; want Contains(line, `\"env\":null`), HasSuffix(line, `,\"input\":null}`+\"\\n\")", line)
 	}
 }
@@ -116,7 +117,7 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 // records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
 var records = map[string]any{
 	"task": record.NewTask(jobs.Task{}, noon), "enqueued task": more{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon)},
-	"revealed task": more{record.NewTask(jobs.Task{}, noon).Reveal(nil, nil)}, "task in full": more{(&sheet{}).record()},
+	"revealed task": more{record.NewTask(jobs.Task{}, noon).Reveal(nil, nil)}, "task in full": more{(&view.Task{}).Record()},
 	"task of a schedule": record.NewScheduleTask(jobs.Spec{}), "revealed task of a schedule": record.Record{}.With("input", nil),
 	"attempt": record.Attempt{}, "step": record.Step{},
 	"queue": record.Queue{}, "queue in detail": record.QueueStats{}, "worker": record.Worker{}, "status": record.Status{},

@@ -16,6 +16,7 @@ import (
 
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskoption/sample"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -77,7 +78,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 			c.Fatal(err)
 		}
 		spec := taskoption.SpecOf(&task)
-		if spec.Input, err = readInput(c.Context(), r, task); err != nil {
+		if spec.Input, err = view.ReadInput(c.Context(), r, task); err != nil {
 			c.Fatal(err)
 		}
 		return task, spec

@@ -84,6 +84,7 @@ var layers = []layer{
 	{path: "internal/logging", ours: []string{"internal/humanize", "internal/record", "internal/term"}},
 	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/humanize", "internal/record", "internal/term", "jobs", "runner"}},
 	{path: "internal/bulk", ours: []string{"internal/cli", "internal/failure", "internal/humanize", "internal/present", "internal/record", "internal/search", "internal/term", "jobs", "runner"}},
+	{path: "internal/view", ours: []string{"internal/admin", "internal/humanize", "internal/present", "internal/record", "internal/taskoption", "internal/term", "internal/timetext", "jobs", "runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "", // not db: the command line is the library's first user
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
@@ -107,6 +108,7 @@ var layers = []layer{
 			"internal/taskoption",
 			"internal/term",
 			"internal/timetext",
+			"internal/view",
 		},
 		others: []string{"al.essio.dev/pkg/shellescape",
 			"github.com/coreos/go-systemd/v22"},

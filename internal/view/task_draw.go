@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"bytes"
@@ -17,28 +17,28 @@ import (
 	"example.com/runner/runner"
 )
 
-// draw shows a task to people.
-func (s *sheet) draw(p *term.Printer) {
-	t := s.task
+// Draw shows a task to people.
+func (s *Task) Draw(p *term.Printer) {
+	t := s.Task
 	p.Print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.Stdout.Paint(term.StateColour(string(t.State)), string(t.State)),
-		humanize.Safe(present.Headline(t, s.now))))
+		humanize.Safe(present.Headline(t, s.Now))))
 	for _, line := range s.facts() {
-		p.Print(fitFacts(line, p.Stdout.Width))
+		p.Print(fitFields(line, p.Stdout.Width))
 	}
-	if len(s.steps) > 0 {
+	if len(s.Steps) > 0 {
 		p.Print("\n")
 		s.drawSteps(p)
 	}
-	if len(s.attempts) > 0 {
+	if len(s.Attempts) > 0 {
 		p.Print("\n")
 		s.drawAttempts(p)
 	}
-	if len(s.tail) > 0 {
+	if len(s.Tail) > 0 {
 		p.Print("\n")
 		if t.State == jobs.Running {
 			p.Print("  the attempt before ended with\n")
 		}
-		for _, line := range s.tail {
+		for _, line := range s.Tail {
 			p.Print("  " + term.Cut(humanize.Safe(line), p.Stdout.Width-2) + "\n")
 		}
 	} else if p.Interactive() {
@@ -50,61 +50,61 @@ func (s *sheet) draw(p *term.Printer) {
 // inputMost is how many bytes of the input a terminal is shown.
 const inputMost = 4 << 10
 
-// fact is a line, or a part of one, of what is known about a task.
-type fact struct{ key, value string }
+// field is a line, or a part of one, of what is known about a task.
+type field struct{ key, value string }
 
 // facts lists them, line by line.
-func (s *sheet) facts() [][]fact {
-	t := s.task
+func (s *Task) facts() [][]field {
+	t := s.Task
 	lines := s.runs()
-	add := func(line ...fact) { lines = append(lines, line) }
-	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), humanize.Age(s.now.Sub(t.CreatedAt)))
+	add := func(line ...field) { lines = append(lines, line) }
+	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), humanize.Age(s.Now.Sub(t.CreatedAt)))
 	if t.CreatedBy != "" {
 		created += " by " + t.CreatedBy
 	}
-	add(fact{"created", created})
+	add(field{"created", created})
 	if t.Schedule != "" {
 		of := t.Schedule + " (run by hand)"
 		if !t.Tick.IsZero() {
 			of = t.Schedule + ", tick of " + t.Tick.Local().Format(time.DateTime)
 		}
-		add(fact{"schedule", of})
+		add(field{"schedule", of})
 	}
 	if t.UniqueKey != "" {
-		add(fact{"unique", t.UniqueKey})
+		add(field{"unique", t.UniqueKey})
 	}
 	if text := dependencyText(s.on); text != "" {
-		add(fact{"after", text})
+		add(field{"after", text})
 	}
 	if text := dependencyText(s.by); text != "" {
-		add(fact{"before", text})
+		add(field{"before", text})
 	}
 	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
-		add(fact{"expires", humanize.Clock(t.ExpiresAt, s.now)})
+		add(field{"expires", humanize.Clock(t.ExpiresAt, s.Now)})
 	}
 	lines = append(lines, s.chosen()...)
 	if t.Result != nil {
-		add(fact{"result", compact(t.Result)})
+		add(field{"result", compact(t.Result)})
 	}
 	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // those are in the table
-		add(fact{"error", t.Error})
+		add(field{"error", t.Error})
 	}
-	if s.why != "" {
-		add(fact{"why", s.why})
+	if s.Why != "" {
+		add(field{"why", s.Why})
 	}
-	for _, p := range s.outlived {
-		add(fact{"outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID)})
+	for _, p := range s.Outlived {
+		add(field{"outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID)})
 	}
 	return lines
 }
 
 // rules are what a task runs, and how.
-func (s *sheet) rules() [][]fact { return append(s.runs(), s.chosen()...) }
+func (s *Task) rules() [][]field { return append(s.runs(), s.chosen()...) }
 
 // runs lists what a task runs.
-func (s *sheet) runs() (lines [][]fact) {
-	t := s.task
-	add := func(line ...fact) { lines = append(lines, line) }
+func (s *Task) runs() (lines [][]field) {
+	t := s.Task
+	add := func(line ...field) { lines = append(lines, line) }
 	or := func(text string) string {
 		if text == "" {
 			return "–"
@@ -112,31 +112,31 @@ func (s *sheet) runs() (lines [][]fact) {
 		return text
 	}
 	if t.Label != "" {
-		add(fact{"label", t.Label})
+		add(field{"label", t.Label})
 	}
 	if t.Job == jobs.CommandJob {
 		unlabelled := t
 		unlabelled.Label = ""
-		add(fact{"command", present.JobText(unlabelled)})
-		add(fact{"path", or(t.Path)}, fact{"cwd", or(t.Cwd)})
+		add(field{"command", present.JobText(unlabelled)})
+		add(field{"path", or(t.Path)}, field{"cwd", or(t.Cwd)})
 	} else {
-		add(fact{"job", t.Job})
-		add(fact{"args", or(compact(t.Args))})
+		add(field{"job", t.Job})
+		add(field{"args", or(compact(t.Args))})
 	}
-	add(fact{"queue", t.Queue}, fact{"priority", fmt.Sprint(t.Priority)}, fact{"lane", or(t.Lane)})
+	add(field{"queue", t.Queue}, field{"priority", fmt.Sprint(t.Priority)}, field{"lane", or(t.Lane)})
 	return lines
 }
 
 // chosen lists the rules that somebody chose, and the input.
-func (s *sheet) chosen() (lines [][]fact) {
-	add := func(line ...fact) { lines = append(lines, line) }
+func (s *Task) chosen() (lines [][]field) {
+	add := func(line ...field) { lines = append(lines, line) }
 	if options := s.options(); len(options) > 0 {
-		add(fact{"options", strings.Join(options, ", ")})
+		add(field{"options", strings.Join(options, ", ")})
 	}
-	if len(s.input) > inputMost {
-		add(fact{"input", string(s.input[:inputMost]) + "…"})
-	} else if len(s.input) > 0 {
-		add(fact{"input", strings.TrimRight(string(s.input), "\n")})
+	if len(s.Input) > inputMost {
+		add(field{"input", string(s.Input[:inputMost]) + "…"})
+	} else if len(s.Input) > 0 {
+		add(field{"input", strings.TrimRight(string(s.Input), "\n")})
 	}
 	return lines
 }
@@ -162,18 +162,18 @@ func dependencyText(list []runner.Dependency) string {
 }
 
 // options lists the other options of a task that are not defaults.
-func (s *sheet) options() []string {
-	spec := taskoption.SpecOf(&s.task)
-	list := taskoption.Chosen(&spec, s.reveal)
-	if s.task.InputBytes > 0 {
-		list = append(list, "input "+humanize.Size(s.task.InputBytes))
+func (s *Task) options() []string {
+	spec := taskoption.SpecOf(&s.Task)
+	list := taskoption.Chosen(&spec, s.Reveal)
+	if s.Task.InputBytes > 0 {
+		list = append(list, "input "+humanize.Size(s.Task.InputBytes))
 	}
 	return list
 }
 
-// fitFacts draws a line of facts, or each of them on a line of its own where they do not fit. Further lines of a value stand
+// fitFields draws a line of facts, or each of them on a line of its own where they do not fit. Further lines of a value stand
 // below its first.
-func fitFacts(line []fact, width int) string {
+func fitFields(line []field, width int) string {
 	const key, value = 10, 21
 	text, at := "", 0
 	for i, f := range line {
@@ -190,7 +190,7 @@ func fitFacts(line []fact, width int) string {
 	}
 	text = ""
 	for _, f := range line {
-		text += fitFacts([]fact{f}, width)
+		text += fitFields([]field{f}, width)
 	}
 	return text
 }
@@ -198,10 +198,10 @@ func fitFacts(line []fact, width int) string {
 // lastAttempts is how many of its attempts show shows.
 const lastAttempts = 20
 
-func (s *sheet) drawAttempts(p *term.Printer) {
-	shown := s.attempts[max(len(s.attempts)-lastAttempts, 0):]
-	if hidden := len(s.attempts) - len(shown); hidden > 0 {
-		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "attempt"), s.task.ID))
+func (s *Task) drawAttempts(p *term.Printer) {
+	shown := s.Attempts[max(len(s.Attempts)-lastAttempts, 0):]
+	if hidden := len(s.Attempts) - len(shown); hidden > 0 {
+		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "attempt"), s.Task.ID))
 	}
 	t := term.Table{Columns: []term.Column{{Name: "  TRY", AlignRight: true}, {Name: "STARTED", DropOrder: 2},
 		{Name: "TIME", AlignRight: true},
@@ -215,36 +215,36 @@ func (s *sheet) drawAttempts(p *term.Printer) {
 		if a.State == jobs.Running {
 			output = "" // counted at the end
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.now), humanize.Took(a.Duration), result, a.Worker,
+		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration), result, a.Worker,
 			output})
 	}
 	p.Table(t)
 }
 
 // drawSteps shows the last steps of a function that need not be done again.
-func (s *sheet) drawSteps(p *term.Printer) {
-	shown := s.steps[max(len(s.steps)-lastAttempts, 0):]
-	if hidden := len(s.steps) - len(shown); hidden > 0 {
-		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "step"), s.task.ID))
+func (s *Task) drawSteps(p *term.Printer) {
+	shown := s.Steps[max(len(s.Steps)-lastAttempts, 0):]
+	if hidden := len(s.Steps) - len(shown); hidden > 0 {
+		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "step"), s.Task.ID))
 	}
 	t := term.Table{Columns: []term.Column{{Name: "  STEP"}, {Name: "AT", DropOrder: 1}, {Name: "VALUE"}}}
 	for _, step := range shown {
 		value := compact(step.Value)
 		switch {
-		case step.WakeAt.After(s.now):
-			value = "sleeps until " + humanize.Clock(step.WakeAt, s.now)
+		case step.WakeAt.After(s.Now):
+			value = "sleeps until " + humanize.Clock(step.WakeAt, s.Now)
 		case step.Slept():
-			value = "slept until " + humanize.Clock(step.WakeAt, s.now)
+			value = "slept until " + humanize.Clock(step.WakeAt, s.Now)
 		}
-		t.Rows = append(t.Rows, []string{"  " + step.Name, humanize.Clock(step.At, s.now), value})
+		t.Rows = append(t.Rows, []string{"  " + step.Name, humanize.Clock(step.At, s.Now), value})
 	}
 	p.Table(t)
 }
 
 // hints are commands that one may want next.
-func (s *sheet) hints() (list []string) {
-	t := s.task
-	if len(s.attempts) > 0 {
+func (s *Task) hints() (list []string) {
+	t := s.Task
+	if len(s.Attempts) > 0 {
 		list = append(list, fmt.Sprintf("logs: runner logs %d", t.ID))
 	}
 	switch {
@@ -259,9 +259,9 @@ func (s *sheet) hints() (list []string) {
 	return list
 }
 
-// closingLines returns the last n lines of an attempt's output as a terminal would leave them: a line that was overwritten is
+// ClosingLines returns the last n lines of an attempt's output as a terminal would leave them: a line that was overwritten is
 // what it was last. The lines are not safe.
-func closingLines(chunks []jobs.Chunk, n int) []string {
+func ClosingLines(chunks []jobs.Chunk, n int) []string {
 	var text []byte
 	for i, c := range chunks {
 		if i > 0 && c.Stream != chunks[i-1].Stream && len(text) > 0 && text[len(text)-1] != '\n' {

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// draw shows the standing to people.
-func (s *standing) draw(p *term.Printer) {
+// Draw shows the standing to people.
+func (s *Status) Draw(p *term.Printer) {
 	p.Print(s.firstLine(p.Stdout))
 	p.Print(s.plots(p.Stdout))
-	if len(s.queues) > 0 {
+	if len(s.Queues) > 0 {
 		p.Print("\n")
 		p.Table(s.queueTable(p.Stdout.Width))
 	}
@@ -24,18 +24,18 @@ func (s *standing) draw(p *term.Printer) {
 		p.Print("\n")
 		p.Table(s.figuresTable(p.Stdout.Width))
 	}
-	if len(s.workers) > 0 {
+	if len(s.Workers) > 0 {
 		p.Print("\n")
 		p.Table(s.workerTable(p.Stdout.Width))
 	}
-	summary := scheduleSummary(s.schedules, s.now)
+	summary := scheduleSummary(s.Schedules, s.Now)
 	const heading = "SCHEDULES  "
 	for i, line := range term.Wrap(summary, p.Stdout.Width-len(heading)) {
 		if summary != "" {
 			p.Print([]string{"\n" + heading, strings.Repeat(" ", len(heading))}[min(i, 1)] + term.Cut(line, p.Stdout.Width-len(heading)) + "\n")
 		}
 	}
-	for i, problem := range s.problems {
+	for i, problem := range s.Problems {
 		if i == 0 && summary == "" {
 			p.Print("\n")
 		}
@@ -69,14 +69,14 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 }
 
 // firstLine says whether it is alive, and which database this is: on a second line where one is too short.
-func (s *standing) firstLine(to term.Stream) string {
-	mark, paint, words := "●", term.Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.alive, "worker"), s.busy, s.slots)
-	if s.alive == 0 {
+func (s *Status) firstLine(to term.Stream) string {
+	mark, paint, words := "●", term.Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
+	if s.Alive == 0 {
 		mark, paint, words = "✗", term.Red, "no worker"
 	}
 	left := term.Cut(mark+" "+words, to.Width)
 	left, _ = strings.CutPrefix(left, mark)
-	file := humanize.Safe(s.path) + "  " + humanize.Size(s.dbSize+s.wal)
+	file := humanize.Safe(s.Path) + "  " + humanize.Size(s.DBSize+s.wal)
 	const column = 40
 	used := term.Cells(mark + left)
 	blanks := max(min(column-used, to.Width-used-term.Cells(file)), 2)
@@ -86,7 +86,7 @@ func (s *standing) firstLine(to term.Stream) string {
 	return to.Paint(paint, mark) + left + "\n" + "  " + term.CutLeft(file, to.Width-2) + "\n"
 }
 
-func (s *standing) queueTable(width int) term.Table {
+func (s *Status) queueTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "QUEUE"}, {Name: "PENDING", AlignRight: true},
 		{Name: "SCHED", AlignRight: true, DropOrder: 2},
 		{Name: "BLOCK", AlignRight: true, DropOrder: 1}, {Name: "RETRY", AlignRight: true, DropOrder: 3},
@@ -95,11 +95,11 @@ func (s *standing) queueTable(width int) term.Table {
 		{Name: "OLDEST", AlignRight: true, DropOrder: 5},
 		{Name: "", DropOrder: 6}}}
 	number := func(n int) string { return humanize.Count(int64(n)) }
-	for _, q := range s.queues {
+	for _, q := range s.Queues {
 		oldest := "–"
 		if !q.Oldest.IsZero() {
-			oldest = humanize.Age(s.now.Sub(q.Oldest))
-			if d := s.now.Sub(q.Oldest); d >= time.Hour && d < 24*time.Hour {
+			oldest = humanize.Age(s.Now.Sub(q.Oldest))
+			if d := s.Now.Sub(q.Oldest); d >= time.Hour && d < 24*time.Hour {
 				oldest = humanize.Took(d)
 			}
 		}
@@ -111,19 +111,19 @@ func (s *standing) queueTable(width int) term.Table {
 }
 
 // figuresTable is what the last hour of each queue tells.
-func (s *standing) figuresTable(width int) term.Table {
+func (s *Status) figuresTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "STARTS", AlignRight: true},
 		{Name: "WAIT P50", AlignRight: true, DropOrder: 1},
 		{Name: "WAIT P95", AlignRight: true, DropOrder: 3}, {Name: "RUN P50", AlignRight: true, DropOrder: 2},
 		{Name: "RUN P95", AlignRight: true, DropOrder: 4},
 		{Name: "LIMIT", DropOrder: 5}}}
-	for _, q := range s.queues {
+	for _, q := range s.Queues {
 		f := s.figures[q.Queue]
 		row := []string{term.Cut(q.Queue, nameWidth(width)), humanize.Count(int64(f.Starts)), "–", "–", "–", "–", ""}
 		if f.Tasks > 0 {
 			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
-		if l, ok := s.held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
+		if l, ok := s.Held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
 			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // 2/2 100/1m
 		}
 		t.Rows = append(t.Rows, row)
@@ -131,11 +131,11 @@ func (s *standing) figuresTable(width int) term.Table {
 	return t
 }
 
-func (s *standing) workerTable(width int) term.Table {
+func (s *Status) workerTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "WORKER"}, {Name: "SLOTS", AlignRight: true}, {Name: "QUEUES", DropOrder: 1},
 		{Name: "UP", DropOrder: 2},
 		{Name: "SEEN"}, {Name: ""}}}
-	for _, w := range s.workers {
+	for _, w := range s.Workers {
 		queues := "all"
 		if w.Queues != nil {
 			var names []string
@@ -146,12 +146,12 @@ func (s *standing) workerTable(width int) term.Table {
 			}
 			queues = strings.Join(names, ",")
 		}
-		state := w.State(s.now)
+		state := w.State(s.Now)
 		if state == runner.WorkerReady {
 			state = ""
 		}
 		t.Rows = append(t.Rows, []string{term.Cut(humanize.Safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),
-			term.Cut(queues, nameWidth(width)), humanize.Age(s.now.Sub(w.StartedAt)), humanize.Age(s.now.Sub(w.BeatAt)) + " ago", state})
+			term.Cut(queues, nameWidth(width)), humanize.Age(s.Now.Sub(w.StartedAt)), humanize.Age(s.Now.Sub(w.BeatAt)) + " ago", state})
 	}
 	return t
 }
@@ -179,7 +179,7 @@ func problemLines(problem present.Problem, to term.Stream) string {
 	return b.String()
 }
 
-// redraw draws the standing over the one before, line by line: nothing flickers, and what was longer is cleared.
-func (s *standing) redraw(p *term.Printer) {
-	p.Print("\x1b[H" + strings.ReplaceAll(p.Capture(s.draw), "\n", "\x1b[K\n") + "\x1b[J")
+// Redraw draws the standing over the one before, line by line: nothing flickers, and what was longer is cleared.
+func (s *Status) Redraw(p *term.Printer) {
+	p.Print("\x1b[H" + strings.ReplaceAll(p.Capture(s.Draw), "\n", "\x1b[K\n") + "\x1b[J")
 }

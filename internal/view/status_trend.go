@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// trendMinutes is how far back the plots of --follow reach.
-const trendMinutes = 60
+// TrendMinutes is how far back the plots of --follow reach.
+const TrendMinutes = 60
 
 // plots draws what ended in the last hour, a bar for each minute, or for several where the terminal is narrow.
-func (s *standing) plots(to term.Stream) string {
-	if s.trend == nil {
+func (s *Status) plots(to term.Stream) string {
+	if s.Trend == nil {
 		return ""
 	}
 	const label = len("completed ")
@@ -23,9 +23,9 @@ func (s *standing) plots(to term.Stream) string {
 		state jobs.State
 		paint term.Colour
 	}{{jobs.Completed, term.Green}, {jobs.Failed, term.Red}} {
-		values := make([]int, len(s.trend))
+		values := make([]int, len(s.Trend))
 		sum := 0
-		for i, minute := range s.trend {
+		for i, minute := range s.Trend {
 			values[i] = minute.Ended[row.state]
 			sum += values[i]
 		}

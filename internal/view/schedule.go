@@ -1,0 +1,144 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// ScheduleLine writes a schedule for other programs.
+func ScheduleLine(p *term.Printer, s jobs.Schedule) {
+	lasted := ""
+	if s.LastState.Finished() {
+		lasted = record.Seconds(s.LastDuration).String()
+	}
+	p.Fields(s.Name, s.Cron, s.Zone, record.Stamp(s.NextAt).String(), string(s.LastState), record.Stamp(s.LastAt).String(), lasted,
+		strconv.FormatInt(s.Skipped, 10), specText(s.Spec))
+}
+
+// specText is what a task of a schedule runs.
+func specText(s jobs.Spec) string { return present.JobText(s.Task(time.Time{})) }
+
+// ScheduleTable is the table for people.
+func ScheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
+	t := term.Table{Columns: []term.Column{{Name: "NAME"}, {Name: "CRON", DropOrder: 3}, {Name: "ZONE", DropOrder: 1}, {Name: "NEXT"},
+		{Name: "LAST", DropOrder: 4, Paint: lastColour}, {Name: "TOOK", AlignRight: true, DropOrder: 2}, {Name: "JOB"}}}
+	for _, s := range list {
+		lasted := ""
+		if s.LastState.Finished() {
+			lasted = humanize.Took(s.LastDuration)
+		}
+		t.Rows = append(t.Rows, []string{term.Cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted,
+			specText(s.Spec)})
+	}
+	return t
+}
+
+// nextText is when a schedule ticks next: "in 8h", "now", "paused".
+func nextText(s jobs.Schedule, now time.Time) string {
+	switch {
+	case !s.PausedAt.IsZero():
+		return "paused"
+	case s.NextAt.IsZero():
+		return "–"
+	case !s.NextAt.After(now):
+		return "now"
+	}
+	return "in " + humanize.Age(s.NextAt.Sub(now))
+}
+
+// lastText is how the last task of a schedule stands, and when it was due: "completed 15h ago".
+func lastText(s jobs.Schedule, now time.Time) string {
+	if s.LastState == "" {
+		return ""
+	}
+	return string(s.LastState) + " " + humanize.Age(now.Sub(s.LastAt)) + " ago"
+}
+
+func lastColour(cell string) term.Colour {
+	state, _, _ := strings.Cut(cell, " ")
+	return term.StateColour(state)
+}
+
+// DueOf is the tick of a task, or when a run by hand was due.
+func DueOf(t jobs.Task) time.Time {
+	if t.Tick.IsZero() {
+		return t.RunAt
+	}
+	return t.Tick
+}
+
+// DrawSchedule shows a schedule to people.
+func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []jobs.Task, reveal bool) {
+	now := p.Now()
+	headline := nextText(s, now)
+	if s.PausedAt.IsZero() && !s.NextAt.IsZero() {
+		headline = "next " + headline
+	} else if !s.PausedAt.IsZero() {
+		headline = "paused " + humanize.Age(now.Sub(s.PausedAt)) + " ago"
+		if s.PausedBy != "" {
+			headline += " by " + s.PausedBy
+		}
+	}
+	p.Print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))
+	t := Task{Task: s.Spec.Task(s.CreatedAt), Input: s.Spec.Input, Reveal: reveal, Now: now}
+	if !reveal {
+		t.Input = nil
+	}
+	for _, line := range append([][]field{{{"cron", s.Cron}, {"zone", s.Zone}}, scheduleRules(s)}, t.rules()...) {
+		p.Print(fitFields(line, p.Stdout.Width))
+	}
+	if len(next) > 0 {
+		p.Print("\n")
+		list := term.Table{Columns: []term.Column{{Name: "  NEXT"}, {Name: ""}}}
+		zone, err := time.LoadLocation(s.Zone)
+		if err != nil {
+			zone = time.UTC
+		}
+		for _, tick := range next {
+			list.Rows = append(list.Rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), "in " + humanize.Age(tick.Sub(now))})
+		}
+		p.Table(list)
+	}
+	if len(runs) > 0 {
+		p.Print("\n")
+		list := term.Table{Columns: []term.Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: term.StateColour}, {Name: "DUE"},
+			{Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
+		for _, run := range runs {
+			lasted := ""
+			if d, ok := present.Lasted(run, now); ok {
+				lasted = humanize.Took(d)
+			}
+			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(DueOf(run), now), lasted,
+				present.Note(run, runner.Holds{}, now)})
+		}
+		p.Table(list)
+		if p.Interactive() {
+			p.Print("\n")
+		}
+		p.Note("  logs: runner logs %d     all: runner list --schedule %s", runs[0].ID, s.Name)
+	}
+}
+
+// scheduleRules are the policies of a schedule.
+func scheduleRules(s jobs.Schedule) []field {
+	catchUp := string(s.CatchUp)
+	if s.CatchUp == jobs.CatchUpAll {
+		catchUp += " within " + timetext.WriteDuration(s.CatchUpWindow)
+	}
+	jitter := "–"
+	if s.Jitter > 0 {
+		jitter = timetext.WriteDuration(s.Jitter)
+	}
+	return []field{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))}, {"catch-up", catchUp},
+		{"jitter", jitter}}
+}

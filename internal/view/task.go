@@ -1,0 +1,117 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Task is all there is to know about a task.
+type Task struct {
+	Task     jobs.Task
+	Attempts []jobs.Attempt
+	on, by   []runner.Dependency // what it waits or has waited for, and what for it
+	Steps    []jobs.Step
+	Why      string
+	Outlived []admin.OrphanProcess // processes that should be dead
+	Tail     []string              // the last lines of the last attempt that ended, if that failed
+	Input    []byte                // with reveal only
+	Reveal   bool
+	Now      time.Time
+}
+
+func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, reveal bool) (Task, error) {
+	t, err := r.Get(ctx, id)
+	if err != nil {
+		return Task{}, err
+	}
+	s := Task{Task: t, Reveal: reveal, Now: now}
+	if s.on, s.by, err = r.Dependencies(ctx, id, 0); err != nil {
+		return s, err
+	}
+	if s.Attempts, err = r.Attempts(ctx, t); err != nil {
+		return s, err
+	}
+	if t.Job != jobs.CommandJob {
+		if s.Steps, err = r.Steps(ctx, id); err != nil {
+			return s, err
+		}
+	} else if s.Outlived, err = admin.OrphansOf(ctx, r, t); err != nil {
+		return s, err
+	}
+	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
+		chunks, err := admin.LastOutput(ctx, r, *last, 64)
+		if err != nil {
+			return s, err
+		}
+		s.Tail = ClosingLines(chunks, tailLines)
+	}
+	if reveal {
+		if s.Input, err = ReadInput(ctx, r, t); err != nil {
+			return s, err
+		}
+	}
+	wait, err := r.Why(ctx, t)
+	s.Why = present.Wait(wait, t, s.Now)
+	return s, err
+}
+
+// lastEnded is the last attempt that has ended; nil: there is none.
+func (s *Task) lastEnded() *jobs.Attempt {
+	for i := len(s.Attempts) - 1; i >= 0; i-- {
+		if s.Attempts[i].State != jobs.Running {
+			return &s.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// Record is the record of the task in full.
+func (s *Task) Record() record.Record {
+	full := record.NewTask(s.Task, s.Now).
+		With("why", record.OrNull(s.Why)).
+		With("dependencies", record.List(s.on, record.NewDependency)).
+		With("dependents", record.List(s.by, record.NewDependency)).
+		With("steps", record.List(s.Steps, record.NewStep)).
+		With("history", record.List(s.Attempts, record.NewAttempt)).
+		With("outlived", record.List(s.Outlived, func(p admin.OrphanProcess) record.Process {
+			return record.Process{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
+		}))
+	if s.Reveal {
+		return full.Reveal(s.Task.Env, s.Input)
+	}
+	return full
+}
+
+// Lines writes the sheet for other programs.
+func (s *Task) Lines(p *term.Printer) error {
+	list, err := record.Pairs(s.Record())
+	if err != nil {
+		return err
+	}
+	for _, pair := range list {
+		if pair.Key != "history" && pair.Key != "steps" {
+			p.Fields(pair.Key, pair.Value)
+		}
+	}
+	return cmp.Or(record.Lines(p, "step", record.List(s.Steps, record.NewStep)),
+		record.Lines(p, "attempt", record.List(s.Attempts, record.NewAttempt)))
+}
+
+// ReadInput returns what the command of a task reads on stdin; nil: nothing.
+func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, error) {
+	if t.InputBytes == 0 {
+		return nil, nil
+	}
+	return admin.Input(ctx, r, t.ID)
+}
+
+// tailLines is how much of a failed attempt's output show shows.
+const tailLines = 5
