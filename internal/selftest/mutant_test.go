@@ -3,6 +3,8 @@ package selftest
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -87,5 +89,38 @@ func TestMutantsFitTheSource(t *testing.T) {
 				t.Errorf("mutants/%s.txt changes the test %s, want changes of program files only", m.name, file)
 			}
 		}
+		run := slices.Index(m.test, "-run")
+		if run < 0 {
+			t.Errorf("mutants/%s.txt: got go %v, want go test -run with the name of a test", m.name, m.test)
+			continue
+		}
+		dirs := m.test[run+2:]
+		for pattern := range strings.SplitSeq(m.test[run+1], "|") {
+			name, _, _ := strings.Cut(strings.TrimSuffix(pattern, "$"), "/")
+			name = strings.TrimSuffix(name, "$")
+			if !slices.ContainsFunc(dirs, func(dir string) bool { return hasTest(t, dir, name) }) {
+				t.Errorf("mutants/%s.txt: got no test %s in %v, want one", m.name, pattern, dirs)
+			}
+		}
 	}
+}
+
+// hasTest reports whether a directory has a test whose name contains name.
+func hasTest(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := regexp.MustCompile(`(?m)^func Test\w*` + strings.TrimPrefix(name, "Test"))
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.Match(source) {
+			return true
+		}
+	}
+	return false
 }
