@@ -219,14 +219,11 @@ func changes(s *statement, result sql.Result) bool {
 
 // later is exec for what need not be answered at once: a server is sent it with the next statement. What is wrong with it, that one tells.
 func (t *tx) later(s *statement, args ...any) error {
-	if t.outer == nil {
-		done, err := t.db.engine.Later(t.w.conn, t.db.sql.Text(s), args)
-		t.changed = t.changed || done && !s.Reads
-		if done || err != nil {
-			return err
-		}
+	if t.outer != nil || !t.db.traits.Pipelines {
+		return t.run(s, args...)
 	}
-	return t.run(s, args...)
+	t.changed = t.changed || !s.Reads
+	return t.db.engine.Later(t.w.conn, t.db.sql.Text(s), args)
 }
 
 // commitNext makes the next statement, which is the last one, commit the transaction, where the engine can do that: for as long as the answers to

@@ -96,8 +96,8 @@ type Transactions interface {
 	// Begin starts a transaction with the write lock. shared lets other transactions that begin so have it at the same time, where the engine can do that.
 	// single reports that no other write of this process may follow soon. begin runs BEGIN IMMEDIATE. waited reports whether others had the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
-	// Later sends a statement together with the next one. It returns false if the engine cannot do that.
-	Later(conn *sqlx.Conn, text string, args []any) (done bool, err error)
+	// Later sends a statement together with the next one. Only an engine with the trait Pipelines can do that.
+	Later(conn *sqlx.Conn, text string, args []any) error
 	// CommitWithNext makes the next statement commit the transaction. It returns false if the engine cannot do that.
 	CommitWithNext(conn *sqlx.Conn) bool
 	// SetLevel sets whether a commit of the connection is on the disk when it returns.
@@ -176,6 +176,7 @@ type Traits struct {
 	InsertMost       int  // rows of one INSERT
 	CompletesAsJSON  bool // one statement completes any number of tasks, which it gets as JSON
 	SingleStatements bool // a statement alone is a cheap transaction
+	Pipelines        bool // statements can wait for each other and travel together
 	FastPath         bool // turns that decide nothing run beside each other
 	OutlivedByClient bool // the engine may forget commits in a crash that its clients live through: so all but heartbeats are durable
 }

@@ -49,7 +49,7 @@ func (s *Server) Dialect() *sqltext.Dialect { return s.sql }
 
 // Traits are those of a server, where each statement is a message there and back.
 func (*Server) Traits() engine.Traits {
-	return engine.Traits{GivesIDs: true, InsertMost: 128, CompletesAsJSON: true, FastPath: true, OutlivedByClient: true}
+	return engine.Traits{GivesIDs: true, InsertMost: 128, CompletesAsJSON: true, Pipelines: true, FastPath: true, OutlivedByClient: true}
 }
 
 // ClaimJob locks the tasks of a job.
@@ -93,12 +93,12 @@ func (*Server) Begin(conn *sqlx.Conn, shared, _ bool, _ func() error) (waited bo
 }
 
 // Later sends a statement with the next one.
-func (*Server) Later(conn *sqlx.Conn, text string, args []any) (done bool, err error) {
+func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	values := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
 		values[i] = driver.NamedValue{Ordinal: i + 1, Value: argument(arg)}
 	}
-	return true, conn.Raw(func(c any) error { c.(*session).later(engine.Statement{Text: text, Args: values}); return nil })
+	return conn.Raw(func(c any) error { c.(*session).later(engine.Statement{Text: text, Args: values}); return nil })
 }
 
 // CommitWithNext makes the next statement commit the transaction: for as long as the answers to statements are under way, everybody waits for the

@@ -199,8 +199,8 @@ func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited b
 	return tries > 1, err
 }
 
-// Later returns false: a statement that is sent at once costs no more.
-func (*File) Later(*sqlx.Conn, string, []any) (done bool, err error) { return false, nil }
+// Later is not for files: a statement that is sent at once costs no more.
+func (*File) Later(*sqlx.Conn, string, []any) error { return errors.ErrUnsupported }
 
 // CommitWithNext returns false: a COMMIT of its own costs no more.
 func (*File) CommitWithNext(*sqlx.Conn) bool { return false }
