@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/doctor"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
@@ -75,10 +76,10 @@ func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
 // runDoctor prints each check when it is done: some take a while.
 func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorOptions) error {
 	failed := false
-	e := examination{r: r, o: o, now: p.Now()}
-	err := e.all(ctx, func(c record.Check) error {
-		failed = failed || c.Status == checkFail
-		if o.quiet && c.Status == checkOK {
+	e := doctor.Doctor{Runner: r, Now: p.Now(), Full: o.full, Path: o.path, Others: o.others, OpenError: o.broken}
+	err := e.Run(ctx, func(c record.Check) error {
+		failed = failed || c.Status == doctor.Fail
+		if o.quiet && c.Status == doctor.OK {
 			return nil
 		}
 		if err := printCheck(p, c); err != nil {
@@ -104,8 +105,8 @@ func printCheck(p *term.Printer, c record.Check) error {
 		p.Fields(c.Status, c.Check, c.Message, try)
 		return nil
 	}
-	word, paint := c.Status, map[string]term.Colour{checkOK: term.Green, checkWarn: term.Yellow, checkFail: term.Red}[c.Status]
-	if c.Status == checkFail {
+	word, paint := c.Status, map[string]term.Colour{doctor.OK: term.Green, doctor.Warn: term.Yellow, doctor.Fail: term.Red}[c.Status]
+	if c.Status == doctor.Fail {
 		word = "FAIL"
 	}
 	lead := p.Stdout.Paint(paint, word) + fmt.Sprintf("%*s%-13s", 6-len(word), "", c.Check)

@@ -200,7 +200,8 @@ func selftestRows(r *selftest.Report) []selftestRow {
 		{"drain", s(f.Drain)},
 	}
 	if r.Server {
-		rows = append(rows, selftestRow{"kills of the server", n(r.Faults["kill_server"])}, selftestRow{"first claim after a kill of the server max", s(f.ResumeMax)})
+		rows = append(rows, selftestRow{"kills of the server", n(r.Faults["kill_server"])},
+			selftestRow{"first claim after a kill of the server max", s(f.ResumeMax)})
 	}
 	if r.Dir != "" {
 		rows = append(rows, selftestRow{"kept in", r.Dir})

@@ -85,6 +85,7 @@ var layers = []layer{
 	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/humanize", "internal/record", "internal/term", "jobs", "runner"}},
 	{path: "internal/bulk", ours: []string{"internal/cli", "internal/failure", "internal/humanize", "internal/present", "internal/record", "internal/search", "internal/term", "jobs", "runner"}},
 	{path: "internal/view", ours: []string{"internal/admin", "internal/humanize", "internal/present", "internal/record", "internal/taskoption", "internal/term", "internal/timetext", "jobs", "runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/record", "internal/view", "jobs", "runner"}},
 	{path: "", // not db: the command line is the library's first user
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
@@ -92,6 +93,7 @@ var layers = []layer{
 			"internal/bulk",
 			"internal/cli",
 			"internal/crontab",
+			"internal/doctor",
 			"internal/failure",
 			"internal/humanize",
 			"internal/invocation",
