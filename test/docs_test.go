@@ -32,7 +32,7 @@ const (
 //	go      is a whole program, in a module of its own; or, if it begins with a comment like "// main.go", that file of ~/app, which its
 //	        page's sh blocks build
 //	shell   python js   need programs that go test does not ask for: scripts run them, by the command block
-//	text    is a picture
+//	text    is a picture, diff is an example of a change
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages := globbed(t, "docs/*.md")
@@ -60,7 +60,7 @@ func TestDocs(t *testing.T) {
 		runShell(t, page, list, checkout, append(environ, "HOME="+home, "RUNNER_DB="+database))
 		for _, b := range list {
 			switch b.Lang {
-			case "sh", "output", "text":
+			case "sh", "output", "text", "diff":
 			case "shell", "python", "js":
 				if !strings.Contains(scripts, fmt.Sprintf("block %s %s ", page, b.Lang)) {
 					t.Errorf("%s: no script in testdata/script runs it", b.At)
