@@ -46,7 +46,8 @@ func runBatch(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueO
 	added, err := r.EnqueueAll(ctx, b.specs())
 	if err != nil {
 		b.bar.Clear()
-		if bad, ok := errors.AsType[*lineError](err); ok { // a line names one that is not there, or the file was changed after it was checked
+		// a line names one that is not there, or the file was changed after it was checked
+		if bad, ok := errors.AsType[*lineError](err); ok {
 			return bad.failure("nothing was enqueued")
 		}
 		return err

@@ -113,7 +113,8 @@ func TestBatchLinesThatAreWrong(t *testing.T) {
 		{`{"args":["true"],"input_bytes":3,"input":null}`, "input is hidden; export with --reveal"},
 		{`{"args":["true"],"path":"bin/true"}`, `path: "bin/true" is not absolute`},
 		{`{"args":["true"],"retry_on":"75"}`, "retry_on: needs max_attempts above 1"},
-		{`{"args":["true"],"max_attempts":2,"retry_on":"x"}`, `retry_on: "x" is no exit code or range of them within 1-255 (as in 75,100-111)`},
+		{`{"args":["true"],"max_attempts":2,"retry_on":"x"}`,
+			`retry_on: "x" is no exit code or range of them within 1-255 (as in 75,100-111)`},
 		{`{"args":["true"],"backoff":"random"}`, `backoff: "random" is none of fixed, linear, exponential`},
 		{`{"args":["true"],"state":"cancelled"}`, "the task has finished: its state is cancelled"},
 		{`{"args":["true"],"lane":""}`, "lane: is empty"},
@@ -153,7 +154,8 @@ func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
 		s.RunAt.UTC().Hour() != 13 || s.KillAfter != 0 || s.Path != l.caller.Dir+"/true" {
 		t.Errorf("%+v", s)
 	}
-	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.Dir+"/sub" || s.Backoff.Max != 2*time.Hour ||
+	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.Dir+"/sub" ||
+		s.Backoff.Max != 2*time.Hour ||
 		s.In != 0 || !s.RunAt.IsZero() {
 		t.Errorf(`got %+v; want Cwd = l.caller.Dir+"/sub", Backoff.Max = 2*Hour, In = 0, RunAt.IsZero()`, s)
 	}

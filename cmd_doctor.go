@@ -70,7 +70,8 @@ func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
 		return doctorOptions{}, failure.Usage("doctor takes no words: %q", words[0])
 	}
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	return doctorOptions{quiet: cli.Get[bool](c, "quiet"), full: cli.Get[bool](c, "full"), path: d.Path, others: a.OtherDatabases(d.Path)}, err
+	return doctorOptions{quiet: cli.Get[bool](c, "quiet"), full: cli.Get[bool](c, "full"), path: d.Path,
+		others: a.OtherDatabases(d.Path)}, err
 }
 
 // runDoctor prints each check when it is done: some take a while.

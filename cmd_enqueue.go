@@ -360,7 +360,8 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	}
 	if !p.JSON && !o.result {
 		to := &output.LogPrinter{P: p, Follow: true}
-		tasks := map[int64]*output.Cursor{id: {Range: output.Range{All: !added[0].Kept, Lines: -1}}} // its first attempt may be over already
+		// its first attempt may be over already
+		tasks := map[int64]*output.Cursor{id: {Range: output.Range{All: !added[0].Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
 			return await.Stopped(p, err, []int64{id}, 1)
 		}

@@ -24,7 +24,8 @@ import (
 func limitCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "limit", Category: "Steer", Usage: "how many at once, how many per minute",
-		UsageText:   "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]\nrunner limit list\nrunner limit remove TARGET...",
+		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]\n" +
+			"runner limit list\nrunner limit remove TARGET...",
 		Subcommands: []*cli.Command{limitSetCommand(a), limitListCommand(a), limitRemoveCommand(a)},
 		Description: `A limit holds for all workers of the database together, and from the next start
 on: nothing that runs is stopped. TARGET is queue:NAME, job:NAME or lane:KEY.
@@ -131,7 +132,8 @@ func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 		}
 	}
 	if len(targets) == 0 {
-		return nil, failure.Usage("limit %s needs a target: queue:NAME, job:NAME or lane:KEY", verb).Hint("runner limit %s queue:media", verb)
+		return nil, failure.Usage("limit %s needs a target: queue:NAME, job:NAME or lane:KEY", verb).Hint("runner limit %s queue:media",
+			verb)
 	}
 	return targets, nil
 }

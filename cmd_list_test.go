@@ -51,7 +51,8 @@ func sampleTasks() []jobs.Task {
 			t.Args, t.StartedAt, t.Duration, t.Reason, t.ExitCode = curl, before(time.Minute), 2100*time.Millisecond, jobs.ReasonExit, &code
 		}),
 		task(1036, jobs.Failed, "default", 1, 1, time.Hour, func(t *jobs.Task) {
-			t.Args, t.StartedAt, t.Duration, t.Reason = argv("rsync", "-a", "/srv/", "nas:/srv/"), before(time.Hour), time.Hour, jobs.ReasonTimeout
+			t.Args, t.StartedAt, t.Duration, t.Reason = argv("rsync", "-a", "/srv/", "nas:/srv/"), before(time.Hour), time.Hour,
+				jobs.ReasonTimeout
 		}),
 		task(1034, jobs.Completed, "mail", 1, 8, 2*time.Hour, func(t *jobs.Task) {
 			t.Job, t.Args, t.StartedAt, t.Duration = "email.send", json.RawMessage(`{"to":"ann@example.com"}`), before(time.Hour),

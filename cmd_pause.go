@@ -36,7 +36,8 @@ EXIT STATUS
   75  the database is busy, or the disk is full`,
 		Flags: []cli.Flag{cli.BoolOption("all", "every queue, now and later"),
 			cli.TextOption("reason", "TEXT", "shown wherever the pause is", "")},
-		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (pauseOptions, error) { return readPauseOptions(c, "pause") }, runPause),
+		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (pauseOptions, error) { return readPauseOptions(c, "pause") },
+			runPause),
 	}
 }
 

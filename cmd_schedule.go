@@ -39,8 +39,9 @@ EXIT STATUS
 
 func scheduleListCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "all schedules, by name", UsageText: "runner schedule list [--reveal] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.RevealOption(), cli.FormatOption()},
+		Name: "list", Aliases: []string{"ls"}, Usage: "all schedules, by name",
+		UsageText: "runner schedule list [--reveal] [--format TEMPLATE]",
+		Flags:     []cli.Flag{cli.RevealOption(), cli.FormatOption()},
 		Description: `NEXT is the next tick, LAST the last task and when it was due.
 In a pipe, separated by tabs: name, cron, zone, next_at, last_state, last_at,
 last_duration (seconds), skipped, job.

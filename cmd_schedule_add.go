@@ -25,14 +25,16 @@ runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 		Flags: append([]cli.Flag{
 			cli.TextOption("cron", "EXPR", "when: five fields, @daily and its like, or @every 90s", ""),
 			cli.TextOption("zone", "ZONE", "time zone of the fields, as in Europe/Berlin (the system's)", ""),
-			cli.ChoiceOption("overlap", "at a tick while an earlier task is unfinished: skip the tick, allow both, or replace the task (skip)",
+			cli.ChoiceOption("overlap", "at a tick while an earlier task is unfinished: skip the tick, allow both, or replace the "+
+				"task (skip)",
 				string(jobs.OverlapSkip), string(jobs.OverlapSkip), string(jobs.OverlapAllow), string(jobs.OverlapReplace)),
 			cli.ChoiceOption("catch-up", "for ticks while no worker ran: one task for all of them, none, or one for each (one)",
 				string(jobs.CatchUpOne), string(jobs.CatchUpOne), string(jobs.CatchUpSkip), string(jobs.CatchUpAll)),
 			cli.DurationOption("catch-up-window", "--catch-up all: ticks no older than this, at most 100 (1d)", jobs.DefaultCatchUpWindow),
 			cli.DurationOption("jitter", "start each task up to so much after its tick (0)", 0),
 			cli.BoolOption("replace", "change the schedule of that name, keeping its history and its pause"),
-		}, cli.Without(enqueueFlags(a), append(flagsOfOneTask(), "unique-mode", "batch", "keep-going", "wait", "wait-timeout", "result")...)...),
+		}, cli.Without(enqueueFlags(a), append(flagsOfOneTask(), "unique-mode", "batch", "keep-going", "wait", "wait-timeout",
+			"result")...)...),
 		Description: `The name goes to stdout, the next three ticks to stderr. The same definition
 again changes nothing; another one needs --replace. Everything from the first
 word after NAME on belongs to the command, which is looked up now.

@@ -55,7 +55,8 @@ EXIT STATUS
 				return err
 			}
 			if len(o.schedules) == 0 && o.how.Prune {
-				return failure.Usage("%s holds no schedule: --prune would remove all of them", o.name).Hint("runner schedule remove NAME...")
+				return failure.Usage("%s holds no schedule: --prune would remove all of them",
+					o.name).Hint("runner schedule remove NAME...")
 			}
 			return applySchedules(c, a, o)
 		},

@@ -26,7 +26,8 @@ EXIT STATUS
   2   wrong usage
   3   no schedule of that name
   75  database busy, or disk full: nothing was enqueued`,
-		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (string, error) { return readScheduleName(c, "run") }, runScheduleRun),
+		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (string, error) { return readScheduleName(c, "run") },
+			runScheduleRun),
 	}
 }
 
@@ -44,7 +45,8 @@ func runScheduleRun(ctx context.Context, r *runner.Runner, p *term.Printer, name
 }
 
 func schedulePauseCommand(a *cli.App) *cli.Command {
-	return scheduleChangeCommand(a, "pause", "stop a schedule for a while", `Its ticks pass and are not caught up. Tasks that are there already go on.
+	return scheduleChangeCommand(a, "pause", "stop a schedule for a while",
+		`Its ticks pass and are not caught up. Tasks that are there already go on.
 Survives restarts.`, scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
 }
 

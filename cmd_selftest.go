@@ -67,7 +67,8 @@ EXIT STATUS
 			if cli.Get[bool](c, "postgres") {
 				stop, err := onOwnServer(c.Context, &o)
 				if err != nil {
-					return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not run", Why: []string{err.Error()}, Cause: err}
+					return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not run", Why: []string{err.Error()},
+						Cause: err}
 				}
 				defer stop()
 			}
@@ -189,14 +190,17 @@ func selftestRows(r *selftest.Report) []selftestRow {
 	rows := []selftestRow{
 		{"seed", strconv.FormatUint(r.Seed, 10)}, {"tasks", n(r.Tasks)}, {"claims", n(r.Claims)}, {"losses", n(r.Losses)},
 		{"kills and stops", n(r.KillsStops)}, {"violations", n(len(r.Violations))}, {"acknowledged enqueues", n(r.Enqueued)},
-		{"acknowledged enqueues lost", n(f.Lost)}, {"kills of a committing process", n(r.CommitKills)}, {"overlapping executions", n(f.Overlaps)},
+		{"acknowledged enqueues lost", n(f.Lost)}, {"kills of a committing process", n(r.CommitKills)},
+		{"overlapping executions", n(f.Overlaps)},
 		{"orphans 1s after SIGKILL", n(f.Orphans)}, {"freezes of all processes", n(r.Faults["freeze"])},
 		{"kills of guardians", n(r.Faults["kill_guardian"] + r.Faults["kill_both"])}, {"leftovers made", n(f.Leftovers)},
-		{"leftovers unreadable", n(f.Unreadable)}, {"leftovers of another user", n(f.Foreign)}, {"leftovers 1s after the end", n(f.Survivors)},
+		{"leftovers unreadable", n(f.Unreadable)}, {"leftovers of another user", n(f.Foreign)},
+		{"leftovers 1s after the end", n(f.Survivors)},
 		{"attempts failed by runner's own kill", n(f.OwnKills)}, {"recording of an end p99", s(f.DelayP99)},
 		{"bind mounts of the file", n(r.Faults["bind_mount"])}, {"removals of shared memory", n(r.Faults["remove_shm"])},
 		{"busy errors", n(f.Busy)}, {"recovery after SIGKILL p99", s(f.RecoveryP99)},
-		{"recovery after SIGKILL max", s(f.RecoveryMax)}, {"recovery by lease max", s(f.LeaseMax)}, {"reopen after a kill max", s(f.OpenMax)},
+		{"recovery after SIGKILL max", s(f.RecoveryMax)}, {"recovery by lease max", s(f.LeaseMax)},
+		{"reopen after a kill max", s(f.OpenMax)},
 		{"drain", s(f.Drain)},
 	}
 	if r.Server {

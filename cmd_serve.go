@@ -79,7 +79,8 @@ func readServeOptions(c *cli.Context) web.ServerOptions {
 	return web.ServerOptions{
 		Options: web.Options{BasePath: cli.Get[string](c, "base-path"), ReadOnly: cli.Get[bool](c, "read-only"),
 			HideArgs: cli.Get[bool](c, "hide-args")},
-		PublicURL: cli.Get[string](c, "public-url"), TokenFile: cli.Get[string](c, "token-file"), NoToken: cli.Get[string](c, "auth") == "none",
+		PublicURL: cli.Get[string](c, "public-url"), TokenFile: cli.Get[string](c, "token-file"),
+		NoToken:  cli.Get[string](c, "auth") == "none",
 		Insecure: cli.Get[bool](c, "insecure")}
 }
 

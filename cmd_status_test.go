@@ -23,8 +23,9 @@ import (
 func sampleStatus() view.Status {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
 		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
-			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done}, Failed: failed,
-			Jobs: map[string]int{"command": pending}}
+			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done},
+			Failed: failed,
+			Jobs:   map[string]int{"command": pending}}
 		if oldest > 0 {
 			q.Oldest = noon.Add(-oldest)
 		}
@@ -93,7 +94,8 @@ SCHEDULES  next feed in 2m · report
 func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	s := sampleStatus()
 	s.Path = "/srv/映画/" + strings.Repeat("👩‍👩‍👧 家族/", 20) + "runner.db"
-	s.Queues[0].Queue, s.Queues[1].Counts[jobs.Scheduled], s.Queues[2].Counts[jobs.Pending] = strings.Repeat("q", jobs.MaxName), math.MaxInt32,
+	s.Queues[0].Queue, s.Queues[1].Counts[jobs.Scheduled], s.Queues[2].Counts[jobs.Pending] = strings.Repeat("q", jobs.MaxName),
+		math.MaxInt32,
 		math.MaxInt32
 	s.Workers[0].Name, s.Workers[0].Queues = strings.Repeat("働く\x1b", 30),
 		[]runner.QueueMax{{Queue: "media", Max: 2}, {Queue: strings.Repeat("q", 80)}}
@@ -148,12 +150,14 @@ func TestProblems(t *testing.T) {
 		{[]runner.Queue{waits}, []runner.Worker{draining}, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks wait",
 			"runner work", "")}},
 		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.Worker{lost}, []present.Problem{
-			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'", "my web"),
+			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'",
+				"my web"),
 			problem("no_worker", "no worker runs, and 1 task waits", "runner work", "")}},
 		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.Worker{mail},
 			[]present.Problem{problem("no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media", "media")}},
 		{[]runner.Queue{waits}, []runner.Worker{command}, []present.Problem{
-			problem("no_job", "no worker of queue mail has job email.send, and 2 tasks wait", "runner list -q mail -j email.send -s pending",
+			problem("no_job", "no worker of queue mail has job email.send, and 2 tasks wait",
+				"runner list -q mail -j email.send -s pending",
 				"mail")}},
 		{[]runner.Queue{waits}, []runner.Worker{sender}, []present.Problem{
 			problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},

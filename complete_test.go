@@ -11,7 +11,8 @@ import (
 func TestComplete(t *testing.T) {
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }} // no database can be found
 	for line, want := range map[string]string{
-		"":                             "enqueue work schedule status list show logs wait cancel retry delete pause resume limit doctor backup move serve fence completion selftest",
+		"": "enqueue work schedule status list show logs wait cancel retry delete pause resume limit " +
+			"doctor backup move serve fence completion selftest",
 		"c":                            "cancel completion",
 		"--db x.db ca":                 "cancel",
 		"--db ":                        "",

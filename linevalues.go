@@ -73,7 +73,8 @@ func keyName(k int) string {
 // otherKeys are the keys of task records that tell what became of a task. A batch skips them.
 var otherKeys = []string{"reason", "schedule", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
-	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "steps", "history",
+	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "steps",
+	"history",
 	"outlived"}
 
 // lineValues are the values of a line, as JSON, by the position of their key. A null counts as missing. err is the first error.

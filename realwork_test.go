@@ -42,7 +42,8 @@ func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 				return err
 			}
 			n++
-			return json.NewEncoder(&batch).Encode(map[string]any{"args": []string{program, path}, "priority": sums.priority, "queue": "sums"})
+			return json.NewEncoder(&batch).Encode(map[string]any{"args": []string{program, path}, "priority": sums.priority,
+				"queue": "sums"})
 		}))
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(batch.String()), 0o600))

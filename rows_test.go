@@ -265,7 +265,8 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 	}
 	if table == "tasks" { // what a row of it must have
 		now := time.Now().UnixMilli()
-		for _, required := range append(f.stateValues(), []columnValue{{"generation_id", int64(1)}, {"state", "pending"}, {"queue", "default"},
+		for _, required := range append(f.stateValues(), []columnValue{{"generation_id", int64(1)}, {"state", "pending"},
+			{"queue", "default"},
 			{"job", "command"}, {"priority", int64(5)}, {"run_at", now},
 			{"max_losses", int64(3)}, {"created_at", now}, {"updated_at", now}}...) {
 			if !slices.Contains(names, required.column) {
@@ -291,14 +292,17 @@ func (f *rowFuzz) stateValues() []columnValue {
 		{"finished_at", f.values.from(extremeNumbers)}, {"outcome", f.value("tasks", "outcome")}}
 	switch state := f.values.IntN(16); state {
 	case 0:
-		return []columnValue{{"state", "running"}, {"attempt", int64(1)}, {"max_attempts", int64(1)}, {"worker", f.values.from(extremeNumbers)},
+		return []columnValue{{"state", "running"}, {"attempt", int64(1)}, {"max_attempts", int64(1)},
+			{"worker", f.values.from(extremeNumbers)},
 			{"lease_expires_at", int64(f.values.IntN(2))}, {"started_at", f.value("tasks", "started_at")}}
 	case 1:
 		return []columnValue{{"state", "blocked"}, {"waits", f.values.from(extremeNumbers)}, {"parts", f.values.from(extremeNumbers)}}
 	case 2:
-		return []columnValue{{"state", "retrying"}, {"max_attempts", int64(2)}, {"attempt", int64(1)}, {"run_at", f.value("tasks", "run_at")}}
+		return []columnValue{{"state", "retrying"}, {"max_attempts", int64(2)}, {"attempt", int64(1)},
+			{"run_at", f.value("tasks", "run_at")}}
 	case 3:
-		return []columnValue{{"state", "scheduled"}, {"generation_id", int64(0)}, {"parts", int64(2)}, {"run_at", f.value("tasks", "run_at")}}
+		return []columnValue{{"state", "scheduled"}, {"generation_id", int64(0)}, {"parts", int64(2)},
+			{"run_at", f.value("tasks", "run_at")}}
 	case 4, 5, 6:
 		return append(finished, columnValue{"state", []string{"completed", "failed", "cancelled"}[state-4]})
 	}

@@ -38,7 +38,8 @@ func flagsOfOneTask() (names []string) {
 func flagBehind(key string) cli.Flag {
 	switch key {
 	case "unique_key":
-		return cli.ChoiceOption("unique-mode", "--unique: keep that task, or replace it by this one unless it has started (keep)", uniqueKeep,
+		return cli.ChoiceOption("unique-mode", "--unique: keep that task, or replace it by this one unless it has started (keep)",
+			uniqueKeep,
 			uniqueKeep, uniqueReplace)
 	case "max_losses":
 		return cli.BoolOption("at-most-once", "one start: --max-attempts 1 --max-losses 0")

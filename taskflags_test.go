@@ -105,7 +105,8 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 	}
 	second, got := get(again, id)
 	if string(first.Args) != string(second.Args) || first.Job != second.Job || cmp.Compare(first.State, second.State) != 0 {
-		c.Errorf("%s: %s: got %s %s %s, want %s %s %s", name, line, second.State, second.Job, second.Args, first.State, first.Job, first.Args)
+		c.Errorf("%s: %s: got %s %s %s, want %s %s %s", name, line, second.State, second.Job, second.Args, first.State, first.Job,
+			first.Args)
 	}
 	for _, o := range jobs.OptionList() {
 		if a, b := o.Field(&got), o.Field(&want); !reflect.DeepEqual(a, b) {
@@ -134,6 +135,7 @@ func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
 	shell := jobs.Shell("- echo\n'x'")
 	shell.Dir = c.dir
 	c.compare("shell", shell.With(), false)
-	c.compare("function", jobs.Define[any]("email.send").With(map[string]string{"to": "ann's"}, jobs.MaxAttempts(1), jobs.Label("-")), false)
+	c.compare("function", jobs.Define[any]("email.send").With(map[string]string{"to": "ann's"}, jobs.MaxAttempts(1), jobs.Label("-")),
+		false)
 	c.compare("default", jobs.Define[any]("email.send").With(nil, jobs.AtMostOnce()), false)
 }

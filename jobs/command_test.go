@@ -7,7 +7,8 @@ import (
 
 // What Validate takes for an argv without reading it is one that workers can read.
 func FuzzPlainArgv(f *testing.F) {
-	for _, seed := range []string{`["true"]`, `["a", "" ,"c"]`, `[""]`, `[]`, `["a",["b"]]`, `["a",1]`, `["a",null]`, `["a"]]`, `["a\u0000"]`, `{"a":"b"}`, `["]","\\"]`, `["a" , "b"]`} {
+	for _, seed := range []string{`["true"]`, `["a", "" ,"c"]`, `[""]`, `[]`, `["a",["b"]]`, `["a",1]`, `["a",null]`, `["a"]]`,
+		`["a\u0000"]`, `{"a":"b"}`, `["]","\\"]`, `["a" , "b"]`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -21,7 +22,8 @@ func FuzzPlainArgv(f *testing.F) {
 }
 
 func TestPlainArgv(t *testing.T) {
-	for text, want := range map[string]bool{`["true"]`: true, `["a","b c", ""]`: true, `["a"]`: true, `[""]`: false, `[]`: false, `["",""]`: false,
+	for text, want := range map[string]bool{`["true"]`: true, `["a","b c", ""]`: true, `["a"]`: true, `[""]`: false, `[]`: false,
+		`["",""]`:     false,
 		`["a",["b"]]`: false, `["a",1]`: false, `["a",{"b":"c"}]`: false, `["a\n"]`: false, `{"a":"b"}`: false, `"a"`: false} {
 		if got := isPlainArgv([]byte(text)); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)

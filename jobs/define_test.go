@@ -78,7 +78,10 @@ func TestArgsThatDoNotDecodeAreAnOrdinaryError(t *testing.T) {
 }
 
 func TestAResultThatCannotBeKeptFailsTheAttemptAndIsNotKept(t *testing.T) {
-	huge := DefineResult[int, string]("huge").Handler(func(context.Context, int) (string, error) { return strings.Repeat("x", MaxResult), nil })
+	huge := DefineResult[int, string]("huge").Handler(func(context.Context, int) (string, error) {
+		return strings.Repeat("x", MaxResult),
+			nil
+	})
 	deep := DefineResult[int, json.RawMessage]("deep").Handler(func(context.Context, int) (json.RawMessage, error) {
 		return json.RawMessage(strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)), nil
 	})
@@ -98,7 +101,8 @@ func TestValidResult(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for text, ok := range map[string]bool{
 		`1`: true, `null`: true, " {} \n": true, nested(MaxDepth): true, `"` + strings.Repeat("x", MaxResult-2) + `"`: true,
-		``: false, `{`: false, "\"\xff\"": false, nested(MaxDepth + 1): false, `"` + strings.Repeat("x", MaxResult-1) + `"`: false, "1\x00": false,
+		``: false, `{`: false, "\"\xff\"": false, nested(MaxDepth + 1): false, `"` + strings.Repeat("x", MaxResult-1) + `"`: false,
+		"1\x00": false,
 	} {
 		if err := ValidResult([]byte(text)); (err == nil) != ok {
 			t.Errorf("%.20q: %v", text, err)
@@ -111,7 +115,8 @@ func TestResultOfATaskThatDidNotCompleteIsAFailedError(t *testing.T) {
 	for _, s := range States() {
 		_, err := f.Result(Task{ID: 7, State: s, Reason: "exit", Error: "exit status 2"}, nil)
 		failed, ok := errors.AsType[*FailedError](err)
-		if ok != (s != Completed) || ok && (failed.ID != 7 || failed.State != s || failed.Reason != ReasonExit || failed.Msg != "exit status 2") {
+		if ok != (s != Completed) || ok && (failed.ID != 7 || failed.State != s || failed.Reason != ReasonExit ||
+			failed.Msg != "exit status 2") {
 			t.Errorf("%s: got %v; want ok = (s != Completed), not (ok && (failed.ID != 7 || failed.State != s || "+
 				`failed.Reason != ReasonExit || failed.Msg != "exit status 2"))`,
 				s, err)
@@ -123,7 +128,8 @@ func TestResultOfATaskThatDidNotCompleteIsAFailedError(t *testing.T) {
 	if n, err := f.Result(Task{State: Completed}, nil); n != 0 || err != nil {
 		t.Errorf("got %v, %v; want n = 0, no error", n, err)
 	}
-	if _, err := f.Result(Task{ID: 3, State: Completed, Result: json.RawMessage(`"x"`)}, nil); err == nil || !strings.Contains(err.Error(), "task 3") {
+	if _, err := f.Result(Task{ID: 3, State: Completed, Result: json.RawMessage(`"x"`)}, nil); err == nil ||
+		!strings.Contains(err.Error(), "task 3") {
 		t.Errorf(`got %v; want an error, Contains(Error(), "task 3")`, err)
 	}
 	for want, e := range map[string]*FailedError{

@@ -21,6 +21,6 @@ func InitialState(runAt, now time.Time, waits, laneTaken bool) State {
 // snoozed.
 func (s State) HoldsLane() bool { return s == Pending || s == Running || s == Retrying }
 
-// Releases reports whether a task that has finished in this state releases a task that depends on it. If any is true, the dependent task accepts
-// every final state. If this state does not release it, the dependent task is cancelled with ReasonDependency.
+// Releases reports whether a task that has finished in this state releases a task that depends on it. If any is true, the dependent
+// task accepts every final state. If this state does not release it, the dependent task is cancelled with ReasonDependency.
 func (s State) Releases(any bool) bool { return s == Completed || any && s.Finished() }

@@ -21,7 +21,8 @@ func outcomes() map[string]Outcome {
 		"retry in":  {Reason: ReasonError, Error: "later", retryIn: &half},
 		"snooze":    {snooze: &half},
 	}
-	for _, reason := range []Reason{ReasonSignal, ReasonTimeout, ReasonError, ReasonPanic, ReasonStart, ReasonLost, ReasonShutdown, ReasonCancelled} {
+	for _, reason := range []Reason{ReasonSignal, ReasonTimeout, ReasonError, ReasonPanic, ReasonStart, ReasonLost, ReasonShutdown,
+		ReasonCancelled} {
 		all[string(reason)] = Outcome{Reason: reason, Error: string(reason)}
 	}
 	return all
@@ -57,7 +58,8 @@ func TestNextForEveryOutcome(t *testing.T) {
 						if losses > maxLosses {
 							continue
 						}
-						task := Task{ID: 7, State: Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses, Options: DefaultOptions()}
+						task := Task{ID: 7, State: Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses,
+							Options: DefaultOptions()}
 						if asked {
 							task.CancelRequestedAt, task.CancelText = at, "asked"
 						}
@@ -94,7 +96,8 @@ func checkChange(t *testing.T, task Task, o Outcome, c Change) {
 	if c.AttemptState != Completed && c.AttemptState != Failed && c.AttemptState != Cancelled && c.AttemptState != Snoozed {
 		t.Errorf("no state of an attempt: %s", what)
 	}
-	if want := o.Reason != ReasonLost && o.Reason != ReasonShutdown && c.AttemptState != Snoozed; c.Counted != want || c.Counted != (c.Attempt == task.Attempt) {
+	if want := o.Reason != ReasonLost && o.Reason != ReasonShutdown && c.AttemptState != Snoozed; c.Counted != want ||
+		c.Counted != (c.Attempt == task.Attempt) {
 		t.Errorf("counted wrongly: %s", what)
 	}
 	if (c.Losses > task.Losses) != (o.Reason == ReasonLost) {
@@ -107,7 +110,8 @@ func checkChange(t *testing.T, task Task, o Outcome, c Change) {
 
 func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
 	task := Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3, Options: Options{RetryOn: "75,100-111"}}
-	for name, want := range map[string]State{"exit 1": Failed, "exit 75": Retrying, "signal": Retrying, "timeout": Retrying, "start": Retrying, "lost": Pending} {
+	for name, want := range map[string]State{"exit 1": Failed, "exit 75": Retrying, "signal": Retrying, "timeout": Retrying,
+		"start": Retrying, "lost": Pending} {
 		if c := Next(task, outcomes()[name], at); c.State != want {
 			t.Errorf("%s: %s, want %s", name, c.State, want)
 		}
@@ -156,8 +160,9 @@ func FuzzNext(f *testing.F) {
 		maxAttempts = max(1, maxAttempts&0x7fffffff)
 		maxLosses &= 0x7fffffff
 		task := Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
-			Losses:  (losses & 0x7fffffff) % (maxLosses + 2), // a row changed by hand may have one too many
-			Options: Options{Backoff: Backoff{Strategy: []Strategy{Fixed, Linear, Exponential, "?"}[which%4], Delay: time.Duration(delay), Max: time.Duration(most)}}}
+			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // a row changed by hand may have one too many
+			Options: Options{Backoff: Backoff{Strategy: []Strategy{Fixed, Linear, Exponential, "?"}[which%4], Delay: time.Duration(delay),
+				Max: time.Duration(most)}}}
 		if asked {
 			task.CancelRequestedAt = at
 		}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Options are the settings with which a worker executes the attempts of a task. The database stores them as one JSON object without the defaults,
-// so that a new option needs no new column. No SQL statement depends on them. Schedules store them in the same form.
+// Options are the settings with which a worker executes the attempts of a task. The database stores them as one JSON object without
+// the defaults, so that a new option needs no new column. No SQL statement depends on them. Schedules store them in the same form.
 type Options struct {
 	Timeout     time.Duration // of one attempt; 0 for no limit
 	KillAfter   time.Duration // between SIGTERM and SIGKILL
@@ -65,29 +65,38 @@ var taskOptions = []OptionInfo{
 		column: func(s *Spec) any { return &s.Priority }},
 	{Key: "lane", Flag: "lane", Value: "KEY", Help: "tasks with the same key run one at a time, in order",
 		column: func(s *Spec) any { return &s.Lane }, check: validKey},
-	{Key: "unique_key", Flag: "unique", Value: "KEY", Help: "add no task while an unfinished task has this key; print that task's id", OneTask: true,
-		Doc: "at most one unfinished task has this key", column: func(s *Spec) any { return &s.UniqueKey }, check: validKey},
-	{Key: "after", Flag: "after", Help: "start when these tasks have completed; cancelled if one of them does not; repeatable", OneTask: true,
-		Doc: "array of ids of tasks that must complete first. A record has those that have not completed yet", column: func(s *Spec) any { return &s.After }},
+	{Key: "unique_key", Flag: "unique", Value: "KEY", Help: "add no task while an unfinished task has this key; print that task's id",
+		OneTask: true,
+		Doc:     "at most one unfinished task has this key", column: func(s *Spec) any { return &s.UniqueKey }, check: validKey},
+	{Key: "after", Flag: "after", Help: "start when these tasks have completed; cancelled if one of them does not; repeatable",
+		OneTask: true,
+		Doc:     "array of ids of tasks that must complete first. A record has those that have not completed yet",
+		column:  func(s *Spec) any { return &s.After }},
 	{Key: "after_any", Flag: "after-any", Help: "start when these tasks have finished, in any state; repeatable", OneTask: true,
-		Doc: "array of ids of tasks that must finish first, in any state. A record has those that have not finished yet", column: func(s *Spec) any { return &s.AfterAny }},
+		Doc:    "array of ids of tasks that must finish first, in any state. A record has those that have not finished yet",
+		column: func(s *Spec) any { return &s.AfterAny }},
 	{Key: "in", Flag: "in", Help: "start after this delay or later", OneTask: true, column: func(s *Spec) any { return &s.In }},
-	{Key: "run_at", Flag: "at", Help: "start at this time or later", Zero: "now", OneTask: true, column: func(s *Spec) any { return &s.RunAt }},
+	{Key: "run_at", Flag: "at", Help: "start at this time or later", Zero: "now", OneTask: true,
+		column: func(s *Spec) any { return &s.RunAt }},
 	{Key: "expires_in", Flag: "expires-in", Help: "cancel the task if it has not started by then, counted from its due time", Zero: "never",
 		column: func(s *Spec) any { return &s.ExpiresIn }},
 	{Key: "expires_at", Help: "cancel the task if it has not started by this time", Zero: "never", OneTask: true,
 		column: func(s *Spec) any { return &s.ExpiresAt }},
 	{Key: "max_attempts", Flag: "max-attempts", Value: "N", Help: "how often the task may start", Zero: "command 1, function 10", Min: 1,
-		Doc: "how often the task may start; null for the number of the job, which is stored at the first start", column: func(s *Spec) any { return &s.MaxAttempts }},
+		Doc:    "how often the task may start; null for the number of the job, which is stored at the first start",
+		column: func(s *Spec) any { return &s.MaxAttempts }},
 	{Key: "max_losses", Flag: "max-losses", Value: "N", Help: "how often the task may start again after its worker was lost",
-		Doc: "how often the task may start again after its worker was lost. 0 with `max_attempts` 1 means at most once", column: func(s *Spec) any { return &s.MaxLosses }},
+		Doc:    "how often the task may start again after its worker was lost. 0 with `max_attempts` 1 means at most once",
+		column: func(s *Spec) any { return &s.MaxLosses }},
 
 	{Key: "timeout", Flag: "timeout", Help: "time limit of one attempt: TERM, then KILL", Zero: "none",
 		Doc: "time limit of one attempt; null for none", stored: func(o *Options) any { return &o.Timeout }},
 	{Key: "kill_after", Flag: "kill-after", Help: "time between TERM and KILL", stored: func(o *Options) any { return &o.KillAfter }},
-	{Key: "backoff", Flag: "backoff", Help: "how the delay between attempts grows", Words: []string{string(Fixed), string(Linear), string(Exponential)},
+	{Key: "backoff", Flag: "backoff", Help: "how the delay between attempts grows", Words: []string{string(Fixed), string(Linear),
+		string(Exponential)},
 		stored: func(o *Options) any { return (*string)(&o.Backoff.Strategy) }},
-	{Key: "backoff_delay", Flag: "backoff-delay", Help: "delay after the first attempt", stored: func(o *Options) any { return &o.Backoff.Delay }},
+	{Key: "backoff_delay", Flag: "backoff-delay", Help: "delay after the first attempt",
+		stored: func(o *Options) any { return &o.Backoff.Delay }},
 	{Key: "backoff_max", Flag: "backoff-max", Help: "longest delay", stored: func(o *Options) any { return &o.Backoff.Max }},
 	{Key: "retry_on", Flag: "retry-on", Help: "exit codes that allow another attempt, as in 75,100-111", Zero: "any",
 		Doc:    "exit codes that allow another attempt, as in `75,100-111`; null for any",
@@ -100,10 +109,13 @@ var taskOptions = []OptionInfo{
 	{Key: "cwd", Flag: "cwd", Letter: "C", Value: "DIR", Help: "working directory", Zero: "this one", Commands: true,
 		Doc:    "absolute path of the working directory; null for that of the worker",
 		stored: func(o *Options) any { return &o.Cwd }, check: validPath},
-	{Key: "env", Flag: "env", Letter: "e", Value: "NAME[=VALUE]", Help: "set a variable; without a value, copy it from this shell; repeatable", Commands: true,
-		Doc:    "object of variables that are added to the environment of the worker. A record has null for their values unless `--reveal` is given",
+	{Key: "env", Flag: "env", Letter: "e", Value: "NAME[=VALUE]",
+		Help: "set a variable; without a value, copy it from this shell; repeatable", Commands: true,
+		Doc: "object of variables that are added to the environment of the worker. A record has null for their values unless " +
+			"`--reveal` is given",
 		stored: func(o *Options) any { return &o.Env }},
-	{Key: "env_file", Flag: "env-file", Value: "FILE", Help: "file of NAME=VALUE lines and # comments, read at each start; values are literal", Commands: true,
+	{Key: "env_file", Flag: "env-file", Value: "FILE",
+		Help: "file of NAME=VALUE lines and # comments, read at each start; values are literal", Commands: true,
 		Doc:    "absolute path of a file of NAME=VALUE lines, read at each start: a regular file of at most 1 MiB",
 		stored: func(o *Options) any { return &o.EnvFile }, check: validPath},
 	{Key: "input", Flag: "input", Value: "FILE|-", Help: "standard input of the command, read now", Zero: "none", Commands: true,
@@ -183,7 +195,8 @@ func (o *Options) CheckKnown() error {
 	if _, unreadable := o.Unknown[""]; unreadable {
 		return errors.New("the options of this task cannot be read: runner has not written them")
 	}
-	return fmt.Errorf("unknown option %s: a newer version of runner enqueued this task", strings.Join(slices.Sorted(maps.Keys(o.Unknown)), ", "))
+	return fmt.Errorf("unknown option %s: a newer version of runner enqueued this task", strings.Join(slices.Sorted(maps.Keys(o.Unknown)),
+		", "))
 }
 
 // defaultSpec has the defaults of all options.

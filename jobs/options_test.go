@@ -27,8 +27,10 @@ func TestOptionsComeBackAsTheyWereStored(t *testing.T) {
 			return time.Duration(rapid.Int64Range(0, MaxDelay.Milliseconds()).Draw(r, label)) * time.Millisecond
 		}
 		o := Options{Timeout: ms("timeout"), KillAfter: ms("kill after"), OutputLimit: rapid.Int64Range(0, 1<<40).Draw(r, "limit"),
-			Backoff: Backoff{Strategy: rapid.SampledFrom([]Strategy{Fixed, Linear, Exponential}).Draw(r, "backoff"), Delay: ms("delay"), Max: ms("max")},
-			RetryOn: rapid.SampledFrom([]Codes{"", "75", "1,100-111"}).Draw(r, "codes"), Path: name.Draw(r, "path"), Cwd: name.Draw(r, "cwd"), EnvFile: name.Draw(r, "file"),
+			Backoff: Backoff{Strategy: rapid.SampledFrom([]Strategy{Fixed, Linear, Exponential}).Draw(r, "backoff"), Delay: ms("delay"),
+				Max: ms("max")},
+			RetryOn: rapid.SampledFrom([]Codes{"", "75", "1,100-111"}).Draw(r, "codes"), Path: name.Draw(r, "path"),
+			Cwd: name.Draw(r, "cwd"), EnvFile: name.Draw(r, "file"),
 			Env:     rapid.SampledFrom([]map[string]string{nil, {"A": "b"}, {"A": "", "B": "é"}}).Draw(r, "env"),
 			Unknown: rapid.SampledFrom([]map[string]json.RawMessage{nil, {"gpu": json.RawMessage(`{"n":2}`)}}).Draw(r, "unknown")}
 		if rapid.Bool().Draw(r, "defaults") {

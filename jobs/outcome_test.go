@@ -19,16 +19,19 @@ func TestOutcomeOfKnowsItsErrorsHoweverTheyAreWrapped(t *testing.T) {
 		func(err error) error { return errors.Join(errors.New("first"), err) },
 		func(err error) error { return fmt.Errorf("%w and %w", errors.New("first"), fmt.Errorf("x: %w", err)) },
 	} {
-		if o := OutcomeOf(nil, wrap(RetryIn(time.Minute, cause))); o.Reason != ReasonError || o.retryIn == nil || *o.retryIn != time.Minute || !strings.Contains(o.Error, "no route") {
+		if o := OutcomeOf(nil, wrap(RetryIn(time.Minute, cause))); o.Reason != ReasonError || o.retryIn == nil ||
+			*o.retryIn != time.Minute || !strings.Contains(o.Error, "no route") {
 			t.Errorf("RetryIn: %+v", o)
 		}
-		if o := OutcomeOf(nil, wrap(Snooze(time.Minute))); o.Reason != "" || (o.Error == "") != (i == 0) || o.snooze == nil || *o.snooze != time.Minute {
+		if o := OutcomeOf(nil, wrap(Snooze(time.Minute))); o.Reason != "" || (o.Error == "") != (i == 0) || o.snooze == nil ||
+			*o.snooze != time.Minute {
 			t.Errorf("Snooze: %+v", o)
 		}
 		if o := OutcomeOf(nil, wrap(Cancel(cause))); o.Reason != ReasonCancelled || !strings.Contains(o.Error, "no route") {
 			t.Errorf("Cancel: %+v", o)
 		}
-		if o := OutcomeOf(nil, wrap(&AttemptError{Reason: ReasonExit, ExitCode: &code, Msg: "exit status 3"})); o.Reason != ReasonExit || o.ExitCode == nil || *o.ExitCode != 3 {
+		if o := OutcomeOf(nil, wrap(&AttemptError{Reason: ReasonExit, ExitCode: &code, Msg: "exit status 3"})); o.Reason != ReasonExit ||
+			o.ExitCode == nil || *o.ExitCode != 3 {
 			t.Errorf("AttemptError: %+v", o)
 		}
 		if !errors.Is(wrap(RetryIn(0, cause)), cause) || !errors.Is(wrap(Cancel(cause)), cause) {
@@ -56,7 +59,8 @@ func TestAnErrorNeverLooksLikeASuccess(t *testing.T) {
 }
 
 func TestOutcomeOfDropsAResultThatCannotBeKept(t *testing.T) {
-	for _, result := range []string{"{", "", `"` + strings.Repeat("x", MaxResult) + `"`, "\"\xff\"", strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)} {
+	for _, result := range []string{"{", "", `"` + strings.Repeat("x", MaxResult) + `"`, "\"\xff\"", strings.Repeat("[", MaxDepth+1) +
+		strings.Repeat("]", MaxDepth+1)} {
 		for _, err := range []error{nil, errors.New("x"), Snooze(1)} {
 			if o := OutcomeOf(json.RawMessage(result), err); o.Result != nil || err == nil && o.Reason != ReasonError {
 				t.Errorf("%.20q beside %v: %s, %.200s, a result of %d bytes", result, err, o.Reason, o.Error, len(o.Result))
@@ -81,7 +85,8 @@ func TestNegativeDelaysAreNoneAndMissingCausesHaveWords(t *testing.T) {
 }
 
 func FuzzCutError(f *testing.F) {
-	for _, text := range []string{"", "x", "\xff", "a\x00b", strings.Repeat("é", MaxError), strings.Repeat("x", MaxError-1) + "😀", strings.Repeat("\xff", MaxError)} {
+	for _, text := range []string{"", "x", "\xff", "a\x00b", strings.Repeat("é", MaxError), strings.Repeat("x", MaxError-1) + "😀",
+		strings.Repeat("\xff", MaxError)} {
 		f.Add(text, 1)
 		f.Add(text, 9000)
 	}

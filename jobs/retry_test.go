@@ -29,8 +29,9 @@ func TestBackoffIsNeverNegativeAndStaysBelowItsLimit(t *testing.T) {
 
 func TestBackoffIsTheStrategysDelayWithinATenth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"), Delay: time.Duration(rapid.Int64Range(0, int64(MaxDelay)).Draw(t, "delay")),
-			Max: time.Duration(rapid.Int64Range(0, int64(MaxDelay)).Draw(t, "max"))}
+		b := Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
+			Delay: time.Duration(rapid.Int64Range(0, int64(MaxDelay)).Draw(t, "delay")),
+			Max:   time.Duration(rapid.Int64Range(0, int64(MaxDelay)).Draw(t, "max"))}
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 2000).Draw(t, "n")
 		var want float64
 		switch b.Strategy {
@@ -50,7 +51,8 @@ func TestBackoffIsTheStrategysDelayWithinATenth(t *testing.T) {
 
 func TestBackoffGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := Backoff{rapid.SampledFrom(strategies).Draw(t, "strategy"), time.Duration(rapid.Int64Range(0, int64(MaxDelay)).Draw(t, "delay")), MaxDelay}
+		b := Backoff{rapid.SampledFrom(strategies).Draw(t, "strategy"),
+			time.Duration(rapid.Int64Range(0, int64(MaxDelay)).Draw(t, "delay")), MaxDelay}
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 100).Draw(t, "n")
 		// 1.1 / 0.9 is what the jitter can take away.
 		if a, z := b.After(id, n), b.After(id, n+rapid.IntRange(1, 100).Draw(t, "more")); float64(z) < float64(a)*0.9/1.1-1 {
@@ -74,7 +76,8 @@ func TestBackoffIsRepeatableAndSpreadsACrowd(t *testing.T) {
 }
 
 func TestDefaultBackoffAsDocumented(t *testing.T) {
-	for n, want := range map[int]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second, 10: time.Hour, 1 << 30: time.Hour} {
+	for n, want := range map[int]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second,
+		10: time.Hour, 1 << 30: time.Hour} {
 		if got := DefaultBackoff.After(42, n); got < want*9/10 || got > want*11/10 {
 			t.Errorf("after attempt %d: %v, want about %v", n, got, want)
 		}
@@ -90,15 +93,18 @@ func TestCodes(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, text := range []string{"0", "256", ",", "75,", "75, 76", "10-5", "1-", "-1", "1-2-3", "x", "+75", "1-+5", "1_0", "0x10", "９", "99999999999999999999"} {
+	for _, text := range []string{"0", "256", ",", "75,", "75, 76", "10-5", "1-", "-1", "1-2-3", "x", "+75", "1-+5", "1_0", "0x10", "９",
+		"99999999999999999999"} {
 		err := Codes(text).Validate()
 		if err == nil {
 			t.Errorf("%q is taken", text)
-		} else if bad := strings.Split(text, ","); !strings.Contains(err.Error(), strconv.Quote(bad[len(bad)-1])) && !strings.Contains(err.Error(), strconv.Quote(bad[0])) {
+		} else if bad := strings.Split(text, ","); !strings.Contains(err.Error(), strconv.Quote(bad[len(bad)-1])) &&
+			!strings.Contains(err.Error(), strconv.Quote(bad[0])) {
 			t.Errorf("%q: the error does not name the part: %v", text, err)
 		}
 	}
-	if c := Codes("75,100-111"); c.Contains(74) || !c.Contains(75) || !c.Contains(100) || !c.Contains(111) || c.Contains(112) || c.Contains(0) {
+	if c := Codes("75,100-111"); c.Contains(74) || !c.Contains(75) || !c.Contains(100) || !c.Contains(111) || c.Contains(112) ||
+		c.Contains(0) {
 		t.Error("75,100-111 holds the wrong codes")
 	}
 	if !Codes("").Contains(0) || !Codes("").Contains(255) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Schedule enqueues a task at each tick. The ticks are the times that match its cron expression. Name, Cron and Spec are required, and the other
-// fields of the definition have defaults. The database keeps the fields below "State".
+// Schedule enqueues a task at each tick. The ticks are the times that match its cron expression. Name, Cron and Spec are required,
+// and the other fields of the definition have defaults. The database keeps the fields below "State".
 type Schedule struct {
 	Name string // the same characters as a queue's name
 	Cron string // five fields, a word such as @hourly, or "@every 90s"

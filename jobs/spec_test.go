@@ -30,8 +30,10 @@ func TestWhatWithMakesIsValid(t *testing.T) {
 		"command":  command("true"),
 		"shell":    Shell("exit 1").With(),
 		"function": Define[string]("email.send").With("x"),
-		"everything": Command{Argv: []string{"a", ""}, Path: "/bin/a", Dir: "/", Env: map[string]string{"A": ""}, EnvFile: "/e", Input: []byte("\x00")}.
-			With(Queue("q"), Priority(math.MinInt32), Label("é"), In(MaxDelay), ExpiresIn(MaxDelay), Unique("k"), MaxAttempts(math.MaxInt32),
+		"everything": Command{Argv: []string{"a", ""}, Path: "/bin/a", Dir: "/", Env: map[string]string{"A": ""}, EnvFile: "/e",
+			Input: []byte("\x00")}.
+			With(Queue("q"), Priority(math.MinInt32), Label("é"), In(MaxDelay), ExpiresIn(MaxDelay), Unique("k"),
+				MaxAttempts(math.MaxInt32),
 				MaxLosses(0), Timeout(1), KillAfter(0), Retry(Backoff{Delay: MaxDelay}), RetryOn("1-255"), OutputLimit(0)),
 	} {
 		if err := s.Validate(); err != nil {

@@ -27,9 +27,9 @@ func kindOfStep(sleep bool) string {
 	return "step"
 }
 
-// NextStep returns the record of the next step or sleep of a function, or nil if no attempt has reached it yet. known are the records of all
-// attempts in order, and this attempt has passed the first done of them. The error matches ErrStep if the name is invalid or was
-// used before, if there are too many steps, or if an earlier attempt had another step at this position.
+// NextStep returns the record of the next step or sleep of a function, or nil if no attempt has reached it yet. known are the
+// records of all attempts in order, and this attempt has passed the first done of them. The error matches ErrStep if the name is
+// invalid or was used before, if there are too many steps, or if an earlier attempt had another step at this position.
 func NextStep(known []Step, done int, name string, sleep bool) (*Step, error) {
 	if name == "" || len(name) > MaxText || !utf8.ValidString(name) || containsControl(name) {
 		return nil, fmt.Errorf("%w: %q is no name: 1 to %d bytes of UTF-8 without control characters", ErrStep, name, MaxText)
@@ -47,7 +47,8 @@ func NextStep(known []Step, done int, name string, sleep bool) (*Step, error) {
 	}
 	if was := known[done]; was.Name != name || was.Slept() != sleep {
 		return nil, fmt.Errorf("%w: number %d is %s %q, and was %s %q in an earlier attempt: while a task is under way, steps are not "+
-			"renamed, removed or put in another order; new ones come behind those that were done", ErrStep, done+1, kindOfStep(sleep), name, kindOfStep(was.Slept()), was.Name)
+			"renamed, removed or put in another order; new ones come behind those that were done", ErrStep, done+1, kindOfStep(sleep),
+			name, kindOfStep(was.Slept()), was.Name)
 	}
 	return &known[done], nil
 }

@@ -70,8 +70,8 @@ func appendText(to []byte, text string) ([]byte, error) {
 	return append(append(append(to, '"'), text...), '"'), nil
 }
 
-// DecodeOptions decodes the stored form; nil means the defaults. Options that this version does not know go to Unknown. If the text cannot be
-// decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
+// DecodeOptions decodes the stored form; nil means the defaults. Options that this version does not know go to Unknown. If the text
+// cannot be decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
 func DecodeOptions(text []byte) Options {
 	o := DefaultOptions()
 	if len(text) == 0 {

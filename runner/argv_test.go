@@ -16,7 +16,8 @@ import (
 // hardWords are words that shells, templates, formats, JSON or SQL could interpret.
 var hardWords = []string{"", " ", "a b", "\t", "\n", "\r\n", "'", `"`, "`id`", "$(id)", "$HOME", "${HOME}", "~", "*", "?", "[a-z]",
 	"{a,b}", "!", "!!", "#", ";", "&&", "|",
-	"> x", "<", "\\", `\\`, `\n`, `\0`, "%s", "%d%n", "{{.id}}", "{{", "}}", "<script>", "&amp;", "--", "-", "-rf", "--help", "=", "a=b", "é",
+	"> x", "<", "\\", `\\`, `\n`, `\0`, "%s", "%d%n", "{{.id}}", "{{", "}}", "<script>", "&amp;", "--", "-", "-rf", "--help", "=", "a=b",
+	"é",
 	"ё", "漢字", "🙂", "a\u0301", "\u202e",
 	"\u2028", "\ufeff", "\x01", "\x1b[31m", "\x7f", "\u0085", "null", "true", "[]", "{}", `{"a":1}`, "'; DROP TABLE tasks; --", "?1", ":a",
 	"@b", "0x10", "1e9", "%00",

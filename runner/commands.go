@@ -11,8 +11,8 @@ import (
 
 // CommandOptions are the options of Commands.
 type CommandOptions struct {
-	// Tee receives the output of commands as it comes, and nil at the end of a stream. Several goroutines call it. It must not keep the data.
-	// By default there is none.
+	// Tee receives the output of commands as it comes, and nil at the end of a stream. Several goroutines call it. It must not keep
+	// the data. By default there is none.
 	Tee func(task jobs.Task, stream string, data []byte)
 }
 

@@ -164,7 +164,8 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 		"moved":   func(path string) error { return os.Rename(path, path+".old") },
 		"its log": func(path string) error { return os.Remove(path + "-wal") },
 		"a copy in its place": func(path string) error {
-			return errors.Join(os.WriteFile(path+".new", []byte("restored"), 0o600), os.Rename(path, path+".old"), os.Rename(path+".new", path))
+			return errors.Join(os.WriteFile(path+".new", []byte("restored"), 0o600), os.Rename(path, path+".old"),
+				os.Rename(path+".new", path))
 		},
 		"its directory": func(path string) error { return os.Rename(filepath.Dir(path), filepath.Dir(path)+".old") },
 	} {
@@ -189,8 +190,9 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 				if _, err := b.Enqueue(b.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
 					b.Errorf("an id that is lost was told: %v", err)
 				}
-				if text, err := os.ReadFile(b.Path()); err == nil && name == "a copy in its place" && string(text) != "restored" || err != nil &&
-					!errors.Is(err, fs.ErrNotExist) {
+				if text, err := os.ReadFile(b.Path()); err == nil && name == "a copy in its place" && string(text) != "restored" ||
+					err != nil &&
+						!errors.Is(err, fs.ErrNotExist) {
 					b.Errorf("%.20q %v", text, err)
 				}
 			})

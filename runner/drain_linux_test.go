@@ -31,7 +31,8 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 			if i == 0 {
 				options = append(options, jobs.AtMostOnce())
 			}
-			spec := jobs.Command{Argv: []string{"sh", "-c", `setsid -f sleep 300; sleep 0.0$0`, string(rune('0' + rand.IntN(10)))}}.With(options...)
+			spec := jobs.Command{Argv: []string{"sh", "-c", `setsid -f sleep 300; sleep 0.0$0`,
+				string(rune('0' + rand.IntN(10)))}}.With(options...)
 			ids = append(ids, enqueue(t, r, spec).ID)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))

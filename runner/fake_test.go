@@ -283,7 +283,8 @@ func TestCancelReachesARunningFunctionOfThisProcess(t *testing.T) {
 	}, func(b *bubble) {
 		id := b.enqueue(work.With("x"))
 		b.within(time.Minute, func() {
-			if moved, err := b.Cancel(b.Context(), []int64{id}, CancelOptions{Reason: "enough"}); err != nil || moved[0].State != jobs.Running {
+			if moved, err := b.Cancel(b.Context(), []int64{id}, CancelOptions{Reason: "enough"}); err != nil ||
+				moved[0].State != jobs.Running {
 				b.Errorf("got %+v, %v; want no error, moved[0].State = Running", moved, err)
 			}
 		})

@@ -60,7 +60,8 @@ func handlers(r *runner.Runner) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	r.Register(runner.Commands(runner.CommandOptions{}), hang.Handler(hanging), quick.Handler(func(context.Context, any) error { return nil }))
+	r.Register(runner.Commands(runner.CommandOptions{}), hang.Handler(hanging),
+		quick.Handler(func(context.Context, any) error { return nil }))
 }
 
 // unhookedVariable makes the test program one that does not call Guardian. Its value is the path of a database.

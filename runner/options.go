@@ -27,9 +27,10 @@ type Options struct {
 	BusyTimeout time.Duration
 	// UnsafeFS accepts a database on a network filesystem, where locks are not reliable. Defaults to false.
 	UnsafeFS bool
-	// Prefix is the start of the names of runner's tables, indexes, views and triggers, for a file that has other tables, too. It is a letter
-	// or underscore, followed by at most 31 letters, digits or underscores. The file remembers it. Defaults to the prefix that the file
-	// remembers. For a new file New defaults to "runner_" and Open to none; without a Prefix Open refuses the file of another program.
+	// Prefix is the start of the names of runner's tables, indexes, views and triggers, for a file that has other tables, too. It
+	// is a letter or underscore, followed by at most 31 letters, digits or underscores. The file remembers it. Defaults to the
+	// prefix that the file remembers. For a new file New defaults to "runner_" and Open to none; without a Prefix Open refuses the
+	// file of another program.
 	Prefix string
 	// Sync is how far a commit goes before a call returns. Defaults to Full.
 	Sync Sync
@@ -45,9 +46,9 @@ type Options struct {
 	MaxWait time.Duration
 	// Grace is how long Work lets running attempts continue after its context has ended. Negative for no time. Defaults to 30 s.
 	Grace time.Duration
-	// Lease is how long a task stays with this worker without a heartbeat. The worker sends a heartbeat every sixth of it. With a lease below
-	// MinLease other workers may take a live worker on a busy machine for a hung one; such leases are for tests. At least 100 ms. Defaults to
-	// 60 s.
+	// Lease is how long a task stays with this worker without a heartbeat. The worker sends a heartbeat every sixth of it. With a
+	// lease below MinLease other workers may take a live worker on a busy machine for a hung one; such leases are for tests. At
+	// least 100 ms. Defaults to 60 s.
 	Lease time.Duration
 	// Timeout limits attempts of commands that have no timeout of their own. Defaults to no limit.
 	Timeout time.Duration
@@ -56,27 +57,28 @@ type Options struct {
 	// Keep is how long Work keeps tasks that completed or were cancelled, with their attempts and output. KeepFailed is the same for tasks
 	// that failed. If workers differ, the shortest time counts. Negative for ever. They default to 7 and 30 days.
 	Keep, KeepFailed time.Duration
-	// OnFailure is a command that Work runs once for each task that Work makes failed. It is best effort, and killed after a minute. It gets
-	// the environment of the task, RUNNER_TASK_STATE, RUNNER_TASK_REASON and RUNNER_TASK_ERROR, and the last 50 lines of the task's output on
-	// its stdin. It dies with the worker, so a program that sets OnFailure must call Guardian. Defaults to none.
+	// OnFailure is a command that Work runs once for each task that Work makes failed. It is best effort, and killed after a
+	// minute. It gets the environment of the task, RUNNER_TASK_STATE, RUNNER_TASK_REASON and RUNNER_TASK_ERROR, and the last 50
+	// lines of the task's output on its stdin. It dies with the worker, so a program that sets OnFailure must call Guardian.
+	// Defaults to none.
 	OnFailure []string
 	// Liveness is a callback for a watchdog. The loop of Work calls it after its first claim, when it begins to drain, and at least every
 	// LivenessEvery, each time after it has been to the database. It must return at once. Defaults to none.
 	Liveness func(Liveness)
 	// LivenessEvery is the longest time between two calls of Liveness. Defaults to a sixth of Lease.
 	LivenessEvery time.Duration
-	// InsecurePerms lets Work run commands although another user than its own may write the database. Write access to the database is command
-	// execution as the user of Work. Defaults to false.
+	// InsecurePerms lets Work run commands although another user than its own may write the database. Write access to the database
+	// is command execution as the user of Work. Defaults to false.
 	InsecurePerms bool
-	// ForeignTriggers lets Work use a database in which someone has added triggers or indexes to runner's own tables. They act in each write
-	// of a worker. Tables of an application, and triggers on them, need no permission. Defaults to false.
+	// ForeignTriggers lets Work use a database in which someone has added triggers or indexes to runner's own tables. They act in
+	// each write of a worker. Tables of an application, and triggers on them, need no permission. Defaults to false.
 	ForeignTriggers bool
 
 	// GuardianPath is an installed program that begins with Guardian, such as runner itself, in the same version as this package. It guards
 	// commands in place of this program. Defaults to this program, which must call Guardian.
 	GuardianPath string
-	// OwnProcess declares that this process does nothing but Work. Work then adopts processes that outlive their parents, and commands cannot
-	// read the memory of this process. Linux only. Defaults to false: Work does not change the process.
+	// OwnProcess declares that this process does nothing but Work. Work then adopts processes that outlive their parents, and
+	// commands cannot read the memory of this process. Linux only. Defaults to false: Work does not change the process.
 	OwnProcess bool
 
 	// Alone declares that no other process writes the file while it is open. Then no watch of the file runs, and tasks that other processes
@@ -92,8 +94,8 @@ type Options struct {
 	// Dir is the directory of this host for databases on a server. Each database has a directory of its own in it, with results of running
 	// commands and the liveness locks of the workers of this host. Defaults to a directory in the user's state directory.
 	Dir string
-	// Driver is the name of a database/sql driver for the connection that writes. It must wrap the driver of modernc.org/sqlite, which is the
-	// default.
+	// Driver is the name of a database/sql driver for the connection that writes. It must wrap the driver of modernc.org/sqlite,
+	// which is the default.
 	Driver string
 }
 

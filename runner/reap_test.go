@@ -47,7 +47,8 @@ func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
 	handlers(r)
 	work(t, r)
 	until(t, r, func() bool {
-		return get(t, r, task.ID).State == jobs.Running && get(t, r, task.ID).WorkerID != task.WorkerID && get(t, r, once.ID).State == jobs.Failed
+		return get(t, r, task.ID).State == jobs.Running && get(t, r, task.ID).WorkerID != task.WorkerID &&
+			get(t, r, once.ID).State == jobs.Failed
 	})
 	if got := get(t, r, task.ID); got.Losses != 2 || got.Attempt != 1 {
 		t.Errorf("got %+v; want Losses = 2, Attempt = 1", got)

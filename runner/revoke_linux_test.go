@@ -54,7 +54,8 @@ func noneDiedBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 		}
 		for _, a := range attempts {
 			if a.State != jobs.Running && (a.Reason == jobs.ReasonSignal || a.Counted) {
-				t.Errorf("task %d: attempt ended %s, reason %s, %q; want a loss. The task is %s, with %d losses", task.ID, a.State, a.Reason, a.Error,
+				t.Errorf("task %d: attempt ended %s, reason %s, %q; want a loss. The task is %s, with %d losses", task.ID, a.State,
+					a.Reason, a.Error,
 					got.State, got.Losses)
 			}
 		}
@@ -249,7 +250,11 @@ func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	}
 	signal(t, victim.Pid, syscall.SIGKILL)
 	began := time.Now()
-	testkit.Eventually(t, "the next attempt", func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	testkit.Eventually(t, "the next attempt", func() bool {
+		got := get(t, r, task.ID)
+		return got.State == jobs.Running &&
+			got.Losses == 1
+	})
 	t.Log("runs again after", time.Since(began))
 	if n := living(members); n != 0 {
 		t.Errorf("%d of the family live, want none: their guardian has killed them", n)

@@ -152,7 +152,8 @@ func shopping(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	if effects := count(t, handle, `SELECT count(*) FROM effects`); effects != 2*n {
 		t.Errorf("%d effects, want %d", effects, 2*n)
 	}
-	if wrong := count(t, handle, `SELECT count(*) FROM tasks WHERE (SELECT count(*) FROM effects WHERE task_id = tasks.id) <> 1`); wrong != 0 {
+	if wrong := count(t, handle, `SELECT count(*) FROM tasks
+		WHERE (SELECT count(*) FROM effects WHERE task_id = tasks.id) <> 1`); wrong != 0 {
 		t.Errorf("%d tasks have not had one effect", wrong)
 	}
 }
@@ -185,7 +186,8 @@ func TestStepsAreDoneOnceWhereverTheirWorkerIsKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if effects := count(t, handle, `SELECT count(*) FROM effects`); task.State != jobs.Completed || effects != 2 || task.Losses != 1 {
+			if effects := count(t, handle, `SELECT count(*) FROM effects`); task.State != jobs.Completed || effects != 2 ||
+				task.Losses != 1 {
 				t.Errorf("%s after %d losses: %s; %d effects", task.State, task.Losses, task.Error, effects)
 			}
 		})

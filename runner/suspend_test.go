@@ -44,7 +44,8 @@ func TestAWorkerGoesOnWhenItsMachineWasAsleep(t *testing.T) {
 		runs := b.enqueue(work.With("slow", jobs.Timeout(time.Hour)))
 		due := b.enqueue(work.With("due", jobs.In(2*time.Hour)))
 		later := b.enqueue(work.With("later", jobs.In(asleep+5*time.Minute)))
-		if err := b.Schedule(b.Context(), jobs.Schedule{Name: "hourly", Cron: "0 * * * *", Zone: "UTC", Spec: work.With("tick")}); err != nil {
+		if err := b.Schedule(b.Context(), jobs.Schedule{Name: "hourly", Cron: "0 * * * *", Zone: "UTC",
+			Spec: work.With("tick")}); err != nil {
 			b.Fatal(err)
 		}
 		const lid = 3*time.Minute + time.Second // at a time at which no heartbeat writes

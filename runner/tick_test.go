@@ -45,7 +45,8 @@ func TestTicksOfAnOutage(t *testing.T) {
 		c.add(jobs.Schedule{Name: "all", Cron: "* * * * *", CatchUp: jobs.CatchUpAll})
 		c.add(jobs.Schedule{Name: "window", Cron: "* * * * *", CatchUp: jobs.CatchUpAll, CatchUpWindow: 149 * time.Second})
 		c.add(jobs.Schedule{Name: "rare", Cron: "0 12 * * *", CatchUp: jobs.CatchUpSkip})
-		c.add(jobs.Schedule{Name: "stale", Cron: "0 12 * * *", Spec: jobs.Define[struct{}]("note").With(struct{}{}, jobs.ExpiresIn(time.Hour))})
+		c.add(jobs.Schedule{Name: "stale", Cron: "0 12 * * *", Spec: jobs.Define[struct{}]("note").With(struct{}{},
+			jobs.ExpiresIn(time.Hour))})
 		c.work()
 		synctest.Wait()
 		c.off(14*24*time.Hour + 30*time.Second) // off half a minute after a tick
@@ -55,7 +56,8 @@ func TestTicksOfAnOutage(t *testing.T) {
 		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // 23:59 and 00:00 on the 15th
 		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
 		stale := c.tasks("stale")
-		if len(stale) != 1 || stale[0].State != jobs.Cancelled || stale[0].Reason != jobs.ReasonExpired || !stale[0].RunAt.Equal(stale[0].Tick) {
+		if len(stale) != 1 || stale[0].State != jobs.Cancelled || stale[0].Reason != jobs.ReasonExpired ||
+			!stale[0].RunAt.Equal(stale[0].Tick) {
 			t.Errorf("a tick of twelve hours ago that expires in one: %+v", stale)
 		}
 		c.off(10 * time.Second) // no tick is repeated
@@ -201,7 +203,10 @@ func TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker(t *testing.T
 func TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
-		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, time.Time{}, nil })
+		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
+			return nil, time.Time{},
+				nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -254,7 +254,8 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 		}
 		return nil
 	})))
-	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (result json.RawMessage, err error) {
+	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (result json.RawMessage,
+		err error) {
 		if result, err = next(ctx); err != nil {
 			refused = err
 		}

@@ -15,7 +15,8 @@ var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 func TestWhyATaskWaits(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	worker := func(name string, seen time.Duration, more func(*runner.Worker)) runner.Worker {
-		w := runner.Worker{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon.Add(-seen)}
+		w := runner.Worker{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute,
+			BeatAt: noon.Add(-seen)}
 		if more != nil {
 			more(&w)
 		}
@@ -74,7 +75,8 @@ func TestWhyATaskWaits(t *testing.T) {
 		{orphan, 0, []runner.Worker{lost}, "web3:5 is gone, and no worker runs that could take over", 0},
 		{orphan, 0, []runner.Worker{idle}, "web3:5 is gone; another worker will take over", 0},
 	} {
-		if got := present.Wait((runner.Surroundings{Ahead: test.ahead, Workers: test.workers, Run: test.run}).Wait(test.task, noon), test.task,
+		if got := present.Wait((runner.Surroundings{Ahead: test.ahead, Workers: test.workers, Run: test.run}).Wait(test.task, noon),
+			test.task,
 			noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
@@ -130,7 +132,8 @@ func TestWhyATaskWaitsForOthers(t *testing.T) {
 			runner.Surroundings{Holds: limit("lane", "acct-7", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
 		"lane acct-7 is free: a worker gives it to the next": {blocked, runner.Surroundings{}},
 		"limit queue:media: 2 of 2 running": {pending,
-			runner.Surroundings{Workers: worker, Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+			runner.Surroundings{Workers: worker, Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2},
+				InUse: 2})}},
 		"limit job:command: next start at 14:12:15": {pending,
 			runner.Surroundings{Workers: worker, Holds: limit("job", "command", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
 		"no worker runs": {pending,

@@ -47,7 +47,8 @@ func TestCommandRunsAndItsOutputIsKept(t *testing.T) {
 	if text := output(t, r, task.ID); text != "hello wörld\ninput" {
 		t.Errorf("got %q, want %q", text, "hello wörld\ninput")
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `{"n":1}` || got.ExitCode == nil || *got.ExitCode != 0 {
+	if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `{"n":1}` || got.ExitCode == nil ||
+		*got.ExitCode != 0 {
 		t.Errorf("got %+v; want State = Completed, string(Result) = `{\"n\":1}`, ExitCode != nil, *ExitCode = 0", got)
 	}
 }

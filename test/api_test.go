@@ -29,8 +29,8 @@ var dbType = regexp.MustCompile(`\bdb\.`)
 
 const goldenAPI = "testdata/api.txt"
 
-// TestPublicAPI compares the exported identifiers of the public packages with testdata/api.txt, which has a line for each. -update writes the file. A
-// commit that changes the file changes the API.
+// TestPublicAPI compares the exported identifiers of the public packages with testdata/api.txt, which has a line for each. -update
+// writes the file. A commit that changes the file changes the API.
 func TestPublicAPI(t *testing.T) {
 	var got strings.Builder
 	for _, p := range public {
@@ -124,7 +124,8 @@ func declLines(decl ast.Decl) (lines []string) {
 		if d.Type.TypeParams != nil {
 			name += "[" + fields(d.Type.TypeParams) + "]"
 		}
-		return []string{"func " + receiver + name + strings.TrimPrefix(source(&ast.FuncType{Params: d.Type.Params, Results: d.Type.Results}), "func")}
+		return []string{"func " + receiver + name +
+			strings.TrimPrefix(source(&ast.FuncType{Params: d.Type.Params, Results: d.Type.Results}), "func")}
 	case *ast.GenDecl:
 		for _, spec := range d.Specs {
 			lines = append(lines, specLines(d.Tok, spec)...)

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestErrorCodesAreDocumented finds each code of internal/errcode in docs/embedding.md, with its meaning, and in the source of a package that sets it.
+// TestErrorCodesAreDocumented finds each code of internal/errcode in docs/embedding.md, with its meaning, and in the source of a
+// package that sets it.
 func TestErrorCodesAreDocumented(t *testing.T) {
 	page := readFile(t, "docs/embedding.md")
 	var source strings.Builder

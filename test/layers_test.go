@@ -28,21 +28,24 @@ var layers = []layer{
 	{path: "internal/timetext"},
 	{path: "internal/search", ours: []string{"jobs", "internal/timetext"}},
 	{path: "internal/crontab", ours: []string{"jobs"}},
-	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/timetext"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/timetext"},
+		others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/taskoption/sample", ours: []string{"jobs"}}, // tests only
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
 	{path: "db/schema", ours: []string{"db/internal/sqltext", "jobs"}},
 	{path: "db/internal/owner"},
-	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "jobs"}, others: []string{"github.com/jmoiron/sqlx"}}, // the boundary: no driver
+	// the boundary: no driver
+	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
 	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/internal/postgres", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
 		others: []string{"github.com/jmoiron/sqlx"}, // not pgx: internal/pgdriver has the driver
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
-	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext", "db/internal/owner", "db/schema", "jobs",
+	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
+		"db/internal/owner", "db/schema", "jobs",
 		"internal/errcode"}, // it returns errors and logs nothing
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
@@ -66,26 +69,39 @@ var layers = []layer{
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver"}},
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
-	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}}, // the judge does not use what it judges
+	// the judge does not use what it judges
+	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "internal/admin", ours: []string{"runner", "db", "jobs", "internal/access", "internal/supervisor"}},
-	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "web", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/taskoption", "internal/errcode", "internal/humanize", "internal/present", "jobs"}, // not db
+	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
+		"internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	// not db
+	{path: "web", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/taskoption",
+		"internal/errcode", "internal/humanize", "internal/present", "jobs"},
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
-	{path: "internal/term", ours: []string{"internal/humanize", "jobs"}, others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},
+	{path: "internal/term", ours: []string{"internal/humanize", "jobs"},
+		others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},
 	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // tests only
 	{path: "internal/failure", ours: []string{"internal/humanize", "internal/present", "internal/term", "jobs"}},
 	{path: "internal/signals", ours: []string{"jobs", "runner"}},
 	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "jobs"}},
 	{path: "internal/systemd", ours: []string{"internal/admin", "jobs", "runner"}, others: []string{"github.com/coreos/go-systemd/v22"}},
-	{path: "internal/await", ours: []string{"internal/timetext", "internal/failure", "internal/humanize", "internal/signals", "internal/term", "jobs", "runner"}},
-	{path: "internal/record", ours: []string{"internal/failure", "internal/humanize", "internal/present", "internal/term", "jobs", "runner"}},
-	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present", "internal/record", "internal/search", "internal/term", "internal/timetext", "jobs", "runner", "runner/postgres"}, others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics"}},
+	{path: "internal/await", ours: []string{"internal/timetext", "internal/failure", "internal/humanize", "internal/signals",
+		"internal/term", "jobs", "runner"}},
+	{path: "internal/record", ours: []string{"internal/failure", "internal/humanize", "internal/present", "internal/term", "jobs",
+		"runner"}},
+	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present",
+		"internal/record", "internal/search", "internal/term", "internal/timetext", "jobs", "runner", "runner/postgres"},
+		others: []string{"github.com/urfave/cli/v2", "github.com/xrash/smetrics"}},
 	{path: "internal/logging", ours: []string{"internal/humanize", "internal/record", "internal/term"}},
-	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/humanize", "internal/record", "internal/term", "jobs", "runner"}},
-	{path: "internal/bulk", ours: []string{"internal/cli", "internal/failure", "internal/humanize", "internal/present", "internal/record", "internal/search", "internal/term", "jobs", "runner"}},
-	{path: "internal/view", ours: []string{"internal/admin", "internal/humanize", "internal/present", "internal/record", "internal/taskoption", "internal/term", "internal/timetext", "jobs", "runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/record", "internal/view", "jobs", "runner"}},
+	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/humanize", "internal/record", "internal/term",
+		"jobs", "runner"}},
+	{path: "internal/bulk", ours: []string{"internal/cli", "internal/failure", "internal/humanize", "internal/present", "internal/record",
+		"internal/search", "internal/term", "jobs", "runner"}},
+	{path: "internal/view", ours: []string{"internal/admin", "internal/humanize", "internal/present", "internal/record",
+		"internal/taskoption", "internal/term", "internal/timetext", "jobs", "runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/record",
+		"internal/view", "jobs", "runner"}},
 	{path: "", // not db: the command line is the library's first user
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
@@ -169,7 +185,8 @@ func (l layer) check(t *testing.T, p listed) {
 		case !ours && strings.Contains(first, ".") && !slices.ContainsFunc(l.others, func(o string) bool {
 			return path == o || strings.HasPrefix(path, o+"/")
 		}):
-			t.Errorf("%s must not import %s: another package has that task, or layers needs the path and docs/dependencies.md a line", p.ImportPath, path)
+			t.Errorf("%s must not import %s: another package has that task, or layers needs the path and docs/dependencies.md a line",
+				p.ImportPath, path)
 		}
 	}
 	for _, name := range p.GoFiles {

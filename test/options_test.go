@@ -45,7 +45,8 @@ func TestOptionTables(t *testing.T) {
 		if os.Getenv("UPDATE_DOCS") != "" {
 			writeFile(t, table.page, written)
 		} else if written != page {
-			t.Errorf("%s, %q: the rows are not those of jobs.OptionList: UPDATE_DOCS=1 go test ./test -run TestOptionTables", table.page, table.heading)
+			t.Errorf("%s, %q: the rows are not those of jobs.OptionList: UPDATE_DOCS=1 go test ./test -run TestOptionTables", table.page,
+				table.heading)
 		}
 	}
 }

@@ -49,8 +49,10 @@ func TestSoak(t *testing.T) {
 		s.enqueue()
 		sizes = append(sizes, s.size())
 		if n%30 == 0 {
-			t.Logf("%v left: %.1f MB; %s; descriptors and memory of a worker: %d, %d MB", time.Until(end).Round(time.Second), float64(sizes[n])/1e6,
-				strings.Join(strings.Fields(s.runner("status", "--format", "{{range .queues}}{{.queue}}:{{.pending}}+{{.blocked}} {{end}}")), " "),
+			t.Logf("%v left: %.1f MB; %s; descriptors and memory of a worker: %d, %d MB", time.Until(end).Round(time.Second),
+				float64(sizes[n])/1e6,
+				strings.Join(strings.Fields(s.runner("status", "--format",
+					"{{range .queues}}{{.queue}}:{{.pending}}+{{.blocked}} {{end}}")), " "),
 				descriptors(workers[0]), memory(workers[0]))
 		}
 		time.Sleep(time.Second)
@@ -129,7 +131,8 @@ func (s *soak) addSchedules(n int) {
 	s.every = map[string]time.Duration{}
 	const noted = `echo $RUNNER_TASK_SCHEDULE $RUNNER_TASK_DUE $RUNNER_TASK_ID >>ticks`
 	const alone = `mkdir lane-%[1]s || echo lane %[1]s >>overlaps; sleep 0.01; rmdir lane-%[1]s; ` + noted
-	const room = `mkdir -p slots; mkdir slots/$RUNNER_TASK_ID; set -- slots/*; test $# -le 2 || echo "$@" >>crowds; sleep 0.01; rmdir slots/$RUNNER_TASK_ID; ` + noted
+	const room = `mkdir -p slots; mkdir slots/$RUNNER_TASK_ID; set -- slots/*; test $# -le 2 ||
+		echo "$@" >>crowds; sleep 0.01; rmdir slots/$RUNNER_TASK_ID; ` + noted
 	for i := range n {
 		name, every := fmt.Sprintf("s%02d", i), time.Duration(1+i%5)*time.Second
 		args := []string{"schedule", "add", name, "--overlap", "allow", "--catch-up", "all", "--cron", "@every " + every.String()}

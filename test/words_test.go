@@ -13,11 +13,12 @@ import (
 )
 
 // commandWords matches words of the command line: a flag, a command to type, an exit status of the program.
-var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|\brunner (backup|cancel|delete|doctor|enqueue|fence|limit|list|logs|move|pause|resume|retry|` +
+var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|\brunner (backup|cancel|delete|` +
+	`doctor|enqueue|fence|limit|list|logs|move|pause|resume|retry|` +
 	`schedule|serve|show|status|wait|work)\b`)
 
-// TestLibraryDoesNotMentionTheCommandLine keeps words of the command line out of the texts of db, runner and jobs, and out of the errors of web:
-// package present adds them.
+// TestLibraryDoesNotMentionTheCommandLine keeps words of the command line out of the texts of db, runner and jobs, and out of the
+// errors of web: package present adds them.
 func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
 	for _, text := range []string{"--db PATH", "or insist: --unsafe-fs", "try: again", "exit status 75 means", "runner resume --deletion"} {
 		if !commandWords.MatchString(text) {

@@ -222,7 +222,8 @@ func TestNoRouteEnqueuesTasks(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	for _, path := range []string{"/tasks", "/actions/enqueue", "/", "/schedules"} {
-		if status, _ := s.post(path, url.Values{"args": {`["true"]`}}); status != http.StatusMethodNotAllowed && status != http.StatusNotFound {
+		if status, _ := s.post(path, url.Values{"args": {`["true"]`}}); status != http.StatusMethodNotAllowed &&
+			status != http.StatusNotFound {
 			t.Errorf("%s: got status %d, want 404 or 405", path, status)
 		}
 	}

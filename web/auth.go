@@ -93,7 +93,8 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	a := h.o.auth
-	http.SetCookie(w, &http.Cookie{Name: a.cookieName(), Value: a.cookieValue(), Path: h.base + "/", MaxAge: int(sessionLength / time.Second),
+	http.SetCookie(w, &http.Cookie{Name: a.cookieName(), Value: a.cookieValue(), Path: h.base + "/",
+		MaxAge:   int(sessionLength / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.secure(req)})
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }
@@ -101,7 +102,8 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 // localPath returns place if it is a page of this server, and the overview otherwise.
 func (h *handler) localPath(place string) string {
 	u, err := url.Parse(place)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(place, "\\\r\n\t") || strings.HasPrefix(place, "//") ||
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(place, "\\\r\n\t") ||
+		strings.HasPrefix(place, "//") ||
 		!strings.HasPrefix(u.Path, h.base+"/") || strings.HasPrefix(u.Path, h.base+"/login") {
 		return h.base + "/"
 	}

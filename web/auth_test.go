@@ -40,9 +40,11 @@ func TestWithoutTheTokenNothingIsShown(t *testing.T) {
 			}
 			status, body, header := s.do(req)
 			if status != http.StatusUnauthorized || !strings.Contains(body, `name="token"`) || strings.Contains(body, "secret-marker") {
-				t.Errorf("%s %s with %s: got status %d, want 401 and the page of the login\n%s", route.method, route.path, name, status, body)
+				t.Errorf("%s %s with %s: got status %d, want 401 and the page of the login\n%s", route.method, route.path, name, status,
+					body)
 			}
-			if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") || header.Get("Cache-Control") != "no-store" ||
+			if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") ||
+				header.Get("Cache-Control") != "no-store" ||
 				header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Referrer-Policy") != "no-referrer" {
 				t.Errorf("%s: got headers %v", route.path, header)
 			}
@@ -136,7 +138,8 @@ func TestAnotherSiteChangesNothing(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
-	for name, s := range map[string]*site{"serve": serve(t, r, web.ServerOptions{}), "library": embed(t, r, web.Options{BasePath: "/admin"})} {
+	for name, s := range map[string]*site{"serve": serve(t, r, web.ServerOptions{}),
+		"library": embed(t, r, web.Options{BasePath: "/admin"})} {
 		for header, value := range map[string]string{"Origin": "http://evil.com", "Sec-Fetch-Site": "cross-site"} {
 			for _, route := range routes {
 				if route.method == "GET" {
@@ -172,7 +175,8 @@ func TestAHandlerWithoutAuthorizeServesNothing(t *testing.T) {
 		server.url = "http://" + listener.Addr().String()
 		for _, route := range append(routes, struct{ method, path string }{"GET", "/static/app.js"}) {
 			status, body, _ := server.do(server.request(route.method, route.path, nil))
-			if status != http.StatusForbidden || strings.Contains(body, "secret reason") || name == "nil" && !strings.Contains(body, "Authorize") {
+			if status != http.StatusForbidden || strings.Contains(body, "secret reason") || name == "nil" &&
+				!strings.Contains(body, "Authorize") {
 				t.Errorf("%s: %s: got status %d, want 403 without the reason: %s", name, route.path, status, body)
 			}
 		}
@@ -189,7 +193,8 @@ func TestAddressesThatOtherMachinesReachAreRejected(t *testing.T) {
 	if _, err := web.Listen(r, web.ServerOptions{Listen: "127.0.0.1:0", NoToken: true}); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("NoToken with an IP address: got error %v, want %v", err, jobs.ErrInvalid)
 	}
-	if _, err := web.Listen(r, web.ServerOptions{Listen: "127.0.0.1:0", PublicURL: "runner.example.com"}); !errors.Is(err, jobs.ErrInvalid) {
+	if _, err := web.Listen(r, web.ServerOptions{Listen: "127.0.0.1:0", PublicURL: "runner.example.com"}); !errors.Is(err,
+		jobs.ErrInvalid) {
 		t.Errorf("PublicURL without a scheme: got error %v, want %v", err, jobs.ErrInvalid)
 	}
 }
@@ -213,7 +218,8 @@ func TestOnlyItsOwnerCanUseTheUnixSocket(t *testing.T) {
 	if status, _, _ := s.do(req); status != http.StatusForbidden {
 		t.Errorf("another host: got status %d, want 403", status)
 	}
-	if _, err := web.Listen(r, web.ServerOptions{Listen: "unix:" + socket}); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := web.Listen(r, web.ServerOptions{Listen: "unix:" + socket}); err == nil ||
+		!strings.Contains(err.Error(), "another process") {
 		t.Errorf("second Listen on the socket: got error %v, want \"another process\"", err)
 	}
 }

@@ -64,7 +64,8 @@ func TestPagesAreAccessible(t *testing.T) {
 		for _, theme := range themes {
 			b.screen(width, theme)
 			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}) // without transitions of colours
+				// without transitions of colours
+				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 			for _, page := range pages {
 				b.open(page.path)
 				if page.then != nil {

@@ -27,7 +27,8 @@ import (
 // browserFlags keep Chromium from every request other than those for the pages.
 var browserFlags = []chromedp.ExecAllocatorOption{chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 	chromedp.NoDefaultBrowserCheck,
-	chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+	chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update",
+		true),
 	chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
 	chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")}
 
@@ -285,7 +286,8 @@ func TestLiveInABrowser(t *testing.T) {
 	stop := sync.OnceFunc(runnerkit.Work(t, r))
 	t.Cleanup(stop)
 	dir := t.TempDir()
-	id := shell(t, r, "echo one; echo '<b>two</b>'; trap 'exit 5' TERM; while [ ! -e "+dir+"/go ]; do sleep 0.05; done; echo three; sleep 60")
+	id := shell(t, r, "echo one; echo '<b>two</b>'; trap 'exit 5' TERM; while [ ! -e "+dir+
+		"/go ]; do sleep 0.05; done; echo three; sleep 60")
 	b.until("the task appears on the open overview", "document.querySelector('#workers').textContent.includes('"+fmt.Sprint(id)+"')")
 
 	b.open(fmt.Sprintf("/tasks/%d", id))

@@ -197,7 +197,8 @@ func TestALargeResultIsDownloaded(t *testing.T) {
 		status, body, header := s.do(s.request("GET", path, nil))
 		if status != http.StatusOK || body != want || header.Get("Content-Type") != "application/json" ||
 			!strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
-			t.Errorf("%s: got status %d, %d bytes, headers %v; want 200, %d bytes, an attachment", path, status, len(body), header, len(want))
+			t.Errorf("%s: got status %d, %d bytes, headers %v; want 200, %d bytes, an attachment", path, status, len(body), header,
+				len(want))
 		}
 	}
 	for _, path := range []string{"/tasks/2/result", "/tasks/9/args", "/tasks/x/args"} {

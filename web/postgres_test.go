@@ -27,7 +27,8 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r, err := runner.Open(t.Context(), server.Address("postgres"), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(), Concurrency: 2})
+	r, err := runner.Open(t.Context(), server.Address("postgres"), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(),
+		Concurrency: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,8 @@ func (o *outbox) record(ctx context.Context, device string, value float64) (Read
 		return r, err
 	}
 	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
-	err = tx.QueryRowContext(ctx, `INSERT INTO devices (name, seq) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET seq = seq + 1 RETURNING seq`, device).Scan(&r.Seq)
+	err = tx.QueryRowContext(ctx, `INSERT INTO devices (name, seq) VALUES (?, 1)
+		ON CONFLICT (name) DO UPDATE SET seq = seq + 1 RETURNING seq`, device).Scan(&r.Seq)
 	if err != nil {
 		return r, err
 	}

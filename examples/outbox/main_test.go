@@ -213,7 +213,8 @@ func seenByTheCommandLine(t *testing.T, path string, want int) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", command, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	out, err := exec.CommandContext(t.Context(), command, "--db", path, "list", "-j", "reading.deliver", "-s", "completed", "-n", "0").Output()
+	out, err := exec.CommandContext(t.Context(), command, "--db", path, "list", "-j", "reading.deliver", "-s", "completed", "-n",
+		"0").Output()
 	if err != nil || strings.Count(string(out), "\n") != want {
 		t.Errorf("runner list: %d lines, want %d: %v", strings.Count(string(out), "\n"), want, err)
 	}

@@ -60,7 +60,8 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: query.Encode()}).String())
 	if err == nil {
-		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS photos (hash TEXT NOT NULL, path TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL) STRICT`)
+		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS photos (hash TEXT NOT NULL, path TEXT NOT NULL,
+			width INTEGER NOT NULL, height INTEGER NOT NULL) STRICT`)
 	}
 	l := &library{runner: r, db: db, thumbs: r.Path() + ".thumbs"}
 	if err == nil {
@@ -94,7 +95,8 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 			return err
 		}
 		sum := sha256.Sum256([]byte(path)) // a path may be longer than a unique key
-		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])), jobs.Label(filepath.Base(path))))
+		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])),
+			jobs.Label(filepath.Base(path))))
 		return nil
 	})
 	if err != nil {
@@ -132,7 +134,8 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
-	if _, err := tx.ExecContext(ctx, `INSERT INTO photos (hash, path, width, height) VALUES (?, ?, ?, ?)`, hash, p.Path, dim.Width, dim.Height); err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO photos (hash, path, width, height) VALUES (?, ?, ?, ?)`, hash, p.Path, dim.Width,
+		dim.Height); err != nil {
 		return err
 	}
 	if err := runner.FinishTx(ctx, tx, nil); err != nil {

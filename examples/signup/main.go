@@ -51,7 +51,8 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: query.Encode()}).String())
 	if err == nil {
-		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY, email TEXT NOT NULL UNIQUE, welcome INTEGER) STRICT`)
+		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY,
+			email TEXT NOT NULL UNIQUE, welcome INTEGER) STRICT`)
 	}
 	if err != nil {
 		_ = r.Close()
@@ -97,7 +98,8 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 // again, with the same Message-ID: mail programs show it once.
 func (a *app) sendWelcome(ctx context.Context, l Letter) error {
 	task, _ := runner.TaskFrom(ctx)
-	text := fmt.Sprintf("From: Example <hello@example.com>\r\nTo: <%s>\r\nSubject: Welcome\r\nMessage-ID: <welcome-%d@example.com>\r\nDate: %s\r\n\r\nIt is good that you are here.\r\n",
+	text := fmt.Sprintf("From: Example <hello@example.com>\r\nTo: <%s>\r\nSubject: Welcome\r\nMessage-ID: "+
+		"<welcome-%d@example.com>\r\nDate: %s\r\n\r\nIt is good that you are here.\r\n",
 		l.To, task.ID, task.CreatedAt.Format(time.RFC1123Z))
 	runner.Logger(ctx).Info("sending", "server", a.smtp)
 	return smtp.SendMail(a.smtp, nil, "hello@example.com", []string{l.To}, []byte(text))

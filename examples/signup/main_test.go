@@ -136,7 +136,8 @@ func TestAUserIsWelcomed(t *testing.T) {
 	for _, c := range []struct {
 		email string
 		want  int
-	}{{"ann@example.com", 201}, {"ann@example.com", 409}, {"ann", 400}, {"", 400}, {"Bob <bob@example.com>", 400}, {"bob@example.com", 201}} {
+	}{{"ann@example.com", 201}, {"ann@example.com", 409}, {"ann", 400}, {"", 400}, {"Bob <bob@example.com>", 400},
+		{"bob@example.com", 201}} {
 		if got, text, err := post(base, c.email); got != c.want || err != nil {
 			t.Errorf("%q: %d %s, want %d (%v)", c.email, got, text, c.want, err)
 		}
@@ -247,7 +248,8 @@ func TestKillingTheProcessLosesNobody(t *testing.T) {
 	if err := a.runner.WorkUntilEmpty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := a.db.QueryContext(t.Context(), `SELECT users.email, coalesce(tasks.label = users.email AND tasks.state = 'completed', 0), users.welcome
+	rows, err := a.db.QueryContext(t.Context(), `SELECT users.email,
+		coalesce(tasks.label = users.email AND tasks.state = 'completed', 0), users.welcome
 		FROM users LEFT JOIN tasks ON tasks.id = users.welcome`)
 	if err != nil {
 		t.Fatal(err)

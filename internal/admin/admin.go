@@ -1,5 +1,5 @@
-// Package admin has what the command line and the pages do with a database, and what package runner does not promise to programs: checks of the
-// file, orphan processes, the token of the pages, moves to another database.
+// Package admin has what the command line and the pages do with a database, and what package runner does not promise to programs:
+// checks of the file, orphan processes, the token of the pages, moves to another database.
 package admin
 
 import (
@@ -36,8 +36,9 @@ func SchemaVersion() int { return db.SchemaVersion() }
 // OnServer reports whether address names a database on a server, and not a file.
 func OnServer(address string) bool { return db.OnServer(address) }
 
-// Insecure returns an error of kind jobs.ErrPermission when a user other than this process's user, or root, may write the database at path or its
-// directory. Write access is command execution as the worker's user. The function opens nothing. It returns nil for a path that does not exist.
+// Insecure returns an error of kind jobs.ErrPermission when a user other than this process's user, or root, may write the database
+// at path or its directory. Write access is command execution as the worker's user. The function opens nothing. It returns nil for
+// a path that does not exist.
 func Insecure(path string) error { return db.Insecure(path) }
 
 // Created reports whether Open made the file.
@@ -68,8 +69,8 @@ func LastHeartbeat(ctx context.Context, r *runner.Runner) (time.Time, error) {
 	return store(r).Seen(ctx)
 }
 
-// ListenCheck returns an error when a database on a server does not send notifications to this process. Workers then find tasks late. It waits
-// for a notification for at most patience.
+// ListenCheck returns an error when a database on a server does not send notifications to this process. Workers then find tasks
+// late. It waits for a notification for at most patience.
 func ListenCheck(ctx context.Context, r *runner.Runner, patience time.Duration) error {
 	return store(r).Told(ctx, patience)
 }
@@ -92,8 +93,9 @@ func Writable(r *runner.Runner) error {
 // transactions. Not every system, and not every lock, names the process.
 func Readers(r *runner.Runner) []Process { return store(r).Readers() }
 
-// Token returns the secret that opens the pages of the database, from a file. An empty name means the file that TokenFile returns. A missing
-// file is created, with 256 random bits, readable for this user alone. Errors are of kind jobs.ErrPermission or ErrInvalid.
+// Token returns the secret that opens the pages of the database, from a file. An empty name means the file that TokenFile returns.
+// A missing file is created, with 256 random bits, readable for this user alone. Errors are of kind jobs.ErrPermission or
+// ErrInvalid.
 func Token(r *runner.Runner, file string) (string, error) { return store(r).Token(file) }
 
 // TokenFile returns the path of the file that Token creates beside the database.

@@ -15,15 +15,15 @@ type MoveResult struct {
 	Rows   []db.Carried // rows of each table, the same number in both databases; nil if Before
 }
 
-// Move copies everything to the database at an address: tasks under their ids with attempts, output, inputs, results, steps and dependencies;
-// schedules, limits, pauses and counters. Move opens that database with options, and creates it if it is missing. It must hold no task,
-// schedule, limit or pause. No worker may live on either database, and no task may run. Otherwise the error is jobs.ErrConflict, and nothing
-// was changed.
+// Move copies everything to the database at an address: tasks under their ids with attempts, output, inputs, results, steps and
+// dependencies; schedules, limits, pauses and counters. Move opens that database with options, and creates it if it is missing. It
+// must hold no task, schedule, limit or pause. No worker may live on either database, and no task may run. Otherwise the error is
+// jobs.ErrConflict, and nothing was changed.
 //
-// From the beginning of a move, every write to either database fails with jobs.ErrConflict, so no task can run twice. When Move returns without
-// error the tasks may run in the other database. The source stays for reading, and refuses writes for ever. A move that was interrupted goes on
-// when Move is called again with the same databases. UndoMove gives it up. progress is called with the number of tasks that this call has
-// copied, and of all that it has to copy. It may be nil.
+// From the beginning of a move, every write to either database fails with jobs.ErrConflict, so no task can run twice. When Move
+// returns without error the tasks may run in the other database. The source stays for reading, and refuses writes for ever. A move
+// that was interrupted goes on when Move is called again with the same databases. UndoMove gives it up. progress is called with the
+// number of tasks that this call has copied, and of all that it has to copy. It may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
 	if err := store(r).MayMove(ctx, time.Now()); err != nil {
 		return MoveResult{}, err

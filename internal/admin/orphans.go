@@ -30,8 +30,9 @@ const (
 	stopWait   = 5 * time.Second        // beyond kill_after, for a worker to end an attempt
 )
 
-// OrphanProcesses lists the processes of this user that should be dead. It returns at once if there is none. Otherwise it looks again for two
-// seconds, and returns the processes that are still there: they do not die by themselves. It finds processes on Linux only.
+// OrphanProcesses lists the processes of this user that should be dead. It returns at once if there is none. Otherwise it looks
+// again for two seconds, and returns the processes that are still there: they do not die by themselves. It finds processes on Linux
+// only.
 func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	found, err := orphans(ctx, r)
 	for end := time.Now().Add(orphanWait); err == nil && len(found) > 0 && time.Now().Before(end); {
@@ -49,8 +50,8 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 	return found, err
 }
 
-// OrphansOf lists the processes of one task that should be dead. It does not wait: when an attempt ends, its worker has killed the processes that
-// it may kill.
+// OrphansOf lists the processes of one task that should be dead. It does not wait: when an attempt ends, its worker has killed the
+// processes that it may kill.
 func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
 	for _, p := range supervisor.FindMarked() {
 		if p.Mark.Task() != task.ID {

@@ -16,8 +16,8 @@ func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most i
 	return store(r).CountUpTo(ctx, filter, most)
 }
 
-// PreviousRuns returns up to n earlier tasks that have started and ran the same as a task, the last first. These are tasks of its schedule; else of
-// the same function, with the same label, or with the same command line, among the last few thousand tasks.
+// PreviousRuns returns up to n earlier tasks that have started and ran the same as a task, the last first. These are tasks of its
+// schedule; else of the same function, with the same label, or with the same command line, among the last few thousand tasks.
 func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) ([]jobs.Task, error) {
 	ids, err := store(r).Earlier(ctx, task, n)
 	if err != nil || len(ids) == 0 {
@@ -26,14 +26,15 @@ func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) 
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
-// OutputTail returns the last piece of output of the last ended attempt of a task, at most 32 KiB. It prefers stderr if that is among the last
-// pieces. It returns nil if there is none.
+// OutputTail returns the last piece of output of the last ended attempt of a task, at most 32 KiB. It prefers stderr if that is
+// among the last pieces. It returns nil if there is none.
 func OutputTail(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
 	return store(r).Closing(ctx, id)
 }
 
-// Revisions looks at a steady pace whether any process has committed anything, and then calls changed, until ctx ends or the file is no longer the
-// one that was opened (jobs.ErrReplaced). Runner.Changes notices earlier. Revisions costs the same however much is written.
+// Revisions looks at a steady pace whether any process has committed anything, and then calls changed, until ctx ends or the file
+// is no longer the one that was opened (jobs.ErrReplaced). Runner.Changes notices earlier. Revisions costs the same however much is
+// written.
 func Revisions(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
 	look, err := store(r).Revisions(ctx)
 	if err != nil {

@@ -15,16 +15,18 @@ type HistoryPoint = db.Ended
 // Total is how many attempts of a job in a queue ended with one result since the database was created.
 type Total = db.Total
 
-// History returns how many tasks ended since a time, by queue and state, oldest first: by the minute for two days, by the hour for a year. Tasks
-// are counted when they end. The counts stay when the tasks are deleted.
+// History returns how many tasks ended since a time, by queue and state, oldest first: by the minute for two days, by the hour for
+// a year. Tasks are counted when they end. The counts stay when the tasks are deleted.
 func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryPoint, error) {
 	return store(r).History(ctx, since)
 }
 
-// Totals returns how many attempts ended with which result, by queue and job. The counts only grow. Workers add to them with their heartbeats.
+// Totals returns how many attempts ended with which result, by queue and job. The counts only grow. Workers add to them with their
+// heartbeats.
 func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
-// TimeBucket is what ended within a stretch of time. The times are of a sample. WaitP50 is the median from when tasks were due until they started.
+// TimeBucket is what ended within a stretch of time. The times are of a sample. WaitP50 is the median from when tasks were due
+// until they started.
 type TimeBucket struct {
 	At               time.Time // its begin
 	Ended            map[jobs.State]int
@@ -36,8 +38,9 @@ type TimeBucket struct {
 // sampled is how many tasks of a bucket its times are taken from.
 const sampled = 30
 
-// Trend returns what ended in the last n buckets of a length in whole minutes, the present bucket last. The counts stay when the tasks are deleted. The
-// times are those of up to 30 tasks of each bucket that still exist. The cost does not depend on the number of tasks.
+// Trend returns what ended in the last n buckets of a length in whole minutes, the present bucket last. The counts stay when the
+// tasks are deleted. The times are those of up to 30 tasks of each bucket that still exist. The cost does not depend on the number
+// of tasks.
 func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) ([]TimeBucket, error) {
 	since := time.Now().Truncate(length).Add(-time.Duration(n-1) * length)
 	list, err := store(r).Trend(ctx, since, length, n, sampled)
@@ -46,7 +49,8 @@ func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) (
 	}
 	buckets := make([]TimeBucket, n)
 	for i, s := range list {
-		buckets[i] = TimeBucket{At: since.Add(time.Duration(i) * length), Ended: s.Ended, Sampled: len(s.Runs), WaitP50: db.Rank(s.Waits, 50),
+		buckets[i] = TimeBucket{At: since.Add(time.Duration(i) * length), Ended: s.Ended, Sampled: len(s.Runs),
+			WaitP50: db.Rank(s.Waits, 50),
 			WaitP95: db.Rank(s.Waits, 95), RunP50: db.Rank(s.Runs, 50), RunP95: db.Rank(s.Runs, 95)}
 	}
 	return buckets, nil

@@ -33,7 +33,8 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	list := a.Commands(a)
 	line, _ := Parse(list, GlobalOptions(), before, a.Getenv)
 	name, text, valued := strings.Cut(word, "=")
-	handedOn := line.Command != nil && firstWord(line.Path) >= 0 && (len(line.words) > firstWord(line.Path) || slices.Contains(before, "--"))
+	handedOn := line.Command != nil && firstWord(line.Path) >= 0 && (len(line.words) > firstWord(line.Path) ||
+		slices.Contains(before, "--"))
 	switch {
 	case line.wants != nil:
 		return starting(word, a.optionValues(ctx, line, line.wants))
@@ -150,7 +151,8 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	words = a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
 		tasks, err := r.List(ctx, jobs.Filter{States: states}, runner.Page{Limit: recallIDs})
 		for _, t := range tasks {
-			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(present.JobText(t)), 60)})
+			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(present.JobText(t)),
+				60)})
 		}
 		return ids, err
 	})

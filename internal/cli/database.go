@@ -137,7 +137,8 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 		return d, noHome("HOME")
 	}
 	if flag != "" && admin.OnServer(flag) && hasPassword(flag) {
-		return d, failure.Usage("the address of the server holds a password").Because("everyone on this machine can read the command lines of others").
+		return d, failure.Usage("the address of the server holds a password").Because("everyone on this machine can read the command " +
+			"lines of others").
 			Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
 	}
 	return d, nil

@@ -131,7 +131,8 @@ func TestEnvironment(t *testing.T) {
 	if !Get[bool](got.c, "tee") || got.c.IsSet("max-wait") || Get[time.Duration](got.c, "busy-timeout") != 3*time.Second {
 		t.Error("tee, max-wait or busy-timeout")
 	}
-	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} { // options win in both places
+	// options win in both places
+	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} {
 		got, err = parse(t, env, strings.Fields(line)...)
 		if err != nil || Get[int](got.c, "concurrency") != 2 || Get[time.Duration](got.c, "busy-timeout") != time.Second ||
 			!slices.Equal(Get[[]string](got.c, "queue"), []string{"z"}) {
@@ -143,7 +144,8 @@ func TestEnvironment(t *testing.T) {
 	if got, err = parse(t, env, "show"); err != nil || Get[int](got.c, "rows") != 30 {
 		t.Errorf("show reads a variable that is not its: %v", err)
 	}
-	if _, err = parse(t, map[string]string{"RUNNER_MAX_WAIT": "5"}, "work"); err == nil || !strings.Contains(err.Error(), "$RUNNER_MAX_WAIT") {
+	if _, err = parse(t, map[string]string{"RUNNER_MAX_WAIT": "5"}, "work"); err == nil ||
+		!strings.Contains(err.Error(), "$RUNNER_MAX_WAIT") {
 		t.Errorf("bad variable: %v", err)
 	}
 }

@@ -46,9 +46,10 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 	}
 	f := jobs.Filter{
 		Queues: Get[[]string](c, "queue"), States: Get[[]jobs.State](c, "state"), Jobs: Get[[]string](c, "job"),
-		Label: Get[string](c, "label"), Lane: Get[string](c, "lane"), Schedule: Get[string](c, "schedule"), Worker: Get[string](c, "worker"),
-		Match: Get[string](c, "match"),
-		Since: Get[time.Time](c, "since"), Until: Get[time.Time](c, "until"),
+		Label: Get[string](c, "label"), Lane: Get[string](c, "lane"), Schedule: Get[string](c, "schedule"),
+		Worker: Get[string](c, "worker"),
+		Match:  Get[string](c, "match"),
+		Since:  Get[time.Time](c, "since"), Until: Get[time.Time](c, "until"),
 	}
 	if c.IsSet("older-than") {
 		f.FinishedBefore = now.Add(-Get[time.Duration](c, "older-than"))

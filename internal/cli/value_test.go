@@ -39,7 +39,8 @@ func FuzzTimes(f *testing.F) {
 	f.Add("2026-01-31 15:04", int64(0))
 	f.Fuzz(func(t *testing.T, text string, seconds int64) {
 		now := time.Unix(seconds%(1<<33), 0)
-		if at, err := timetext.ParseTime(text, now, time.UTC); err == nil && len(text) <= 5 && (!at.After(now) || at.Sub(now) > 24*time.Hour) {
+		if at, err := timetext.ParseTime(text, now, time.UTC); err == nil && len(text) <= 5 &&
+			(!at.After(now) || at.Sub(now) > 24*time.Hour) {
 			t.Fatalf("%q at %v: %v", text, now, at)
 		}
 		if at, err := timetext.ParseWhen(text, now, time.UTC); err == nil && len(text) <= 5 && at.After(now) {

@@ -28,7 +28,8 @@ type Invocation struct {
 func Current(getenv func(string) string) (Invocation, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return Invocation{}, failure.Usage("this shell's working directory is gone").Because(ReasonOf(err).Error()).Hint("cd to one that exists")
+		return Invocation{}, failure.Usage("this shell's working directory is gone").Because(ReasonOf(err).Error()).Hint(
+			"cd to one that exists")
 	}
 	return Invocation{Dir: dir, Path: getenv("PATH")}, nil
 }

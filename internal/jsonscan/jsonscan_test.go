@@ -7,7 +7,8 @@ import (
 )
 
 func FuzzMembers(f *testing.F) {
-	for _, text := range []string{`{}`, ` { "a" : 1 , "b":[1,{"c":"]}\""}], "\u0061\n": "x\\" } `, `{"a":null,"é":-1.5e3,"":{}}`, "{\"a\":\"\xff\"}"} {
+	for _, text := range []string{`{}`, ` { "a" : 1 , "b":[1,{"c":"]}\""}], "\u0061\n": "x\\" } `, `{"a":null,"é":-1.5e3,"":{}}`,
+		"{\"a\":\"\xff\"}"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

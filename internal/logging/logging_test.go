@@ -36,7 +36,8 @@ func TestLogStyles(t *testing.T) {
 		Terminal: "14:00:01 INFO  ready           db=/var/lib/runner.db slots=4 queues=all\n",
 		Plain:    "2026-01-31T14:00:01.000+01:00 INFO  ready           db=/var/lib/runner.db slots=4 queues=all\n",
 		Journal:  "<6>ready db=/var/lib/runner.db slots=4 queues=all\n",
-		JSON:     `{"time":"2026-01-31T13:00:01.000Z","level":"INFO","msg":"ready","db":"/var/lib/runner.db","slots":4,"queues":"all"}` + "\n",
+		JSON: `{"time":"2026-01-31T13:00:01.000Z","level":"INFO","msg":"ready","db":"/var/lib/runner.db","slots":4,"queues":"all"}` +
+			"\n",
 	} {
 		if got := logged(t, term.Stream{}, style, slog.LevelInfo, "ready", args...); got != want {
 			t.Errorf("style %d\n%q\n%q", style, got, want)

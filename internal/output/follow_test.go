@@ -81,7 +81,8 @@ func TestTranscriptLines(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("stdout\n%.300s\nwant\n%.300s", out, want)
 	}
-	if want := "[7] error\n[7] more\n[7] --- 12.3 MiB not kept (--output-limit 1MiB) ---\n[7] --- some output not kept (--output-limit 1MiB) ---\n"; talk.String() != want {
+	if want := "[7] error\n[7] more\n[7] --- 12.3 MiB not kept (--output-limit 1MiB) ---\n[7] --- some output not kept " +
+		"(--output-limit 1MiB) ---\n"; talk.String() != want {
 		t.Errorf("stderr\n%s\nwant\n%s", talk, want)
 	}
 }
@@ -94,7 +95,8 @@ func TestFollowerCountsWhatIsMissing(t *testing.T) {
 	f := Cursor{Range: Range{Lines: -1}}
 	show := func(seq, dropped int64, text string) {
 		t.Helper()
-		if err := f.show(task, jobs.Chunk{TaskID: 7, Seq: seq, Stream: "stdout", Data: []byte(text), DroppedBytes: dropped}, s); err != nil {
+		if err := f.show(task, jobs.Chunk{TaskID: 7, Seq: seq, Stream: "stdout", Data: []byte(text), DroppedBytes: dropped},
+			s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package pgdriver connects package db to PostgreSQL servers, with pgx. Only package runner/postgres, tests and benchmarks import it, so that programs
-// that need no server link no driver.
+// Package pgdriver connects package db to PostgreSQL servers, with pgx. Only package runner/postgres, tests and benchmarks import
+// it, so that programs that need no server link no driver.
 package pgdriver
 
 import (

@@ -22,8 +22,9 @@ func settings(patience time.Duration) map[string]string {
 		"search_path":  "pg_catalog", // nothing is looked up by it: each statement names our schema
 		"lock_timeout": strconv.FormatInt(max(patience.Milliseconds(), 1), 10),
 		// A client that is gone must not keep its locks: one whose host died, or that is stopped.
-		"idle_in_transaction_session_timeout": "60s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
-		"jit": "off", "default_transaction_isolation": "read committed",
+		"idle_in_transaction_session_timeout": "60s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2",
+		"tcp_keepalives_count": "3",
+		"jit":                  "off", "default_transaction_isolation": "read committed",
 	}
 }
 

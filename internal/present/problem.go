@@ -30,7 +30,8 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 			words.Message, words.Try = pauseProblem(p, now)
 		case "lost_worker":
 			words.About = p.Worker
-			words.Message = fmt.Sprintf("worker %s has not been seen for %s and holds %s", p.Worker, humanize.Age(now.Sub(p.Since)), humanize.Plural(p.Tasks, "task"))
+			words.Message = fmt.Sprintf("worker %s has not been seen for %s and holds %s", p.Worker, humanize.Age(now.Sub(p.Since)),
+				humanize.Plural(p.Tasks, "task"))
 			words.Try = "runner list -s running --worker " + shellescape.Quote(p.Worker)
 		case "schedule_failed", "schedule_skips":
 			words.About = p.Schedule.Name
@@ -48,9 +49,11 @@ func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
 	case p.Code == "deletion_paused":
 		return "no old tasks are deleted for an hour: " + p.Reason, "runner resume --deletion"
 	case p.Queue == "":
-		return fmt.Sprintf("all queues have been paused for %s with %s waiting", humanize.Age(now.Sub(p.Since)), humanize.Plural(p.Tasks, "task")), "runner resume --all"
+		return fmt.Sprintf("all queues have been paused for %s with %s waiting", humanize.Age(now.Sub(p.Since)),
+			humanize.Plural(p.Tasks, "task")), "runner resume --all"
 	}
-	return fmt.Sprintf("%s has been paused for %s with %s waiting", p.Queue, humanize.Age(now.Sub(p.Since)), humanize.Plural(p.Tasks, "task")), "runner resume " + p.Queue
+	return fmt.Sprintf("%s has been paused for %s with %s waiting", p.Queue, humanize.Age(now.Sub(p.Since)),
+		humanize.Plural(p.Tasks, "task")), "runner resume " + p.Queue
 }
 
 func waitProblem(p admin.Problem) (message, try string) {
@@ -70,7 +73,8 @@ func waitProblem(p admin.Problem) (message, try string) {
 		}
 		return fmt.Sprintf("no worker of queue %s has job %s, and %s", p.Queue, p.Job, waits), try
 	case "failed":
-		return fmt.Sprintf("%s failed in %s in 24h", humanize.Plural(p.Tasks, "task"), p.Queue), fmt.Sprintf("runner list -q %s -s failed --since 1d", p.Queue)
+		return fmt.Sprintf("%s failed in %s in 24h", humanize.Plural(p.Tasks, "task"), p.Queue),
+			fmt.Sprintf("runner list -q %s -s failed --since 1d", p.Queue)
 	}
 	return p.Code, ""
 }
@@ -81,6 +85,7 @@ func scheduleProblem(p admin.Problem, now time.Time) (message, try string) {
 	if p.Code == "schedule_failed" {
 		return fmt.Sprintf("the last task of schedule %s failed, due %s ago", s.Name, due), "runner schedule show " + s.Name
 	}
-	return fmt.Sprintf("schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name, humanize.Plural(int(s.Skipped), "tick"), s.LastTaskID, due, s.LastState),
+	return fmt.Sprintf("schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name, humanize.Plural(int(s.Skipped), "tick"),
+			s.LastTaskID, due, s.LastState),
 		fmt.Sprintf("runner show %d", s.LastTaskID)
 }

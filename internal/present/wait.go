@@ -26,7 +26,8 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	case "scheduled":
 		return "runs at " + humanize.Clock(t.RunAt, now)
 	case "backoff":
-		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now), humanize.Took(humanize.Rounded(w.Backoff)))
+		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now),
+			humanize.Took(humanize.Rounded(w.Backoff)))
 	case "dependency":
 		if more := len(w.Tasks) - 1; more > 0 {
 			return fmt.Sprintf("waits for task %d and %s more", w.Tasks[0], humanize.Count(int64(more)))

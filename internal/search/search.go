@@ -93,7 +93,8 @@ func isKey(text string) bool {
 // String formats the term as ParseTerms parses it.
 func (t Term) String() string {
 	value := t.Value
-	if value == "" || strings.ContainsAny(value, "\" \t\n\r") || strings.ContainsFunc(value, unicode.IsSpace) || t.Key == "" && strings.Contains(value, ":") {
+	if value == "" || strings.ContainsAny(value, "\" \t\n\r") || strings.ContainsFunc(value, unicode.IsSpace) || t.Key == "" &&
+		strings.Contains(value, ":") {
 		value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 	}
 	if t.Key == "" {

@@ -43,13 +43,17 @@ func TestASearchIsReadAsItIsMeant(t *testing.T) {
 
 func TestASearchSelects(t *testing.T) {
 	at := time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
-	f, err := ParseFilter([]Term{{KeyState, "failed"}, {KeyState, "finished"}, {KeyQueue, "a"}, {KeyQueue, "b"}, {KeySince, "1d"}, {"", "x"}}, at, time.UTC)
-	want := jobs.Filter{States: []jobs.State{jobs.Cancelled, jobs.Completed, jobs.Failed}, Queues: []string{"a", "b"}, Since: at.Add(-24 * time.Hour), Match: "x"}
+	f, err := ParseFilter([]Term{{KeyState, "failed"}, {KeyState, "finished"}, {KeyQueue, "a"}, {KeyQueue, "b"}, {KeySince, "1d"},
+		{"", "x"}}, at, time.UTC)
+	want := jobs.Filter{States: []jobs.State{jobs.Cancelled, jobs.Completed, jobs.Failed}, Queues: []string{"a", "b"},
+		Since: at.Add(-24 * time.Hour), Match: "x"}
 	if err != nil || !reflect.DeepEqual(f, want) {
 		t.Errorf("got %+v %v; want no error, DeepEqual(f, want)", f, err)
 	}
-	for _, term := range []Term{{KeyState, "done"}, {KeyQueue, "a b"}, {KeySince, "5"}, {KeyUntil, "soon"}, {KeyJob, "é"}, {KeySchedule, "-"}, {"color", "x"}} {
-		if _, err := ParseFilter([]Term{term}, at, time.UTC); !errors.Is(err, jobs.ErrInvalid) || !strings.HasPrefix(err.Error(), term.Key) {
+	for _, term := range []Term{{KeyState, "done"}, {KeyQueue, "a b"}, {KeySince, "5"}, {KeyUntil, "soon"}, {KeyJob, "é"},
+		{KeySchedule, "-"}, {"color", "x"}} {
+		if _, err := ParseFilter([]Term{term}, at, time.UTC); !errors.Is(err, jobs.ErrInvalid) ||
+			!strings.HasPrefix(err.Error(), term.Key) {
 			t.Errorf("%v: got %v; want Is(err, ErrInvalid), HasPrefix(err.Error(), term.Key)", term, err)
 		}
 	}

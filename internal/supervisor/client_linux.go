@@ -117,7 +117,8 @@ func (g *Guardian) hello() error {
 		return fmt.Errorf("it sent no hello message: %w; does its main begin with runner.Guardian?", err)
 	}
 	if r.Op != opHello || r.Protocol != protocol || r.Version != g.options.Version {
-		return fmt.Errorf("it has version %q and protocol %d, not version %q and protocol %d", r.Version, r.Protocol, g.options.Version, protocol)
+		return fmt.Errorf("it has version %q and protocol %d, not version %q and protocol %d", r.Version, r.Protocol, g.options.Version,
+			protocol)
 	}
 	g.markError = r.Reason
 	return g.socket.SetReadDeadline(time.Time{})

@@ -81,7 +81,8 @@ func TestABlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 		release = blockExec(t, path)
 		result, key = make(chan error, 1), Key{9, generation.Add(1)}
 		go func() {
-			child, err := g.Start(context.Background(), Command{Path: path, Argv: []string{"sleep", "300"}}, key, time.Now().Add(5*time.Minute))
+			child, err := g.Start(context.Background(), Command{Path: path, Argv: []string{"sleep", "300"}}, key,
+				time.Now().Add(5*time.Minute))
 			if err == nil {
 				_, err = child.Wait()
 			}

@@ -66,7 +66,8 @@ func FuzzRequests(f *testing.F) {
 		}
 		defer lock.Close()
 		go func() { // the first byte of a start carries the descriptors
-			_, _, _ = socket.WriteMsgUnix(data[:min(1, len(data))], unix.UnixRights(0, 0, 0), nil) // the guardian may have closed the socket
+			// the guardian may have closed the socket
+			_, _, _ = socket.WriteMsgUnix(data[:min(1, len(data))], unix.UnixRights(0, 0, 0), nil)
 			_, _ = socket.Write(data[min(1, len(data)):])
 			socket.Close()
 		}()

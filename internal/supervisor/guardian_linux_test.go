@@ -148,7 +148,8 @@ func TestManyStartsThroughTheGuardian(t *testing.T) {
 		wg.Go(func() {
 			for j := range 25 {
 				code := (8*j + i) % 200
-				child, err := g.Start(t.Context(), shell(fmt.Sprintf("exit %d", code)), Key{1, generation.Add(1)}, time.Now().Add(time.Minute))
+				child, err := g.Start(t.Context(), shell(fmt.Sprintf("exit %d", code)), Key{1, generation.Add(1)},
+					time.Now().Add(time.Minute))
 				if err != nil {
 					t.Errorf("start: got error %v, want none", err)
 					return

@@ -63,7 +63,8 @@ func Default(o *jobs.OptionInfo) string {
 
 // SpecOf returns the Spec of a task like t. Its due time is that of t if t waits for it, and its Input is empty.
 func SpecOf(t *jobs.Task) jobs.Spec {
-	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After, AfterAny: t.AfterAny, Lane: t.Lane,
+	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After, AfterAny: t.AfterAny,
+		Lane:      t.Lane,
 		UniqueKey: t.UniqueKey, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Options: t.Options}
 	if t.State == jobs.Scheduled {
 		s.RunAt = t.RunAt
@@ -105,7 +106,8 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	if t.Path == "" {
 		words = append(words, "--no-resolve")
 	}
-	if script := argv[len(argv)-1]; slices.Equal(argv, jobs.Shell(script).Argv) && t.Path == jobs.Shell(script).Path && strings.TrimSpace(script) != "" {
+	if script := argv[len(argv)-1]; slices.Equal(argv, jobs.Shell(script).Argv) && t.Path == jobs.Shell(script).Path &&
+		strings.TrimSpace(script) != "" {
 		return shellescape.QuoteCommand(append(words, "--shell="+script))
 	}
 	return shellescape.QuoteCommand(append(append(words, "--"), argv...))
@@ -152,8 +154,8 @@ func flag(o *jobs.OptionInfo, value string) []string {
 // placement are the options for which the views of a task have lines of their own.
 var placement = []string{"label", "queue", "priority", "lane", "unique_key", "after", "after_any", "run_at", "expires_in", "path", "cwd"}
 
-// Chosen lists the options of s that differ from their defaults, each as text such as "max losses 2". It leaves out the options of placement.
-// The values of env are hidden unless reveal is set.
+// Chosen lists the options of s that differ from their defaults, each as text such as "max losses 2". It leaves out the options of
+// placement. The values of env are hidden unless reveal is set.
 func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 	for i := range jobs.OptionList() {
 		o := &jobs.OptionList()[i]

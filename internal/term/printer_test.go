@@ -25,7 +25,8 @@ func TestColourIsJudgedPerStream(t *testing.T) {
 	}{
 		{"", "", false}, {"", "RUNNER_FORCE_TTY=80", true}, {"", "RUNNER_FORCE_TTY=80 NO_COLOR=1", false},
 		{"", "RUNNER_FORCE_TTY=80 TERM=dumb", false},
-		{"always", "NO_COLOR=1", true}, {"never", "CLICOLOR_FORCE=1", false}, {"", "CLICOLOR_FORCE=1", true}, {"", "CLICOLOR_FORCE=0", false},
+		{"always", "NO_COLOR=1", true}, {"never", "CLICOLOR_FORCE=1", false}, {"", "CLICOLOR_FORCE=1", true},
+		{"", "CLICOLOR_FORCE=0", false},
 		{"", "CLICOLOR_FORCE=1 NO_COLOR=1", false}, {"auto", "RUNNER_FORCE_TTY=80", true},
 	} {
 		env := map[string]string{}

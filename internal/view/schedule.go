@@ -105,20 +105,23 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 			zone = time.UTC
 		}
 		for _, tick := range next {
-			list.Rows = append(list.Rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), "in " + humanize.Age(tick.Sub(now))})
+			list.Rows = append(list.Rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
+				"in " + humanize.Age(tick.Sub(now))})
 		}
 		p.Table(list)
 	}
 	if len(runs) > 0 {
 		p.Print("\n")
-		list := term.Table{Columns: []term.Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: term.StateColour}, {Name: "DUE"},
+		list := term.Table{Columns: []term.Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
+			{Name: "DUE"},
 			{Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
 		for _, run := range runs {
 			lasted := ""
 			if d, ok := present.Lasted(run, now); ok {
 				lasted = humanize.Took(d)
 			}
-			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(DueOf(run), now), lasted,
+			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(DueOf(run), now),
+				lasted,
 				present.Note(run, runner.Holds{}, now)})
 		}
 		p.Table(list)

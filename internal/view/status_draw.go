@@ -32,7 +32,8 @@ func (s *Status) Draw(p *term.Printer) {
 	const heading = "SCHEDULES  "
 	for i, line := range term.Wrap(summary, p.Stdout.Width-len(heading)) {
 		if summary != "" {
-			p.Print([]string{"\n" + heading, strings.Repeat(" ", len(heading))}[min(i, 1)] + term.Cut(line, p.Stdout.Width-len(heading)) + "\n")
+			p.Print([]string{"\n" + heading, strings.Repeat(" ", len(heading))}[min(i, 1)] + term.Cut(line, p.Stdout.Width-len(heading)) +
+				"\n")
 		}
 	}
 	for i, problem := range s.Problems {
@@ -103,7 +104,8 @@ func (s *Status) queueTable(width int) term.Table {
 				oldest = humanize.Took(d)
 			}
 		}
-		t.Rows = append(t.Rows, []string{term.Cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]), number(q.Counts[jobs.Scheduled]),
+		t.Rows = append(t.Rows, []string{term.Cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]),
+			number(q.Counts[jobs.Scheduled]),
 			number(q.Counts[jobs.Blocked]), number(q.Counts[jobs.Retrying]), number(q.Counts[jobs.Running]),
 			number(q.Ended[jobs.Failed]), number(q.Ended[jobs.Completed]), oldest, s.heldWord(q)})
 	}

@@ -215,7 +215,8 @@ func (s *Task) drawAttempts(p *term.Printer) {
 		if a.State == jobs.Running {
 			output = "" // counted at the end
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration), result, a.Worker,
+		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration), result,
+			a.Worker,
 			output})
 	}
 	p.Table(t)

@@ -106,7 +106,8 @@ func TestAReadOutlivesItsConnection(t *testing.T) {
 	open(t, address(t), runner.Options{})
 	s, _ := common()
 	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
-	r := open(t, fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load()), runner.Options{})
+	r := open(t, fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load()),
+		runner.Options{})
 	p.at = "count("
 	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 0 || err != nil {
 		t.Errorf("%d tasks: %v", n, err)

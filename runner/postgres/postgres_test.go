@@ -174,7 +174,8 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 				if err := s.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				testkit.Within(t, patience, "the client is connected again", func() bool { n := len(answered); enqueue(1); return len(answered) > n })
+				testkit.Within(t, patience, "the client is connected again",
+					func() bool { n := len(answered); enqueue(1); return len(answered) > n })
 				enqueue(50)
 			}
 			ranOnce(t, client, &seen, answered, stops)

@@ -145,7 +145,8 @@ func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
 			t.Errorf("got %s, %v; want no error, got.State = Running", got.State, err)
 		}
 		ran := runnertest.Drain(t, r)
-		if len(ran) != 1 || ran[0].ID != task.ID || ran[0].State != jobs.Completed || ran[0].Losses != 1 || ran[0].Attempt != 1 || calls != 1 {
+		if len(ran) != 1 || ran[0].ID != task.ID || ran[0].State != jobs.Completed || ran[0].Losses != 1 || ran[0].Attempt != 1 ||
+			calls != 1 {
 			t.Errorf("%d calls, ran %+v", calls, ran)
 		}
 		if got, err := r.Get(t.Context(), once.ID); err != nil || got.State != jobs.Failed || got.Reason != jobs.ReasonLost {

@@ -191,7 +191,8 @@ func draw(rows [][]*node, class func(name string) string) string {
 			lines.WriteString(arrow(n, next))
 		}
 	}
-	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %d\" role=\"img\">\n<title>packages and their imports</title>\n",
+	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %d\" role=\"img\">\n<title>packages and their "+
+		"imports</title>\n",
 		right-left+2*margin, (len(rows)-1)*rowHeight+boxHeight+2*margin) + style + lines.String() + boxes.String() + "</svg>\n"
 }
 

@@ -182,7 +182,8 @@ func helpSentences(program string, command []string) (list []text, err error) {
 		list = append(list, blockSentences(page, block)...)
 		if strings.HasPrefix(block, "COMMANDS\n") || len(command) == 0 && !global {
 			for line := range strings.Lines(block) {
-				if name, ok := subcommand(line, command); ok && exec.Command(program, append(slices.Clone(command), name, "--help")...).Run() == nil {
+				if name, ok := subcommand(line, command); ok &&
+					exec.Command(program, append(slices.Clone(command), name, "--help")...).Run() == nil {
 					more, err := helpSentences(program, append(slices.Clone(command), name))
 					if err != nil {
 						return nil, err

@@ -20,7 +20,8 @@ func Printer(columns int) (p *term.Printer, stdout, stderr *bytes.Buffer) {
 
 // To returns a printer that writes to two writers. With columns above 0 they count as terminals of that width.
 func To(columns int, stdout, stderr io.Writer) *term.Printer {
-	return term.New(term.Settings{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Now: time.Now, Getenv: func(name string) string {
-		return map[string]string{"RUNNER_FORCE_TTY": fmt.Sprint(columns), "NO_COLOR": "1"}[name]
-	}})
+	return term.New(term.Settings{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Now: time.Now,
+		Getenv: func(name string) string {
+			return map[string]string{"RUNNER_FORCE_TTY": fmt.Sprint(columns), "NO_COLOR": "1"}[name]
+		}})
 }

@@ -17,7 +17,8 @@ import (
 
 // changes are changes of clocks by an hour, half an hour, two hours, a whole day, at midnight, and none.
 var changes = []struct{ zone, at string }{
-	{"Europe/Berlin", "2026-03-29"}, {"Europe/Berlin", "2026-10-25"}, {"America/New_York", "2026-03-08"}, {"America/New_York", "2026-11-01"},
+	{"Europe/Berlin", "2026-03-29"}, {"Europe/Berlin", "2026-10-25"}, {"America/New_York", "2026-03-08"},
+	{"America/New_York", "2026-11-01"},
 	{"Australia/Lord_Howe", "2026-10-04"}, {"Australia/Lord_Howe", "2026-04-05"}, {"Antarctica/Troll", "2026-03-29"},
 	{"Antarctica/Troll", "2026-10-25"},
 	{"America/Sao_Paulo", "2018-11-04"}, {"America/Sao_Paulo", "2018-02-18"}, {"Asia/Beirut", "2024-03-31"},

@@ -187,7 +187,8 @@ func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 		e.finished++
 	}
 	if done.InTx && a.outcome.Error != "" && a.outcome.Error != errNotCommitted.Error() {
-		e.log.Warn("its function returned an error after it had finished its task", "task", a.task.ID, "err", humanize.Cut(a.outcome.Error, 200))
+		e.log.Warn("its function returned an error after it had finished its task", "task", a.task.ID, "err",
+			humanize.Cut(a.outcome.Error, 200))
 	}
 	if result := a.txResult.Load(); done.InTx && result != nil {
 		done.Change.Result = *result
