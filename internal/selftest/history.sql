@@ -3,7 +3,7 @@
 CREATE TABLE selftest_history (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   at             INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
-  op             TEXT NOT NULL,                                  -- tasks: insert, update, delete, depends, attempt; workers: join, beat, leave
+  op             TEXT NOT NULL, -- task: insert, update, delete, depends, attempt; worker: join, beat, leave
   id             INTEGER,                                        -- id of the task
   old_state      TEXT,    state      TEXT,
   old_generation INTEGER, generation INTEGER,                    -- attempt: generation of the claim; depends: id of the dependency
@@ -21,17 +21,23 @@ CREATE TABLE selftest_history (
 ) STRICT;
 
 CREATE TRIGGER selftest_insert AFTER INSERT ON tasks BEGIN
-  INSERT INTO selftest_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
+  INSERT INTO selftest_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority,
+    queue, job, label, unique_key,
     lane, waits, reason)
-  VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker), NEW.lease_expires_at, NEW.attempt, NEW.losses,
-    NEW.max_attempts, NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.waits, NEW.outcome ->> '$.reason');
+  VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker),
+    NEW.lease_expires_at, NEW.attempt, NEW.losses,
+    NEW.max_attempts, NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.waits,
+    NEW.outcome ->> '$.reason');
 END;
 
 CREATE TRIGGER selftest_update AFTER UPDATE ON tasks BEGIN
-  INSERT INTO selftest_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
+  INSERT INTO selftest_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease,
+    old_attempt, attempt,
     old_losses, losses, max_attempts, max_losses, reason, error, result, waits)
-  VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, (SELECT id FROM workers WHERE number = OLD.worker),
-    (SELECT id FROM workers WHERE number = NEW.worker), OLD.lease_expires_at, NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses,
+  VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id,
+    (SELECT id FROM workers WHERE number = OLD.worker),
+    (SELECT id FROM workers WHERE number = NEW.worker), OLD.lease_expires_at, NEW.lease_expires_at, OLD.attempt, NEW.attempt,
+      OLD.losses, NEW.losses,
     NEW.max_attempts, NEW.max_losses, NEW.outcome ->> '$.reason', NEW.outcome ->> '$.error', NEW.result, NEW.waits);
 END;
 

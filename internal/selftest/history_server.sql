@@ -21,15 +21,21 @@ CREATE TABLE selftest_history (
 
 CREATE FUNCTION selftest_task() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
   IF TG_OP = 'INSERT' THEN
-    INSERT INTO selftest_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority, queue, job, label, unique_key,
+    INSERT INTO selftest_history (op, id, state, generation, worker, lease, attempt, losses, max_attempts, max_losses, priority,
+      queue, job, label, unique_key,
       lane, waits, reason)
-    VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker), NEW.lease_expires_at, NEW.attempt, NEW.losses,
-      NEW.max_attempts, NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.waits, NEW.outcome::json ->> 'reason');
+    VALUES ('insert', NEW.id, NEW.state, NEW.generation_id, (SELECT id FROM workers WHERE number = NEW.worker),
+      NEW.lease_expires_at, NEW.attempt, NEW.losses,
+      NEW.max_attempts, NEW.max_losses, NEW.priority, NEW.queue, NEW.job, NEW.label, NEW.unique_key, NEW.lane, NEW.waits,
+      NEW.outcome::json ->> 'reason');
   ELSIF TG_OP = 'UPDATE' THEN
-    INSERT INTO selftest_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease, old_attempt, attempt,
+    INSERT INTO selftest_history (op, id, old_state, state, old_generation, generation, old_worker, worker, old_lease, lease,
+      old_attempt, attempt,
       old_losses, losses, max_attempts, max_losses, reason, error, result, waits)
-    VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id, (SELECT id FROM workers WHERE number = OLD.worker),
-      (SELECT id FROM workers WHERE number = NEW.worker), OLD.lease_expires_at, NEW.lease_expires_at, OLD.attempt, NEW.attempt, OLD.losses, NEW.losses,
+    VALUES ('update', NEW.id, OLD.state, NEW.state, OLD.generation_id, NEW.generation_id,
+      (SELECT id FROM workers WHERE number = OLD.worker),
+      (SELECT id FROM workers WHERE number = NEW.worker), OLD.lease_expires_at, NEW.lease_expires_at, OLD.attempt, NEW.attempt,
+        OLD.losses, NEW.losses,
       NEW.max_attempts, NEW.max_losses, NEW.outcome::json ->> 'reason', NEW.outcome::json ->> 'error', NEW.result, NEW.waits);
   ELSE
     INSERT INTO selftest_history (op, id, state, generation) VALUES ('delete', OLD.id, OLD.state, OLD.generation_id);
