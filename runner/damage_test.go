@@ -188,7 +188,7 @@ func TestAReplacedFileEndsTheWorkAndIsLeftAlone(t *testing.T) {
 				}
 				b.looks.Wait() // the replacement may be between two of its steps
 				if _, err := b.Enqueue(b.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
-					b.Errorf("an id that is lost was told: %v", err)
+					b.Errorf("got error %v of an enqueue, want jobs.ErrReplaced", err)
 				}
 				if text, err := os.ReadFile(b.Path()); err == nil && name == "a copy in its place" && string(text) != "restored" ||
 					err != nil &&

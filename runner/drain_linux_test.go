@@ -15,11 +15,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// rounds is how often what depends on chance is tried; make storm does it 200 times.
+// rounds is how often a test repeats what depends on chance. make storm repeats it 200 times.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-// Whenever a worker is told to stop, and however short its patience, nothing of its commands is left, and each task has ended or waits as
-// if it had never been started; but for those that may not be started twice.
+// A worker is stopped at any time and with any grace. It leaves no process of its commands. Each task has ended, or waits as if it had never
+// been started, except tasks that must not run twice.
 func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
@@ -38,7 +38,7 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))
 		err := r.Work(ctx)
 		stop()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // that: it had not begun
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the work ended before it began
 			t.Fatalf("got %v; want not (err != nil && !Is(err, context.DeadlineExceeded))", err)
 		}
 		for _, id := range ids[6*round:] {
@@ -66,8 +66,8 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 	}
 }
 
-// A machine that has no descriptor to give is no fault of a task: it is given back uncounted, again and again but not in a hurry, until it
-// can be started.
+// A task is not to blame if the machine has no free descriptors. The worker gives it back without a counted attempt, with pauses, until it can
+// start.
 func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
@@ -76,7 +76,7 @@ func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
 	first := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())
 	work(t, r)
 	until(t, r, func() bool { return get(t, r, first.ID).State == jobs.Completed })
-	guardian := familyOf(file)[0] // it waits for the next command
+	guardian := familyOf(file)[0] // it is idle
 	var most unix.Rlimit
 	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)

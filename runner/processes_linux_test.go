@@ -53,7 +53,7 @@ func parentOf(pid int) int {
 	if err != nil {
 		return 0
 	}
-	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent
+	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the fields from the state on, then the parent
 	parent, _ := strconv.Atoi(field[1])
 	return parent
 }
@@ -92,7 +92,7 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// halt stops a worker outside of a transaction, because nobody could write while a transaction is open.
+// halt stops a worker outside of a transaction, because no process could write while a transaction is open.
 func halt(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(200)")

@@ -181,7 +181,7 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
 		c, err := cron.Parse(s.Cron, s.Zone)
-		if err != nil { // a zone that this machine does not know: told by the worker
+		if err != nil { // this machine does not know the zone; the worker reports that
 			return at
 		}
 		return c.Next(at)

@@ -229,7 +229,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.commands.Guardians != nil && !e.commands.Guardians.Close() {
 		clean = false
 	}
-	if clean && !unusable(err) { // otherwise a reaper finds out what is left: whoever takes the lock
+	if clean && !unusable(err) { // otherwise the reaper that takes the lock finds out what is left
 		e.watchClock(write)
 		if end := e.worker.End(write, time.Now()); end != nil {
 			clean = false

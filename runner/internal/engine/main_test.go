@@ -17,12 +17,12 @@ import (
 
 // The tests of this package look inside an Engine whose loop has not begun. Package runner has the tests of whole workers.
 
-// nobody observes nothing.
-type nobody struct{}
+// noObserver is an Observer that wants to know nothing.
+type noObserver struct{}
 
-func (nobody) Observing() bool   { return false }
-func (nobody) Started(jobs.Task) {}
-func (nobody) Ended(jobs.Task)   {}
+func (noObserver) Observing() bool   { return false }
+func (noObserver) Started(jobs.Task) {}
+func (noObserver) Ended(jobs.Task)   {}
 
 // onFakeTime runs a test in a bubble of fake time, with the options of an Engine in a new database. Its job "work" counts its runs.
 func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.Int64)) {
@@ -40,7 +40,7 @@ func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.In
 		}
 		notifier := notify.New(func(context.Context, bool, func(bool)) error { return nil }, nil)
 		defer notifier.Close()
-		test(t, Options{Store: store, Notifier: notifier, Observer: nobody{}, Log: slog.New(slog.DiscardHandler), Fenced: new(atomic.Int64),
+		test(t, Options{Store: store, Notifier: notifier, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Fenced: new(atomic.Int64),
 			Handlers: map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3, Run: run}}, Concurrency: 1, Lease: time.Minute}, &runs)
 	})
 }

@@ -74,7 +74,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A filesystem that does not answer would block the start, and nobody could kill the command meanwhile.
+	// A filesystem that does not answer would block the start, and the command could not be killed meanwhile.
 	files := []string{path, c.Task.Cwd}
 	if c.Task.Cwd == "" {
 		files = files[:1]
