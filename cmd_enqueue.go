@@ -13,12 +13,12 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
+	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/output"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -46,7 +46,7 @@ file of at most 1 MiB.
 
 --batch reads JSON Lines, an object per task as list --json prints it, or an
 array: a bare argv. Keys:
-` + batchKeys() + `
+` + batch.Keys() + `
 Durations are in seconds, and input is base64. after and after_any name earlier
 lines by their id. Options fill what a line lacks. It is one transaction: a bad
 line is named, and then nothing is enqueued.
@@ -98,7 +98,8 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	defer r.Close()
 	switch {
 	case o.batch != "":
-		return runBatch(c.Context, r, a.Printer, o)
+		return batch.Run(c.Context, r, a.Printer, batch.Options{File: o.batch, Stdin: o.stdin, Base: o.spec, Caller: o.caller,
+			NoResolve: o.noResolve, KeepGoing: o.keepGoing, Notes: o.notes})
 	case o.wait:
 		return runEnqueueWait(c.Context, r, a.Printer, o)
 	}
@@ -210,7 +211,7 @@ func runEnqueue(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueu
 	}
 	one := added[0]
 	if p.JSON {
-		return printEnqueued(ctx, r, p, added)
+		return batch.PrintEnqueued(ctx, r, p, added)
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
 	if !p.Interactive() {
@@ -300,42 +301,6 @@ func strayOption(words []string) string {
 	return ""
 }
 
-// printEnqueued prints the records of tasks that were enqueued, in order.
-func printEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued) error {
-	for part := range slices.Chunk(added, 500) {
-		ids := make([]int64, len(part))
-		for i, one := range part {
-			ids[i] = one.ID
-		}
-		tasks, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
-		if err != nil {
-			return err
-		}
-		for _, one := range part {
-			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
-			if i < 0 {
-				continue // it has finished and was deleted meanwhile
-			}
-			if err := p.Record(enqueuedRecord(tasks[i], one, p.Now())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// enqueuedRecord is the record of a task, and what became of the Spec.
-func enqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record.Record {
-	became := record.WasCreated
-	switch {
-	case one.Kept:
-		became = record.WasKept
-	case one.Replaced:
-		became = record.WasReplaced
-	}
-	return record.NewTask(t, now).With("enqueued", became)
-}
-
 // runEnqueueWait adds a task, shows what it prints, and ends as it does.
 func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
 	ctx, release := await.Context(ctx, 0)
@@ -372,7 +337,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	var end error
 	err = await.Each(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
 		if end = await.Finish(p, t); p.JSON && t.State != "" {
-			return false, p.Record(enqueuedRecord(t, added[0], p.Now()))
+			return false, p.Record(batch.EnqueuedRecord(t, added[0], p.Now()))
 		}
 		return false, showEnd(p, t, o.result)
 	})

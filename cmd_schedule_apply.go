@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/crontab"
 	"example.com/runner/internal/failure"
@@ -159,12 +160,12 @@ func readScheduleLines(o scheduleFile, a *cli.App) (list []jobs.Schedule, lines 
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		s, err := readScheduleLine(line, caller)
+		s, err := batch.ReadSchedule(line, caller)
 		if err == nil && s.Zone == "" {
 			s.Zone, err = zone, zoneErr
 		}
 		if err != nil {
-			return nil, nil, (&lineError{o.name, n, err}).failure(o.nothing)
+			return nil, nil, (&batch.LineError{File: o.name, Line: n, Err: err}).Failure(o.nothing)
 		}
 		list, lines = append(list, s), append(lines, n)
 	}
@@ -182,14 +183,14 @@ func readCrontab(o *scheduleFile, a *cli.App, prefix string) error {
 	}
 	tab, err := crontab.Parse(string(o.text), crontab.Options{Zone: zone, Home: home, Prefix: prefix})
 	if bad, ok := errors.AsType[*crontab.LineError](err); ok {
-		return (&lineError{o.name, bad.Line, bad.Err}).failure(o.nothing)
+		return (&batch.LineError{File: o.name, Line: bad.Line, Err: bad.Err}).Failure(o.nothing)
 	}
 	if err != nil {
 		return err
 	}
 	o.schedules, o.lines = tab.Schedules, tab.Lines
 	if tab.MailLine > 0 {
-		o.notes = append(o.notes, (&lineError{o.name, tab.MailLine, errMailTo}).Error())
+		o.notes = append(o.notes, (&batch.LineError{File: o.name, Line: tab.MailLine, Err: errMailTo}).Error())
 	}
 	return nil
 }
@@ -217,9 +218,9 @@ func applySchedules(c *cli.Context, a *cli.App, o scheduleFile) error {
 func runScheduleApply(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleFile) error {
 	done, err := r.ApplySchedules(ctx, o.schedules, o.how)
 	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
-		f := (&lineError{o.name, o.lines[bad.Index], bad.Err}).failure()
+		f := (&batch.LineError{File: o.name, Line: o.lines[bad.Index], Err: bad.Err}).Failure()
 		if errors.Is(bad.Err, jobs.ErrConflict) {
-			f = (&lineError{o.name, o.lines[bad.Index], failure.Explain(bad.Err)}).failure()
+			f = (&batch.LineError{File: o.name, Line: o.lines[bad.Index], Err: failure.Explain(bad.Err)}).Failure()
 			f.Hint("runner schedule remove %s, or --prefix", o.schedules[bad.Index].Name)
 		}
 		return f.Because(o.nothing)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
@@ -122,7 +123,7 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 
 // records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
 var records = map[string]any{
-	"task": record.NewTask(jobs.Task{}, noon), "enqueued task": more{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon)},
+	"task": record.NewTask(jobs.Task{}, noon), "enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon)},
 	"revealed task": more{record.NewTask(jobs.Task{}, noon).Reveal(nil, nil)}, "task in full": more{(&view.Task{}).Record()},
 	"task of a schedule": record.NewScheduleTask(jobs.Spec{}), "revealed task of a schedule": record.Record{}.With("input", nil),
 	"attempt": record.Attempt{}, "step": record.Step{},

@@ -102,10 +102,13 @@ var layers = []layer{
 		"internal/taskoption", "internal/term", "internal/timetext", "jobs", "runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/record",
 		"internal/view", "jobs", "runner"}},
+	{path: "internal/batch", ours: []string{"internal/cli", "internal/failure", "internal/humanize", "internal/invocation",
+		"internal/jsonscan", "internal/record", "internal/term", "jobs", "runner"}},
 	{path: "", // not db: the command line is the library's first user
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
 			"internal/await",
+			"internal/batch",
 			"internal/bulk",
 			"internal/cli",
 			"internal/crontab",

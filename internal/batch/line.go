@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"bytes"
@@ -45,8 +45,8 @@ type found struct {
 // pathsMost is how many programs are remembered.
 const pathsMost = 10_000
 
-func newLineReader(o enqueueOptions) *lineReader {
-	return &lineReader{base: o.spec, caller: o.caller, noResolve: o.noResolve, keys: newLineKeys(), paths: map[string]found{}}
+func newLineReader(o Options) *lineReader {
+	return &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, keys: newLineKeys(), paths: map[string]found{}}
 }
 
 // drafts reads the lines of a part. Blank ones are passed over.

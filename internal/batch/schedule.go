@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"bytes"
@@ -21,9 +21,9 @@ var (
 		"next", "applied"}
 )
 
-// readScheduleLine reads a schedule as schedule list --json prints it. What the definition lacks has its default; it is not
+// ReadSchedule reads a schedule as schedule list --json prints it. What the definition lacks has its default; it is not
 // validated.
-func readScheduleLine(text []byte, caller invocation.Invocation) (s jobs.Schedule, err error) {
+func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	var keys map[string]json.RawMessage
 	if err := decoder.Decode(&keys); err != nil {
@@ -85,7 +85,7 @@ func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.
 	if !hasCwd {
 		base.Cwd = caller.Dir
 	}
-	reader := newLineReader(enqueueOptions{spec: base, caller: caller, noResolve: hasPath})
+	reader := newLineReader(Options{Base: base, Caller: caller, NoResolve: hasPath})
 	spec, names, err := reader.spec(bytes.TrimSpace(text))
 	if err == nil && len(names.after)+len(names.afterAny) > 0 {
 		err = &jobs.FieldError{Field: "after", Msg: "the task of a schedule waits for no others"}

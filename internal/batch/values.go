@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"bytes"
@@ -53,8 +53,8 @@ func newLineKeys() lineKeys {
 	return keys
 }
 
-// batchKeys lists the keys of a line for the help.
-func batchKeys() string {
+// Keys lists the keys of a line for the help.
+func Keys() string {
 	keys := "job args shell"
 	for i := range jobs.OptionList() {
 		keys += " " + jobs.OptionList()[i].Key

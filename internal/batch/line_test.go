@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ func testLines(t testing.TB, base jobs.Spec) *lineReader {
 			t.Fatal(err)
 		}
 	}
-	return newLineReader(enqueueOptions{spec: base, caller: invocation.Invocation{Dir: dir, Path: dir}})
+	return newLineReader(Options{Base: base, Caller: invocation.Invocation{Dir: dir, Path: dir}})
 }
 
 func BenchmarkBatchLine(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkBatchLine(b *testing.B) {
 
 func TestBatchKnowsTheKeysOfRecords(t *testing.T) {
 	l := testLines(t, jobs.Command{}.With())
-	for _, record := range []record.Record{enqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon), (&view.Task{Reveal: true}).Record()} {
+	for _, record := range []record.Record{EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, sampleTime), (&view.Task{Reveal: true}).Record()} {
 		text, err := json.Marshal(record)
 		if err != nil {
 			t.Fatal(err)
@@ -207,3 +207,6 @@ func FuzzBatchLine(f *testing.F) {
 		}
 	})
 }
+
+// sampleTime is the time of the sample records.
+var sampleTime = time.Date(2026, 1, 31, 14, 12, 3, 0, time.UTC)

@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"bytes"
@@ -81,7 +81,7 @@ func TestABadLineOfASlowPipeIsToldAtOnce(t *testing.T) {
 	out, in := io.Pipe()
 	defer in.Close()
 	go func() { _, _ = io.WriteString(in, "[\"true\"]\n{\"quue\":1}\n[\"tr") }() // and no more
-	b, err := openBatch(&term.Printer{Now: time.Now}, enqueueOptions{batch: "-", stdin: out, spec: jobs.Command{}.With(), noResolve: true})
+	b, err := openBatch(&term.Printer{Now: time.Now}, Options{File: "-", Stdin: out, Base: jobs.Command{}.With(), NoResolve: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"context"
@@ -25,8 +25,19 @@ import (
 
 const batchPart = 1000 // lines that --keep-going commits at a time
 
-// runBatch adds the tasks of --batch.
-func runBatch(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
+// Options say what a batch is read from, and how.
+type Options struct {
+	File      string // a path, or - for stdin
+	Stdin     io.Reader
+	Base      jobs.Spec // options that the lines lack
+	Caller    invocation.Invocation
+	NoResolve bool                                                       // the worker looks up the programs
+	KeepGoing bool                                                       // add the valid lines, and report the others
+	Notes     func(context.Context, *runner.Runner, *term.Printer) error // prints notes after the tasks
+}
+
+// Run adds the tasks of a batch.
+func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // the ids of a million tasks take 16 MB: this keeps the whole below 100, and costs no time
 	}
@@ -35,7 +46,7 @@ func runBatch(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueO
 		return err
 	}
 	defer b.close()
-	if o.keepGoing {
+	if o.KeepGoing {
 		return b.keepGoing(ctx, r)
 	}
 	n, err := b.check()
@@ -47,8 +58,8 @@ func runBatch(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueO
 	if err != nil {
 		b.bar.Clear()
 		// a line names one that is not there, or the file was changed after it was checked
-		if bad, ok := errors.AsType[*lineError](err); ok {
-			return bad.failure("nothing was enqueued")
+		if bad, ok := errors.AsType[*LineError](err); ok {
+			return bad.Failure("nothing was enqueued")
 		}
 		return err
 	}
@@ -56,7 +67,7 @@ func runBatch(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueO
 	if err := b.print(ctx, r, added); err != nil {
 		return err
 	}
-	return o.notes(ctx, r, p)
+	return o.Notes(ctx, r, p)
 }
 
 // batch is the input of --batch.
@@ -73,18 +84,18 @@ type batch struct {
 	from   int64    // where in kept it begins
 }
 
-func openBatch(p *term.Printer, o enqueueOptions) (*batch, error) {
-	b := &batch{p: p, name: o.batch, lines: newLineReader(o), in: o.stdin}
-	if o.batch == "-" {
+func openBatch(p *term.Printer, o Options) (*batch, error) {
+	b := &batch{p: p, name: o.File, lines: newLineReader(o), in: o.Stdin}
+	if o.File == "-" {
 		b.name = "stdin"
 	} else {
-		file, err := os.Open(o.batch)
+		file, err := os.Open(o.File)
 		if err != nil {
-			return nil, failure.Usage("--batch %q: %v", o.batch, invocation.ReasonOf(err))
+			return nil, failure.Usage("--batch %q: %v", o.File, invocation.ReasonOf(err))
 		}
 		if info, err := file.Stat(); err == nil && info.IsDir() {
 			file.Close()
-			return nil, failure.Usage("--batch %q: is a directory", o.batch)
+			return nil, failure.Usage("--batch %q: is a directory", o.File)
 		}
 		b.in, b.opened = file, file
 	}
@@ -132,7 +143,7 @@ func (b *batch) check() (int, error) {
 	for _, bad := range b.read(in, true) {
 		if bad != nil {
 			b.bar.Clear()
-			return 0, bad.failure("nothing was enqueued")
+			return 0, bad.Failure("nothing was enqueued")
 		}
 		n++
 		b.bar.Step(n)
@@ -159,8 +170,8 @@ func (b *batch) specs() iter.Seq[jobs.Spec] {
 }
 
 // read yields the task of each line, or what is wrong with it.
-func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *lineError] {
-	return func(yield func(jobs.Spec, *lineError) bool) {
+func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineError] {
+	return func(yield func(jobs.Spec, *LineError) bool) {
 		for drafts := range beside(parts(in), func(p part) []lineDraft { return b.lines.drafts(p, validate) }) {
 			for i := range drafts {
 				d := &drafts[i]
@@ -172,7 +183,7 @@ func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *lineErro
 					b.first.want(d.names)
 				}
 				if d.err != nil {
-					if !yield(jobs.Spec{}, &lineError{b.name, d.line, d.err}) {
+					if !yield(jobs.Spec{}, &LineError{b.name, d.line, d.err}) {
 						return
 					}
 				} else if !yield(d.spec, nil) {
@@ -186,7 +197,7 @@ func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *lineErro
 // print shows what was added, in the order of the lines.
 func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued) error {
 	if b.p.JSON {
-		return printEnqueued(ctx, r, b.p, added)
+		return PrintEnqueued(ctx, r, b.p, added)
 	}
 	for _, one := range added {
 		b.p.Print(strconv.FormatInt(one.ID, 10) + "\n")
@@ -221,7 +232,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		if wrong != nil {
 			bad++
 			b.bar.Clear()
-			failure.Report(b.p, wrong.failure())
+			failure.Report(b.p, wrong.Failure())
 			continue
 		}
 		part = append(part, spec)
@@ -244,23 +255,23 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	return failure.ExitStatus(1)
 }
 
-// lineError says which line of a batch is wrong.
-type lineError struct {
-	file string
-	line int
-	err  error
+// LineError says which line of a batch is wrong.
+type LineError struct {
+	File string // name of the batch
+	Line int    // number from 1
+	Err  error
 }
 
-func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.err) }
-func (e *lineError) Unwrap() error { return e.err }
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
+func (e *LineError) Unwrap() error { return e.Err }
 
-func (e *lineError) failure(why ...string) *failure.Error {
-	f := &failure.Error{Code: "usage", Exit: 1, What: e.Error(), Why: why, Cause: e.err}
-	switch start, ok := errors.AsType[*failure.Error](e.err); {
+func (e *LineError) Failure(why ...string) *failure.Error {
+	f := &failure.Error{Code: "usage", Exit: 1, What: e.Error(), Why: why, Cause: e.Err}
+	switch start, ok := errors.AsType[*failure.Error](e.Err); {
 	case ok:
-		f.What = fmt.Sprintf("%s:%d: %s", e.file, e.line, start.What)
+		f.What = fmt.Sprintf("%s:%d: %s", e.File, e.Line, start.What)
 		f.Code, f.Why, f.Try = start.Code, append(slices.Clone(start.Why), why...), start.Try
-	case errors.Is(e.err, errFinished):
+	case errors.Is(e.Err, errFinished):
 		f.Try = "runner list -s unfinished ..., or jq -c 'del(.state)'"
 	}
 	return f

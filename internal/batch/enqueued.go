@@ -1,0 +1,48 @@
+package batch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// PrintEnqueued prints the records of tasks that were enqueued, in order.
+func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued) error {
+	for part := range slices.Chunk(added, 500) {
+		ids := make([]int64, len(part))
+		for i, one := range part {
+			ids[i] = one.ID
+		}
+		tasks, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+		if err != nil {
+			return err
+		}
+		for _, one := range part {
+			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
+			if i < 0 {
+				continue // it has finished and was deleted meanwhile
+			}
+			if err := p.Record(EnqueuedRecord(tasks[i], one, p.Now())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// EnqueuedRecord is the record of a task, and what became of the Spec.
+func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record.Record {
+	became := record.WasCreated
+	switch {
+	case one.Kept:
+		became = record.WasKept
+	case one.Replaced:
+		became = record.WasReplaced
+	}
+	return record.NewTask(t, now).With("enqueued", became)
+}
