@@ -30,7 +30,7 @@ type admission struct {
 // limitState is a limit during one claim.
 type limitState struct {
 	limit  jobs.Limit
-	bucket jobs.Bucket
+	bucket bucket
 	free   int       // tasks that may start without exceeding the number that may run
 	starts int       // starts that the rate allows now
 	next   time.Time // time of the next start, if the rate allows none now
@@ -67,7 +67,7 @@ func (t *tx) readLimits(g *admission, now time.Time) error {
 	counted := false
 	for i := range rows {
 		p := &limitState{limit: rows[i].limit(), bucket: rows[i].bucket(), free: math.MaxInt}
-		p.starts, p.next = p.limit.Starts(p.bucket, now)
+		p.starts, p.next = p.bucket.starts(p.limit, now)
 		if p.limit.Running > 0 {
 			p.free, counted = p.limit.Running, true
 		}
@@ -171,11 +171,11 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			continue
 		}
 		if p.taken > 0 {
-			p.bucket = p.limit.Take(p.bucket, p.taken, now)
+			p.bucket = p.bucket.take(p.limit, p.taken, now)
 			if err := t.saveBucket(target, p.bucket); err != nil {
 				return next, err
 			}
-			p.starts, p.next = p.limit.Starts(p.bucket, now)
+			p.starts, p.next = p.bucket.starts(p.limit, now)
 		}
 		if p.starts > 0 || !next.IsZero() && !p.next.Before(next) {
 			continue

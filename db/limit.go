@@ -53,12 +53,12 @@ func (r *limitRow) limit() jobs.Limit {
 	return jobs.Limit{Target: jobs.Target{Kind: r.Kind, Name: r.Name}, Running: int(r.Running), Rate: int(r.Rate), Per: r.Per.duration(), Burst: int(r.Burst)}
 }
 
-func (r *limitRow) bucket() jobs.Bucket {
-	return jobs.Bucket{Level: r.Level, At: time.UnixMilli(r.FilledAt)}
+func (r *limitRow) bucket() bucket {
+	return bucket{level: r.Level, at: time.UnixMilli(r.FilledAt)}
 }
 
-func (t *tx) saveBucket(target jobs.Target, b jobs.Bucket) error {
-	return t.run(saveBucket, b.Level, b.At.UnixMilli(), target.Kind, target.Name)
+func (t *tx) saveBucket(target jobs.Target, b bucket) error {
+	return t.run(saveBucket, b.level, b.at.UnixMilli(), target.Kind, target.Name)
 }
 
 func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
@@ -77,7 +77,7 @@ func (t *tx) laneRate(lane string, now time.Time) (r *limitRow, next time.Time, 
 	}
 	r, err = t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
 	if r != nil {
-		_, next = r.limit().Starts(r.bucket(), now)
+		_, next = r.bucket().starts(r.limit(), now)
 	}
 	return r, next, err
 }
@@ -106,7 +106,7 @@ func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	if err != nil || r == nil {
 		return err
 	}
-	return t.saveBucket(target, r.limit().Take(r.bucket(), 1, now))
+	return t.saveBucket(target, r.bucket().take(r.limit(), 1, now))
 }
 
 // freeDueLanes looks at the lanes whose rate lets a task start now.
@@ -141,13 +141,13 @@ func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 		if err != nil || old != nil && old.limit() == l {
 			return err
 		}
-		b := l.Full(now)
+		b := fullBucket(l, now)
 		if old != nil && l.Rate > 0 {
-			b = l.Carry(old.limit(), old.bucket(), now)
+			b = old.bucket().carry(old.limit(), l, now)
 		}
 		t.used.known = false
 		err = t.run(setLimit, l.Kind, l.Name, nullNumber(l.Running), nullNumber(l.Rate), nullNumber(millis(l.Per)), nullNumber(l.Burst),
-			b.Level, now.UnixMilli(), now.UnixMilli())
+			b.level, now.UnixMilli(), now.UnixMilli())
 		if err == nil && l.Kind == jobs.LaneTarget {
 			err = t.freeLane(l.Name, now)
 		}
@@ -180,7 +180,7 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 	stats := make([]LimitStat, len(rows))
 	for i := range rows {
 		s := LimitStat{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()}
-		_, s.NextAt = s.Starts(rows[i].bucket(), now)
+		_, s.NextAt = rows[i].bucket().starts(s.Limit, now)
 		for _, r := range running {
 			if s.Kind == jobs.QueueTarget && s.Name == r.Queue || s.Kind == jobs.JobTarget && s.Name == r.Job {
 				s.InUse += r.N

@@ -67,8 +67,8 @@ type Limit struct {
 
 // Bounds of a Limit's fields.
 const (
-	MaxRate = 1_000_000
-	MinPer  = time.Millisecond
+	maxRate = 1_000_000
+	minPer  = time.Millisecond
 )
 
 // Validate returns the first error in the limit, as a *FieldError.
@@ -83,67 +83,14 @@ func (l Limit) Validate() error {
 		return invalid("running", "a lane runs one task at a time")
 	case l.Running == 0 && l.Rate == 0:
 		return invalid("rate", "a limit needs running or rate")
-	case l.Rate < 0 || l.Rate > MaxRate:
-		return invalid("rate", "%d is out of range (1 to %d)", l.Rate, MaxRate)
+	case l.Rate < 0 || l.Rate > maxRate:
+		return invalid("rate", "%d is out of range (1 to %d)", l.Rate, maxRate)
 	case l.Rate == 0 && (l.Per != 0 || l.Burst != 0):
 		return invalid("burst", "needs rate")
-	case l.Rate > 0 && (l.Per < MinPer || l.Per > MaxDelay || l.Per%time.Millisecond != 0):
+	case l.Rate > 0 && (l.Per < minPer || l.Per > MaxDelay || l.Per%time.Millisecond != 0):
 		return invalid("per", "%v is out of range (1 ms to 10 years, in whole milliseconds)", l.Per)
-	case l.Rate > 0 && (l.Burst < 1 || l.Burst > MaxRate):
-		return invalid("burst", "%d is out of range (1 to %d)", l.Burst, MaxRate)
+	case l.Rate > 0 && (l.Burst < 1 || l.Burst > maxRate):
+		return invalid("burst", "%d is out of range (1 to %d)", l.Burst, maxRate)
 	}
 	return nil
-}
-
-// Bucket is the state of a rate limit (a token bucket). A start takes Per milliseconds from Level, and each millisecond that passes adds
-// Rate to it. So all values are integers. Level is negative after a start that the rate did not allow yet.
-type Bucket struct {
-	Level int64
-	At    time.Time
-}
-
-// Full returns the bucket of a limit that has not been used for a long time.
-func (l Limit) Full(now time.Time) Bucket { return Bucket{int64(l.Burst) * l.Per.Milliseconds(), now} }
-
-// Fill returns the bucket at the time now. If the clock was set back, Level stays as it is.
-func (l Limit) Fill(b Bucket, now time.Time) Bucket {
-	full := l.Full(now)
-	if gone := now.UnixMilli() - b.At.UnixMilli(); gone > 0 {
-		if need := full.Level - b.Level; gone > need/int64(max(l.Rate, 1)) { // the product could overflow
-			b.Level = full.Level
-		} else {
-			b.Level += gone * int64(l.Rate)
-		}
-	}
-	return Bucket{min(b.Level, full.Level), now}
-}
-
-// Starts returns how many tasks the rate allows to start at now. If there are none, next is the time of the next start.
-func (l Limit) Starts(b Bucket, now time.Time) (n int, next time.Time) {
-	if l.Rate == 0 {
-		return math.MaxInt, time.Time{}
-	}
-	per, rate := l.Per.Milliseconds(), int64(l.Rate)
-	b = l.Fill(b, now)
-	if b.Level >= per {
-		return int(b.Level / per), time.Time{}
-	}
-	return 0, now.Truncate(time.Millisecond).Add(time.Duration((per-b.Level+rate-1)/rate) * time.Millisecond)
-}
-
-// Take returns the bucket after n starts at now.
-func (l Limit) Take(b Bucket, n int, now time.Time) Bucket {
-	b = l.Fill(b, now)
-	b.Level -= int64(n) * l.Per.Milliseconds()
-	return b
-}
-
-// Carry returns the bucket of a limit that replaces the limit old. It has as many starts left as the old bucket. So setting a
-// limit again and again does not allow more starts.
-func (l Limit) Carry(old Limit, b Bucket, now time.Time) Bucket {
-	if old.Rate == 0 {
-		return l.Full(now)
-	}
-	left := float64(old.Fill(b, now).Level) / float64(old.Per.Milliseconds())
-	return Bucket{int64(min(left, float64(l.Burst)) * float64(l.Per.Milliseconds())), now}
 }

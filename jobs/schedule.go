@@ -51,16 +51,16 @@ type CatchUp string
 const (
 	CatchUpOne  CatchUp = "one"  // enqueue one task, for the last tick
 	CatchUpSkip CatchUp = "skip" // enqueue no task
-	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, for the last MaxCatchUp of them at most
+	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, for the last maxCatchUp of them at most
 )
 
 // Limits and defaults of schedules.
 const (
-	MaxCatchUp           = 100 // tasks that CatchUpAll enqueues at once
+	maxCatchUp           = 100 // tasks that CatchUpAll enqueues at once
 	DefaultCatchUpWindow = 24 * time.Hour
-	MaxCron              = 1000 // bytes of an expression
+	maxCron              = 1000 // bytes of an expression
 	MinEvery             = time.Second
-	OnTime               = time.Minute // a tick counts as missed after this time
+	onTimeWithin         = time.Minute // a tick counts as missed after this time
 )
 
 // WithDefaults returns the schedule with the defaults of empty fields.
@@ -97,8 +97,8 @@ func (s *Schedule) Validate() error {
 		return invalid("catch_up", "%q is none of one, skip, all", s.CatchUp)
 	}
 	switch {
-	case len(s.Cron) > MaxCron:
-		return invalid("cron", "%d bytes; at most %d", len(s.Cron), MaxCron)
+	case len(s.Cron) > maxCron:
+		return invalid("cron", "%d bytes; at most %d", len(s.Cron), maxCron)
 	case s.Overlap == OverlapReplace && s.CatchUp == CatchUpAll:
 		return invalid("catch_up", "all does not go with overlap replace: each task would replace the one before it")
 	case s.CatchUpWindow <= 0 || s.CatchUpWindow > MaxDelay:
@@ -138,7 +138,7 @@ func (s *Schedule) At(tick time.Time) Spec {
 // now, oldest first.
 func (s *Schedule) CaughtUp(newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
 	last := newest(s.NextAt, 1)
-	onTime := len(last) > 0 && now.Sub(last[0]) <= OnTime
+	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin
 	switch {
 	case s.CatchUp == CatchUpSkip && !onTime:
 		return nil
@@ -147,7 +147,7 @@ func (s *Schedule) CaughtUp(newest func(from time.Time, n int) []time.Time, now 
 		if from.Before(s.NextAt) {
 			from = s.NextAt
 		}
-		if all := newest(from, MaxCatchUp); len(all) > 0 || !onTime {
+		if all := newest(from, maxCatchUp); len(all) > 0 || !onTime {
 			return all
 		}
 	}

@@ -1,0 +1,63 @@
+package db
+
+import (
+	"math"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// bucket is the state of a rate limit (a token bucket). A start takes Per milliseconds from level, and each millisecond that passes adds
+// Rate to it. So all values are integers. level is negative after a start that the rate did not allow yet.
+type bucket struct {
+	level int64
+	at    time.Time
+}
+
+// fullBucket returns the bucket of a limit that has not been used for a long time.
+func fullBucket(l jobs.Limit, now time.Time) bucket {
+	return bucket{int64(l.Burst) * l.Per.Milliseconds(), now}
+}
+
+// fill returns the bucket of a limit at the time now. If the clock was set back, level stays as it is.
+func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
+	full := fullBucket(l, now)
+	if gone := now.UnixMilli() - b.at.UnixMilli(); gone > 0 {
+		if need := full.level - b.level; gone > need/int64(max(l.Rate, 1)) { // the product could overflow
+			b.level = full.level
+		} else {
+			b.level += gone * int64(l.Rate)
+		}
+	}
+	return bucket{min(b.level, full.level), now}
+}
+
+// starts returns how many tasks the rate allows to start at now. If there are none, next is the time of the next start.
+func (b bucket) starts(l jobs.Limit, now time.Time) (n int, next time.Time) {
+	if l.Rate == 0 {
+		return math.MaxInt, time.Time{}
+	}
+	per, rate := l.Per.Milliseconds(), int64(l.Rate)
+	b = b.fill(l, now)
+	if b.level >= per {
+		return int(b.level / per), time.Time{}
+	}
+	return 0, now.Truncate(time.Millisecond).Add(time.Duration((per-b.level+rate-1)/rate) * time.Millisecond)
+}
+
+// take returns the bucket after n starts at now.
+func (b bucket) take(l jobs.Limit, n int, now time.Time) bucket {
+	b = b.fill(l, now)
+	b.level -= int64(n) * l.Per.Milliseconds()
+	return b
+}
+
+// carry returns the bucket of the limit l, which replaces the limit old of b. It has as many starts left as the old bucket. So setting a
+// limit again and again does not allow more starts.
+func (b bucket) carry(old, l jobs.Limit, now time.Time) bucket {
+	if old.Rate == 0 {
+		return fullBucket(l, now)
+	}
+	left := float64(b.fill(old, now).level) / float64(old.Per.Milliseconds())
+	return bucket{int64(min(left, float64(l.Burst)) * float64(l.Per.Milliseconds())), now}
+}
