@@ -77,7 +77,7 @@ func failureCancelsDownAChainInOneTransaction(s *store) {
 	}
 }
 
-func whatHasEndedCountsAsIfItEndedNow(s *store) {
+func aFinishedDependencyCounts(s *store) {
 	t, w := s.T, newOrderStore(s)
 	good, bad := w.add(), w.add(jobs.MaxAttempts(1))
 	claimed := w.claim(2)
@@ -204,7 +204,7 @@ func retryWithDependents(s *store) {
 // manyTasks is the number of dependencies of one task, and of dependents of one task.
 const manyTasks = 10_000
 
-func aHugeFanInAndFanOut(s *store) {
+func manyDependenciesAndDependents(s *store) {
 	t, w, n := s.T, newOrderStore(s), manyTasks
 	if raceDetector {
 		n /= 20 // the race detector makes SQLite about 20 times slower

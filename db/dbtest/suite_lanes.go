@@ -71,7 +71,7 @@ func aTaskThatWaitsDoesNotHoldItsLane(s *store) {
 	w.wantState(b, jobs.Pending)
 }
 
-func aLanesRate(s *store) {
+func rateOfALane(s *store) {
 	t, w := s.T, newOrderStore(s)
 	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Rate: 1, Per: time.Minute, Burst: 1})
 	a, b := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))

@@ -74,9 +74,9 @@ func aJobsLimitHoldsWithinOneClaim(s *store) {
 	}
 }
 
-// aSuspectThatALimitHoldsHoldsNobodyElse checks that busy workers stop claiming for a suspect, except while a limit
+// aLimitedSuspectBlocksNoOtherTask checks that busy workers stop claiming for a suspect, except while a limit
 // blocks the suspect.
-func aSuspectThatALimitHoldsHoldsNobodyElse(s *store) {
+func aLimitedSuspectBlocksNoOtherTask(s *store) {
 	w := newOrderStore(s)
 	lost := w.add(jobs.MaxLosses(2))
 	dead := s.worker("test", "other")
@@ -105,7 +105,7 @@ func aSuspectThatALimitHoldsHoldsNobodyElse(s *store) {
 	s.wantIDs(turn(true), []int64{lost})
 }
 
-func ratesHoldAndTellWhenTheNextMayStart(s *store) {
+func rateLimitsReturnTheNextStart(s *store) {
 	t, w := s.T, newOrderStore(s)
 	for range 100 {
 		w.add()

@@ -12,21 +12,21 @@ import (
 
 // orders tests what decides which task starts next: dependencies, lanes, limits and age.
 var orders = group{
-	"a replaced task waits, blocks and is blocked by its new options": replacing,
+	"a replaced task waits, blocks and is blocked by its new options": replaceTask,
 	"a task starts when all its dependencies have completed":          afterStartsWhenAllHaveCompleted,
 	"a task can end although a dependent no longer waits":             endsDoNotNeedDependentsThatWait,
 	"a failure cancels a chain of dependents in one transaction":      failureCancelsDownAChainInOneTransaction,
-	"a dependency that has ended already counts":                      whatHasEndedCountsAsIfItEndedNow,
+	"a dependency that has ended already counts":                      aFinishedDependencyCounts,
 	"every kind of end releases dependents and lanes":                 everyEndReleases,
 	"retry with dependents":                                           retryWithDependents,
-	"10000 dependencies and 10000 dependents":                         aHugeFanInAndFanOut,
+	"10000 dependencies and 10000 dependents":                         manyDependenciesAndDependents,
 	"tasks of a lane run one at a time, in order":                     aLaneRunsOneAtATimeInOrder,
 	"a blocked task does not hold its lane":                           aTaskThatWaitsDoesNotHoldItsLane,
 	"running limits":                                                  runningLimits,
 	"the limit of a job holds within one claim":                       aJobsLimitHoldsWithinOneClaim,
-	"rate limits hold and return the next start":                      ratesHoldAndTellWhenTheNextMayStart,
-	"the rate limit of a lane":                                        aLanesRate,
-	"a suspect that a limit blocks does not block other tasks":        aSuspectThatALimitHoldsHoldsNobodyElse,
+	"rate limits hold and return the next start":                      rateLimitsReturnTheNextStart,
+	"the rate limit of a lane":                                        rateOfALane,
+	"a suspect that a limit blocks does not block other tasks":        aLimitedSuspectBlocksNoOtherTask,
 	"a task that waits longer than max wait starts first":             ageing,
 }
 
@@ -94,7 +94,7 @@ func (w *orderStore) setLimit(l jobs.Limit) {
 
 var errBad = errors.New("bad")
 
-func replacing(s *store) {
+func replaceTask(s *store) {
 	w := newOrderStore(s)
 	a, b := w.add(), w.add()
 	id := w.add(jobs.UniqueReplace("k"), jobs.Lane("l"))

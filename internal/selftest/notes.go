@@ -31,7 +31,7 @@ const (
 	opKill      = "kill"      // text: pid of a worker that the writer is about to kill
 	opStop      = "stop"      // text: pid of a worker; the nemesis is about to stop the worker or guardians of it
 	opResume    = "resume"    // text: pid of a worker; the nemesis has resumed what it had stopped
-	opGuardians = "guardians" // text: pid of a worker some of whose guardians are about to be killed or stopped
+	opGuardians = "guardians" // text: pid of a worker; the writer is about to kill or stop guardians of it
 	opLocked    = "locked"    // the nemesis holds the write lock, or has stopped a process that may hold it
 	opDown      = "down"      // the nemesis is about to kill the server
 	opUp        = "up"        // the server accepts connections again

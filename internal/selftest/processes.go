@@ -95,7 +95,7 @@ func (ps *processes) runCommand(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// startAll fills all slots.
+// startAll starts a process in each slot.
 func (ps *processes) startAll(seed uint64) {
 	for i := range workers {
 		name, kind := fmt.Sprintf("worker%d", i+1), "commands"
