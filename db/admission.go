@@ -42,17 +42,17 @@ func (p *limitState) capacity() int { return min(p.free, p.starts) - p.taken }
 
 // readAdmission reads the pauses, the limits of queues and jobs, and the number of running tasks if a limit depends on it.
 func (t *tx) readAdmission(now time.Time) (*admission, error) {
-	uses, err := t.uses()
-	if err != nil || !uses.pauses && !uses.limits {
+	features, err := t.features()
+	if err != nil || !features.pauses && !features.limits {
 		return nil, err
 	}
 	g := &admission{}
-	if uses.pauses {
+	if features.pauses {
 		if err := t.list(&g.paused, selectPaused); err != nil {
 			return nil, err
 		}
 	}
-	if uses.limits {
+	if features.limits {
 		err = t.readLimits(g, now)
 	}
 	return g, err

@@ -42,7 +42,7 @@ func TestABackupUnderLoadHasEveryTaskOfBefore(t *testing.T) {
 	load.Go(func() {
 		var ended []db.Finish
 		for ctx.Err() == nil {
-			turned, err := w.Turn(t.Context(), db.Turn{Now: time.Now(), Look: true, Finish: ended, Claim: db.Claim{Free: 4, Lease: time.Minute}})
+			turned, err := w.Cycle(t.Context(), db.Cycle{Now: time.Now(), Look: true, Finish: ended, Claim: db.Claim{Free: 4, Lease: time.Minute}})
 			if err != nil {
 				t.Error(err)
 				return

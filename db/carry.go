@@ -13,13 +13,13 @@ import (
 // the last transaction, which counts, too. Rows are the same on both engines; see schema/postgres.
 
 // carried is a table whose rows are carried.
-type carried struct {
+type copiedTable struct {
 	name  string
 	key   string // the id of the task that a row belongs to; empty: it is of none
 	order string // what its rows are read by
 }
 
-var carriedTables = []carried{
+var copiedTables = []copiedTable{
 	{"tasks", "id", "id"},
 	{"inputs", "task_id", "task_id"},
 	{"cancel_requests", "task_id", "task_id"},
@@ -40,17 +40,17 @@ var carriedTables = []carried{
 }
 
 const (
-	carryTasks = 256     // in one transaction
-	carryRows  = 500     // that wait for each other's answers, on a server
-	carryBytes = 1 << 20 // of these
+	copyTasks   = 256     // in one transaction
+	copyWaiting = 500     // that wait for each other's answers, on a server
+	copyBytes   = 1 << 20 // of these
 )
 
-// carryThese reads the rows of the tasks behind [1] up to [2]; carryAll all rows of a table. They name the columns.
+// copyThese reads the rows of the tasks behind [1] up to [2]; copyAll all rows of a table. They name the columns.
 const (
-	carryThese = `SELECT * FROM {%s} WHERE %s > ? AND %[2]s <= ? ORDER BY %s`
-	carryAll   = `SELECT * FROM {%s} ORDER BY %s`
-	clearRows  = `DELETE FROM {%s}`
-	carryRow   = `INSERT INTO {%s} (%s){given_ids} VALUES (%s)`
+	copyThese = `SELECT * FROM {%s} WHERE %s > ? AND %[2]s <= ? ORDER BY %s`
+	copyAll   = `SELECT * FROM {%s} ORDER BY %s`
+	clearRows = `DELETE FROM {%s}`
+	copyRow   = `INSERT INTO {%s} (%s){given_ids} VALUES (%s)`
 )
 
 // selectLastID reads how far a move has come; selectNextIDs the next tasks behind [1].
@@ -67,18 +67,18 @@ const countRows = `SELECT count(*) FROM {%s}`
 
 var sumTasks = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations FROM {tasks} GROUP BY state ORDER BY state`)
 
-// Carried is how many rows of a table there are, in both databases.
-type Carried struct {
+// TableCount is how many rows of a table there are, in both databases.
+type TableCount struct {
 	Table string
 	Rows  int64
 }
 
 // carry copies the rows of a table from another database.
-func (t *tx) carry(m *Move, c carried, behind, upTo int64) error {
+func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 	from := m.from
-	text, args := fmt.Sprintf(carryAll, c.name, c.order), []any(nil)
+	text, args := fmt.Sprintf(copyAll, c.name, c.order), []any(nil)
 	if c.key != "" {
-		text, args = fmt.Sprintf(carryThese, c.name, c.key, c.order), []any{behind, upTo}
+		text, args = fmt.Sprintf(copyThese, c.name, c.key, c.order), []any{behind, upTo}
 	}
 	rows, err := from.read.QueryxContext(t.ctx, from.sql.Render(text), args...)
 	if err != nil {
@@ -98,7 +98,7 @@ func (t *tx) carry(m *Move, c carried, behind, upTo int64) error {
 	}
 	insert := m.inserts[c.name]
 	if insert == nil {
-		insert = command(fmt.Sprintf(carryRow, c.name, strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?"))
+		insert = command(fmt.Sprintf(copyRow, c.name, strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?"))
 		m.inserts[c.name] = insert
 	}
 	waiting, bytes := 0, 0
@@ -116,7 +116,7 @@ func (t *tx) carry(m *Move, c carried, behind, upTo int64) error {
 		if err := t.later(insert, values...); err != nil {
 			return err
 		}
-		if waiting++; waiting >= carryRows || bytes >= carryBytes {
+		if waiting++; waiting >= copyWaiting || bytes >= copyBytes {
 			if err := t.settle(); err != nil {
 				return err
 			}
@@ -147,9 +147,9 @@ func width(value any) int {
 
 // sameRows counts the rows of both databases, and returns an error when one has what the other has not. It is asked before rows are written
 // that differ.
-func (t *tx) sameRows(from *DB) ([]Carried, error) {
-	counts := make([]Carried, len(carriedTables))
-	for i, c := range carriedTables {
+func (t *tx) sameRows(from *DB) ([]TableCount, error) {
+	counts := make([]TableCount, len(copiedTables))
+	for i, c := range copiedTables {
 		count := once(fmt.Sprintf(countRows, c.name))
 		there, err := readValue[int64](t.ctx, from, count)
 		if err != nil {
@@ -162,7 +162,7 @@ func (t *tx) sameRows(from *DB) ([]Carried, error) {
 		if there != here {
 			return nil, differ(from, t.db, c.name, there, here)
 		}
-		counts[i] = Carried{c.name, here}
+		counts[i] = TableCount{c.name, here}
 	}
 	type sums struct {
 		State       string `db:"state"`

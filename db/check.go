@@ -8,27 +8,27 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectLatest returns the latest times of several kinds in the file: 0 where there is none. Each is one seek, but for the few workers.
-var selectLatest = query(`SELECT {greatest}(coalesce((SELECT created_at FROM {tasks} ORDER BY id DESC LIMIT 1), 0),
+// selectMaxTimestamp returns the latest times of several kinds in the file: 0 where there is none. Each is one seek, but for the few workers.
+var selectMaxTimestamp = query(`SELECT {greatest}(coalesce((SELECT created_at FROM {tasks} ORDER BY id DESC LIMIT 1), 0),
 	coalesce((SELECT max(finished_at) FROM {tasks} WHERE finished_at IS NOT NULL), 0), coalesce((SELECT max(beat_at) FROM {workers}), 0))`)
 
-// selectSeen returns when any worker gave a sign of life for the last time.
-var selectSeen = query(`SELECT max(beat_at) FROM {workers}`)
+// selectLastHeartbeat returns when any worker gave a sign of life for the last time.
+var selectLastHeartbeat = query(`SELECT max(beat_at) FROM {workers}`)
 
 // Integrity returns what is wrong with the file itself; nil if nothing is. It reads all of it.
 func (d *DB) Integrity(ctx context.Context, thorough bool) ([]string, error) {
 	return d.engine.Integrity(ctx, thorough)
 }
 
-// Latest returns the latest time that anybody has written into the file.
-func (d *DB) Latest(ctx context.Context) (time.Time, error) {
-	at, err := readValue[number](ctx, d, selectLatest)
+// MaxTimestamp returns the latest time that anybody has written into the file.
+func (d *DB) MaxTimestamp(ctx context.Context) (time.Time, error) {
+	at, err := readValue[number](ctx, d, selectMaxTimestamp)
 	return at.time(), err
 }
 
-// Seen returns when a worker gave a sign of life for the last time; zero: never.
-func (d *DB) Seen(ctx context.Context) (time.Time, error) {
-	at, err := readValue[number](ctx, d, selectSeen)
+// LastHeartbeat returns when a worker gave a sign of life for the last time; zero: never.
+func (d *DB) LastHeartbeat(ctx context.Context) (time.Time, error) {
+	at, err := readValue[number](ctx, d, selectLastHeartbeat)
 	return at.time(), err
 }
 

@@ -111,11 +111,11 @@ func (w *writer) stop() {
 		w.idle.Wait()
 	}
 	w.mu.Unlock()
-	w.letGo()
+	w.closeConn()
 }
 
-// letGo closes the connection. With the last connection SQLite lets the shared memory go, so nobody may use that any more.
-func (w *writer) letGo() {
+// closeConn closes the connection. With the last connection SQLite lets the shared memory go, so nobody may use that any more.
+func (w *writer) closeConn() {
 	w.db.engine.Disconnecting()
 	for _, stmt := range w.stmts {
 		stmt.Close()
@@ -185,7 +185,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	defer timer.Stop()
 	select {
 	case err := <-r.done:
-		return raise(err)
+		return repanic(err)
 	case <-r.lead:
 		w.lead()
 		return r.answer()

@@ -51,18 +51,18 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 		t.Error("the writer's own task is news")
 	}
 	for _, n := range []int{1, 3} { // the last one completes two tasks together, and one by itself
-		turned, err := w.Turn(t.Context(), Turn{Now: now(), Claim: Claim{Free: n, Lease: time.Minute}})
+		turned, err := w.Cycle(t.Context(), Cycle{Now: now(), Claim: Claim{Free: n, Lease: time.Minute}})
 		if err != nil || len(turned.Claimed) != n {
 			t.Fatal(turned, err)
 		}
 		if <-news {
 			t.Error("a claim of the writer is news")
 		}
-		turn := Turn{Now: now()}
+		turn := Cycle{Now: now()}
 		for _, task := range turned.Claimed {
 			turn.Finish = append(turn.Finish, Finish{Task: task, Outcome: jobs.Outcome{Started: now(), Finished: now(), ExitCode: new(0)}})
 		}
-		if _, err := w.Turn(t.Context(), turn); err != nil {
+		if _, err := w.Cycle(t.Context(), turn); err != nil {
 			t.Fatal(err)
 		}
 		if <-news {

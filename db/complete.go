@@ -12,7 +12,7 @@ import (
 
 // completeTasks is completeTask for many tasks at once, of worker [3] at [1]: [2] is a JSON array of objects with the columns of d. It is
 // for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has completed, and
-// what selectUses does. The empty text and the 0 that are added keep the planner from all tasks that run, each of which it would compare with
+// what selectFeatures does. The empty text and the 0 that are added keep the planner from all tasks that run, each of which it would compare with
 // each of d.
 var completeTasks = command(completeAll)
 
@@ -144,7 +144,7 @@ func (t *tx) completeOnServer(worker int64, all completions, done []Finished, no
 	completed = make([]bool, len(done))
 	for _, e := range ended {
 		k := of[e.ID]
-		completed[all.at[k]], done[all.at[k]].Change, t.used = true, all.changes[k], usesOf(e.Uses)
+		completed[all.at[k]], done[all.at[k]].Change, t.used = true, all.changes[k], featuresOf(e.Uses)
 	}
 	return completed, nil
 }

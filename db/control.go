@@ -51,8 +51,8 @@ var (
 	deleteWaiting  = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 )
 
-// Moved is what became of one task.
-type Moved struct {
+// ActionResult is what became of one task.
+type ActionResult struct {
 	ID    int64
 	State jobs.State // as it is now; empty: there is no such task
 	Done  bool       // whether the call did what it was asked, now or (for a finished task that is cancelled) before
@@ -61,60 +61,60 @@ type Moved struct {
 
 // Cancel cancels tasks that wait, and asks the workers of those that run; a finished task stays as it is. text says who asks and why.
 // hard stops commands by KILL at once.
-func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]Moved, error) {
+func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
 	text = jobs.CutError(text) // it becomes the task's error
-	return d.move(ctx, ids, func(t *tx, id int64) ([]Moved, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.cancel(id, text, hard, now)
-		return []Moved{m}, err
+		return []ActionResult{m}, err
 	})
 }
 
-func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (Moved, error) {
+func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResult, error) {
 	e := end{id: id, state: jobs.Cancelled, waited: true}
 	switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &e.queue, &e.lane); {
 	case err == nil:
-		return Moved{ID: id, State: jobs.Cancelled, Done: true}, t.ended([]end{e}, now)
+		return ActionResult{ID: id, State: jobs.Cancelled, Done: true}, t.ended([]end{e}, now)
 	case !errors.Is(err, sql.ErrNoRows):
-		return Moved{}, err
+		return ActionResult{}, err
 	}
 	n, err := t.exec(askCancel, id, now.UnixMilli(), hard, text)
 	if err != nil || n == 1 {
-		return Moved{ID: id, State: jobs.Running, Done: true}, err
+		return ActionResult{ID: id, State: jobs.Running, Done: true}, err
 	}
 	state, err := t.state(id)
-	return Moved{ID: id, State: state, Done: state.Finished()}, err
+	return ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
 
 // Retry makes finished tasks wait again as if they were new, and those that wait for a time or for their next attempt due at once.
 // They are due at the given time. Of what such a task waited for only what is unfinished holds it up again.
-func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]Moved, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]Moved, error) {
+func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
-		return []Moved{m}, err
+		return []ActionResult{m}, err
 	})
 }
 
 // RetryWithDependents is Retry that also makes those wait again that were cancelled because of one of these tasks. They are in the
 // answer too, each behind its task.
-func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]Moved, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]Moved, error) {
+func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
 		if err != nil || !m.Done {
-			return []Moved{m}, err
+			return []ActionResult{m}, err
 		}
-		return t.revive(id, []Moved{m}, now)
+		return t.revive(id, []ActionResult{m}, now)
 	})
 }
 
-func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
+func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	var state jobs.State
 	var generation int64
 	var lane string
 	var depends bool
 	if err := t.scan(selectStanding, []any{id}, &state, &generation, &lane, &depends); err != nil {
-		return Moved{ID: id}, engine.NoRow(err)
+		return ActionResult{ID: id}, engine.NoRow(err)
 	}
-	refused := Moved{ID: id, State: state, Done: state == jobs.Pending}
+	refused := ActionResult{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits int64
 	var err error
 	to := jobs.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
@@ -155,11 +155,11 @@ func (t *tx) retry(id int64, due, now time.Time) (Moved, error) {
 		}
 		to, err = t.state(id)
 	}
-	return Moved{ID: id, State: to, Done: true}, err
+	return ActionResult{ID: id, State: to, Done: true}, err
 }
 
 // revive makes those wait again that were cancelled because of task id, and those that were cancelled because of these.
-func (t *tx) revive(id int64, done []Moved, now time.Time) ([]Moved, error) {
+func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResult, error) {
 	for again := []int64{id}; len(again) > 0; again = again[1:] {
 		var list []int64
 		if err := t.list(&list, selectRevivable, again[0]); err != nil {
@@ -180,16 +180,16 @@ func (t *tx) revive(id int64, done []Moved, now time.Time) ([]Moved, error) {
 }
 
 // Delete forgets finished tasks, with their attempts and output.
-func (d *DB) Delete(ctx context.Context, ids []int64) ([]Moved, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]Moved, error) {
+func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		n, err := t.exec(deleteTask, id)
-		m := Moved{ID: id, Done: n == 1}
+		m := ActionResult{ID: id, Done: n == 1}
 		if err == nil && m.Done {
 			err = t.forget(id)
 		} else if err == nil {
 			m.State, err = t.state(id)
 		}
-		return []Moved{m}, err
+		return []ActionResult{m}, err
 	})
 }
 
@@ -207,10 +207,10 @@ func (t *tx) forget(id int64) error {
 const moveMost = 500
 
 // move acts on tasks by one, which returns what became of the task, and of others because of it.
-func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) ([]Moved, error)) ([]Moved, error) {
-	moved := make([]Moved, 0, len(ids))
+func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) ([]ActionResult, error)) ([]ActionResult, error) {
+	moved := make([]ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {
-		done, err := updateAs(ctx, d, full, func(t *tx) (done []Moved, err error) {
+		done, err := updateAs(ctx, d, full, func(t *tx) (done []ActionResult, err error) {
 			for _, id := range part {
 				some, err := one(t, id)
 				if err != nil {

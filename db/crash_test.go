@@ -274,7 +274,7 @@ func drain(t *testing.T, name string, d *DB) {
 	}
 	var finish []Finish
 	for range 20 {
-		turned, turnErr := w.Turn(ctx, Turn{Now: at, Look: true, Finish: finish, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
+		turned, turnErr := w.Cycle(ctx, Cycle{Now: at, Look: true, Finish: finish, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
 		if err = turnErr; err != nil || len(turned.Claimed) == 0 {
 			break
 		}

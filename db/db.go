@@ -196,8 +196,8 @@ func (d *DB) WatchSlowly(slowly bool) { d.engine.WatchSlowly(slowly) }
 // Revisions begins to look for commits. Close it. Unlike Watch it costs nothing between two questions, however much is written.
 func (d *DB) Revisions(ctx context.Context) (Revisions, error) { return d.engine.Revisions(ctx) }
 
-// Told returns nil when a notification of this process has come back to it from the server, and an error of kind ErrInvalid when none came for so
+// CheckNotifications returns nil when a notification of this process has come back to it from the server, and an error of kind ErrInvalid when none came for so
 // long. Files need no notifications.
-func (d *DB) Told(ctx context.Context, patience time.Duration) error {
+func (d *DB) CheckNotifications(ctx context.Context, patience time.Duration) error {
 	return d.engine.CheckNotifications(ctx, patience)
 }

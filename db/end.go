@@ -26,32 +26,34 @@ type end struct {
 	waited bool
 }
 
-// uses says which of the things that order tasks, or hold them back, are in use at all. It is asked once per transaction that needs to
-// know, so that those who use none of them pay for one look.
-type uses struct {
+// features are the things that order tasks or hold them back and that are in use at all. A transaction that needs to know reads them once, so that a
+// database that uses none of them pays for one query.
+type features struct {
 	known        bool
 	dependencies bool
 	limits       bool
 	pauses       bool
 }
 
-// selectUses looks at the first entry of each: 1, 2 and 4 in one number, which is read faster than three.
-var selectUses = query(`SELECT {features}`)
+// selectFeatures looks at the first entry of each: 1, 2 and 4 in one number, which is read faster than three.
+var selectFeatures = query(`SELECT {features}`)
 
-func (t *tx) uses() (uses, error) {
+// features returns what is in use. It reads that once in a transaction.
+func (t *tx) features() (features, error) {
 	if t.used.known {
 		return t.used, nil
 	}
 	var bits int64
-	err := t.scan(selectUses, nil, &bits)
+	err := t.scan(selectFeatures, nil, &bits)
 	if err == nil {
-		t.used = usesOf(bits)
+		t.used = featuresOf(bits)
 	}
 	return t.used, err
 }
 
-func usesOf(bits int64) uses {
-	return uses{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0}
+// featuresOf returns what the bits of selectFeatures say.
+func featuresOf(bits int64) features {
+	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0}
 }
 
 // ended does what follows from the end of tasks: every end passes here, in the transaction that writes it. It counts, lets those
@@ -60,12 +62,12 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil
 	}
-	uses, err := t.uses()
+	features, err := t.features()
 	if err != nil {
 		return err
 	}
 	for _, e := range ends { // first: nobody must be told of an end who has ended too
-		if e.waited && uses.dependencies {
+		if e.waited && features.dependencies {
 			if _, err := t.exec(closeAll, e.id); err != nil {
 				return err
 			}
@@ -80,7 +82,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 			continue
 		}
 		counts[count{e.queue, e.state}]++
-		if !uses.dependencies {
+		if !features.dependencies {
 			continue
 		}
 		more, err := t.endedFor(e, &lanes, now)

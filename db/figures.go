@@ -31,8 +31,8 @@ var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 
 	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE (tasks.state = 'scheduled' OR tasks.state = 'retrying')
 		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
-// Ended is how many tasks of a queue ended in one way within a minute, or within an hour of more than two days ago.
-type Ended struct {
+// HistoryPoint is how many tasks of a queue ended in one way within a minute, or within an hour of more than two days ago.
+type HistoryPoint struct {
 	Queue string
 	State jobs.State
 	At    time.Time // start of the minute or hour
@@ -41,7 +41,7 @@ type Ended struct {
 }
 
 // History returns how many tasks ended since a time, by queue and state, oldest first. It outlives the tasks themselves.
-func (d *DB) History(ctx context.Context, since time.Time) ([]Ended, error) {
+func (d *DB) History(ctx context.Context, since time.Time) ([]HistoryPoint, error) {
 	type row struct {
 		Queue string     `db:"queue"`
 		State jobs.State `db:"state"`
@@ -49,10 +49,10 @@ func (d *DB) History(ctx context.Context, since time.Time) ([]Ended, error) {
 		Span  int64      `db:"span"`
 		N     int        `db:"n"`
 	}
-	list, err := readAs(ctx, d, func(r *row) Ended {
-		return Ended{r.Queue, r.State, time.Unix(r.At, 0).UTC(), time.Duration(r.Span) * time.Second, r.N}
+	list, err := readAs(ctx, d, func(r *row) HistoryPoint {
+		return HistoryPoint{r.Queue, r.State, time.Unix(r.At, 0).UTC(), time.Duration(r.Span) * time.Second, r.N}
 	}, selectHistory, since.Unix()/60, since.Unix()/3600)
-	slices.SortStableFunc(list, func(a, b Ended) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(list, func(a, b HistoryPoint) int { return a.At.Compare(b.At) })
 	return list, err
 }
 
@@ -121,16 +121,16 @@ UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHE
 // selectSamples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
 var selectSamples = query(`{samples}`)
 
-// Stretch is what ended within a stretch of time.
-type Stretch struct {
+// TimeBucket is what ended within a stretch of time.
+type TimeBucket struct {
 	Ended map[jobs.State]int
 	Times // of some of the tasks
 }
 
 // Trend returns what ended in each of n stretches of time since a moment. Waits and runs are those of at most some tasks of each, which
 // still exist.
-func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]Stretch, error) {
-	steps := make([]Stretch, n)
+func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]TimeBucket, error) {
+	steps := make([]TimeBucket, n)
 	type ended struct {
 		State jobs.State `db:"state"`
 		Step  int        `db:"step"`

@@ -60,7 +60,7 @@ func BenchmarkClaim(b *testing.B) {
 				b.Fatal(err)
 			}
 			pair := func() {
-				done, err := w.Turn(b.Context(), Turn{Now: time.Now(), Look: true, Claim: Claim{Free: 10, Lease: time.Minute}})
+				done, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Look: true, Claim: Claim{Free: 10, Lease: time.Minute}})
 				if err != nil || len(done.Claimed) != 10 {
 					b.Fatal(len(done.Claimed), err)
 				}
@@ -68,7 +68,7 @@ func BenchmarkClaim(b *testing.B) {
 				for i, task := range done.Claimed {
 					finish[i] = Finish{Task: task, Release: true}
 				}
-				if _, err := w.Turn(b.Context(), Turn{Now: time.Now(), Finish: finish}); err != nil {
+				if _, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Finish: finish}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -116,11 +116,11 @@ func BenchmarkClaimJobs(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				done, err := w.Turn(b.Context(), Turn{Now: time.Now(), Claim: Claim{Free: 1, Lease: time.Minute}})
+				done, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Claim: Claim{Free: 1, Lease: time.Minute}})
 				if err != nil || len(done.Claimed) != 1 {
 					b.Fatal(err)
 				}
-				if _, err := w.Turn(b.Context(), Turn{Now: time.Now(), Finish: []Finish{{Task: done.Claimed[0], Release: true}}}); err != nil {
+				if _, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Finish: []Finish{{Task: done.Claimed[0], Release: true}}}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -93,8 +93,8 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 	if lane == "" {
 		return false, nil
 	}
-	uses, err := t.uses()
-	if err != nil || uses.limits { // freeLane decides, which knows the rates
+	features, err := t.features()
+	if err != nil || features.limits { // freeLane decides, which knows the rates
 		return true, err
 	}
 	var held bool

@@ -18,8 +18,8 @@ RETURNING id, generation_id`)
 // selectOwned lists the claims of worker [1] that are not revoked. Index: tasks_running.
 var selectOwned = query(`SELECT id, generation_id FROM {tasks} WHERE worker = ? AND state = 'running' AND lease_expires_at <> 0`)
 
-// selectAsked lists the claims of worker [1] that someone wants cancelled. Index: tasks_running.
-var selectAsked = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
+// selectCancelRequests lists the claims of worker [1] that someone wants cancelled. Index: tasks_running.
+var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
 WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id >= tasks.generation_id - 1`)
 
 // selectLeases lists the claims of other workers than [1], with their leases. Index: tasks_running.
@@ -48,8 +48,8 @@ type ClaimID struct {
 	GenerationID int64 `db:"generation_id"`
 }
 
-// Asked is a claim that someone wants cancelled.
-type Asked struct {
+// CancelRequest is a claim that someone wants cancelled.
+type CancelRequest struct {
 	ClaimID
 	Now  bool // by KILL at once
 	Text string
@@ -62,7 +62,7 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	for i, c := range running {
 		pairs[i] = [2]int64{c.ID, c.GenerationID}
 	}
-	err = w.tally.write(func(run func(*tx) error) error { return w.db.beat(ctx, run) }, func(t *tx) error {
+	err = w.attemptCounter.write(func(run func(*tx) error) error { return w.db.beat(ctx, run) }, func(t *tx) error {
 		owned = nil
 		if len(running) > 0 {
 			if err := t.list(&owned, renewLeases, now.Add(lease).UnixMilli(), jsonText(pairs), w.number); err != nil {
@@ -100,14 +100,14 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 	})
 }
 
-// Asked lists the claims of the worker that someone wants cancelled.
-func (w *Worker) Asked(ctx context.Context) ([]Asked, error) {
+// CancelRequests lists the claims of the worker that someone wants cancelled.
+func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 	type row struct {
 		ClaimID
 		Now  boolean `db:"cancel_now"`
 		Text text    `db:"cancel_text"`
 	}
-	return readAs(ctx, w.db, func(r *row) Asked { return Asked{r.ClaimID, bool(r.Now), string(r.Text)} }, selectAsked, w.number)
+	return readAs(ctx, w.db, func(r *row) CancelRequest { return CancelRequest{r.ClaimID, bool(r.Now), string(r.Text)} }, selectCancelRequests, w.number)
 }
 
 // Lease is a claim of another worker as it was seen.
@@ -197,13 +197,13 @@ func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]R
 	return reaped, err
 }
 
-// countLost adds losses to the tally, once they are written.
+// countLost adds losses to the attemptCounter, once they are written.
 func (w *Worker) countLost(reaped []Reaped, err error) {
 	if err != nil {
 		return
 	}
 	for _, r := range reaped {
-		w.tally.add(r.Task, jobs.ReasonLost)
+		w.attemptCounter.add(r.Task, jobs.ReasonLost)
 	}
 }
 

@@ -92,7 +92,7 @@ func (l *life) claim() error {
 			return err
 		}
 	}
-	turned, err := l.w.Turn(context.Background(), Turn{Now: l.at, Look: true, Claim: Claim{Free: 2, Lease: time.Minute, Idle: true}})
+	turned, err := l.w.Cycle(context.Background(), Cycle{Now: l.at, Look: true, Claim: Claim{Free: 2, Lease: time.Minute, Idle: true}})
 	if err != nil {
 		return err
 	}
@@ -133,17 +133,17 @@ func (l *life) print() error {
 // happened does not change when the write is repeated.
 func (l *life) finish() error {
 	if l.over == nil {
-		asked, err := l.w.Asked(context.Background())
+		asked, err := l.w.CancelRequests(context.Background())
 		if err != nil {
 			return err
 		}
 		l.at = l.at.Add(time.Second)
 		for _, c := range l.claims() {
-			l.over = append(l.over, Finish{Task: l.held[c], Outcome: l.outcome(l.held[c], slices.ContainsFunc(asked, func(a Asked) bool { return a.ClaimID == c })),
+			l.over = append(l.over, Finish{Task: l.held[c], Outcome: l.outcome(l.held[c], slices.ContainsFunc(asked, func(a CancelRequest) bool { return a.ClaimID == c })),
 				Output: Output{Add: []jobs.Chunk{{Seq: 2, Stream: "stderr", At: l.at, Data: []byte("end")}}}})
 		}
 	}
-	turned, err := l.w.Turn(context.Background(), Turn{Now: l.at, Finish: l.over})
+	turned, err := l.w.Cycle(context.Background(), Cycle{Now: l.at, Finish: l.over})
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (l *life) lose() error {
 			return err
 		}
 		l.lost = true
-		if _, err = other.Turn(ctx, Turn{Now: l.at, Look: true, Claim: Claim{Free: 1, Lease: time.Minute, Idle: true}}); err != nil {
+		if _, err = other.Cycle(ctx, Cycle{Now: l.at, Look: true, Claim: Claim{Free: 1, Lease: time.Minute, Idle: true}}); err != nil {
 			return err
 		}
 	}

@@ -71,8 +71,8 @@ func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
 
 // laneRate returns the limit of a lane (nil: there is none), and when its rate lets a task start; zero: now.
 func (t *tx) laneRate(lane string, now time.Time) (r *limitRow, next time.Time, err error) {
-	uses, err := t.uses()
-	if err != nil || !uses.limits {
+	features, err := t.features()
+	if err != nil || !features.limits {
 		return nil, next, err
 	}
 	r, err = t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})

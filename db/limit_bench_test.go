@@ -54,7 +54,7 @@ func BenchmarkClaimBeside(b *testing.B) {
 					b.Fatal(err)
 				}
 				turn := func(finish []Finish, free int) []jobs.Task {
-					done, err := worker.Turn(b.Context(), Turn{Now: time.Now(), Finish: finish, Claim: Claim{Free: free, Lease: time.Hour}})
+					done, err := worker.Cycle(b.Context(), Cycle{Now: time.Now(), Finish: finish, Claim: Claim{Free: free, Lease: time.Hour}})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -32,8 +32,8 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
 	WHERE id = ?1 AND state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS ended
 LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
 
-// countAhead counts the pending tasks of queue [1] that start before one of priority [2] and id [3]. Index: tasks_pending.
-var countAhead = query(`SELECT count(*) FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2 AND id < ?3)`)
+// countQueuePosition counts the pending tasks of queue [1] that start before one of priority [2] and id [3]. Index: tasks_pending.
+var countQueuePosition = query(`SELECT count(*) FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2 AND id < ?3)`)
 
 // few is how many rows of a partial index are worth sorting rather than walking the table from its newest row.
 const few = 10_000
@@ -229,9 +229,9 @@ func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error
 	return readValue[int](ctx, d, once(fmt.Sprintf(countSome, c)), append(c.args, most)...)
 }
 
-// Ahead counts the pending tasks of a task's queue that start before it.
-func (d *DB) Ahead(ctx context.Context, task jobs.Task) (int, error) {
-	return readValue[int](ctx, d, countAhead, task.Queue, task.Priority, task.ID)
+// QueuePosition counts the pending tasks of a task's queue that start before it.
+func (d *DB) QueuePosition(ctx context.Context, task jobs.Task) (int, error) {
+	return readValue[int](ctx, d, countQueuePosition, task.Queue, task.Priority, task.ID)
 }
 
 // Attempts lists the attempts of a task that have ended, oldest first.

@@ -18,8 +18,8 @@ var selectClaimed = query(`SELECT id FROM {tasks} WHERE state = 'running' LIMIT 
 var selectSome = query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules}) OR EXISTS (SELECT 1 FROM {limits})
 	OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
 
-// Move is a move of all that is in one database to another.
-type Move struct {
+// Migration is a move of all that is in one database to another.
+type Migration struct {
 	from, to *DB
 	text     struct{ moving, moved, incomplete string }
 	last     int64 // id of the last task that has arrived
@@ -27,11 +27,11 @@ type Move struct {
 	inserts map[string]*statement
 }
 
-// MayMove returns why the database cannot be moved; nil: it can, or its move goes on. Nothing is changed.
-func (d *DB) MayMove(ctx context.Context, now time.Time) error {
+// MayMigrate returns why the database cannot be moved; nil: it can, or its move goes on. Nothing is changed.
+func (d *DB) MayMigrate(ctx context.Context, now time.Time) error {
 	text, err := d.Frozen(ctx)
 	if err != nil || text != "" {
-		return err // what may be done then, BeginMove knows
+		return err // what may be done then, BeginMigration knows
 	}
 	return d.idle(func(s *statement, dest []any, args ...any) error {
 		return engine.NoRow(d.read.QueryRowxContext(ctx, d.sql.Text(s), args...).Scan(dest...))
@@ -60,13 +60,13 @@ func (d *DB) idle(scan func(s *statement, dest []any, args ...any) error, now ti
 	return nil
 }
 
-// BeginMove freezes both databases, or finds them frozen by the same move, which then goes on. With an error of kind ErrConflict nothing was
+// BeginMigration freezes both databases, or finds them frozen by the same move, which then goes on. With an error of kind ErrConflict nothing was
 // changed: one of them is at work, is part of another move, or the other one holds something already. done says that it was moved before.
-func (d *DB) BeginMove(ctx context.Context, to *DB, now time.Time) (m *Move, done bool, err error) {
+func (d *DB) BeginMigration(ctx context.Context, to *DB, now time.Time) (m *Migration, done bool, err error) {
 	if d.engine.Identity() == to.engine.Identity() {
 		return nil, false, &jobs.Error{Kind: jobs.ErrInvalid, What: "both are the same database: " + d.path}
 	}
-	m = &Move{from: d, to: to, inserts: map[string]*statement{}}
+	m = &Migration{from: d, to: to, inserts: map[string]*statement{}}
 	m.text.moving, m.text.moved, m.text.incomplete = fmt.Sprintf(movingText, to.engine.Identity()), fmt.Sprintf(movedText, to.engine.Identity()), fmt.Sprintf(incompleteText, d.engine.Identity())
 	here, err := d.Frozen(ctx)
 	if err != nil {
@@ -126,13 +126,13 @@ func (t *tx) noRow(s *statement, dest []any, args ...any) error {
 }
 
 // Left returns how many tasks have still to be carried.
-func (m *Move) Left(ctx context.Context) (int64, error) {
+func (m *Migration) Left(ctx context.Context) (int64, error) {
 	return readValue[int64](ctx, m.from, once(countTasks+" WHERE id > ?"), m.last)
 }
 
 // Step carries the next tasks, each with all that belongs to it, and returns how many; 0: there are no more.
-func (m *Move) Step(ctx context.Context) (int, error) {
-	ids, err := readRows[int64](ctx, m.from, selectNextIDs, m.last, carryTasks)
+func (m *Migration) Step(ctx context.Context) (int, error) {
+	ids, err := readRows[int64](ctx, m.from, selectNextIDs, m.last, copyTasks)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
@@ -148,11 +148,11 @@ func (m *Move) Step(ctx context.Context) (int, error) {
 		if at != m.last {
 			return &jobs.Error{Kind: jobs.ErrConflict, What: "somebody else moves " + m.from.path, Why: []string{m.to.path + " has other tasks than a moment ago"}}
 		}
-		for _, c := range carriedTables {
+		for _, c := range copiedTables {
 			if c.key == "" {
 				continue
 			}
-			if err := t.carry(m, c, m.last, next); err != nil {
+			if err := t.copyRows(m, c, m.last, next); err != nil {
 				return err
 			}
 		}
@@ -167,7 +167,7 @@ func (m *Move) Step(ctx context.Context) (int, error) {
 
 // End carries what is not of single tasks, compares both databases, and hands the work over: the tasks run there from now on, and never
 // again here. It returns how many rows there are of each table.
-func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
+func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 	highest, err := m.from.engine.HighestID(ctx)
 	if err != nil {
 		return nil, err
@@ -176,14 +176,14 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 		if err := t.thaw(m.text.incomplete); err != nil {
 			return err
 		}
-		for _, c := range carriedTables {
+		for _, c := range copiedTables {
 			if c.key != "" {
 				continue
 			}
 			if err := t.run(&statement{Template: fmt.Sprintf(clearRows, c.name), Once: true}); err != nil { // figures and workers of what was there once
 				return err
 			}
-			if err := t.carry(m, c, 0, 0); err != nil {
+			if err := t.copyRows(m, c, 0, 0); err != nil {
 				return err
 			}
 		}
@@ -211,8 +211,8 @@ func (m *Move) End(ctx context.Context) (counts []Carried, err error) {
 	return counts, err
 }
 
-// UndoMove makes a database usable again whose move has not ended. That it was complete is an error of kind ErrConflict: the tasks run there.
-func (d *DB) UndoMove(ctx context.Context) error {
+// UndoMigration makes a database usable again whose move has not ended. That it was complete is an error of kind ErrConflict: the tasks run there.
+func (d *DB) UndoMigration(ctx context.Context) error {
 	return d.updateAlone(ctx, full, func(t *tx) error {
 		is, err := t.frozen()
 		switch {

@@ -37,9 +37,9 @@ WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`)
 var selectLastOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
 WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT 0 + ?`)
 
-// selectClosing reads the last two pieces that the last ended attempt of task [1] printed, the last one first. It is asked for tasks
+// selectOutputTail reads the last two pieces that the last ended attempt of task [1] printed, the last one first. It is asked for tasks
 // that did not complete: those that did have no row.
-var selectClosing = query(`SELECT stream, data FROM {output} WHERE task_id = ?1
+var selectOutputTail = query(`SELECT stream, data FROM {output} WHERE task_id = ?1
 AND generation_id = (SELECT generation_id FROM {attempts} WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC LIMIT 2`)
 
 // Output is a change to what is kept of an attempt's output.
@@ -138,14 +138,14 @@ func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]jobs
 	}, pieces, args...)
 }
 
-// Closing returns the last piece of what the last ended attempt of a task has printed; nil: nothing, or nothing is kept. Of the last two
+// OutputTail returns the last piece of what the last ended attempt of a task has printed; nil: nothing, or nothing is kept. Of the last two
 // pieces one of stderr is preferred: which of two streams came last is often chance, and errors are told there.
-func (d *DB) Closing(ctx context.Context, id int64) ([]byte, error) {
+func (d *DB) OutputTail(ctx context.Context, id int64) ([]byte, error) {
 	type piece struct {
 		Stream int    `db:"stream"`
 		Data   []byte `db:"data"`
 	}
-	pieces, err := readRows[piece](ctx, d, selectClosing, id)
+	pieces, err := readRows[piece](ctx, d, selectOutputTail, id)
 	if err != nil || len(pieces) == 0 {
 		return nil, err
 	}

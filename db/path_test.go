@@ -30,7 +30,7 @@ func FuzzPath(f *testing.F) {
 		if err != nil || d.Path() != real {
 			t.Errorf("%q: opened %q, %v", name, d.Path(), err)
 		}
-		if _, err := d.Latest(t.Context()); err != nil {
+		if _, err := d.MaxTimestamp(t.Context()); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 		if err := d.Close(); err != nil {

@@ -109,16 +109,16 @@ var plans = map[string]plan{
 	"setProgress":     {setProgress, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"setLastProgress": {text: setLastProgress},
 
-	"renewLeases":   {renewLeases, []string{"tasks_running (worker=? AND rowid=?)"}, []string{"SCAN json_each"}},
-	"selectOwned":   {text: selectOwned, by: []string{"INDEX tasks_running (worker=?)"}},
-	"selectAsked":   {text: selectAsked, by: []string{"INDEX tasks_running (worker=?)"}},
-	"selectLeases":  {selectLeases, []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN tasks USING INDEX tasks_running"}},
-	"revokeClaim":   {text: revokeClaim, by: []string{byID}},
-	"selectRevoked": {text: selectRevoked, by: []string{byID}},
-	"selectClaim":   {text: selectClaim, by: []string{byID}},
-	"touchWorker":   {text: touchWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
-	"loseWorker":    {text: loseWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
-	"selectClaims":  {text: selectClaims, by: []string{"INDEX tasks_running (worker=?)"}},
+	"renewLeases":          {renewLeases, []string{"tasks_running (worker=? AND rowid=?)"}, []string{"SCAN json_each"}},
+	"selectOwned":          {text: selectOwned, by: []string{"INDEX tasks_running (worker=?)"}},
+	"selectCancelRequests": {text: selectCancelRequests, by: []string{"INDEX tasks_running (worker=?)"}},
+	"selectLeases":         {selectLeases, []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN tasks USING INDEX tasks_running"}},
+	"revokeClaim":          {text: revokeClaim, by: []string{byID}},
+	"selectRevoked":        {text: selectRevoked, by: []string{byID}},
+	"selectClaim":          {text: selectClaim, by: []string{byID}},
+	"touchWorker":          {text: touchWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"loseWorker":           {text: loseWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"selectClaims":         {text: selectClaims, by: []string{"INDEX tasks_running (worker=?)"}},
 	"selectOwners": {selectOwners, []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		[]string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // that live, and what runs
 	"drainWorker": {text: drainWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
@@ -131,7 +131,7 @@ var plans = map[string]plan{
 	"selectLevel":      {text: selectLevel, by: []string{"INDEX tasks_pending (queue=? AND job=? AND priority=?)"}},
 	"claimThese":       {claimThese, []string{byID}, []string{"SCAN next", "SCAN json_each"}},
 
-	"selectUses":         {selectUses, []string{}, []string{"SCAN CONSTANT ROW", "SCAN dependencies USING COVERING INDEX dependencies_open", "SCAN limits", "SCAN pauses"}},
+	"selectFeatures":     {selectFeatures, []string{}, []string{"SCAN CONSTANT ROW", "SCAN dependencies USING COVERING INDEX dependencies_open", "SCAN limits", "SCAN pauses"}},
 	"insertDependency":   {text: insertDependency},
 	"selectFollowers":    {text: selectFollowers, by: []string{"COVERING INDEX dependencies_on (on_id=? AND open=?)", byID, "other USING COVERING INDEX dependencies_open (task_id=?"}},
 	"closeOn":            {text: closeOn, by: []string{"INDEX dependencies_on (on_id=? AND open=?)"}},
@@ -181,8 +181,8 @@ var plans = map[string]plan{
 	"selectStanding": {text: selectStanding, by: []string{byID}},
 	"deleteInput":    {text: deleteInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
-	"selectLatest": {selectLatest, []string{"COVERING INDEX tasks_finished"}, []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}}, // one row from an end of it
-	"selectSeen":   {selectSeen, nil, []string{"SCAN workers"}},
+	"selectMaxTimestamp":  {selectMaxTimestamp, []string{"COVERING INDEX tasks_finished"}, []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}}, // one row from an end of it
+	"selectLastHeartbeat": {selectLastHeartbeat, nil, []string{"SCAN workers"}},
 
 	"selectOld":        {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
 	"selectOldFailed":  {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
@@ -200,14 +200,14 @@ var plans = map[string]plan{
 
 	"selectLastID":    {selectLastID, nil, []string{"SEARCH tasks", "SCAN tasks"}}, // one row from its end
 	"selectNextIDs":   {text: selectNextIDs, by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
-	"carryThese":      {text: fmt.Sprintf(carryThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
-	"carryAll":        {fmt.Sprintf(carryAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
+	"copyThese":       {text: fmt.Sprintf(copyThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
+	"copyAll":         {fmt.Sprintf(copyAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
 	"clearRows":       {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
 	"selectHighestID": {selectHighestID, nil, []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}}, // one row from the end of each
 	"deleteRequest":   {text: deleteRequest, by: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"deleteProgress":  {text: deleteProgress, by: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectAfter":     {text: selectAfter, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
-	"carryRow":        {text: fmt.Sprintf(carryRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")},
+	"copyRow":         {text: fmt.Sprintf(copyRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")},
 	"endWorkers":      {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
 	"countRows":       {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
 	"sumTasks":        {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
@@ -225,7 +225,7 @@ var plans = map[string]plan{
 	"cutOutput":        {text: cutOutput, by: []string{byOutput}},
 	"selectOutput":     {text: selectOutput, by: []string{byOutput}},
 	"selectLastOutput": {text: selectLastOutput, by: []string{byOutput}},
-	"selectClosing":    {text: selectClosing, by: []string{byOutput, byAttempt}},
+	"selectOutputTail": {text: selectOutputTail, by: []string{byOutput, byAttempt}},
 	"selectRunning":    {selectRunning, []string{byID}, []string{"SCAN CONSTANT ROW"}},
 
 	"selectTasks":         {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
@@ -234,11 +234,11 @@ var plans = map[string]plan{
 	"countTasks":          {countTasks, nil, []string{"SCAN tasks"}},
 	"countSome":           {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN part"}}, // with states: see below
 	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
-	"earlierJobs":         {text: earlierJobs, by: []string{byRange}},
-	"earlierLabels":       {text: earlierLabels, by: []string{byRange}},
-	"earlierArgs":         {text: earlierArgs, by: []string{byRange}},
-	"earlierTicks":        {text: earlierTicks, by: []string{"tasks USING INDEX tasks_tick (schedule=? AND tick<?)"}},
-	"countAhead":          {text: countAhead, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
+	"previousJobs":        {text: previousJobs, by: []string{byRange}},
+	"previousLabels":      {text: previousLabels, by: []string{byRange}},
+	"previousArgs":        {text: previousArgs, by: []string{byRange}},
+	"previousTicks":       {text: previousTicks, by: []string{"tasks USING INDEX tasks_tick (schedule=? AND tick<?)"}},
+	"countQueuePosition":  {text: countQueuePosition, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
 	"countPending":        {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
 	"countDue":            {countDue, nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countRunning":        {countRunning, nil, []string{"SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY"}},

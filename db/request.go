@@ -40,9 +40,9 @@ func (r *request) call(t *tx) error {
 }
 
 // answer waits for the end of a write that somebody leads.
-func (r *request) answer() error { return raise(<-r.done) }
+func (r *request) answer() error { return repanic(<-r.done) }
 
-func raise(err error) error {
+func repanic(err error) error {
 	if p, ok := errors.AsType[*panicError](err); ok {
 		panic(p.value)
 	}

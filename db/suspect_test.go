@@ -38,7 +38,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 	add("command", 0, 1, 4) // 7
 	turn := func(at time.Time, free int, idle, look bool, want ...int64) {
 		t.Helper()
-		done, err := w.Turn(t.Context(), Turn{Now: at, Look: look, Claim: Claim{Free: free, Idle: idle, Lease: time.Minute}})
+		done, err := w.Cycle(t.Context(), Cycle{Now: at, Look: look, Claim: Claim{Free: free, Idle: idle, Lease: time.Minute}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,8 +72,8 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	}
 	if len(due) > 0 && s.Overlap != jobs.OverlapAllow {
 		var open []struct {
-			ID    int64   `db:"id"`
-			Asked boolean `db:"asked"`
+			ID             int64   `db:"id"`
+			CancelRequests boolean `db:"asked"`
 		}
 		if err := t.list(&open, selectOpen, s.Name); err != nil {
 			return one, err
@@ -84,7 +84,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 			due = nil
 		case len(open) > 0:
 			for _, task := range open {
-				if task.Asked {
+				if task.CancelRequests {
 					one.Waiting = append(one.Waiting, task.ID)
 					continue
 				}

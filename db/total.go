@@ -22,13 +22,13 @@ type Total struct {
 	N      int64  `db:"n"`
 }
 
-// tally counts the attempts that ended since it was last written. Writing it with each of them would cost a lone finish some percent.
-type tally struct {
+// attemptCounter counts the attempts that ended since it was last written. Writing it with each of them would cost a lone finish some percent.
+type attemptCounter struct {
 	mu    sync.Mutex
 	ended map[Total]int64 // N of the key is 0
 }
 
-func (y *tally) add(task jobs.Task, reason jobs.Reason) {
+func (y *attemptCounter) add(task jobs.Task, reason jobs.Reason) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.ended == nil {
@@ -42,7 +42,7 @@ func (y *tally) add(task jobs.Task, reason jobs.Reason) {
 }
 
 // finished counts what a turn has ended.
-func (y *tally) finished(list []Finish, done []Finished) {
+func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	for i, f := range list {
 		switch {
 		case f.Release || done[i].Fenced:
@@ -54,8 +54,8 @@ func (y *tally) finished(list []Finish, done []Finished) {
 	}
 }
 
-// write writes the tally by update, and then does the rest of that transaction; what could not be written is kept for the next time.
-func (y *tally) write(update func(func(*tx) error) error, rest func(*tx) error) error {
+// write writes the attemptCounter by update, and then does the rest of that transaction; what could not be written is kept for the next time.
+func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx) error) error {
 	y.mu.Lock()
 	taken := y.ended
 	y.ended = nil

@@ -111,7 +111,7 @@ func (w *writer) reopen(ctx context.Context) error {
 	if err := d.Replaced(); err != nil {
 		return err
 	}
-	w.letGo()
+	w.closeConn()
 	conn, err := d.engine.Reconnect(ctx, w == &d.claims)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (w *writer) setLevel(ctx context.Context, to level) error {
 type tx struct {
 	w     *writer
 	ctx   context.Context
-	used  uses     // what of the order of tasks is in use; see end.go
+	used  features // what of the order of tasks is in use; see end.go
 	moved bool     // tasks that waited for others may start now
 	outer *sqlx.Tx // the caller's; nil: the writer's
 	db    *DB

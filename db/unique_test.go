@@ -61,7 +61,7 @@ func TestReplaceLeavesATaskThatHasStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turned, err := w.Turn(t.Context(), Turn{Now: now(), Look: true, Claim: Claim{Free: 1, Lease: time.Minute}})
+	turned, err := w.Cycle(t.Context(), Cycle{Now: now(), Look: true, Claim: Claim{Free: 1, Lease: time.Minute}})
 	if err != nil || len(turned.Claimed) != 1 {
 		t.Fatal(turned, err)
 	}

@@ -179,7 +179,7 @@ func (o old) works(t *testing.T, d *DB) {
 		t.Fatal(reaped, err)
 	}
 	o.states(t, d, map[int64]jobs.State{5: jobs.Pending, 17: jobs.Failed, 18: jobs.Cancelled})
-	turned, err := w.Turn(ctx, Turn{Now: at, Look: true, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
+	turned, err := w.Cycle(ctx, Cycle{Now: at, Look: true, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func (o old) works(t *testing.T, d *DB) {
 	if !slices.Equal(claimed, want) {
 		t.Errorf("claimed %v, want %v", claimed, want)
 	}
-	turned, err = w.Turn(ctx, Turn{Now: at, Finish: finish})
+	turned, err = w.Cycle(ctx, Cycle{Now: at, Finish: finish})
 	if err != nil || slices.ContainsFunc(turned.Finished, func(f Finished) bool { return f.Fenced }) {
 		t.Error(turned, err)
 	}

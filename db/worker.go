@@ -62,14 +62,14 @@ type QueueMax struct {
 	Max   int    `json:"max"`
 }
 
-// Worker is a registered worker. Turn is for one goroutine; the other methods are safe for many.
+// Worker is a registered worker. Cycle is for one goroutine; the other methods are safe for many.
 type Worker struct {
-	db      *DB
-	id      string
-	number  int64 // stands for the id in the rows of tasks and attempts
-	claimer *claimer
-	tally   tally
-	careful atomic.Int64 // turns that are not tried as plain ones
+	db             *DB
+	id             string
+	number         int64 // stands for the id in the rows of tasks and attempts
+	claimer        *claimer
+	attemptCounter attemptCounter
+	slowPath       atomic.Int64 // number of cycles that still take the slow path
 }
 
 // Number returns the number that stands for the worker in the rows of tasks and attempts.
@@ -117,7 +117,7 @@ func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 
 // End says goodbye.
 func (w *Worker) End(ctx context.Context, now time.Time) error {
-	return w.tally.write(func(run func(*tx) error) error { return w.db.update(ctx, normal, run) }, func(t *tx) error {
+	return w.attemptCounter.write(func(run func(*tx) error) error { return w.db.update(ctx, normal, run) }, func(t *tx) error {
 		return t.run(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)
 	})
 }

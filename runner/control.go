@@ -16,8 +16,8 @@ type ActionResult struct {
 	Taken bool       // Retry: whether another unfinished task has its unique key
 }
 
-func actionResults(list []db.Moved) []ActionResult {
-	return convert(list, func(m db.Moved) ActionResult { return ActionResult(m) })
+func actionResults(list []db.ActionResult) []ActionResult {
+	return convert(list, func(m db.ActionResult) ActionResult { return ActionResult(m) })
 }
 
 // CancelOptions are the options of Cancel.

@@ -20,7 +20,7 @@ func TestAheadCountsWhatStartsBefore(t *testing.T) {
 	add("b", 9) // queues take turns
 	high := add("a", 6)
 	for task, want := range map[*jobs.Task]int{&first: 1, &second: 2, &high: 0} {
-		if n, err := access.Store(r).Ahead(t.Context(), *task); err != nil || n != want {
+		if n, err := access.Store(r).QueuePosition(t.Context(), *task); err != nil || n != want {
 			t.Errorf("%d tasks are ahead of task %d, want %d (%v)", n, task.ID, want, err)
 		}
 	}

@@ -19,7 +19,7 @@ func (b *bubble) other(lease time.Duration) (*db.Worker, jobs.Task) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	turned, err := w.Turn(b.Context(), db.Turn{Now: now(), Look: true, Claim: db.Claim{Free: 1, Lease: lease}})
+	turned, err := w.Cycle(b.Context(), db.Cycle{Now: now(), Look: true, Claim: db.Claim{Free: 1, Lease: lease}})
 	if err != nil || len(turned.Claimed) != 1 {
 		b.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = 1", turned, err)
 	}

@@ -226,12 +226,12 @@ func TestARetryOfAClockThatWasAhead(t *testing.T) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		turned, err := before.Turn(b.Context(), db.Turn{Now: ahead, Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
+		turned, err := before.Cycle(b.Context(), db.Cycle{Now: ahead, Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
 		if err != nil || len(turned.Claimed) != 1 {
 			b.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = 1", turned, err)
 		}
 		o := jobs.Outcome{Reason: jobs.ReasonError, Error: "x", Started: ahead, Finished: ahead}
-		if _, err := before.Turn(b.Context(), db.Turn{Now: ahead, Finish: []db.Finish{{Task: turned.Claimed[0], Outcome: o}}}); err != nil {
+		if _, err := before.Cycle(b.Context(), db.Cycle{Now: ahead, Finish: []db.Finish{{Task: turned.Claimed[0], Outcome: o}}}); err != nil {
 			b.Fatal(err)
 		}
 		if err := before.End(b.Context(), ahead); err != nil {

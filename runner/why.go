@@ -59,7 +59,7 @@ type waitContext struct {
 }
 
 func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, err error) {
-	if c.ahead, err = r.store.Ahead(ctx, t); err != nil {
+	if c.ahead, err = r.store.QueuePosition(ctx, t); err != nil {
 		return c, err
 	}
 	if c.workers, err = r.Workers(ctx); err != nil {

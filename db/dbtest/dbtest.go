@@ -154,7 +154,7 @@ func (s *store) worker(names ...string) *db.Worker {
 // claim runs a cycle of w that promotes due tasks and claims up to n tasks.
 func (s *store) claim(w *db.Worker, n int) []jobs.Task {
 	s.Helper()
-	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: n, Idle: true, Lease: lease}}))(s).Claimed
+	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Claim: db.Claim{Free: n, Idle: true, Lease: lease}}))(s).Claimed
 }
 
 // claimOnly claims a task and fails the test unless exactly one task can be claimed.
@@ -174,7 +174,7 @@ func (s *store) finish(w *db.Worker, task jobs.Task, o jobs.Outcome) db.Finished
 
 func (s *store) finishAll(w *db.Worker, list ...db.Finish) []db.Finished {
 	s.Helper()
-	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Finish: list}))(s).Finished
+	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Finish: list}))(s).Finished
 }
 
 func (s *store) withTimes(task jobs.Task, o jobs.Outcome) jobs.Outcome {

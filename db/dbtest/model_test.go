@@ -118,7 +118,7 @@ func (m *model) turn(r *rapid.T) {
 	free := rapid.IntRange(0, 5).Draw(r, "free")
 	idle := rapid.Bool().Draw(r, "idle")
 	m.promoteDue()
-	claimed := must(m.workers[i].Turn(m.Context(), db.Turn{Now: m.now, Look: true,
+	claimed := must(m.workers[i].Cycle(m.Context(), db.Cycle{Now: m.now, Look: true,
 		Claim: db.Claim{Free: free, Lease: lease, Idle: idle}}))(m).Claimed
 	waiting := map[string][]*jobs.Task{}
 	n, suspects := 0, 0

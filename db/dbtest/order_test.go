@@ -156,7 +156,7 @@ func (m *orderModel) finish(t *rapid.T) {
 
 func (m *orderModel) sleep(t *rapid.T) {
 	m.now = m.now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
-	m.turn(db.Turn{Look: true})
+	m.turn(db.Cycle{Look: true})
 }
 
 func (m *orderModel) cancel(t *rapid.T) {

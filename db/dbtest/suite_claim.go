@@ -138,7 +138,7 @@ var claims = group{
 		w := s.worker()
 		turn := func(limit map[string]int) map[string]int {
 			count := map[string]int{}
-			for _, t := range must(w.Turn(s.Context(), db.Turn{Now: s.now,
+			for _, t := range must(w.Cycle(s.Context(), db.Cycle{Now: s.now,
 				Claim: db.Claim{Free: 8, Lease: lease, Limit: limit}}))(s).Claimed {
 				count[t.Queue]++
 			}
@@ -184,7 +184,7 @@ var claims = group{
 			all.Go(func() {
 				var done []db.Finish
 				for {
-					turned, err := w.Turn(s.Context(), db.Turn{Now: s.now, Look: true, Finish: done,
+					turned, err := w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Finish: done,
 						Claim: db.Claim{Free: 1 + i*3, Lease: lease}})
 					if err != nil {
 						s.Error(err)

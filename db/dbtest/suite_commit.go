@@ -189,7 +189,7 @@ var commits = group{
 		for name, err := range map[string]error{
 			"insert":   errorOf(d.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now)),
 			"sequence": errorOf(d.InsertSeq(s.Context(), specSeq(nil, nil), s.now)),
-			"turn":     errorOf(w.Turn(s.Context(), db.Turn{Now: s.now})),
+			"turn":     errorOf(w.Cycle(s.Context(), db.Cycle{Now: s.now})),
 			"beat":     errorOf(w.Beat(s.Context(), nil, lease, s.now)),
 			"cancel":   errorOf(d.Cancel(s.Context(), []int64{1}, "", false, s.now)),
 			"end":      w.End(s.Context(), s.now),
@@ -197,7 +197,7 @@ var commits = group{
 			"attempts": errorOf(d.Attempts(s.Context(), 1)),
 			"queues":   errorOf(d.Queues(s.Context(), s.now)),
 			"owned":    errorOf(w.Owned(s.Context())),
-			"latest":   errorOf(d.Latest(s.Context())),
+			"latest":   errorOf(d.MaxTimestamp(s.Context())),
 			"input":    errorOf(d.Input(s.Context(), 1)),
 		} {
 			if !errors.Is(err, jobs.ErrClosed) {

@@ -51,23 +51,23 @@ var controls = group{
 			got := s.get(id)
 			switch {
 			case state.Finished():
-				if m != (db.Moved{ID: id, State: state, Done: true}) || !equal(before, got) {
+				if m != (db.ActionResult{ID: id, State: state, Done: true}) || !equal(before, got) {
 					s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
-						(db.Moved{ID: id, State: state, Done: true}), before)
+						(db.ActionResult{ID: id, State: state, Done: true}), before)
 				}
 			case state == jobs.Running:
-				if m != (db.Moved{ID: id, State: state, Done: true}) || got.State != state ||
+				if m != (db.ActionResult{ID: id, State: state, Done: true}) || got.State != state ||
 					!got.CancelRequestedAt.Equal(s.now) || got.CancelText != "by ann" ||
 					got.GenerationID != before.GenerationID {
 					s.Errorf(`%s: got %+v, %+v; want m %+v, state %v, cancel requested at %v, cancel text "by ann", generation %v`,
-						state, m, got, (db.Moved{ID: id, State: state, Done: true}), state, s.now, before.GenerationID)
+						state, m, got, (db.ActionResult{ID: id, State: state, Done: true}), state, s.now, before.GenerationID)
 				}
 			default:
-				if m != (db.Moved{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled ||
+				if m != (db.ActionResult{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled ||
 					got.Reason != jobs.ReasonCancelled ||
 					got.Error != "by ann" || !got.FinishedAt.Equal(s.now) || s.counted()[jobs.Cancelled] != counted+1 {
 					s.Errorf(`%s: got %+v, %+v; want m %+v, state %v, reason %v, error "by ann", finished at %v, counted[Cancelled] %v`,
-						state, m, got, (db.Moved{ID: id, State: jobs.Cancelled, Done: true}), jobs.Cancelled, jobs.ReasonCancelled,
+						state, m, got, (db.ActionResult{ID: id, State: jobs.Cancelled, Done: true}), jobs.Cancelled, jobs.ReasonCancelled,
 						s.now, counted+1)
 				}
 			}
@@ -88,27 +88,27 @@ var controls = group{
 				}
 				switch state {
 				case jobs.Running, jobs.Blocked:
-					if m != (db.Moved{ID: id, State: state}) || !equal(before, got) {
+					if m != (db.ActionResult{ID: id, State: state}) || !equal(before, got) {
 						s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
-							(db.Moved{ID: id, State: state}), before)
+							(db.ActionResult{ID: id, State: state}), before)
 					}
 				case jobs.Pending:
-					if m != (db.Moved{ID: id, State: state, Done: true}) || !equal(before, got) {
+					if m != (db.ActionResult{ID: id, State: state, Done: true}) || !equal(before, got) {
 						s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
-							(db.Moved{ID: id, State: state, Done: true}), before)
+							(db.ActionResult{ID: id, State: state, Done: true}), before)
 					}
 				case jobs.Scheduled, jobs.Retrying: // the due time changes, the counts stay
 					if in > 0 {
 						to = state
 					}
-					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt ||
+					if m != (db.ActionResult{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt ||
 						!got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.Equal(before.ExpiresAt) {
 						s.Errorf("%s in %v: got %+v, %+v; want m %+v, state %v, attempt %v, run at %v, expires at %v", state, in,
-							m, got, (db.Moved{ID: id, State: to, Done: true}), to, before.Attempt, s.now.Add(in), before.ExpiresAt)
+							m, got, (db.ActionResult{ID: id, State: to, Done: true}), to, before.Attempt, s.now.Add(in), before.ExpiresAt)
 					}
 				default: // a finished task starts with new counts
-					if m != (db.Moved{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 ||
+					if m != (db.ActionResult{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 ||
 						!got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.IsZero() || !got.FinishedAt.IsZero() || !got.StartedAt.IsZero() || got.Reason != "" ||
 						got.Error != "" || got.Result != nil || got.ExitCode != nil ||
@@ -116,7 +116,7 @@ var controls = group{
 						s.Errorf("%s in %v: got %+v, %+v; want m %+v, state %v, attempt 0, losses 0, run at %v, expires at none, "+
 							"finished at none, started at none, reason none, error none, result nil, exit code nil, number of "+
 							"attempts 1",
-							state, in, m, got, (db.Moved{ID: id, State: to, Done: true}), to, s.now.Add(in))
+							state, in, m, got, (db.ActionResult{ID: id, State: to, Done: true}), to, s.now.Add(in))
 					}
 				}
 			}
@@ -148,10 +148,10 @@ var controls = group{
 			id := s.inState(state)
 			m := s.results(s.Delete(s.Context(), []int64{id}))[0]
 			got := s.get(id)
-			if state.Finished() && (m != (db.Moved{ID: id, Done: true}) || got.ID != 0 || len(s.attempts(id)) != 0) {
+			if state.Finished() && (m != (db.ActionResult{ID: id, Done: true}) || got.ID != 0 || len(s.attempts(id)) != 0) {
 				s.Errorf("%s: got %+v, task %+v; want the task deleted", state, m, got)
 			}
-			if !state.Finished() && (m != (db.Moved{ID: id, State: state}) || got.State != state) {
+			if !state.Finished() && (m != (db.ActionResult{ID: id, State: state}) || got.State != state) {
 				s.Errorf("%s: got %+v, task %+v; want the task unchanged", state, m, got)
 			}
 		}
@@ -168,13 +168,13 @@ var controls = group{
 		}
 	},
 	"an unknown task is reported as not found": func(s *store) {
-		for name, call := range map[string]func() ([]db.Moved, error){
-			"cancel": func() ([]db.Moved, error) { return s.Cancel(s.Context(), []int64{7}, "", false, s.now) },
-			"retry":  func() ([]db.Moved, error) { return s.Retry(s.Context(), []int64{7}, s.now, s.now) },
-			"delete": func() ([]db.Moved, error) { return s.Delete(s.Context(), []int64{7}) },
+		for name, call := range map[string]func() ([]db.ActionResult, error){
+			"cancel": func() ([]db.ActionResult, error) { return s.Cancel(s.Context(), []int64{7}, "", false, s.now) },
+			"retry":  func() ([]db.ActionResult, error) { return s.Retry(s.Context(), []int64{7}, s.now, s.now) },
+			"delete": func() ([]db.ActionResult, error) { return s.Delete(s.Context(), []int64{7}) },
 		} {
-			if m := s.results(call()); len(m) != 1 || m[0] != (db.Moved{ID: 7}) {
-				s.Errorf("%s: got %+v; want length 1, m[0] %+v", name, m, (db.Moved{ID: 7}))
+			if m := s.results(call()); len(m) != 1 || m[0] != (db.ActionResult{ID: 7}) {
+				s.Errorf("%s: got %+v; want length 1, m[0] %+v", name, m, (db.ActionResult{ID: 7}))
 			}
 		}
 	},
@@ -182,10 +182,10 @@ var controls = group{
 		id := s.inState(jobs.Failed, jobs.Unique("k"))
 		other := s.insert(functionSpec("f", jobs.Unique("k")))[0]
 		before := s.get(id)
-		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (db.Moved{ID: id, State: jobs.Failed,
+		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (db.ActionResult{ID: id, State: jobs.Failed,
 			Taken: true}) || !equal(before, s.get(id)) {
 			s.Errorf("got %+v, task %+v; want %+v, task %+v as before", m, s.get(id),
-				(db.Moved{ID: id, State: jobs.Failed, Taken: true}), before)
+				(db.ActionResult{ID: id, State: jobs.Failed, Taken: true}), before)
 		}
 		s.results(s.Cancel(s.Context(), []int64{other}, "", false, s.now))
 		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; !m.Done || m.Taken {
@@ -197,10 +197,10 @@ var controls = group{
 		w := s.worker()
 		claimed := s.claimOnly(w)
 		s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
-		if asked := must(w.Asked(s.Context()))(s); len(asked) != 1 ||
-			asked[0] != (db.Asked{ClaimID: claimsOf(claimed)[0], Text: "by ann"}) {
+		if asked := must(w.CancelRequests(s.Context()))(s); len(asked) != 1 ||
+			asked[0] != (db.CancelRequest{ClaimID: claimsOf(claimed)[0], Text: "by ann"}) {
 			s.Errorf("got %+v; want number of asked 1, asked[0] %+v", asked,
-				(db.Asked{ClaimID: claimsOf(claimed)[0], Text: "by ann"}))
+				(db.CancelRequest{ClaimID: claimsOf(claimed)[0], Text: "by ann"}))
 		}
 		s.sleep(time.Second)
 		s.results(s.Cancel(s.Context(), []int64{id}, "by bob", true, s.now))
@@ -209,10 +209,10 @@ var controls = group{
 			s.Errorf(`got cancel now %v, cancel text %q, cancel requested at %v; want true, "by ann", %v`, got.CancelNow,
 				got.CancelText, got.CancelRequestedAt, start)
 		}
-		if asked := must(w.Asked(s.Context()))(s); len(asked) != 1 || !asked[0].Now {
+		if asked := must(w.CancelRequests(s.Context()))(s); len(asked) != 1 || !asked[0].Now {
 			s.Errorf("got %+v; want number of asked 1, asked[0] now true", asked)
 		}
-		if asked := must(s.worker().Asked(s.Context()))(s); len(asked) != 0 {
+		if asked := must(s.worker().CancelRequests(s.Context()))(s); len(asked) != 0 {
 			s.Errorf("another worker is asked: got %+v, want none", asked)
 		}
 	},
@@ -232,10 +232,10 @@ var controls = group{
 		}
 		all := s.insert(specs...)
 		m := s.results(s.Cancel(s.Context(), append(all, 9999), "", false, s.now))
-		if len(m) != 602 || m[600] != (db.Moved{ID: all[600], State: jobs.Cancelled, Done: true}) ||
-			m[601] != (db.Moved{ID: 9999}) || s.counted()[jobs.Cancelled] != 601 {
+		if len(m) != 602 || m[600] != (db.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true}) ||
+			m[601] != (db.ActionResult{ID: 9999}) || s.counted()[jobs.Cancelled] != 601 {
 			s.Errorf("got %v, %v; want length 602, m[600] %+v, m[601] %+v, counted[Cancelled] 601", len(m), s.counted(),
-				(db.Moved{ID: all[600], State: jobs.Cancelled, Done: true}), (db.Moved{ID: 9999}))
+				(db.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true}), (db.ActionResult{ID: 9999}))
 		}
 		if m := s.results(s.Retry(s.Context(), nil, s.now, s.now)); len(m) != 0 {
 			s.Errorf("got %v, want none", m)

@@ -112,7 +112,7 @@ func everyEndReleases(s *store) {
 		},
 		"expiry": func(w *orderStore, id int64) {
 			w.now = w.now.Add(2 * time.Hour)
-			w.turn(db.Turn{Look: true})
+			w.turn(db.Cycle{Look: true})
 		},
 		"cancel while it runs": func(w *orderStore, id int64) {
 			task := w.claim(1)[0]
@@ -231,7 +231,7 @@ func manyDependenciesAndDependents(s *store) {
 			finish[i] = db.Finish{Task: task, Outcome: jobs.Outcome{Started: w.now, Finished: w.now}}
 		}
 		began := time.Now()
-		w.turn(db.Turn{Finish: finish})
+		w.turn(db.Cycle{Finish: finish})
 		slowest = max(slowest, time.Since(began))
 	}
 	t.Logf("fan-in of %d: finishing 100 of them took %v at most", n, slowest)

@@ -10,7 +10,7 @@ import (
 // look runs a cycle that promotes due tasks and claims nothing. It returns the next due time.
 func (s *store) look(w *db.Worker) time.Time {
 	s.Helper()
-	return must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true}))(s).NextDue
+	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true}))(s).NextDue
 }
 
 var dues = group{
@@ -42,7 +42,7 @@ var dues = group{
 		s.insert(commandSpec(jobs.In(time.Second)))
 		w := s.worker()
 		s.sleep(time.Minute)
-		got := must(w.Turn(s.Context(), db.Turn{Now: s.now, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
+		got := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
 		if len(got.Claimed) != 0 || !got.NextDue.IsZero() {
 			s.Errorf("got number of claimed %v, next due %v; want 0, none", len(got.Claimed), got.NextDue)
 		}
@@ -157,7 +157,7 @@ var dues = group{
 			s.Errorf("a task that ended by the clock that was ahead has ended at %v, want %v: else it is deleted years late", got,
 				s.now)
 		}
-		if got := must(s.Seen(s.Context()))(s); got.After(s.now) {
+		if got := must(s.LastHeartbeat(s.Context()))(s); got.After(s.now) {
 			s.Errorf("the last sign of life came at %v, want at most %v", got, s.now)
 		}
 		if got := s.get(wall).RunAt; !got.Equal(start.Add(2 * ahead)) {

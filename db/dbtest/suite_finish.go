@@ -224,7 +224,7 @@ var finishes = group{
 		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
 		w := s.worker()
 		first := s.claimOnly(w)
-		got := must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true,
+		got := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true,
 			Finish: []db.Finish{{Task: first, Outcome: s.withTimes(first, failed)}},
 			Claim:  db.Claim{Free: 1, Lease: lease}}))(s)
 		if len(got.Claimed) != 1 || got.Claimed[0].Attempt != 2 {

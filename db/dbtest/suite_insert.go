@@ -239,7 +239,7 @@ var inserts = group{
 }
 
 // results returns the results of an action and ends the test if err is not nil.
-func (s *store) results(moved []db.Moved, err error) []db.Moved {
+func (s *store) results(moved []db.ActionResult, err error) []db.ActionResult {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)

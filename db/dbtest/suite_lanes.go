@@ -82,7 +82,7 @@ func rateOfALane(s *store) {
 	}
 	w.finish(task[0], nil)
 	w.wantState(b, jobs.Blocked)
-	done := w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
+	done := w.turn(db.Cycle{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
 	if len(done.Claimed) != 0 || !done.NextDue.Equal(w.now.Add(time.Minute)) {
 		t.Fatalf("got number of claimed %v, next due %v; want 0, %v", len(done.Claimed), done.NextDue, w.now.Add(time.Minute))
 	}

@@ -91,7 +91,7 @@ func aLimitedSuspectBlocksNoOtherTask(s *store) {
 	w.setLimit(jobs.Limit{Target: target, Rate: 1, Per: 24 * time.Hour, Burst: 1})
 	s.sleep(time.Second)
 	turn := func(idle bool) []int64 {
-		return ids(w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
+		return ids(w.turn(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
 	}
 	w.add(jobs.Priority(9))
 	s.wantIDs(turn(true), []int64{lost}) // the only start that the rate permits
@@ -116,7 +116,7 @@ func rateLimitsReturnTheNextStart(s *store) {
 	var starts []time.Time
 	for w.now.Sub(began) < 10*time.Second {
 		w.setLimit(l) // setting the same limit again permits no extra start
-		done := w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
+		done := w.turn(db.Cycle{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
 		for range done.Claimed {
 			starts = append(starts, w.now)
 		}

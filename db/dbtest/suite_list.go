@@ -85,12 +85,12 @@ var lists = group{
 		}
 		s.insert(argv("a", ""), argv("b", "l"), functionSpec("f"), argv("c", ""))
 		for id, want := range map[int64][]int64{11: {3, 1}, 12: {5, 4}, 13: {9, 8}, 14: nil, 3: {1}, 1: nil, 9: {8, 6}} {
-			if got := must(s.Earlier(s.Context(), s.get(id), 2))(s); !slices.Equal(got, want) {
+			if got := must(s.PreviousRuns(s.Context(), s.get(id), 2))(s); !slices.Equal(got, want) {
 				s.Errorf("before %d: %v, want %v", id, got, want)
 			}
 		}
 		s.exec(`UPDATE tasks SET schedule = 's', tick = id * 1000 WHERE id = 1 OR id = 5 OR id = 7 OR id = 10`)
-		if got := must(s.Earlier(s.Context(), s.get(10), 9))(s); !slices.Equal(got, []int64{7, 5, 1}) {
+		if got := must(s.PreviousRuns(s.Context(), s.get(10), 9))(s); !slices.Equal(got, []int64{7, 5, 1}) {
 			s.Errorf("of a schedule: got %+v, want %+v", got, []int64{7, 5, 1})
 		}
 	},
@@ -197,7 +197,7 @@ var lists = group{
 		must(s.DB.Delete(s.Context(), ids[1:]))(s)
 		stand(0, 0)
 	},
-	"Ahead counts the tasks that start before a task": func(s *store) {
+	"QueuePosition counts the tasks that start before a task": func(s *store) {
 		var specs []jobs.Spec
 		for i := range 12 {
 			specs = append(specs, commandSpec(jobs.Priority(i%3), jobs.Queue(fmt.Sprint("q", i%2))))
@@ -206,7 +206,7 @@ var lists = group{
 		w := s.worker()
 		ahead := map[int64]int{}
 		for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
-			ahead[t.ID] = must(s.Ahead(s.Context(), t))(s)
+			ahead[t.ID] = must(s.QueuePosition(s.Context(), t))(s)
 		}
 		place := map[string]int{}
 		for _, t := range s.claim(w, 12) {

@@ -62,10 +62,10 @@ func (w *orderStore) tryAdd(options ...jobs.Option) (int64, error) {
 	return added[0].ID, nil
 }
 
-func (w *orderStore) turn(turn db.Turn) db.Turned {
+func (w *orderStore) turn(turn db.Cycle) db.CycleResult {
 	w.Helper()
 	turn.Now = w.now
-	return must(w.w.Turn(w.Context(), turn))(w)
+	return must(w.w.Cycle(w.Context(), turn))(w)
 }
 
 // claim promotes due tasks and claims up to free tasks.
@@ -144,7 +144,7 @@ func ageing(s *store) {
 		w.add(jobs.Priority(9))
 	}
 	claim := func(maxWait time.Duration) []int64 {
-		return ids(w.turn(db.Turn{Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute, MaxWait: maxWait}}).Claimed)
+		return ids(w.turn(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute, MaxWait: maxWait}}).Claimed)
 	}
 	if got := claim(0); got[0] <= lower {
 		t.Fatalf("got got[0] %v, want more than %v", got[0], lower)

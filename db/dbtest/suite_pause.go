@@ -67,8 +67,8 @@ var pauses = group{
 		all := s.insert(commandSpec(jobs.Queue("a")), commandSpec(jobs.Queue("b")))
 		w := s.worker()
 		s.pause("a")
-		turn := db.Turn{Now: s.now, Look: true, Claim: db.Claim{Free: 9, Lease: lease, Limit: map[string]int{"a": 9, "b": 9}}}
-		s.wantIDs(ids(must(w.Turn(s.Context(), turn))(s).Claimed), all[1:])
+		turn := db.Cycle{Now: s.now, Look: true, Claim: db.Claim{Free: 9, Lease: lease, Limit: map[string]int{"a": 9, "b": 9}}}
+		s.wantIDs(ids(must(w.Cycle(s.Context(), turn))(s).Claimed), all[1:])
 	},
 	"a pause of all queues includes queues that are created later": func(s *store) {
 		s.insert(commandSpec(jobs.Queue("a")))
@@ -109,7 +109,7 @@ var pauses = group{
 			s.Fatalf("got reaped tasks %+v, want the first task among them as a suspect", reaped)
 		}
 		turn := func(idle bool) []int64 {
-			return ids(must(w.Turn(s.Context(), db.Turn{Now: s.now, Look: true,
+			return ids(must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true,
 				Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}))(s).Claimed)
 		}
 		s.pause("a")

@@ -61,18 +61,18 @@ func Integrity(ctx context.Context, r *runner.Runner, thorough bool) ([]string, 
 
 // MaxTimestamp returns the latest time that the database holds. A time ahead of the clock means that a clock was set back.
 func MaxTimestamp(ctx context.Context, r *runner.Runner) (time.Time, error) {
-	return store(r).Latest(ctx)
+	return store(r).MaxTimestamp(ctx)
 }
 
 // LastHeartbeat returns the time of the last heartbeat of any worker. It is zero if there was none.
 func LastHeartbeat(ctx context.Context, r *runner.Runner) (time.Time, error) {
-	return store(r).Seen(ctx)
+	return store(r).LastHeartbeat(ctx)
 }
 
 // ListenCheck returns an error when a database on a server does not send notifications to this process. Workers then find tasks
 // late. It waits for a notification for at most patience.
 func ListenCheck(ctx context.Context, r *runner.Runner, patience time.Duration) error {
-	return store(r).Told(ctx, patience)
+	return store(r).CheckNotifications(ctx, patience)
 }
 
 // Writable returns why the next write would probably fail, without a write: jobs.ErrReplaced, jobs.ErrFull or nil.

@@ -10,9 +10,9 @@ import (
 
 // MoveResult is a finished move.
 type MoveResult struct {
-	To     string       // path or address of the database that has the tasks now: see Runner.Path
-	Before bool         // whether the move was finished before this call
-	Rows   []db.Carried // rows of each table, the same number in both databases; nil if Before
+	To     string          // path or address of the database that has the tasks now: see Runner.Path
+	Before bool            // whether the move was finished before this call
+	Rows   []db.TableCount // rows of each table, the same number in both databases; nil if Before
 }
 
 // Move copies everything to the database at an address: tasks under their ids with attempts, output, inputs, results, steps and
@@ -25,7 +25,7 @@ type MoveResult struct {
 // that was interrupted goes on when Move is called again with the same databases. UndoMove gives it up. progress is called with the
 // number of tasks that this call has copied, and of all that it has to copy. It may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
-	if err := store(r).MayMove(ctx, time.Now()); err != nil {
+	if err := store(r).MayMigrate(ctx, time.Now()); err != nil {
 		return MoveResult{}, err
 	}
 	options.MustExist, options.Alone = false, true
@@ -35,8 +35,8 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 	}
 	defer there.Close()
 	moved := MoveResult{To: there.Path()}
-	var move *db.Move
-	if move, moved.Before, err = store(r).BeginMove(ctx, store(there), time.Now()); err != nil || moved.Before {
+	var move *db.Migration
+	if move, moved.Before, err = store(r).BeginMigration(ctx, store(there), time.Now()); err != nil || moved.Before {
 		return moved, err
 	}
 	left, err := move.Left(ctx)
@@ -61,4 +61,4 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 
 // UndoMove gives up a move from this database that has not ended. The database takes writes again. The destination of the move refuses
 // writes for ever. After a finished move UndoMove returns jobs.ErrConflict, because the tasks may run in the other database.
-func UndoMove(ctx context.Context, r *runner.Runner) error { return store(r).UndoMove(ctx) }
+func UndoMove(ctx context.Context, r *runner.Runner) error { return store(r).UndoMigration(ctx) }

@@ -19,7 +19,7 @@ func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most i
 // PreviousRuns returns up to n earlier tasks that have started and ran the same as a task, the last first. These are tasks of its
 // schedule; else of the same function, with the same label, or with the same command line, among the last few thousand tasks.
 func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) ([]jobs.Task, error) {
-	ids, err := store(r).Earlier(ctx, task, n)
+	ids, err := store(r).PreviousRuns(ctx, task, n)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) 
 // OutputTail returns the last piece of output of the last ended attempt of a task, at most 32 KiB. It prefers stderr if that is
 // among the last pieces. It returns nil if there is none.
 func OutputTail(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
-	return store(r).Closing(ctx, id)
+	return store(r).OutputTail(ctx, id)
 }
 
 // Revisions looks at a steady pace whether any process has committed anything, and then calls changed, until ctx ends or the file

@@ -10,7 +10,7 @@ import (
 )
 
 // HistoryPoint is how many tasks of a queue ended in one state within a minute, or within an hour of more than two days ago.
-type HistoryPoint = db.Ended
+type HistoryPoint = db.HistoryPoint
 
 // Total is how many attempts of a job in a queue ended with one result since the database was created.
 type Total = db.Total

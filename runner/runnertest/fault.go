@@ -28,7 +28,7 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	var claimed []jobs.Task
 	err := withWorker(r, func(w *db.Worker) error {
 		claim := db.Claim{Free: n, Lease: time.Minute, Idle: true}
-		turned, err := w.Turn(context.Background(), db.Turn{Now: time.Now(), Look: true, Claim: claim})
+		turned, err := w.Cycle(context.Background(), db.Cycle{Now: time.Now(), Look: true, Claim: claim})
 		claimed = turned.Claimed
 		return err
 	})

@@ -189,7 +189,7 @@ func (d *File) Close() error {
 func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited bool, err error) {
 	d.single = single
 	tries := 0
-	err = d.patiently(func() error {
+	err = d.retryBusy(func() error {
 		tries++
 		return begin()
 	})

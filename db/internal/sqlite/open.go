@@ -112,7 +112,7 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 	if d.write, err = connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
 		return 0, "", err
 	}
-	err = d.patiently(func() error { // while another process makes the file, even the pragmas of a connection find it locked
+	err = d.retryBusy(func() error { // while another process makes the file, even the pragmas of a connection find it locked
 		if d.conn == nil {
 			if d.conn, err = d.write.Connx(ctx); err != nil {
 				return d.Explain(err)
@@ -144,7 +144,7 @@ func (d *File) initialise(ctx context.Context) error {
 		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
 			Why: []string{"another process is creating or upgrading it"}, Err: err}
 	}
-	return d.patiently(func() error {
+	return d.retryBusy(func() error {
 		have, _, err := d.version(ctx)
 		if err != nil || have == schema.Version(schema.SQLite) {
 			return err
@@ -166,8 +166,8 @@ func (d *File) initialise(ctx context.Context) error {
 	})
 }
 
-// patiently repeats do while the file is locked by others, for as long as the busy timeout says.
-func (d *File) patiently(do func() error) error {
+// retryBusy repeats do while the file is locked by others, for as long as the busy timeout says.
+func (d *File) retryBusy(do func() error) error {
 	err := d.repeat(do, func(err error) bool {
 		busy := isBusy(err)
 		if busy {

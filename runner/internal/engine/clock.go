@@ -50,7 +50,7 @@ func (c *clock) jump(wall time.Time, steady time.Duration) time.Duration {
 // startClock pauses deletions if no worker sent a heartbeat for more than a day. It is called before this worker sends its first one.
 func (e *Engine) startClock(ctx context.Context, at time.Time) error {
 	e.clock.start(at)
-	seen, err := e.store.Seen(ctx)
+	seen, err := e.store.LastHeartbeat(ctx)
 	if err != nil || seen.IsZero() || at.Sub(seen) <= minJump {
 		return err
 	}

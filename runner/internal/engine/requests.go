@@ -38,7 +38,7 @@ func (e *Engine) cancelRequested(ctx context.Context) {
 	if len(e.running) == 0 {
 		return
 	}
-	requests, err := e.worker.Asked(ctx)
+	requests, err := e.worker.CancelRequests(ctx)
 	if err != nil {
 		e.log.Warn("cannot look for cancel requests", "err", err)
 		return

@@ -139,7 +139,7 @@ func (e *Engine) endTicks() bool {
 
 // setBack corrects the times that a clock which was ahead has written, if there are any.
 func (e *Engine) setBack(ctx context.Context, at time.Time) {
-	latest, err := e.store.Latest(ctx)
+	latest, err := e.store.MaxTimestamp(ctx)
 	if err != nil || latest.Sub(at) < minSetBack {
 		return // the next reads report an error that persists
 	}

@@ -10,17 +10,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Turn is one round of a worker's loop: finish what has ended, then claim for the slots that are free. It is one write, so that
+// Cycle is one round of a worker's loop: finish what has ended, then claim for the slots that are free. It is one write, so that
 // a worker that is busy pays for one transaction and not for two.
-type Turn struct {
+type Cycle struct {
 	Now    time.Time
 	Finish []Finish
 	Claim  Claim
 	Look   bool // somebody else may have changed something: look for what is due, and for new queues. Else only what is known counts
 }
 
-// Turned is what a Turn did.
-type Turned struct {
+// CycleResult is what a Cycle did.
+type CycleResult struct {
 	Finished []Finished  // one for each Finish
 	Claimed  []jobs.Task // in the order in which to start them
 	Looked   bool        // it has looked for what is due, asked to or because tasks were freed
@@ -31,19 +31,19 @@ type Turned struct {
 	NoRoom    error     // why nothing was claimed though there may be something: the disk is nearly full
 }
 
-// Turn takes a turn of worker w. If it finishes anything it returns when that is on the disk. It can be repeated after an error:
-// a finish that was accepted stays accepted, and tasks claimed by a turn whose answer was lost show up in Beat as ghosts.
-func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
+// Cycle runs one round of worker w. If it finishes anything it returns when that is on the disk. It can be repeated after an error:
+// a finish that was accepted stays accepted, and tasks claimed by a cycle whose answer was lost show up in Beat as claims that nobody has.
+func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
 	var claimed []jobs.Task
-	if ends, ok := w.plain(turn); ok {
-		done, err := w.turnPlainly(ctx, turn, ends)
+	if ends, ok := w.fastPath(turn); ok {
+		done, err := w.fastCycle(ctx, turn, ends)
 		if !w.db.engine.Asserted(err) {
 			if err == nil {
-				w.tally.finished(turn.Finish, done.Finished)
+				w.attemptCounter.finished(turn.Finish, done.Finished)
 			}
 			return done, err
 		}
-		w.careful.Store(carefulFor)
+		w.slowPath.Store(slowPathCycles)
 		if claimed = done.Claimed; claimed != nil {
 			turn.Claim.Free = 0
 		}
@@ -52,12 +52,12 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 	if len(turn.Finish) > 0 {
 		to = full
 	}
-	done, err := w.turn(ctx, turn, to, true)
+	done, err := w.cycle(ctx, turn, to, true)
 	if errors.Is(err, errRefusedTogether) {
-		done, err = w.turn(ctx, turn, to, false)
+		done, err = w.cycle(ctx, turn, to, false)
 	}
 	if err == nil {
-		w.tally.finished(turn.Finish, done.Finished)
+		w.attemptCounter.finished(turn.Finish, done.Finished)
 		if len(claimed) > 0 {
 			done.Claimed = append(claimed, done.Claimed...)
 		}
@@ -65,9 +65,9 @@ func (w *Worker) Turn(ctx context.Context, turn Turn) (Turned, error) {
 	return done, err
 }
 
-func (w *Worker) turn(ctx context.Context, turn Turn, to level, together bool) (done Turned, err error) {
+func (w *Worker) cycle(ctx context.Context, turn Cycle, to level, together bool) (done CycleResult, err error) {
 	err = w.db.update(ctx, to, func(t *tx) (err error) {
-		done = Turned{}
+		done = CycleResult{}
 		t.moved = false
 		if done.Finished, err = t.finish(w.number, turn.Finish, together, turn.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)

@@ -1,0 +1,88 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"sync"
+
+	"example.com/runner/jobs"
+)
+
+// The fast path of a cycle is for engines where each statement is a message there and back. A cycle takes it if every task that it ends has completed, and
+// nothing that orders tasks or holds them back is in use; as a rule that is so. Then later statements do not depend on earlier results, and two such
+// cycles cannot disturb each other. So:
+//
+//   - Such cycles of all workers hold the write lock of the schema at the same time.
+//   - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server works for both at once.
+//   - Each message asserts that its cycle may take the fast path: otherwise it divides by zero, and the cycle takes the slow path, step by step.
+var (
+	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
+	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
+)
+
+// slowPathCycles is the number of cycles that take the slow path after one whose assertion did not hold.
+const slowPathCycles = 200
+
+// fastPath reports whether a cycle may try the fast path, and returns the attempts that it ends.
+func (w *Worker) fastPath(turn Cycle) (completions, bool) {
+	if !w.db.traits.FastPath || len(turn.Finish) == 0 && turn.Claim.Free <= 0 || w.slowPath.Add(-1) >= 0 || turn.Look || turn.Claim.MaxWait > 0 || len(w.claimer.suspects) > 0 {
+		return completions{}, false
+	}
+	ends := completionsOf(turn.Finish, turn.Now)
+	return ends, len(ends.rows) == len(turn.Finish) && !ends.lanes
+}
+
+// fastCycle runs a cycle on the fast path. If an assertion did not hold, the engine calls the error Asserted; tasks may have been claimed all the same.
+func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (done CycleResult, err error) {
+	var claiming sync.WaitGroup
+	var claim, finish error
+	if turn.Claim.Free > 0 {
+		claiming.Go(func() {
+			claim = w.db.claims.updateFast(ctx, func(t *tx) (err error) {
+				done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now)
+				return err
+			})
+		})
+	}
+	if len(turn.Finish) > 0 {
+		finish = w.db.updateFast(ctx, func(t *tx) error { return t.completeFast(w.number, turn, ends) })
+		done.Finished = make([]Finished, len(turn.Finish))
+		for i := range done.Finished {
+			done.Finished[i].Change = ends.changes[i]
+		}
+	}
+	claiming.Wait()
+	if claim != nil { // whether it was committed or not: what nobody runs is found by a heartbeat
+		done.Claimed = nil
+	}
+	return done, cmp.Or(finish, claim)
+}
+
+// updateFast is update, to the disk, for a part of a cycle on the fast path.
+func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
+	return w.submit(ctx, &request{level: full, shared: true, run: func(t *tx) error {
+		if err := t.later(assertUnused); err != nil {
+			return err
+		}
+		t.used, t.news = featuresOf(0), false
+		return run(t)
+	}}, false)
+}
+
+// completeFast ends all attempts of a cycle, or none.
+func (t *tx) completeFast(worker int64, turn Cycle, ends completions) error {
+	text, err := json.Marshal(ends.rows)
+	if err != nil {
+		return err
+	}
+	if err := t.later(assertCompleted, turn.Now.UnixMilli(), string(text), worker, int64(len(ends.rows))); err != nil {
+		return err
+	}
+	list := make([]end, len(turn.Finish))
+	for i := range turn.Finish {
+		task := &turn.Finish[i].Task
+		list[i] = end{id: task.ID, queue: task.Queue, state: jobs.Completed}
+	}
+	return t.ended(list, turn.Now)
+}
