@@ -15,6 +15,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/selftest"
+	"example.com/runner/internal/selftestrole"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
@@ -65,7 +66,7 @@ EXIT STATUS
 				return err
 			}
 			if cli.Get[bool](c, "postgres") {
-				stop, err := onOwnServer(c.Context, &o)
+				stop, err := selftestrole.OnOwnServer(c.Context, &o)
 				if err != nil {
 					return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not run", Why: []string{err.Error()},
 						Cause: err}

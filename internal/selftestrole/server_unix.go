@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package selftestrole
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"example.com/runner/internal/selftest"
 )
 
-// onOwnServer starts a PostgreSQL server for the database of a selftest. Its commits are durable.
-func onOwnServer(ctx context.Context, o *selftest.Options) (stop func(), err error) {
+// OnOwnServer starts a PostgreSQL server for the database of a selftest. Its commits are durable.
+func OnOwnServer(ctx context.Context, o *selftest.Options) (stop func(), err error) {
 	s, err := pgserver.Start(ctx, "fsync=on")
 	if err != nil {
 		return nil, err

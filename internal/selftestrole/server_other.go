@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package selftestrole
 
 import (
 	"context"
@@ -8,6 +8,6 @@ import (
 	"example.com/runner/internal/selftest"
 )
 
-func onOwnServer(context.Context, *selftest.Options) (stop func(), err error) {
+func OnOwnServer(context.Context, *selftest.Options) (stop func(), err error) {
 	return nil, selftest.ErrUnsupported
 }

@@ -1,15 +1,16 @@
-package main
+// Package selftestrole runs the processes of a selftest on package runner. Package selftest starts and kills them.
+package selftestrole
 
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"strconv"
 	"time"
 
-	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/selftest"
 	"example.com/runner/internal/signals"
@@ -19,21 +20,7 @@ import (
 	"example.com/runner/web"
 )
 
-// selftestRoleCommand is the hidden command that runner selftest starts and kills.
-func selftestRoleCommand(a *cli.App) *cli.Command {
-	return &cli.Command{
-		Name: selftest.RoleCommand, Hidden: true, Usage: "run a process of a selftest", UsageText: "runner __selftest ROLE DIR ...",
-		Action: func(c *cli.Context) error {
-			words := c.Args().Slice()
-			if len(words) < 2 {
-				return failure.Usage("%s is for runner selftest", selftest.RoleCommand)
-			}
-			return selftestRole(c.Context, a, words[0], words[1], words[2:])
-		},
-	}
-}
-
-func selftestRole(ctx context.Context, a *cli.App, role, dir string, words []string) error {
+func Run(ctx context.Context, stderr io.Writer, role, dir string, words []string) error {
 	if role == "child" {
 		return selftest.Child(dir, words)
 	}
@@ -42,9 +29,9 @@ func selftestRole(ctx context.Context, a *cli.App, role, dir string, words []str
 	case "task":
 		return failure.ExitStatus(selftest.Task(dir, words[0], words[1]))
 	case "worker":
-		return selftestWorker(ctx, a, dir, words[0], words[1] == "functions")
+		return work(ctx, stderr, dir, words[0], words[1] == "functions")
 	case "browse":
-		return selftestBrowser(ctx, dir)
+		return browse(ctx, dir)
 	case "bound":
 		if err := selftest.Bind(dir); err != nil {
 			return err
@@ -76,10 +63,10 @@ func selftestRole(ctx context.Context, a *cli.App, role, dir string, words []str
 	if err := selftest.NoteOpening(dir, time.Since(began)); err != nil {
 		return err
 	}
-	return selftest.Enqueue(ctx, selftestClient(r), dir, self, words[0], seed, every)
+	return selftest.Enqueue(ctx, client(r), dir, self, words[0], seed, every)
 }
 
-func selftestBrowser(ctx context.Context, dir string) error {
+func browse(ctx context.Context, dir string) error {
 	ctx, stop := signals.Until(ctx)
 	defer stop()
 	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
@@ -92,7 +79,7 @@ func selftestBrowser(ctx context.Context, dir string) error {
 	return selftest.Browse(ctx, dir, web.Handler(r, web.Options{Authorize: func(*http.Request) error { return nil }}))
 }
 
-func selftestClient(r *runner.Runner) selftest.Client {
+func client(r *runner.Runner) selftest.Client {
 	return selftest.Client{
 		Enqueue: func(ctx context.Context, spec jobs.Spec) (int64, error) {
 			task, err := r.Enqueue(ctx, spec)
@@ -112,9 +99,9 @@ func selftestClient(r *runner.Runner) selftest.Client {
 	}
 }
 
-// selftestWorker is runner work with a shorter lease and with the functions of the workload.
-func selftestWorker(ctx context.Context, a *cli.App, dir, name string, functionsOnly bool) error {
-	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
+// work is runner work with a shorter lease and with the functions of the workload.
+func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly bool) error {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
 	o := runner.Options{MustExist: true, Log: log, Name: name, Lease: selftest.Lease, Concurrency: selftest.Slots,
 		Grace: selftest.Grace, Engine: postgres.Engine(), OwnProcess: !functionsOnly, ForeignTriggers: true}
 	r, err := runner.Open(ctx, selftest.Database(dir), o)

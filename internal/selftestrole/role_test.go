@@ -1,10 +1,9 @@
-package main
+package selftestrole
 
 import (
 	"context"
+	"io"
 	"testing"
-
-	"example.com/runner/internal/cli"
 )
 
 // A role that gets SIGTERM before the database is open returns no error. The selftest would take an error for a fault of the product.
@@ -12,7 +11,7 @@ func TestARoleEndsBeforeTheDatabaseIsOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, role := range []string{"enqueue", "browse"} {
-		if err := selftestRole(ctx, &cli.App{}, role, t.TempDir(), []string{"name", "1", "1"}); err != nil {
+		if err := Run(ctx, io.Discard, role, t.TempDir(), []string{"name", "1", "1"}); err != nil {
 			t.Errorf("%s: got error %v, want none", role, err)
 		}
 	}
