@@ -21,7 +21,7 @@ import (
 // noon is the moment of the samples: 14:11:15 in Berlin.
 var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 
-// sampleTasks are the tasks of the samples in cli.md 5.5.
+// sampleTasks returns a task in each of several states.
 func sampleTasks() []jobs.Task {
 	code := 22
 	argv := func(words ...string) json.RawMessage { args, _ := jobs.MarshalArgs(words); return args }
@@ -107,7 +107,7 @@ func TestListShowsPriorityWhereItIsSpecial(t *testing.T) {
 	}
 }
 
-// The order in which columns leave: cli.md 5.5. Each narrower table has the columns of the wider one, or fewer.
+// Columns are dropped in a fixed order. Each narrower table has the columns of the wider one, or fewer.
 func TestListColumnsLeaveInOrder(t *testing.T) {
 	tasks := sampleTasks()
 	tasks[1].Priority = 7

@@ -16,7 +16,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// sampleSheet is the task of the sample in cli.md 5.6.
+// sampleSheet returns a task that failed twice and waits for a retry.
 func sampleSheet() view.Task {
 	code := 22
 	t := sampleTasks()[1]

@@ -19,7 +19,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// sampleStatus is the sample of cli.md 5.4.
+// sampleStatus returns a status with two workers and several queues.
 func sampleStatus() view.Status {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
 		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,

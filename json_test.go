@@ -22,7 +22,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// The sample of cli.md 7.2, which is binding: keys, their order, and how values are written.
+// The sample of docs/json.md, which is binding: keys, their order, and how values are written.
 const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://example.com/hook"],"label":null,"queue":"default",
  "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"after":[],"after_any":[],
  "schedule":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,

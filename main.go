@@ -37,7 +37,7 @@ func growStack(n int) (sum byte) {
 	return sum
 }
 
-// run is the program: args[0] is its name. It returns the exit status (cli.md 8).
+// run runs the program and returns its exit status. args[0] is the name of the program.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &cli.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Now: time.Now, Commands: commands}
 	return a.Run(ctx, args[1:])

@@ -1,3 +1,4 @@
+// Package await waits for tasks and turns the way they end into an exit status.
 package await
 
 import (

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Exit statuses of waiting that are no task's own (cli.md 8).
+// Exit statuses of waiting that do not come from a task.
 const (
 	StatusTimedOut = 124 // --timeout of the waiting, or the task's own
 	statusNoResult = 125 // there is no result to report

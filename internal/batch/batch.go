@@ -1,3 +1,4 @@
+// Package batch reads JSON Lines of tasks and schedules: enqueue --batch and schedule apply.
 package batch
 
 import (

@@ -1,3 +1,4 @@
+// Package bulk has what cancel, retry and delete share: which tasks, the question before a change, the preview, a line per task.
 package bulk
 
 import (

@@ -1,3 +1,4 @@
+// Package cli has what all commands share: arguments and flags, help, completion, the selection of tasks, and the choice of the database.
 package cli
 
 import (

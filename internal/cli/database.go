@@ -106,7 +106,7 @@ func (a *App) userDatabase() (database, error) {
 	return locateDatabase("", a.Getenv, os.Getuid(), runtime.GOOS, nowhere)
 }
 
-// locateDatabase finds the database by the five rules of cli.md 2; the first that matches wins. owner returns the uid of a
+// locateDatabase finds the database by five rules; the first that matches wins. owner returns the uid of a
 // directory, and whether there is such a directory. An empty variable is an unset one. Never the working directory: a
 // database would appear wherever somebody stands.
 func locateDatabase(flag string, getenv func(string) string, uid int, goos string, owner func(string) (int, bool)) (database, error) {

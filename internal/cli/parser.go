@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Line is an argv that has been understood. Every trap of urfave/cli's parser (cli.md 13) is disarmed here: what it
+// Line is a parsed command line. It works around the traps of urfave/cli's parser: what it
 // gets to see is "runner COMMAND --long=value ... -- WORD ...".
 type Line struct {
 	Command *Command // nil: none was named

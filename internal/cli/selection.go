@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Selection is which tasks a command means: ids, or a filter, or --all (cli.md 4).
+// Selection says which tasks a command means: ids, a filter, or --all.
 type Selection struct {
 	Filter jobs.Filter
 	All    bool // --all was typed

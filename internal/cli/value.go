@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The values of options (cli.md 2). Errors continue a line that begins with the option and what was typed.
+// The parsers of option values. Their errors continue a line that begins with the option and the typed text.
 
 var (
 	ErrName = errors.New("is no NAME or NAME=VALUE")

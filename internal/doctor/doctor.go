@@ -1,3 +1,4 @@
+// Package doctor makes the checks of runner doctor.
 package doctor
 
 import (

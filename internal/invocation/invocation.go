@@ -1,3 +1,4 @@
+// Package invocation describes the process that enqueues a task: its directory, its PATH, its variables, its files and its time zone.
 package invocation
 
 import (

@@ -1,3 +1,4 @@
+// Package logging writes the log of a worker: for a terminal, for the journal, or as JSON.
 package logging
 
 import (

@@ -1,3 +1,4 @@
+// Package output follows the output of tasks and prints it.
 package output
 
 import (

@@ -1,3 +1,4 @@
+// Package record has the JSON records of the command line, the output of --format, and lines with tabs for other programs.
 package record
 
 import (

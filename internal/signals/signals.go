@@ -1,3 +1,4 @@
+// Package signals handles the signals that end a command, drain a worker, or ask what a worker is doing.
 package signals
 
 import (

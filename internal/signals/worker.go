@@ -25,7 +25,7 @@ type Worker struct {
 	Terminal bool // HUP drains it, because it ends with its terminal
 }
 
-// Obey makes this process do what signals ask of a worker (cli.md 12.2). The context that it returns ends with the
+// Obey makes this process do what signals ask of a worker. The context that it returns ends with the
 // first TERM or INT; the second one aborts the work.
 func Obey(ctx context.Context, r *runner.Runner, o Worker) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)

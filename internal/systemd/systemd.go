@@ -1,3 +1,4 @@
+// Package systemd reports the state of a worker to systemd, with the protocol of sd_notify.
 package systemd
 
 import (

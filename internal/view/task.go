@@ -1,3 +1,4 @@
+// Package view draws tasks, schedules and the status of the database for a terminal.
 package view
 
 import (
