@@ -17,8 +17,8 @@ import (
 
 // Types of the engines that callers of this package meet.
 type (
-	// Engine is how to reach servers that databases can be on, in place of files. Package runner/postgres has one; without it a program links
-	// no driver for them.
+	// Engine is how to reach servers that databases can be on, in place of files. Package internal/pgdriver has one; without it a program links no
+	// driver for them.
 	Engine = engine.Driver
 	// Server reaches one database on a server.
 	Server = engine.Connectors
