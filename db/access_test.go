@@ -55,11 +55,14 @@ func TestInsecureLooksAtAllThree(t *testing.T) {
 			}
 			err := Insecure(path)
 			if (err == nil) != safe {
-				t.Errorf("%s %v: %v", part, mode, err)
+				t.Errorf("got %s %v: %v, want (err == nil) = safe", part, mode, err)
 			}
 			p, _ := err.(*jobs.Error)
-			if !safe && (p == nil || p.Kind != jobs.ErrPermission || !strings.Contains(p.What, " may be written by everyone") || !strings.Contains(p.Hint, "chmod o-w "+dir+part)) {
-				t.Errorf("%+v", p)
+			if !safe && (p == nil || p.Kind != jobs.ErrPermission || !strings.Contains(p.What, " may be written by everyone") ||
+				!strings.Contains(p.Hint, "chmod o-w "+dir+part)) {
+				t.Errorf(`got %+v; want not (!safe && (p == nil || Kind != ErrPermission || !Contains(What, " may be `+
+					`written by everyone") || !Contains(Hint, "chmod o-w "+dir+part)))`,
+					p)
 			}
 		}
 	}

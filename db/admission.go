@@ -20,8 +20,8 @@ var (
 // selectPaused lists the queues that are paused; the empty name is all of them.
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
-// admission decides which tasks a claim may start: it holds the pauses, and the limits of queues and jobs. The claim's transaction reads and writes
-// it, so that two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
+// admission decides which tasks a claim may start: it holds the pauses, and the limits of queues and jobs. The claim's transaction
+// reads and writes it, so that two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
@@ -159,8 +159,8 @@ func (g *admission) choose(from []candidate, most int) []candidate {
 	return chosen
 }
 
-// saveAdmission writes the rate limits after a claim, those of lanes included. It returns the time at which a rate limit allows a task to start that
-// waits for it.
+// saveAdmission writes the rate limits after a claim, those of lanes included. It returns the time at which a rate limit allows a
+// task to start that waits for it.
 func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
 	if g == nil {

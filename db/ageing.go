@@ -16,7 +16,8 @@ var selectQueues = query(`WITH RECURSIVE names (queue) AS (
 SELECT queue FROM names WHERE queue IS NOT NULL`)
 
 // peekTasks selects the first tasks that claimTasks would claim, up to the last argument.
-const peekTasks = `SELECT id, generation_id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first JOIN {tasks} USING (id, generation_id)`
+const peekTasks = `SELECT id, generation_id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first
+	JOIN {tasks} USING (id, generation_id)`
 
 // selectPriorities lists up to [3] priorities of the pending tasks of queue [1] and job [2], the lowest first, with one index seek per
 // priority. Index: tasks_pending.
@@ -28,12 +29,14 @@ var selectPriorities = query(`WITH RECURSIVE levels (priority, n) AS (
 SELECT priority FROM levels WHERE priority IS NOT NULL`)
 
 // selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3] without suspects. Index: tasks_pending.
-var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ?
+var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?
+	AND priority = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY id LIMIT 0 + ?`)
 
-// claimThese claims given tasks. [1] is JSON: for each task a list of its id, its generation and its job's max attempts. The other arguments are
-// those of claimTasks.
-var claimThese = command(`WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS next_id, CAST(value->>1 AS bigint) AS next_generation, CAST(value->>2 AS bigint) AS most FROM {json_each})
+// claimThese claims given tasks. [1] is JSON: for each task a list of its id, its generation and its job's max attempts. The other
+// arguments are those of claimTasks.
+var claimThese = command(`WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS next_id,
+	CAST(value->>1 AS bigint) AS next_generation, CAST(value->>2 AS bigint) AS most FROM {json_each})
 UPDATE {tasks} SET ` + claimSet + `
 FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation AND tasks.state = 'pending'
 ` + claimReturning)
@@ -72,8 +75,8 @@ const (
 	ageRest = time.Second // or after ageRest, if that is shorter
 )
 
-// lookForAged reports whether this claim must look for overdue tasks, which have waited for longer than MaxWait. Few claims must, since an overdue
-// task can wait a tenth longer. After an overdue task was found, every claim looks until there are none.
+// lookForAged reports whether this claim must look for overdue tasks, which have waited for longer than MaxWait. Few claims must,
+// since an overdue task can wait a tenth longer. After an overdue task was found, every claim looks until there are none.
 func (c *claimer) lookForAged(maxWait time.Duration, now time.Time) bool {
 	return maxWait > 0 && now.Sub(c.agedAt).Abs() >= min(maxWait/agePart, ageRest)
 }
@@ -87,7 +90,8 @@ type candidate struct {
 }
 
 // claimSome claims up to free tasks of a queue when limits or ageing apply. again is true if there may be more tasks to claim.
-func (t *tx) claimSome(c *claimer, queue string, free int, ask Claim, g *admission, aged bool, now time.Time) (batch []jobs.Task, again bool, err error) {
+func (t *tx) claimSome(c *claimer, queue string, free int, ask Claim, g *admission, aged bool, now time.Time) (batch []jobs.Task,
+	again bool, err error) {
 	admitted := g.jobs(c.jobs)
 	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // the limit of a job allows fewer starts than there are free slots
 		return job.Job != "" && g.capacity(jobs.JobTarget, job.Job) < free

@@ -32,7 +32,7 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // never the machine's own: the test may fail
 		special = append(special, "null", "to-null")
 	} else if os.Getuid() == 0 {
-		t.Error(err)
+		t.Errorf("got %v, want os.Getuid() != 0", err)
 	}
 	for name, to := range map[string]string{"to-fifo": "fifo", "to-null": "null", "to-nothing": "nothing", "to-itself": "to-itself"} {
 		if err := os.Symlink(to, at(name)); err != nil {
@@ -71,7 +71,7 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 	}
 	for _, file := range []string{"real", "to-real"} { // a link to a regular file stays one
 		if _, err := d.Backup(t.Context(), at(file), false); err == nil != (file == "real") {
-			t.Error(file, err)
+			t.Errorf(`got %+v, %v; want err == nil = (file == "real")`, file, err)
 		}
 		if _, err := d.Backup(t.Context(), at(file), true); err != nil {
 			t.Error(file, err)

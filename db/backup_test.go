@@ -35,14 +35,16 @@ func TestABackupUnderLoadHasEveryTaskOfBefore(t *testing.T) {
 			last.Store(added[1].ID)
 		}
 	})
-	w, err := d.Register(t.Context(), db.WorkerInfo{Lease: time.Minute, Slots: 4, StartedAt: time.Now()}, []db.ClaimJob{{Job: "command", MaxAttempts: 1}})
+	w, err := d.Register(t.Context(), db.WorkerInfo{Lease: time.Minute, Slots: 4, StartedAt: time.Now()},
+		[]db.ClaimJob{{Job: "command", MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	load.Go(func() {
 		var ended []db.Finish
 		for ctx.Err() == nil {
-			turned, err := w.Cycle(t.Context(), db.Cycle{Now: time.Now(), Look: true, Finish: ended, Claim: db.Claim{Free: 4, Lease: time.Minute}})
+			turned, err := w.Cycle(t.Context(), db.Cycle{Now: time.Now(), Look: true, Finish: ended,
+				Claim: db.Claim{Free: 4, Lease: time.Minute}})
 			if err != nil {
 				t.Error(err)
 				return
@@ -76,11 +78,11 @@ func TestABackupUnderLoadHasEveryTaskOfBefore(t *testing.T) {
 			t.Errorf("%d tasks were there, %d are in the copy: %v", before, len(ids), err)
 		}
 		if damage, err := copied.Integrity(t.Context(), true); err != nil || damage != nil {
-			t.Error(damage, err)
+			t.Errorf("got %+v, %v; want no error, damage = nil", damage, err)
 		}
 		var mode string
 		if err := dbtest.Raw(t, to).QueryRow(`PRAGMA journal_mode`).Scan(&mode); err != nil || mode != "wal" {
-			t.Error(mode, err)
+			t.Errorf(`got %+v, %v; want no error, mode = "wal"`, mode, err)
 		}
 	}
 	stop()
@@ -117,16 +119,16 @@ func TestABackupNeverSpoilsAFile(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := d.Backup(stopped, filepath.Join(dir, "never.db"), false); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("got %v; want Is(err, context.Canceled)", err)
 	}
 	if text, err := os.ReadFile(there); err != nil || string(text) != "precious" {
-		t.Errorf("%q %v", text, err)
+		t.Errorf(`got %q %v; want no error, string(text) = "precious"`, text, err)
 	}
 	if _, err := d.Backup(t.Context(), there, true); err != nil {
 		t.Error(err)
 	}
 	if info, err := os.Stat(there); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
+		t.Errorf(`got %v %v; want no error, not (runtime.GOOS != "windows" && info.Mode() != 0o600)`, info.Mode(), err)
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil {

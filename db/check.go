@@ -8,7 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectMaxTimestamp returns the latest times of several kinds in the file: 0 where there is none. Each is one seek, but for the few workers.
+// selectMaxTimestamp returns the latest times of several kinds in the file: 0 where there is none. Each is one seek, but for the
+// few workers.
 var selectMaxTimestamp = query(`SELECT {greatest}(coalesce((SELECT created_at FROM {tasks} ORDER BY id DESC LIMIT 1), 0),
 	coalesce((SELECT max(finished_at) FROM {tasks} WHERE finished_at IS NOT NULL), 0), coalesce((SELECT max(beat_at) FROM {workers}), 0))`)
 
@@ -35,9 +36,9 @@ func (d *DB) LastHeartbeat(ctx context.Context) (time.Time, error) {
 // Readers lists the processes that read the file at this moment and keep its log from starting afresh, where the system tells.
 func (d *DB) Readers() []Process { return d.engine.Readers() }
 
-// Foreign returns an error of kind ErrConflict when the database was moved or is not complete, and of kind ErrSchema when runner's tables, indexes,
-// triggers and views are not as runner made them, or somebody has added a trigger or an index to one of them: what such a trigger does is done by
-// each write of a worker. Tables, views and triggers of an application beside them are welcome.
+// Foreign returns an error of kind ErrConflict when the database was moved or is not complete, and of kind ErrSchema when runner's
+// tables, indexes, triggers and views are not as runner made them, or somebody has added a trigger or an index to one of them: what
+// such a trigger does is done by each write of a worker. Tables, views and triggers of an application beside them are welcome.
 func (d *DB) Foreign(ctx context.Context) error {
 	switch text, err := d.Frozen(ctx); {
 	case err != nil:
@@ -57,6 +58,7 @@ func (d *DB) Damage(ctx context.Context) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return &jobs.Error{Kind: jobs.ErrCorrupt, What: "database is damaged: " + d.path, Why: []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
+	return &jobs.Error{Kind: jobs.ErrCorrupt, What: "database is damaged: " + d.path,
+		Why:  []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
 		Hint: "restore a backup; keep the file"}
 }

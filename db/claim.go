@@ -15,12 +15,12 @@ import (
 const claimArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
-// claimTasks claims up to [1] tasks for worker [2], with a lease until [3], started at [4], updated at [5]. %s is a SELECT per job, joined by
-// UNION ALL. SQLite merges these in the order of the index, without a sort, and stops at the limit. The compare-and-swap on
-// generation_id gives a task to one worker only. The rows are returned in no particular order, and take sorts them.
+// claimTasks claims up to [1] tasks for worker [2], with a lease until [3], started at [4], updated at [5]. %s is a SELECT per job,
+// joined by UNION ALL. SQLite merges these in the order of the index, without a sort, and stops at the limit. The compare-and-swap
+// on generation_id gives a task to one worker only. The rows are returned in no particular order, and take sorts them.
 //
-// MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?" because SQLite prepares a statement again for each value of a
-// bare parameter there (900 µs instead of 90 µs with 30 jobs).
+// MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?" because SQLite prepares a statement again for each
+// value of a bare parameter there (900 µs instead of 90 µs with 30 jobs).
 const claimTasks = `WITH next (next_id, next_generation, next_priority, most) AS MATERIALIZED (%s ORDER BY priority DESC, id LIMIT 0 + ?)
 UPDATE {tasks} SET ` + claimSet + `
 FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation
@@ -29,7 +29,8 @@ FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation
 // The parts that claimTasks and claimThese share.
 const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
-	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?, outcome = NULL, result = NULL`
+	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?,
+	outcome = NULL, result = NULL`
 	// SQLite does not know an alias of the table in RETURNING: so the columns of next have other names.
 	claimReturning = `RETURNING id, generation_id, job, args, label, queue, priority, run_at, attempt, max_attempts, losses, max_losses,
 	options, parts, created_at, created_by, unique_key, expires_at, schedule, tick, lane,
@@ -82,8 +83,8 @@ func newClaimer(id string, list []ClaimJob, claimJob func(tasks string, i, n int
 	}
 }
 
-// claim claims tasks for the free slots, and returns them in the order in which to start them. next is the time at which a rate limit allows another
-// task to start; it is zero if no task waits for a rate limit.
+// claim claims tasks for the free slots, and returns them in the order in which to start them. next is the time at which a rate
+// limit allows another task to start; it is zero if no task waits for a rate limit.
 func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
 	if ask.Free <= 0 || len(c.jobs) == 0 {
 		return nil, next, nil
@@ -180,7 +181,8 @@ func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admiss
 }
 
 // claimFirst claims the first tasks of a queue with text, one of the statements of c. list are the jobs; a job without a name is skipped.
-func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration, now time.Time) ([]jobs.Task, error) {
+func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
+	now time.Time) ([]jobs.Task, error) {
 	args := c.jobArgs(queue, list, 5)
 	ms := now.UnixMilli()
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
@@ -227,7 +229,8 @@ func (t *tx) claimRows(text *statement, args []any, most int) ([]jobs.Task, erro
 	for rows.Next() {
 		var r row
 		if err := rows.Scan(&r.ID, &r.GenerationID, &r.Job, &r.Args, &r.Label, &r.Queue, &r.Priority, &r.RunAt, &r.Attempt, &r.MaxAttempts,
-			&r.Losses, &r.MaxLosses, &r.Options, &r.Parts, &r.CreatedAt, &r.CreatedBy, &r.UniqueKey, &r.ExpiresAt, &r.Schedule, &r.Tick, &r.Lane,
+			&r.Losses, &r.MaxLosses, &r.Options, &r.Parts, &r.CreatedAt, &r.CreatedBy, &r.UniqueKey, &r.ExpiresAt, &r.Schedule, &r.Tick,
+			&r.Lane,
 			&r.InputBytes); err != nil {
 			return nil, err
 		}

@@ -9,8 +9,9 @@ import (
 // goes on to wait for it, unless it was enqueued by a clock that was more than a day ahead. Retries, snoozes and rates wait for a time from
 // now: written by a clock that was ahead, they would wait for as long as it was ahead, and that may be years.
 
-// setBackTasks lets tasks that put themselves off, and those that are to be tried again, wait from [1] for as long as they were to wait from
-// a moment that is yet to come. Their generation stays: so do their owners. Index: tasks_due, from [1] on; it is run when a clock was set back.
+// setBackTasks lets tasks that put themselves off, and those that are to be tried again, wait from [1] for as long as they were to
+// wait from a moment that is yet to come. Their generation stays: so do their owners. Index: tasks_due, from [1] on; it is run when
+// a clock was set back.
 var setBackTasks = command(`UPDATE {tasks} SET run_at = ?1 + run_at - updated_at, updated_at = ?1
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`)
 

@@ -31,9 +31,9 @@ import (
 //   - Beats go to the head of the queue, so that no crowd of enqueues can starve a lease.
 //
 // Fairness between processes: SQLite has no queue for its write lock, and its own back-off waits for seconds beside a process that commits
-// back to back. So writers wait in a queue (lockqueue.go), and one that has been writing without a break leaves the lock to the first in the
-// queue. Beside programs that do not use the queue, a writer tries again each half millisecond, and rests now and then while others have the
-// file open (measured: p99 of another process's insert 2 s → 20 ms).
+// back to back. So writers wait in a queue (lockqueue.go), and one that has been writing without a break leaves the lock to the
+// first in the queue. Beside programs that do not use the queue, a writer tries again each half millisecond, and rests now and then
+// while others have the file open (measured: p99 of another process's insert 2 s → 20 ms).
 //
 // What was tried: a goroutine that owns the connection costs two hand-overs a write, which is a third of the time of a lone
 // caller. A Gosched before taking the group doubles the throughput of ten callers, since they meet in one transaction instead
@@ -52,11 +52,12 @@ const (
 const answerTime = 10 * time.Second
 
 const (
-	foldMost    = 1000                  // members of a group
-	yields      = 4                     // Gosched before a group is taken, if there are several callers
-	restAfter   = 10 * time.Millisecond // of writing without a break
-	restFor     = time.Millisecond
-	lookAgain   = time.Millisecond       // after a look at the files, or at the room on the disk, a write looks at them again before it writes
+	foldMost  = 1000                  // members of a group
+	yields    = 4                     // Gosched before a group is taken, if there are several callers
+	restAfter = 10 * time.Millisecond // of writing without a break
+	restFor   = time.Millisecond
+	// after a look at the files, or at the room on the disk, a write looks at them again before it writes
+	lookAgain   = time.Millisecond
 	breakLength = 500 * time.Microsecond // what counts as a break
 	singleAfter = 2 * time.Millisecond   // a write after such a break does not wait for the end of another process's stretch
 )

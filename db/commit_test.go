@@ -164,7 +164,7 @@ func TestAWaitingWriteThatIsRefusedByCloseIsTold(t *testing.T) {
 		d.mu.Unlock()
 	}
 	if err := d.update(context.Background(), normal, func(*tx) error { return nil }); !errors.Is(err, jobs.ErrClosed) {
-		t.Error(err)
+		t.Errorf("got %v; want Is(err, ErrClosed)", err)
 	}
 	open()
 	if err := <-closed; err != nil {

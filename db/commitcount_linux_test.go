@@ -37,7 +37,8 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 		t.Errorf("%d commits of others, want %d", after-before, writes)
 	}
 
-	w, err := d.Register(t.Context(), WorkerInfo{ID: NewWorkerID(), Name: "w", Lease: time.Minute, StartedAt: now()}, []ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+	w, err := d.Register(t.Context(), WorkerInfo{ID: NewWorkerID(), Name: "w", Lease: time.Minute, StartedAt: now()},
+		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 	for _, n := range []int{1, 3} { // the last one completes two tasks together, and one by itself
 		turned, err := w.Cycle(t.Context(), Cycle{Now: now(), Claim: Claim{Free: n, Lease: time.Minute}})
 		if err != nil || len(turned.Claimed) != n {
-			t.Fatal(turned, err)
+			t.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = n", turned, err)
 		}
 		if <-news {
 			t.Error("a claim of the writer is news")

@@ -11,21 +11,24 @@ import (
 )
 
 // completeTasks is completeTask for many tasks at once, of worker [3] at [1]: [2] is a JSON array of objects with the columns of d. It is
-// for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has completed, and
-// what selectFeatures does. The empty text and the 0 that are added keep the planner from all tasks that run, each of which it would compare with
-// each of d.
+// for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has
+// completed, and what selectFeatures does. The empty text and the 0 that are added keep the planner from all tasks that run, each
+// of which it would compare with each of d.
 var completeTasks = command(completeAll)
 
-const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', outcome = d.outcome,
+const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
+	lease_expires_at = NULL, state = 'completed', outcome = d.outcome,
 	result = d.result, finished_at = d.finished_at, updated_at = ?
 FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, outcome json, result text, finished_at bigint)
 WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker + 0 = ? AND tasks.state || '' = 'running'
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
-// completeSome is completeTask for as many tasks as %s has rows, of worker [2] at [1]. A row is the id, the generation and what completeTask sets.
-// It is for files, where the end of a task in a statement of sixteen takes two thirds of the time of a statement of its own.
+// completeSome is completeTask for as many tasks as %s has rows, of worker [2] at [1]. A row is the id, the generation and what
+// completeTask sets. It is for files, where the end of a task in a statement of sixteen takes two thirds of the time of a statement
+// of its own.
 const completeSome = `WITH d (id, generation_id, outcome, result, finished_at) AS (VALUES %s)
-UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL, state = 'completed', outcome = d.outcome, result = d.result,
+UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
+	state = 'completed', outcome = d.outcome, result = d.result,
 	finished_at = d.finished_at, updated_at = ?
 FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`
 
@@ -60,7 +63,8 @@ func completionsOf(list []Finish, now time.Time) completions {
 	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)), changes: make([]jobs.Change, 0, len(list))}
 	for i := range list {
 		f := &list[i]
-		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) || f.Output.Cut != (Cut{}) {
+		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) ||
+			f.Output.Cut != (Cut{}) {
 			continue
 		}
 		c := jobs.Next(f.Task, f.Outcome, now)
@@ -81,7 +85,8 @@ func completionsOf(list []Finish, now time.Time) completions {
 	return all
 }
 
-// errRefusedTogether says that one of the ends that share a statement was refused. The others may have been written: the transaction is over.
+// errRefusedTogether says that one of the ends that share a statement was refused. The others may have been written: the
+// transaction is over.
 var errRefusedTogether = errors.New("an end was refused")
 
 // completeMany ends those attempts of list that complete their task and have nothing else to store, and says which: they are answered in

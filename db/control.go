@@ -13,26 +13,32 @@ import (
 
 // cancelTask cancels task [4] if it waits; who and why [1], times [2], [3]. The rest of its outcome is that of its last attempt.
 var cancelTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,
-	outcome = {cancelled_outcome}, finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`)
+	outcome = {cancelled_outcome}, finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending'
+	OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`)
 
-// askCancel asks the owner of task [1] to cancel it, if it runs; at [2], by KILL at once [3], who and why [4]. A request that is there already keeps
-// its time and text.
+// askCancel asks the owner of task [1] to cancel it, if it runs; at [2], by KILL at once [3], who and why [4]. A request that is
+// there already keeps its time and text.
 var askCancel = command(`INSERT INTO {cancel_requests} (task_id, generation_id, requested_at, now, text)
 SELECT id, generation_id, ?2, ?3, ?4 FROM {tasks} WHERE id = ?1 AND state = 'running'
 ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
-	requested_at = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.requested_at ELSE excluded.requested_at END,
-	now = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 AND cancel_requests.now > excluded.now THEN cancel_requests.now ELSE excluded.now END,
+	requested_at = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.requested_at
+	ELSE excluded.requested_at END,
+	now = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 AND cancel_requests.now > excluded.now
+	THEN cancel_requests.now ELSE excluded.now END,
 	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`)
 
-// retryFinished resets the finished task [5], generation [6], to state [1], due at [3]; time [4]. [2] is its column waits. It changes no row if another
-// unfinished task has its unique key. Index: tasks_unique.
-var retryFinished = command(`UPDATE {tasks} SET state = ?, waits = ?, generation_id = generation_id + 1, attempt = 0, losses = 0, run_at = ?, updated_at = ?,
+// retryFinished resets the finished task [5], generation [6], to state [1], due at [3]; time [4]. [2] is its column waits. It
+// changes no row if another unfinished task has its unique key. Index: tasks_unique.
+var retryFinished = command(`UPDATE {tasks} SET state = ?, waits = ?, generation_id = generation_id + 1,
+	attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
 WHERE id = ? AND generation_id = ?
 	AND NOT EXISTS (SELECT 1 FROM {tasks} AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`)
 
-// hastenTask makes the waiting task [4] of generation [5] due at [2], in state [1], counts kept; time [3]. Where its state stays its generation does.
-var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0 ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
+// hastenTask makes the waiting task [4] of generation [5] due at [2], in state [1], counts kept; time [3]. Where its state stays
+// its generation does.
+var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0
+	ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND generation_id = ?5`)
 
 // selectStanding reads what decides what retrying task [1] does.

@@ -8,9 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// What a database holds is carried to another one by the hundred tasks, each with all that belongs to it in one transaction, in the order of
-// ids: the highest id over there says how far it has come, so a move that was killed goes on behind it. What is not of single tasks comes with
-// the last transaction, which counts, too. Rows are the same on both engines; see schema/postgres.
+// What a database holds is carried to another one by the hundred tasks, each with all that belongs to it in one transaction, in the
+// order of ids: the highest id over there says how far it has come, so a move that was killed goes on behind it. What is not of
+// single tasks comes with the last transaction, which counts, too. Rows are the same on both engines; see schema/postgres.
 
 // carried is a table whose rows are carried.
 type copiedTable struct {
@@ -65,7 +65,8 @@ var endWorkers = command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at
 // countRows counts the rows of a table, sumTasks those of tasks by their states, with sums that tell whether they are the same ones.
 const countRows = `SELECT count(*) FROM {%s}`
 
-var sumTasks = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations FROM {tasks} GROUP BY state ORDER BY state`)
+var sumTasks = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations
+	FROM {tasks} GROUP BY state ORDER BY state`)
 
 // TableCount is how many rows of a table there are, in both databases.
 type TableCount struct {
@@ -108,7 +109,8 @@ func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 			return from.explain(err)
 		}
 		for i, value := range values {
-			if text, ok := value.([]byte); ok && types[i].DatabaseTypeName() == "JSON" { // which the driver of a server does not call a text
+			// which the driver of a server does not call a text
+			if text, ok := value.([]byte); ok && types[i].DatabaseTypeName() == "JSON" {
 				values[i] = string(text)
 			}
 			bytes += width(value)

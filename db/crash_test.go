@@ -175,7 +175,8 @@ func TestALifeSurvivesKillsAndPowerCuts(t *testing.T) {
 		fmt.Fprint(hash, l.told, l.ended, l.once)
 		if sum := [32]byte(hash.Sum(nil)); !seen[sum] {
 			seen[sum] = true
-			moments = append(moments, moment{image, life{told: slices.Clone(l.told), ended: slices.Clone(l.ended), once: l.once, gone: maps.Clone(l.gone)}, name})
+			moments = append(moments, moment{image, life{told: slices.Clone(l.told), ended: slices.Clone(l.ended), once: l.once,
+				gone: maps.Clone(l.gone)}, name})
 		}
 	}
 	n := 0
@@ -241,7 +242,8 @@ func check(t *testing.T, name, path string, l *life) {
 	}
 	for _, c := range l.ended {
 		attempts, err := d.Attempts(ctx, c.ID)
-		if err != nil || !l.gone[c.ID] && !slices.ContainsFunc(attempts, func(a jobs.Attempt) bool { return a.GenerationID == c.GenerationID }) {
+		if err != nil || !l.gone[c.ID] && !slices.ContainsFunc(attempts,
+			func(a jobs.Attempt) bool { return a.GenerationID == c.GenerationID }) {
 			t.Errorf("%s: the end of task %d was told of, and is lost: %v", name, c.ID, err)
 		}
 	}
@@ -258,7 +260,8 @@ func check(t *testing.T, name, path string, l *life) {
 func drain(t *testing.T, name string, d *DB) {
 	t.Helper()
 	ctx, at := context.Background(), now().Add(24*time.Hour)
-	w, err := d.Register(ctx, WorkerInfo{Name: "next", Lease: time.Minute, StartedAt: at}, []ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+	w, err := d.Register(ctx, WorkerInfo{Name: "next", Lease: time.Minute, StartedAt: at},
+		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return

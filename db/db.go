@@ -17,8 +17,8 @@ import (
 
 // Types of the engines that callers of this package meet.
 type (
-	// Engine is how to reach servers that databases can be on, in place of files. Package internal/pgdriver has one; without it a program links no
-	// driver for them.
+	// Engine is how to reach servers that databases can be on, in place of files. Package internal/pgdriver has one; without it a
+	// program links no driver for them.
 	Engine = engine.Driver
 	// Server reaches one database on a server.
 	Server = engine.Connectors
@@ -65,8 +65,9 @@ type Options struct {
 	Prefix      string        // with Beside: that prefix. Defaults to the one in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for other processes' locks. Defaults to 5 s
 	Engine      *Engine       `json:"-"` // for a database on a server: how to reach it
-	Dir         string        // for a database on a server: where this host keeps what belongs to it. Defaults to the user's state directory
-	Driver      string        // of database/sql, for the connection that writes: it wraps the one of modernc.org/sqlite. Defaults to that
+	// for a database on a server: where this host keeps what belongs to it. Defaults to the user's state directory
+	Dir    string
+	Driver string // of database/sql, for the connection that writes: it wraps the one of modernc.org/sqlite. Defaults to that
 }
 
 // DB is an open database. It is safe for use by many goroutines.
@@ -85,9 +86,9 @@ type DB struct {
 	closing sync.Once
 }
 
-// Open opens the database file at path, or the database on a server that path is the address of. It creates the database if the options say so, and
-// brings its schema up to date. Errors are *jobs.Error of kind ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or ErrInvalid; then
-// nothing was changed.
+// Open opens the database file at path, or the database on a server that path is the address of. It creates the database if the
+// options say so, and brings its schema up to date. Errors are *jobs.Error of kind ErrNoDatabase, ErrSchema, ErrPermission,
+// ErrBusy, ErrCorrupt or ErrInvalid; then nothing was changed.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if options.BusyTimeout == 0 {
 		options.BusyTimeout = 5 * time.Second
@@ -113,7 +114,8 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 // choose sets the engine for a path or an address.
 func (d *DB) choose(path string) (err error) {
 	o := d.options
-	options := engine.Options{Create: o.Create, ReadOnly: o.ReadOnly, Normal: o.Normal, UnsafeFS: o.UnsafeFS, Beside: o.Beside, Prefix: o.Prefix,
+	options := engine.Options{Create: o.Create, ReadOnly: o.ReadOnly, Normal: o.Normal, UnsafeFS: o.UnsafeFS, Beside: o.Beside,
+		Prefix:      o.Prefix,
 		BusyTimeout: o.BusyTimeout, Dir: o.Dir, Driver: o.Driver}
 	if OnServer(path) {
 		d.engine, err = postgres.New(path, o.Engine, options)
@@ -183,9 +185,9 @@ func (d *DB) Backup(ctx context.Context, to string, replace bool) (int64, error)
 func (d *DB) BackupFile(ctx context.Context) (string, error) { return d.engine.BackupFile(ctx) }
 
 // Watch calls told when another connection has committed; several commits may be one call, and one for this process's own commits is
-// possible. wakeups reports that there may be something for workers: on a server it is known of some commits that they only end tasks, or claim
-// them, and of a file that the writer of this DB has made them. told must not wait. A brief watch costs more, and tells up to 20 ms later, but is
-// begun and ended at once. The watching ends with ctx.
+// possible. wakeups reports that there may be something for workers: on a server it is known of some commits that they only end
+// tasks, or claim them, and of a file that the writer of this DB has made them. told must not wait. A brief watch costs more, and
+// tells up to 20 ms later, but is begun and ended at once. The watching ends with ctx.
 func (d *DB) Watch(ctx context.Context, brief bool, told func(wakeups bool)) error {
 	return d.engine.Watch(ctx, brief, told)
 }
@@ -196,8 +198,8 @@ func (d *DB) WatchSlowly(slowly bool) { d.engine.WatchSlowly(slowly) }
 // Revisions begins to look for commits. Close it. Unlike Watch it costs nothing between two questions, however much is written.
 func (d *DB) Revisions(ctx context.Context) (Revisions, error) { return d.engine.Revisions(ctx) }
 
-// CheckNotifications returns nil when a notification of this process has come back to it from the server, and an error of kind ErrInvalid when none came for so
-// long. Files need no notifications.
+// CheckNotifications returns nil when a notification of this process has come back to it from the server, and an error of kind
+// ErrInvalid when none came for so long. Files need no notifications.
 func (d *DB) CheckNotifications(ctx context.Context, patience time.Duration) error {
 	return d.engine.CheckNotifications(ctx, patience)
 }

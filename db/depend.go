@@ -15,9 +15,10 @@ import (
 // insertDependency makes task [1] wait for task [2], however that ends [3]; or only remembers it [4].
 var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)
 
-// selectFollowers lists the tasks that wait for task [1], and whether they wait for others too. A task that was set to another state by hand
-// does not wait. Indexes: dependencies_on, dependencies_open.
-var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM {dependencies} AS other WHERE other.open = 1
+// selectFollowers lists the tasks that wait for task [1], and whether they wait for others too. A task that was set to another
+// state by hand does not wait. Indexes: dependencies_on, dependencies_open.
+var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM {dependencies} AS other
+	WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id) AS waits
 FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`)
 
@@ -39,24 +40,29 @@ WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->>
 		WHERE other.task_id = tasks.id AND other.any_outcome = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
 ORDER BY tasks.id`)
 
-// selectNamed lists the tasks that task [1] of plain SQL names. adoptTask blocks that task [3] until its dependencies allow it to start; whether it
-// waits [1], time [2]. refuseTask cancels task [4] because of one of them; outcome [1], times [2], [3].
+// selectNamed lists the tasks that task [1] of plain SQL names. adoptTask blocks that task [3] until its dependencies allow it to
+// start; whether it waits [1], time [2]. refuseTask cancels task [4] because of one of them; outcome [1], times [2], [3].
 var (
 	selectAfter = query(`SELECT on_id, any_outcome FROM {dependencies} WHERE task_id = ? ORDER BY on_id`)
-	adoptTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ? AND generation_id = 0`)
-	refuseTask  = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = 1, outcome = ?, finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = 0`)
+	adoptTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?
+		AND generation_id = 0`)
+	refuseTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = 1, outcome = ?, finished_at = ?, updated_at = ?
+		WHERE id = ? AND generation_id = 0`)
 )
 
 // The two sides of the dependencies of task [1], at most [2] of each, for people.
 var (
-	selectDependencies = query(`SELECT on_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
+	selectDependencies = query(`SELECT on_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state
+	FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
 WHERE task_id = ? ORDER BY on_id LIMIT ?`)
-	selectDependents = query(`SELECT task_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = task_id
+	selectDependents = query(`SELECT task_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state
+	FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = task_id
 WHERE on_id = ? ORDER BY task_id LIMIT ?`)
 )
 
 // selectUpstream lists the tasks that task [1] waited for. Primary key.
-var selectUpstream = query(selectTasks + ` JOIN {dependencies} ON dependencies.on_id = tasks.id WHERE dependencies.task_id = ? ORDER BY on_id`)
+var selectUpstream = query(selectTasks + ` JOIN {dependencies} ON dependencies.on_id = tasks.id WHERE dependencies.task_id = ?
+	ORDER BY on_id`)
 
 type follower struct {
 	ID         int64   `db:"task_id"`

@@ -46,7 +46,8 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	dialect := postgres.Dialect("ours")
-	texts := map[string]any{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "insertTasks32": insertTasks32, "insertTasks64": insertTasks64,
+	texts := map[string]any{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "insertTasks32": insertTasks32,
+		"insertTasks64":  insertTasks64,
 		"insertTasks128": insertTasks128, "assertUnused": assertUnused, "assertCompleted": assertCompleted}
 	for name, p := range plans {
 		texts[name] = p.text
@@ -72,9 +73,12 @@ func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
 	c := newClaimer("w", make([]ClaimJob, 2), postgres.ClaimJob)
 	got := postgres.Dialect("ours").Text(c.tasks)
-	if strings.Count(got, "LIMIT $7 FOR UPDATE SKIP LOCKED") != 2 || !strings.Contains(got, "LIMIT 0 + $7") || !strings.Contains(got, "worker = $8") ||
+	if strings.Count(got, "LIMIT $7 FOR UPDATE SKIP LOCKED") != 2 || !strings.Contains(got, "LIMIT 0 + $7") ||
+		!strings.Contains(got, "worker = $8") ||
 		!strings.Contains(got, "CAST($4 AS bigint) AS most") {
-		t.Error(got)
+		t.Errorf(`got %+v; want Count(got, "LIMIT $7 FOR UPDATE SKIP LOCKED") = 2, Contains(got, "LIMIT 0 + $7"), `+
+			`Contains(got, "worker = $8"), Contains(got, "CAST($4 AS bigint) AS most")`,
+			got)
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectDue returns when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of a lane allows its next
-// task to start. Each is null if there is none. Plain SQL may have written any time, 0 included. Indexes: tasks_due, tasks_expiry,
-// limits_due.
+// selectDue returns when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of a lane
+// allows its next task to start. Each is null if there is none. Plain SQL may have written any time, 0 included. Indexes:
+// tasks_due, tasks_expiry, limits_due.
 var selectDue = query(`SELECT (SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),
 	(SELECT min(expires_at) FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL),
 	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL)`)
@@ -26,8 +26,8 @@ WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts 
 var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 
-// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. It also clears the lease of a running task without a start time, which only
-// plain SQL can write. Index: tasks_expiry.
+// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. It also clears the lease of a running task without a
+// start time, which only plain SQL can write. Index: tasks_expiry.
 var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
 	outcome = '{"reason":"expired","error":"not started in time"}', finished_at = ?, updated_at = ? WHERE id IN (
 	SELECT id FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
@@ -36,8 +36,8 @@ var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id
 // dueMost limits how many thousands of tasks become pending or expire in one transaction, since other processes wait for the lock.
 const dueMost = 10
 
-// due makes due tasks pending, and cancels expired tasks. next is when to call it again, and lane is when the rate limit of a lane allows a task to
-// start that is already due. Both are zero if nothing waits.
+// due makes due tasks pending, and cancels expired tasks. next is when to call it again, and lane is when the rate limit of a lane
+// allows a task to start that is already due. Both are zero if nothing waits.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
 		var expiry, due, rate, first sql.NullInt64

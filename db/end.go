@@ -11,8 +11,8 @@ import (
 var cancelDependent = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, outcome = ?, waits = NULL,
 	finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = ? AND waits = 1 RETURNING queue`)
 
-// freeDependent ends the waiting of task [3], generation [4], when its last dependency has ended. [1] is its new state: blocked if it must wait for its
-// lane. [2] is the time.
+// freeDependent ends the waiting of task [3], generation [4], when its last dependency has ended. [1] is its new state: blocked if
+// it must wait for its lane. [2] is the time.
 var freeDependent = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN ?1 = 'blocked' THEN 0 ELSE 1 END,
 	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND generation_id = ?4 AND waits = 1`)
 
@@ -26,8 +26,8 @@ type end struct {
 	waited bool
 }
 
-// features are the things that order tasks or hold them back and that are in use at all. A transaction that needs to know reads them once, so that a
-// database that uses none of them pays for one query.
+// features are the things that order tasks or hold them back and that are in use at all. A transaction that needs to know reads
+// them once, so that a database that uses none of them pays for one query.
 type features struct {
 	known        bool
 	dependencies bool
@@ -111,7 +111,8 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	for _, f := range followers {
 		if !e.state.Releases(bool(f.AnyOutcome)) {
 			var queue string
-			if err := t.scan(cancelDependent, []any{brokenOutcome(brokenText(e.id, e.state)), ms, ms, f.ID, f.Generation}, &queue); err != nil {
+			if err := t.scan(cancelDependent, []any{brokenOutcome(brokenText(e.id, e.state)), ms, ms, f.ID, f.Generation},
+				&queue); err != nil {
 				return nil, fmt.Errorf("cancel task %d, which waits for %d: %w", f.ID, e.id, err)
 			}
 			if _, err := t.exec(closeAll, f.ID); err != nil {

@@ -9,13 +9,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The fast path of a cycle is for engines where each statement is a message there and back. A cycle takes it if every task that it ends has completed, and
-// nothing that orders tasks or holds them back is in use; as a rule that is so. Then later statements do not depend on earlier results, and two such
-// cycles cannot disturb each other. So:
+// The fast path of a cycle is for engines where each statement is a message there and back. A cycle takes it if every task that it
+// ends has completed, and nothing that orders tasks or holds them back is in use; as a rule that is so. Then later statements do
+// not depend on earlier results, and two such cycles cannot disturb each other. So:
 //
 //   - Such cycles of all workers hold the write lock of the schema at the same time.
-//   - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server works for both at once.
-//   - Each message asserts that its cycle may take the fast path: otherwise it divides by zero, and the cycle takes the slow path, step by step.
+//
+// - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server works for both
+// at once.
+// - Each message asserts that its cycle may take the fast path: otherwise it divides by zero, and the cycle takes the slow path,
+// step by step.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
 	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
@@ -26,14 +29,16 @@ const slowPathCycles = 200
 
 // fastPath reports whether a cycle may try the fast path, and returns the attempts that it ends.
 func (w *Worker) fastPath(turn Cycle) (completions, bool) {
-	if !w.db.traits.FastPath || len(turn.Finish) == 0 && turn.Claim.Free <= 0 || w.slowPath.Add(-1) >= 0 || turn.Look || turn.Claim.MaxWait > 0 || len(w.claimer.suspects) > 0 {
+	if !w.db.traits.FastPath || len(turn.Finish) == 0 && turn.Claim.Free <= 0 || w.slowPath.Add(-1) >= 0 || turn.Look ||
+		turn.Claim.MaxWait > 0 || len(w.claimer.suspects) > 0 {
 		return completions{}, false
 	}
 	ends := completionsOf(turn.Finish, turn.Now)
 	return ends, len(ends.rows) == len(turn.Finish) && !ends.lanes
 }
 
-// fastCycle runs a cycle on the fast path. If an assertion did not hold, the engine calls the error Asserted; tasks may have been claimed all the same.
+// fastCycle runs a cycle on the fast path. If an assertion did not hold, the engine calls the error Asserted; tasks may have been
+// claimed all the same.
 func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
 	var claim, finish error

@@ -15,20 +15,24 @@ UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE h
 // recentMost is how many tasks the figures of a queue are taken from: the last that ended, of all queues. It bounds what a look costs.
 const recentMost = 10_000
 
-// selectRecent lists the waits and the times from start to end of the last attempts of tasks of queue [2] that ended since [1], among the last 10,000 that
-// ended. Index: tasks_finished, from its end.
-var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
+// selectRecent lists the waits and the times from start to end of the last attempts of tasks of queue [2] that ended since [1],
+// among the last 10,000 that ended. Index: tasks_finished, from its end.
+var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration
+	FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
 
 // countStarts counts the attempts of the same tasks that started since [1]. Index: the key of attempts.
 var countStarts = query(`SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
 	(SELECT count(*) FROM {attempts} WHERE task_id = recent.id AND attempts.started_at >= ?1)), 0) AS bigint)
-FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2`)
+FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent
+	WHERE queue = ?2`)
 
 // countOpenStarts counts the attempts that started since [1] of tasks of queue [2] that run or wait for another attempt.
 var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 'running' AND queue = ?2 AND started_at >= ?1) +
-	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2 AND attempts.started_at >= ?1) +
-	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE (tasks.state = 'scheduled' OR tasks.state = 'retrying')
+	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2
+	AND attempts.started_at >= ?1) +
+	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE (tasks.state = 'scheduled'
+	OR tasks.state = 'retrying')
 		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
 // HistoryPoint is how many tasks of a queue ended in one way within a minute, or within an hour of more than two days ago.
@@ -115,7 +119,8 @@ func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent,
 }
 
 // selectThroughput sums up how many tasks ended how, in steps of [2] seconds since second [1].
-var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum(n) AS n FROM {counters} WHERE minute * 60 >= ?1 GROUP BY 1, 2
+var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum(n) AS n FROM {counters} WHERE minute * 60 >= ?1
+	GROUP BY 1, 2
 UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
 
 // selectSamples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].

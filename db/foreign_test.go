@@ -15,18 +15,23 @@ func TestWhatIsForeignToOurTablesIsRefusedAndAnApplicationIsWelcome(t *testing.T
 		want       string // of the problem; empty: none
 	}{
 		"as it was made": {},
-		"an application with an outbox": {statements: []string{"CREATE TABLE orders (id INTEGER PRIMARY KEY, text TEXT)", "CREATE INDEX orders_text ON orders (text)",
+		"an application with an outbox": {statements: []string{"CREATE TABLE orders (id INTEGER PRIMARY KEY, text TEXT)",
+			"CREATE INDEX orders_text ON orders (text)",
 			"CREATE VIEW waiting AS SELECT * FROM tasks WHERE finished_at IS NULL",
 			`CREATE TRIGGER ordered AFTER INSERT ON orders BEGIN INSERT INTO enqueue (args) VALUES ('["true"]'); END`, "ANALYZE"}},
-		"a trigger on tasks":     {[]string{"CREATE TRIGGER evil AFTER UPDATE ON tasks BEGIN UPDATE tasks SET args = '[\"rm\"]'; END"}, `a trigger "evil" on runner's tasks`},
+		"a trigger on tasks": {[]string{"CREATE TRIGGER evil AFTER UPDATE ON tasks BEGIN UPDATE tasks SET args = '[\"rm\"]'; END"},
+			`a trigger "evil" on runner's tasks`},
 		"a trigger, in capitals": {[]string{"CREATE TRIGGER evil AFTER INSERT ON TASKS BEGIN DELETE FROM attempts; END"}, `"evil"`},
 		"a trigger on workers":   {[]string{"CREATE TRIGGER evil AFTER INSERT ON workers BEGIN DELETE FROM tasks; END"}, `"evil"`},
-		"a trigger on a view":    {[]string{"CREATE TRIGGER evil INSTEAD OF INSERT ON attempts_view BEGIN DELETE FROM tasks; END"}, `"evil"`},
-		"an index":               {[]string{"CREATE UNIQUE INDEX evil ON tasks (queue)"}, `an index "evil"`},
-		"a column":               {[]string{"ALTER TABLE tasks ADD COLUMN evil TEXT AS (job) VIRTUAL"}, "has another tasks"},
-		"a trigger is missing":   {[]string{"DROP TRIGGER tasks_reopened"}, "lacks runner's tasks_reopened"},
-		"a trigger is another":   {[]string{"DROP TRIGGER tasks_reopened", "CREATE TRIGGER tasks_reopened AFTER INSERT ON tasks BEGIN SELECT 1; END"}, "another tasks_reopened"},
-		"a view for a table":     {[]string{"ALTER TABLE pauses RENAME TO old", "CREATE VIEW pauses AS SELECT * FROM old"}, "than runner's"},
+		"a trigger on a view": {[]string{"CREATE TRIGGER evil INSTEAD OF INSERT ON attempts_view BEGIN DELETE FROM tasks; END"},
+			`"evil"`},
+		"an index":             {[]string{"CREATE UNIQUE INDEX evil ON tasks (queue)"}, `an index "evil"`},
+		"a column":             {[]string{"ALTER TABLE tasks ADD COLUMN evil TEXT AS (job) VIRTUAL"}, "has another tasks"},
+		"a trigger is missing": {[]string{"DROP TRIGGER tasks_reopened"}, "lacks runner's tasks_reopened"},
+		"a trigger is another": {[]string{"DROP TRIGGER tasks_reopened",
+			"CREATE TRIGGER tasks_reopened AFTER INSERT ON tasks BEGIN SELECT 1; END"}, "another tasks_reopened"},
+		"a view for a table": {[]string{"ALTER TABLE pauses RENAME TO old", "CREATE VIEW pauses AS SELECT * FROM old"},
+			"than runner's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.db")

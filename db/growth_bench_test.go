@@ -55,14 +55,15 @@ func BenchmarkClaim(b *testing.B) {
 			if c.job != "noop" || c.state != jobs.Pending {
 				fill("noop", jobs.Pending, 1000, 5, at)
 			}
-			w, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 10}, []ClaimJob{{"noop", 10}})
+			w, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 10},
+				[]ClaimJob{{"noop", 10}})
 			if err != nil {
 				b.Fatal(err)
 			}
 			pair := func() {
 				done, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Look: true, Claim: Claim{Free: 10, Lease: time.Minute}})
 				if err != nil || len(done.Claimed) != 10 {
-					b.Fatal(len(done.Claimed), err)
+					b.Fatalf("got %v, %v; want no error, len(done.Claimed) = 10", len(done.Claimed), err)
 				}
 				finish := make([]Finish, len(done.Claimed))
 				for i, task := range done.Claimed {
@@ -118,9 +119,10 @@ func BenchmarkClaimJobs(b *testing.B) {
 			for b.Loop() {
 				done, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Claim: Claim{Free: 1, Lease: time.Minute}})
 				if err != nil || len(done.Claimed) != 1 {
-					b.Fatal(err)
+					b.Fatalf("got %v; want no error, len(done.Claimed) = 1", err)
 				}
-				if _, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Finish: []Finish{{Task: done.Claimed[0], Release: true}}}); err != nil {
+				if _, err := w.Cycle(b.Context(), Cycle{Now: time.Now(),
+					Finish: []Finish{{Task: done.Claimed[0], Release: true}}}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -14,15 +14,18 @@ import (
 )
 
 // insertTask adds a task; its values are those of appendTask. A task of ours is born with generation 1.
-var insertTask = command(`INSERT INTO {tasks} (` + insertColumns + `) VALUES ({id_param}1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){returning_id}`)
+var insertTask = command(`INSERT INTO {tasks} (` + insertColumns + `) VALUES ({id_param}1,
+	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){returning_id}`)
 
-const insertColumns = `{id_column}generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
+const insertColumns = `{id_column}generation_id, state, queue, job, args, label,
+	priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
 	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome`
 
 // insertPlain adds a task that has none of the columns which are missing here: see alone. Its values are those of appendPlain.
 const insertPlain = `INSERT INTO {tasks} (` + plainColumns + `) VALUES ` + plainRow
 
-const plainColumns = `{id_column}generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, options, created_at, created_by, updated_at`
+const plainColumns = `{id_column}generation_id, state, queue, job, args, label, priority,
+	run_at, expires_at, max_attempts, max_losses, options, created_at, created_by, updated_at`
 
 const (
 	plainRow  = `({id_param}` + plainRest
@@ -32,9 +35,10 @@ const (
 // insertOne is insertPlain as a transaction by itself: it takes the next id, too.
 var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES (({highest_id}) + 1, ` + plainRest)
 
-// replaceTask gives task [18] of generation [19], which has not started, the settings [1] to [16] of another, in the order of insertColumns; its new state again [17],
-// as only a change of state is a new generation. No row: it has started.
-var replaceTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, args = ?, label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
+// replaceTask gives task [18] of generation [19], which has not started, the settings [1] to [16] of another, in the order of
+// insertColumns; its new state again [17], as only a change of state is a new generation. No row: it has started.
+var replaceTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, args = ?,
+	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
 	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
 WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
@@ -196,13 +200,15 @@ func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error
 	if err != nil {
 		return nil, err
 	}
-	return append(values, nullText(task.Schedule), nullTime(task.Tick), task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), s.finishedAt, s.outcome), nil
+	return append(values, nullText(task.Schedule), nullTime(task.Tick), task.CreatedAt.UnixMilli(), nullText(task.CreatedBy),
+		s.finishedAt, s.outcome), nil
 }
 
 // appendPlain adds the values of insertPlain, without the id.
 func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 	options, err := task.Options.Encode()
-	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority), task.RunAt.UnixMilli(),
+	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority),
+		task.RunAt.UnixMilli(),
 		nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses), nullText(options), task.CreatedAt.UnixMilli(),
 		nullText(task.CreatedBy), task.UpdatedAt.UnixMilli()), err
 }
@@ -220,8 +226,10 @@ func appendSettings(values []any, task *jobs.Task, s settings) ([]any, error) {
 	if s.depends {
 		parts |= partDependencies
 	}
-	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority), task.RunAt.UnixMilli(),
-		nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses), nullText(task.UniqueKey), nullText(task.Lane), nullText(options),
+	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority),
+		task.RunAt.UnixMilli(),
+		nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses), nullText(task.UniqueKey), nullText(task.Lane),
+		nullText(options),
 		nullNumber(parts), s.waits, task.UpdatedAt.UnixMilli()), nil
 }
 
@@ -332,7 +340,8 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 		if on >= id { // or two tasks could wait for each other
 			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
 				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
-				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"}, Hint: "cancel task " + fmt.Sprint(id)}
+				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},
+				Hint: "cancel task " + fmt.Sprint(id)}
 		}
 	}
 	if err := t.keep(id, o.waiting); err != nil {

@@ -33,7 +33,8 @@ func TestATaskAddedByOneStatementIsLikeAnyOther(t *testing.T) {
 	specs := []jobs.Spec{jobs.Define[int]("job").With(7, jobs.Queue("media"), jobs.Label("label"), jobs.In(time.Hour), jobs.MaxAttempts(3))}
 	specs[0].CreatedBy, specs[0].ExpiresIn, specs[0].Timeout = "ann", 2*time.Hour, time.Minute
 	at := now()
-	added, err := d.Insert(t.Context(), specs, at) // the first write of a writer looks at the files: it is a transaction of several statements
+	// the first write of a writer looks at the files: it is a transaction of several statements
+	added, err := d.Insert(t.Context(), specs, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func TestATaskAddedByOneStatementIsLikeAnyOther(t *testing.T) {
 	}
 	var n int
 	columns := strings.TrimPrefix(insertColumns, "{id_column}")
-	if err := d.read.Get(&n, `SELECT count(*) FROM (SELECT DISTINCT `+columns+` FROM tasks WHERE id = ? OR id = ?)`, added[0].ID, more[0].ID); err != nil || n != 1 {
+	if err := d.read.Get(&n, `SELECT count(*) FROM (SELECT DISTINCT `+columns+` FROM tasks WHERE id = ?
+		OR id = ?)`, added[0].ID, more[0].ID); err != nil || n != 1 {
 		t.Error("the two tasks differ", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Tasks that are added together share statements: sixteen take two thirds of the time of sixteen alone. In a file more gain nothing; on a server
-// they do, where each statement is a message there and back.
+// Tasks that are added together share statements: sixteen take two thirds of the time of sixteen alone. In a file more gain
+// nothing; on a server they do, where each statement is a message there and back.
 const (
 	rows2  = plainRow + "," + plainRow
 	rows4  = rows2 + "," + rows2
@@ -26,8 +26,10 @@ const (
 )
 
 // insertTasks are the statements for 1, 2, 4 and so on tasks; the last ones are for servers.
-var insertTasks = [...]*statement{command(insertPlain + returning), command(insertTasks2 + returning), command(insertTasks4 + returning), command(insertTasks8 + returning),
-	command(insertTasks16 + returning), command(insertTasks32 + returning), command(insertTasks64 + returning), command(insertTasks128 + returning)}
+var insertTasks = [...]*statement{command(insertPlain + returning), command(insertTasks2 + returning), command(insertTasks4 + returning),
+	command(insertTasks8 + returning),
+	command(insertTasks16 + returning), command(insertTasks32 + returning), command(insertTasks64 + returning),
+	command(insertTasks128 + returning)}
 
 const returning = `{returning_id}`
 

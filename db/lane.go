@@ -8,13 +8,14 @@ import (
 )
 
 // laneHeld tells whether a task has lane [1]. Index: tasks_lane.
-var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying'))`)
+var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running'
+	OR state = 'retrying'))`)
 
 // laneNext finds the task that comes next in lane [1]: highest priority, then lowest id. Index: tasks_blocked.
 var laneNext = query(`SELECT id, generation_id FROM {tasks} WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`)
 
-// unblockTask makes the blocked task [2], generation [3], pending; time [1]. The task has no lane, or gets its lane now. The index tasks_lane refuses a
-// second holder of a lane.
+// unblockTask makes the blocked task [2], generation [3], pending; time [1]. The task has no lane, or gets its lane now. The index
+// tasks_lane refuses a second holder of a lane.
 var unblockTask = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ?
 WHERE id = ? AND generation_id = ? AND waits = 0`)
 
@@ -67,12 +68,14 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	return t.one(unblockTask, now.UnixMilli(), next, generation)
 }
 
-// Where a due task [2] of generation [3] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until [1]; another one
-// waits for the lane.
+// Where a due task [2] of generation [3] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until
+// [1]; another one waits for the lane.
 var (
-	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ? AND generation_id = ?`)
+	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?
+		AND generation_id = ?`)
 	delayHolder = command(`UPDATE {tasks} SET run_at = ? WHERE id = ? AND generation_id = ?`)
-	blockTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = generation_id + 1, waits = 0, updated_at = ? WHERE id = ? AND generation_id = ?`)
+	blockTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = generation_id + 1, waits = 0, updated_at = ? WHERE id = ?
+		AND generation_id = ?`)
 )
 
 // startHolder starts the next attempt of a task that has its lane, as soon as the lane's rate lets it.

@@ -12,18 +12,21 @@ import (
 // renewLeases moves the leases of the claims [2], JSON pairs of id and generation_id, of worker [3] to [1]. A beat always changes
 // the value, even with the clock set back: a reaper looks for change. Returns the claims that the worker still owns.
 var renewLeases = command(`UPDATE {tasks} SET lease_expires_at = {greatest}(?, lease_expires_at + 1)
-WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM {json_each}) AND worker = ? AND state = 'running'
+WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM {json_each}) AND worker = ?
+	AND state = 'running'
 RETURNING id, generation_id`)
 
 // selectOwned lists the claims of worker [1] that are not revoked. Index: tasks_running.
 var selectOwned = query(`SELECT id, generation_id FROM {tasks} WHERE worker = ? AND state = 'running' AND lease_expires_at <> 0`)
 
 // selectCancelRequests lists the claims of worker [1] that someone wants cancelled. Index: tasks_running.
-var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
+var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text
+	FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
 WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id >= tasks.generation_id - 1`)
 
 // selectLeases lists the claims of other workers than [1], with their leases. Index: tasks_running.
-var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id, '') AS worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
+var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id,
+	'') AS worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
 FROM {tasks} LEFT JOIN {workers} ON workers.number = tasks.worker WHERE tasks.state = 'running' AND tasks.worker <> ?`)
 
 // selectClaim reads task [1] if it still is the claim of generation [2] of worker [3].
@@ -107,7 +110,8 @@ func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 		Now  boolean `db:"cancel_now"`
 		Text text    `db:"cancel_text"`
 	}
-	return readAs(ctx, w.db, func(r *row) CancelRequest { return CancelRequest{r.ClaimID, bool(r.Now), string(r.Text)} }, selectCancelRequests, w.number)
+	return readAs(ctx, w.db, func(r *row) CancelRequest { return CancelRequest{r.ClaimID, bool(r.Now), string(r.Text)} },
+		selectCancelRequests, w.number)
 }
 
 // Lease is a claim of another worker as it was seen.
@@ -148,7 +152,8 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	if !slices.ContainsFunc(expired, func(l Lease) bool { return !l.Revoked() }) {
 		return expired, nil
 	}
-	return updateAs(ctx, w.db, full, func(t *tx) (revoked []Lease, err error) { // what is killed after it must be known to a server after a crash
+	// what is killed after it must be known to a server after a crash
+	return updateAs(ctx, w.db, full, func(t *tx) (revoked []Lease, err error) {
 		for _, l := range expired {
 			if l.Revoked() {
 				revoked = append(revoked, l)
@@ -216,7 +221,8 @@ func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) (
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()
-		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: jobs.Outcome{Reason: jobs.ReasonLost, Error: "its worker was lost",
+		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: jobs.Outcome{Reason: jobs.ReasonLost,
+			Error:   "its worker was lost",
 			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
 	}
 	done, err := t.finish(worker, list, false, now)

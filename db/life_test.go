@@ -34,7 +34,8 @@ func newLife(d *DB) *life {
 }
 
 var steps = []func(*life) error{
-	(*life).enqueue, (*life).register, (*life).claim, (*life).beat, (*life).print, (*life).finish, (*life).later, (*life).claim, (*life).cancel,
+	(*life).enqueue, (*life).register, (*life).claim, (*life).beat, (*life).print, (*life).finish, (*life).later, (*life).claim,
+	(*life).cancel,
 	(*life).finish, (*life).lose, (*life).claim, (*life).finish, (*life).pause, (*life).tick, (*life).claim, (*life).finish, (*life).again,
 	(*life).claim, (*life).finish, (*life).delete, (*life).prune, (*life).end,
 }
@@ -60,7 +61,8 @@ func (l *life) enqueue() error {
 	input.Input = []byte("abc")
 	for _, specs := range [][]jobs.Spec{
 		{command(jobs.Unique("a"), jobs.MaxAttempts(2), jobs.Priority(9)), input},
-		{command(jobs.Unique("c"), jobs.In(time.Minute)), command(jobs.Unique("d"), jobs.Lane("l")), command(jobs.Unique("e"), jobs.Lane("l"))},
+		{command(jobs.Unique("c"), jobs.In(time.Minute)), command(jobs.Unique("d"), jobs.Lane("l")),
+			command(jobs.Unique("e"), jobs.Lane("l"))},
 		{command(jobs.Unique("f"), jobs.After(1)), command(jobs.Unique("g"), jobs.AtMostOnce())},
 	} {
 		added, err := l.d.Insert(context.Background(), specs, l.at)
@@ -139,8 +141,9 @@ func (l *life) finish() error {
 		}
 		l.at = l.at.Add(time.Second)
 		for _, c := range l.claims() {
-			l.over = append(l.over, Finish{Task: l.held[c], Outcome: l.outcome(l.held[c], slices.ContainsFunc(asked, func(a CancelRequest) bool { return a.ClaimID == c })),
-				Output: Output{Add: []jobs.Chunk{{Seq: 2, Stream: "stderr", At: l.at, Data: []byte("end")}}}})
+			l.over = append(l.over, Finish{Task: l.held[c],
+				Outcome: l.outcome(l.held[c], slices.ContainsFunc(asked, func(a CancelRequest) bool { return a.ClaimID == c })),
+				Output:  Output{Add: []jobs.Chunk{{Seq: 2, Stream: "stderr", At: l.at, Data: []byte("end")}}}})
 		}
 	}
 	turned, err := l.w.Cycle(context.Background(), Cycle{Now: l.at, Finish: l.over})
@@ -215,7 +218,8 @@ func (l *life) tick() error {
 	spec := jobs.Command{Argv: []string{"true"}}.With()
 	due := l.at.Truncate(time.Hour)
 	err := l.d.ChangeSchedules(context.Background(), l.at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
-		return []jobs.Schedule{{Name: "s", Cron: "0 * * * *", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpOne, CatchUpWindow: time.Hour, Spec: spec, NextAt: due}}, nil, nil
+		return []jobs.Schedule{{Name: "s", Cron: "0 * * * *", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpOne,
+			CatchUpWindow: time.Hour, Spec: spec, NextAt: due}}, nil, nil
 	})
 	if err != nil {
 		return err

@@ -20,7 +20,8 @@ var (
 var saveBucket = command(`UPDATE {limits} SET level = ?, filled_at = ? WHERE kind = ? AND name = ?`)
 
 // setLimit adds a limit or replaces one.
-var setLimit = command(`INSERT INTO {limits} (kind, name, running, rate, per, burst, level, filled_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+var setLimit = command(`INSERT INTO {limits} (kind, name, running, rate, per, burst, level, filled_at, updated_at)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, name) DO UPDATE SET running = excluded.running, rate = excluded.rate, per = excluded.per, burst = excluded.burst,
 	level = excluded.level, filled_at = excluded.filled_at, updated_at = excluded.updated_at`)
 
@@ -29,8 +30,8 @@ var removeLimit = command(`DELETE FROM {limits} WHERE kind = ? AND name = ?`)
 // setLaneDue says when the rate of lane [2] lets its next task start [1]; NULL: nothing waits for it.
 var setLaneDue = command(`UPDATE {limits} SET due_at = ? WHERE kind = 'lane' AND name = ?`)
 
-// clearLaneDue takes from lane [2] the time that has come at [1], and from other limits of that name, to which only plain SQL gives one: they
-// would be looked at for ever. Index: limits_due.
+// clearLaneDue takes from lane [2] the time that has come at [1], and from other limits of that name, to which only plain SQL gives
+// one: they would be looked at for ever. Index: limits_due.
 var clearLaneDue = command(`UPDATE {limits} SET due_at = NULL WHERE due_at <= ? AND name = ?`)
 
 // selectFreeLanes lists lanes whose rate lets a task start at [1]. Index: limits_due.
@@ -50,7 +51,8 @@ type limitRow struct {
 }
 
 func (r *limitRow) limit() jobs.Limit {
-	return jobs.Limit{Target: jobs.Target{Kind: r.Kind, Name: r.Name}, Running: int(r.Running), Rate: int(r.Rate), Per: r.Per.duration(), Burst: int(r.Burst)}
+	return jobs.Limit{Target: jobs.Target{Kind: r.Kind, Name: r.Name}, Running: int(r.Running), Rate: int(r.Rate), Per: r.Per.duration(),
+		Burst: int(r.Burst)}
 }
 
 func (r *limitRow) bucket() bucket {
@@ -197,4 +199,5 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 }
 
 // laneRunning counts what runs in lane [1]: one task or none. Index: tasks_lane.
-var laneRunning = query(`SELECT count(*) FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying') AND state = 'running'`)
+var laneRunning = query(`SELECT count(*) FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')
+	AND state = 'running'`)

@@ -49,12 +49,14 @@ func BenchmarkClaimBeside(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				worker, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 10}, []ClaimJob{{"noop", 10}, {"other", 10}})
+				worker, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 10},
+					[]ClaimJob{{"noop", 10}, {"other", 10}})
 				if err != nil {
 					b.Fatal(err)
 				}
 				turn := func(finish []Finish, free int) []jobs.Task {
-					done, err := worker.Cycle(b.Context(), Cycle{Now: time.Now(), Finish: finish, Claim: Claim{Free: free, Lease: time.Hour}})
+					done, err := worker.Cycle(b.Context(),
+						Cycle{Now: time.Now(), Finish: finish, Claim: Claim{Free: free, Lease: time.Hour}})
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -88,7 +90,7 @@ func BenchmarkClaimBeside(b *testing.B) {
 				pair := func() {
 					claimed := turn(nil, free)
 					if len(claimed) != free {
-						b.Fatal(len(claimed))
+						b.Fatalf("got %v, want %v", len(claimed), free)
 					}
 					finish := make([]Finish, len(claimed))
 					for i, task := range claimed {

@@ -18,8 +18,8 @@ const (
 	countTasks = `SELECT count(*) FROM {tasks}`
 )
 
-// selectSorted reads the same rows, too, when they are found by an index and have to be sorted by id: ids are what is sorted, and only what is
-// wanted is read whole. A WHERE and an ORDER BY with a LIMIT stand in the places of %s, and an ORDER BY follows.
+// selectSorted reads the same rows, too, when they are found by an index and have to be sorted by id: ids are what is sorted, and
+// only what is wanted is read whole. A WHERE and an ORDER BY with a LIMIT stand in the places of %s, and an ORDER BY follows.
 const selectSorted = selectTasks + ` WHERE tasks.id IN (` + selectIDs + `%s%s)`
 
 // countSome counts the same rows, with a WHERE in the place of %s, but not more than its last argument says.
@@ -33,7 +33,8 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
 LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
 
 // countQueuePosition counts the pending tasks of queue [1] that start before one of priority [2] and id [3]. Index: tasks_pending.
-var countQueuePosition = query(`SELECT count(*) FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2 AND id < ?3)`)
+var countQueuePosition = query(`SELECT count(*) FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2
+	AND id < ?3)`)
 
 // few is how many rows of a partial index are worth sorting rather than walking the table from its newest row.
 const few = 10_000
@@ -102,7 +103,8 @@ func where(f jobs.Filter) *condition {
 	}
 	if f.Match != "" {
 		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Match) + "%"
-		c.and(`(tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\' OR tasks.outcome ->> 'error' {like} ? ESCAPE '\')`,
+		c.and(`(tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\'
+			OR tasks.outcome ->> 'error' {like} ? ESCAPE '\')`,
 			like, like, like, like)
 	}
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
@@ -136,16 +138,18 @@ var finishedSince = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE fin
 
 // sparse counts, as far as few, the rows of the states that have an index of their own.
 var sparse = map[jobs.State]*statement{
-	jobs.Running:   query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'running' LIMIT 10001) AS part`),
-	jobs.Blocked:   query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE waits IS NOT NULL LIMIT 10001) AS part`),
-	jobs.Pending:   query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'pending' LIMIT 10001) AS part`),
-	jobs.Failed:    query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'failed' LIMIT 10001) AS part`),
-	jobs.Scheduled: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001) AS part`),
-	jobs.Retrying:  query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying' LIMIT 10001) AS part`),
+	jobs.Running: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'running' LIMIT 10001) AS part`),
+	jobs.Blocked: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE waits IS NOT NULL LIMIT 10001) AS part`),
+	jobs.Pending: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'pending' LIMIT 10001) AS part`),
+	jobs.Failed:  query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'failed' LIMIT 10001) AS part`),
+	jobs.Scheduled: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'
+		LIMIT 10001) AS part`),
+	jobs.Retrying: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'
+		LIMIT 10001) AS part`),
 }
 
-// order chooses how to find the first rows by id: through the index of the states or of the end when they have few rows, else by walking the
-// table from its end. The unary plus keeps SQLite from doing the other.
+// order chooses how to find the first rows by id: through the index of the states or of the end when they have few rows, else by
+// walking the table from its end. The unary plus keeps SQLite from doing the other.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error) {
 	column := "tasks.id"
 	if f.Schedule != "" {

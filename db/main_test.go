@@ -34,7 +34,8 @@ type report struct {
 	Free  bool  // whether a write was accepted
 }
 
-var kinds = map[error]string{jobs.ErrNoDatabase: "no_database", jobs.ErrSchema: "schema", jobs.ErrPermission: "permission", jobs.ErrBusy: "busy",
+var kinds = map[error]string{jobs.ErrNoDatabase: "no_database", jobs.ErrSchema: "schema", jobs.ErrPermission: "permission",
+	jobs.ErrBusy:    "busy",
 	jobs.ErrCorrupt: "corrupt", jobs.ErrInvalid: "invalid", jobs.ErrFull: "full"}
 
 func kindOf(err error) string {

@@ -30,7 +30,8 @@ func statements(text string) []string {
 
 func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 	all := statements(schemaText(t))
-	all = append(all, fmt.Sprintf("PRAGMA application_id = %d", sqlite.ApplicationID), fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
+	all = append(all, fmt.Sprintf("PRAGMA application_id = %d", sqlite.ApplicationID),
+		fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
 	if len(all) < 15 {
 		t.Fatalf("%d statements", len(all))
 	}
@@ -69,7 +70,8 @@ func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 
 func TestANewDatabaseIsAsItShouldBe(t *testing.T) {
 	d := openTest(t)
-	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2", "application_id": fmt.Sprint(sqlite.ApplicationID), "foreign_keys": "1",
+	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2",
+		"application_id": fmt.Sprint(sqlite.ApplicationID), "foreign_keys": "1",
 		"user_version": fmt.Sprint(SchemaVersion()), "query_only": "1", "trusted_schema": "0", "busy_timeout": "5000"} {
 		var got string
 		if err := d.read.Get(&got, "PRAGMA "+pragma); err != nil || got != want {

@@ -15,7 +15,8 @@ import (
 var selectClaimed = query(`SELECT id FROM {tasks} WHERE state = 'running' LIMIT 1`)
 
 // selectSome says whether there is anything that a move would have to spare.
-var selectSome = query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules}) OR EXISTS (SELECT 1 FROM {limits})
+var selectSome = query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules}) OR EXISTS (SELECT 1
+	FROM {limits})
 	OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
 
 // Migration is a move of all that is in one database to another.
@@ -47,27 +48,31 @@ func (d *DB) idle(scan func(s *statement, dest []any, args ...any) error, now ti
 	}
 	if name != "" {
 		return &jobs.Error{Kind: jobs.ErrConflict, What: "workers run on " + d.path, Hint: "stop them; what they run ends first",
-			Why: []string{fmt.Sprintf("%s has given a sign of life; were it dead, it would be known in %v", name, until.time().Sub(now).Round(time.Second)), "nothing was changed"}}
+			Why: []string{fmt.Sprintf("%s has given a sign of life; were it dead, it would be known in %v", name,
+				until.time().Sub(now).Round(time.Second)), "nothing was changed"}}
 	}
 	if err := scan(selectClaimed, []any{&id}); err != nil {
 		return d.explain(err)
 	}
 	if id != 0 {
 		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.TaskRuns, Subject: fmt.Sprint(int64(id)),
-			What: fmt.Sprintf("task %d runs in %s", int64(id), d.path), Hint: "pause all queues, then start a worker, which takes over what died",
-			Why: []string{"its worker died, or cannot be reached", "nothing was changed"}}
+			What: fmt.Sprintf("task %d runs in %s", int64(id), d.path),
+			Hint: "pause all queues, then start a worker, which takes over what died",
+			Why:  []string{"its worker died, or cannot be reached", "nothing was changed"}}
 	}
 	return nil
 }
 
-// BeginMigration freezes both databases, or finds them frozen by the same move, which then goes on. With an error of kind ErrConflict nothing was
-// changed: one of them is at work, is part of another move, or the other one holds something already. done says that it was moved before.
+// BeginMigration freezes both databases, or finds them frozen by the same move, which then goes on. With an error of kind
+// ErrConflict nothing was changed: one of them is at work, is part of another move, or the other one holds something already. done
+// says that it was moved before.
 func (d *DB) BeginMigration(ctx context.Context, to *DB, now time.Time) (m *Migration, done bool, err error) {
 	if d.engine.Identity() == to.engine.Identity() {
 		return nil, false, &jobs.Error{Kind: jobs.ErrInvalid, What: "both are the same database: " + d.path}
 	}
 	m = &Migration{from: d, to: to, inserts: map[string]*statement{}}
-	m.text.moving, m.text.moved, m.text.incomplete = fmt.Sprintf(movingText, to.engine.Identity()), fmt.Sprintf(movedText, to.engine.Identity()), fmt.Sprintf(incompleteText, d.engine.Identity())
+	m.text.moving, m.text.moved, m.text.incomplete = fmt.Sprintf(movingText, to.engine.Identity()),
+		fmt.Sprintf(movedText, to.engine.Identity()), fmt.Sprintf(incompleteText, d.engine.Identity())
 	here, err := d.Frozen(ctx)
 	if err != nil {
 		return nil, false, err
@@ -97,8 +102,9 @@ func (d *DB) BeginMigration(ctx context.Context, to *DB, now time.Time) (m *Migr
 			return err
 		}
 		if some && (is == "" || here == "") {
-			return &jobs.Error{Kind: jobs.ErrConflict, What: to.path + " holds other tasks, schedules, limits or pauses", Hint: "an empty database, or a new one",
-				Why: []string{"a move keeps the ids of tasks", "nothing was changed"}}
+			return &jobs.Error{Kind: jobs.ErrConflict, What: to.path + " holds other tasks, schedules, limits or pauses",
+				Hint: "an empty database, or a new one",
+				Why:  []string{"a move keeps the ids of tasks", "nothing was changed"}}
 		}
 		fresh = is == ""
 		if err := t.scan(selectLastID, nil, &m.last); err != nil {
@@ -116,7 +122,8 @@ func (d *DB) BeginMigration(ctx context.Context, to *DB, now time.Time) (m *Migr
 		return t.freeze(m.text.moving)
 	})
 	if err != nil && fresh { // a worker was quicker
-		_ = to.updateAlone(context.WithoutCancel(ctx), full, func(t *tx) error { return t.thaw(m.text.incomplete) }) // if not: the next move finds it empty
+		// if not: the next move finds it empty
+		_ = to.updateAlone(context.WithoutCancel(ctx), full, func(t *tx) error { return t.thaw(m.text.incomplete) })
 	}
 	return m, false, err
 }
@@ -146,7 +153,8 @@ func (m *Migration) Step(ctx context.Context) (int, error) {
 			return err
 		}
 		if at != m.last {
-			return &jobs.Error{Kind: jobs.ErrConflict, What: "somebody else moves " + m.from.path, Why: []string{m.to.path + " has other tasks than a moment ago"}}
+			return &jobs.Error{Kind: jobs.ErrConflict, What: "somebody else moves " + m.from.path,
+				Why: []string{m.to.path + " has other tasks than a moment ago"}}
 		}
 		for _, c := range copiedTables {
 			if c.key == "" {
@@ -180,7 +188,8 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 			if c.key != "" {
 				continue
 			}
-			if err := t.run(&statement{Template: fmt.Sprintf(clearRows, c.name), Once: true}); err != nil { // figures and workers of what was there once
+			// figures and workers of what was there once
+			if err := t.run(&statement{Template: fmt.Sprintf(clearRows, c.name), Once: true}); err != nil {
 				return err
 			}
 			if err := t.copyRows(m, c, 0, 0); err != nil {
@@ -200,7 +209,8 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 		return m.from.updateAlone(ctx, full, func(t *tx) error { // and only then the commit over there
 			is, err := t.frozen()
 			if err == nil && is != m.text.moving && is != m.text.moved {
-				err = &jobs.Error{Kind: jobs.ErrConflict, What: "this move was given up by somebody else", Why: []string{m.from.path + " is used again"}}
+				err = &jobs.Error{Kind: jobs.ErrConflict, What: "this move was given up by somebody else",
+					Why: []string{m.from.path + " is used again"}}
 			}
 			if err != nil {
 				return err
@@ -211,7 +221,8 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 	return counts, err
 }
 
-// UndoMigration makes a database usable again whose move has not ended. That it was complete is an error of kind ErrConflict: the tasks run there.
+// UndoMigration makes a database usable again whose move has not ended. That it was complete is an error of kind ErrConflict: the
+// tasks run there.
 func (d *DB) UndoMigration(ctx context.Context) error {
 	return d.updateAlone(ctx, full, func(t *tx) error {
 		is, err := t.frozen()

@@ -61,7 +61,8 @@ func (t *tx) freeze(text string) error {
 func (t *tx) thaw(text string) error {
 	is, err := t.frozen()
 	if err == nil && is != text {
-		err = &jobs.Error{Kind: jobs.ErrConflict, What: "somebody else has ended this move", Why: []string{t.db.path + " is not as it was left a moment ago"}}
+		err = &jobs.Error{Kind: jobs.ErrConflict, What: "somebody else has ended this move",
+			Why: []string{t.db.path + " is not as it was left a moment ago"}}
 	}
 	if err != nil {
 		return err

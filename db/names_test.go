@@ -46,7 +46,8 @@ func TestEverythingInAnotherProgramsFileHasThePrefix(t *testing.T) {
 	}
 	defer d.Close()
 	var list []string
-	if err := d.read.Select(&list, `SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'My1\_%' ESCAPE '\'`); err != nil {
+	if err := d.read.Select(&list, `SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'
+		AND name NOT LIKE 'My1\_%' ESCAPE '\'`); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(list, " "); got != "users runner_schema" {
@@ -82,7 +83,7 @@ func TestWhoeverOpensAnotherProgramsFileFindsOurTables(t *testing.T) {
 			t.Fatalf("%+v: %v", options, err)
 		}
 		if tasks, err := d.List(t.Context(), jobs.Filter{}, Page{}); err != nil || len(tasks) != 1 || tasks[0].ID != added[0].ID {
-			t.Errorf("%+v: %v, %v", options, tasks, err)
+			t.Errorf("%+v: got %v, %v; want no error, len(tasks) = 1, tasks[0].ID = added[0].ID", options, tasks, err)
 		}
 	}
 	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil { // a second library in one program
@@ -92,7 +93,8 @@ func TestWhoeverOpensAnotherProgramsFileFindsOurTables(t *testing.T) {
 		t.Errorf("with two of them: %v", err)
 	}
 	change(t, path, fmt.Sprintf("UPDATE runner_schema SET version = %d WHERE prefix = 'jobs_'", SchemaVersion()+1))
-	if _, err := open(Options{Create: true, Beside: true, Prefix: "jobs_"}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "newer runner") {
+	if _, err := open(Options{Create: true, Beside: true, Prefix: "jobs_"}); !errors.Is(err, jobs.ErrSchema) ||
+		!strings.Contains(err.Error(), "newer runner") {
 		t.Errorf("of a newer runner: %v", err)
 	}
 }
@@ -104,13 +106,14 @@ func TestNothingOfAnotherProgramIsTouched(t *testing.T) {
 		kind   error
 		want   string
 	}{
-		"a table of that name":        {"CREATE TABLE runner_tasks (x)", "", jobs.ErrConflict, "runner_tasks already"},
-		"in capitals":                 {"CREATE TABLE RUNNER_OUTPUT (x)", "", jobs.ErrConflict, "RUNNER_OUTPUT already"},
-		"an index":                    {"CREATE INDEX runner_tasks_due ON users (email)", "", jobs.ErrConflict, "runner_tasks_due already"},
-		"one of an old schema":        {"CREATE VIEW runner_attempt_rows AS SELECT 1", "", jobs.ErrConflict, "runner_attempt_rows already"},
-		"another prefix":              {"CREATE TABLE runner_tasks (x)", "jobs_", nil, ""},
-		"a mark that is another's":    {"CREATE TABLE runner_schema (x)", "", jobs.ErrSchema, "is not runner's"},
-		"a mark with a bad prefix":    {"CREATE TABLE runner_schema (prefix, version); INSERT INTO runner_schema VALUES ('a b', 1)", "", jobs.ErrSchema, "is not runner's"},
+		"a table of that name":     {"CREATE TABLE runner_tasks (x)", "", jobs.ErrConflict, "runner_tasks already"},
+		"in capitals":              {"CREATE TABLE RUNNER_OUTPUT (x)", "", jobs.ErrConflict, "RUNNER_OUTPUT already"},
+		"an index":                 {"CREATE INDEX runner_tasks_due ON users (email)", "", jobs.ErrConflict, "runner_tasks_due already"},
+		"one of an old schema":     {"CREATE VIEW runner_attempt_rows AS SELECT 1", "", jobs.ErrConflict, "runner_attempt_rows already"},
+		"another prefix":           {"CREATE TABLE runner_tasks (x)", "jobs_", nil, ""},
+		"a mark that is another's": {"CREATE TABLE runner_schema (x)", "", jobs.ErrSchema, "is not runner's"},
+		"a mark with a bad prefix": {"CREATE TABLE runner_schema (prefix, version); INSERT INTO runner_schema VALUES ('a b', 1)", "",
+			jobs.ErrSchema, "is not runner's"},
 		"no name":                     {"", "1a", jobs.ErrInvalid, "prefix"},
 		"a name that SQLite reserves": {"", "Sqlite_x", jobs.ErrInvalid, "prefix"},
 		"a long name":                 {"", strings.Repeat("x", schema.MaxPrefix+1), jobs.ErrInvalid, "prefix"},
@@ -176,7 +179,9 @@ func TestEachStatementCanBeSentWithAPrefix(t *testing.T) {
 }
 
 func TestAFileThatKeepsItsPagesIsNotAskedForThem(t *testing.T) {
-	d, err := Open(t.Context(), another(t, "CREATE TABLE big (x)", "INSERT INTO big SELECT zeroblob(4000) FROM json_each('[1,2,3,4,5,6,7,8,9]') AS a, json_each('[1,2,3,4,5,6,7,8,9]') AS b, json_each('[1,2,3,4,5,6,7,8,9]') AS c",
+	d, err := Open(t.Context(), another(t, "CREATE TABLE big (x)",
+		"INSERT INTO big SELECT zeroblob(4000) FROM json_each('[1,2,3,4,5,6,7,8,9]') AS a, json_each('[1,2,3,4,5,6,7,8,9]') AS b, "+
+			"json_each('[1,2,3,4,5,6,7,8,9]') AS c",
 		"DROP TABLE big"), Options{Create: true, Beside: true})
 	if err != nil {
 		t.Fatal(err)

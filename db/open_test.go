@@ -77,7 +77,8 @@ func TestFilesThatAreNoDatabaseAreRefusedAndLeftAsTheyAre(t *testing.T) {
 		"another program's, in WAL": {"schema", func(path string) {
 			change(t, path, "PRAGMA journal_mode = WAL", "CREATE TABLE tasks (id)", "INSERT INTO tasks VALUES (1)")
 		}},
-		"another program's, without tables": {"schema", func(path string) { change(t, path, "PRAGMA application_id = 7", "PRAGMA user_version = 1") }},
+		"another program's, without tables": {"schema",
+			func(path string) { change(t, path, "PRAGMA application_id = 7", "PRAGMA user_version = 1") }},
 		"a newer runner's": {"schema", func(path string) {
 			create(t, path)
 			change(t, path, fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()+1))
@@ -118,7 +119,8 @@ func TestPathsThatLeadToNoFile(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), link); err != nil {
 		t.Fatal(err)
 	}
-	for path, kind := range map[string]string{"": "invalid", dir: "schema", filepath.Join(dir, "none.db"): "no_database", link: "no_database",
+	for path, kind := range map[string]string{"": "invalid", dir: "schema", filepath.Join(dir, "none.db"): "no_database",
+		link:                                    "no_database",
 		filepath.Join(dir, "no", "dir", "x.db"): "no_database", "/dev/null": "schema", filepath.Join(dir, "a\x00b"): "permission"} {
 		names := listing(t, dir)
 		d, err := Open(t.Context(), path, Options{})
@@ -144,7 +146,7 @@ func TestAnEmptyFileIsNoDatabaseUnlessOneMayBeMade(t *testing.T) {
 	}
 	for _, options := range []Options{{}, {ReadOnly: true}} {
 		if _, err := Open(t.Context(), path, options); kindOf(err) != "schema" {
-			t.Errorf("%+v: %v", options, err)
+			t.Errorf(`%+v: got %v, want kindOf(err) = "schema"`, options, err)
 		}
 		if text := contents(t, path); len(text) != 0 {
 			t.Errorf("%+v: %d bytes were written", options, len(text))
@@ -166,7 +168,7 @@ func TestASymlinkOpensTheFileItLeadsTo(t *testing.T) {
 	}
 	defer d.Close()
 	if d.Path() != path || strings.Contains(listing(t, dir), "link.db-wal") {
-		t.Errorf("%s: %s", d.Path(), listing(t, dir))
+		t.Errorf(`%s: got %s; want d.Path() = path, not Contains(listing(t, dir), "link.db-wal")`, d.Path(), listing(t, dir))
 	}
 }
 
@@ -196,8 +198,9 @@ func TestWhatIsInTheWayOfTheDirectoryIsNamed(t *testing.T) {
 	if err := os.WriteFile(path+".d", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), path, Options{Create: true, BusyTimeout: time.Minute}); kindOf(err) != "permission" || !strings.Contains(err.Error(), ".d") {
-		t.Errorf("%v", err)
+	if _, err := Open(t.Context(), path, Options{Create: true, BusyTimeout: time.Minute}); kindOf(err) != "permission" ||
+		!strings.Contains(err.Error(), ".d") {
+		t.Errorf(`got %v; want kindOf(err) = "permission", Contains(Error(), ".d")`, err)
 	}
 }
 
@@ -209,7 +212,7 @@ func TestTheEndOfTheContextEndsAnOpen(t *testing.T) {
 		d.Close()
 	}
 	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("got %v; want Is(err, context.Canceled)", err)
 	}
 }
 
@@ -229,7 +232,7 @@ func TestReplacedTellsOfAnotherFile(t *testing.T) {
 	}
 	for range 2 {
 		if err := d.Replaced(); !errors.Is(err, jobs.ErrReplaced) {
-			t.Error(err)
+			t.Errorf("got %v; want Is(err, ErrReplaced)", err)
 		}
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -253,12 +256,13 @@ func TestAWorkerMakesTheDirectoryOfAFileThatWasCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(d.Dir()); err != nil || info.Mode().Perm() != 0o700 {
-			t.Error(info, err)
+			t.Errorf("got %+v, %v; want no error, info.Mode().Perm() = 0o700", info, err)
 		}
 	}
 }
 
-// A claim of a hundred tasks keeps more than 64 KiB to undo itself by: in memory, or a claim would fail where no temporary file can be made.
+// A claim of a hundred tasks keeps more than 64 KiB to undo itself by: in memory, or a claim would fail where no temporary file can
+// be made.
 func TestTheWriterMakesNoTemporaryFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	for _, name := range []string{"the database is made", "it is opened"} {

@@ -47,7 +47,7 @@ func TestTheFilesOfADatabaseAreTheOwnersAloneWhateverTheUmask(t *testing.T) {
 		return nil
 	})
 	if err != nil || seen < 5 {
-		t.Error(seen, err)
+		t.Errorf("got %+v, %v; want no error, seen >= 5", seen, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestWhatPermissionsForbidIsAProblemAndChangesNothing(t *testing.T) {
 		}
 		r := send(t, errand{"write", path, c.options}, lesser)
 		if r.Kind != "permission" || r.Free {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf(`%s: got %+v; want r.Kind = "permission", not (r.Free)`, name, r)
 		}
 		if err := os.Chmod(dir, 0o777); err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestAFileThatCannotBeWrittenIsRefusedWhenItIsOpened(t *testing.T) {
 	}
 	for options, want := range map[Options]string{{Create: true}: "permission", {}: "", {ReadOnly: true}: ""} {
 		if r := send(t, errand{"open", path, options}, lesser); r.Kind != want {
-			t.Errorf("%+v: %+v", options, r)
+			t.Errorf("%+v: got %+v, want r.Kind = want", options, r)
 		}
 	}
 	if !bytes.Equal(before, contents(t, path)) {
@@ -149,7 +149,7 @@ func TestManyProcessesOpenANewFileAtOnce(t *testing.T) {
 		seen := map[int64]bool{}
 		for _, r := range reports {
 			if r.Error != "" || seen[r.ID] {
-				t.Errorf("%+v", r)
+				t.Errorf(`got %+v; want Error = "", not (seen[ID])`, r)
 			}
 			seen[r.ID] = true
 		}
@@ -185,13 +185,14 @@ func TestKilledWritersLoseNothingThatTheyWereTold(t *testing.T) {
 	for round := range rounds {
 		var all []*child
 		for range writers {
-			all = append(all, start(t, errand{Do: "flood", Path: path, Options: Options{Normal: round%2 == 0, BusyTimeout: time.Minute}}, nil))
+			all = append(all, start(t, errand{Do: "flood", Path: path, Options: Options{Normal: round%2 == 0, BusyTimeout: time.Minute}},
+				nil))
 		}
 		for i, c := range all {
 			for range 5 + 3*i + round { // then it is in the middle of another
 				r, ok := c.next()
 				if !ok || r.ID == 0 || told[r.ID] {
-					t.Fatalf("%+v", r)
+					t.Fatalf("got %+v; want ok, ID != 0, not (told[ID])", r)
 				}
 				told[r.ID] = true
 			}
@@ -211,7 +212,8 @@ func TestKilledWritersLoseNothingThatTheyWereTold(t *testing.T) {
 		if err := d.read.Select(&found, `SELECT id FROM tasks`); err != nil {
 			t.Error(err)
 		}
-		if err := d.read.Get(&integrity, `SELECT group_concat(integrity_check) FROM pragma_integrity_check`); err != nil || integrity != "ok" {
+		if err := d.read.Get(&integrity, `SELECT group_concat(integrity_check)
+			FROM pragma_integrity_check`); err != nil || integrity != "ok" {
 			t.Errorf("integrity_check: %s %v", integrity, err)
 		}
 		if err := d.Close(); err != nil {

@@ -22,12 +22,13 @@ type outcome struct {
 // is rounding. The two clocks differ by more when somebody sets the time.
 const durationSlack = 1
 
-// encodeOutcome returns the stored form of an attempt's outcome. reason and text are the task's, which may differ from those of the attempt;
-// ended says that the task's row has the end of the attempt.
+// encodeOutcome returns the stored form of an attempt's outcome. reason and text are the task's, which may differ from those of the
+// attempt; ended says that the task's row has the end of the attempt.
 func encodeOutcome(o jobs.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
-	stored := outcome{Reason: reason, Error: text, ExitCode: o.ExitCode, Signal: o.Signal, Output: o.OutputBytes, Truncated: o.OutputTruncated}
+	stored := outcome{Reason: reason, Error: text, ExitCode: o.ExitCode, Signal: o.Signal, Output: o.OutputBytes,
+		Truncated: o.OutputTruncated}
 	if !ended || between < -durationSlack || between > durationSlack {
 		stored.Duration = &ms
 	}
@@ -51,7 +52,8 @@ func (t text) outcome(start, end number) outcome {
 
 // fill sets what a task says of its last attempt.
 func (o outcome) fill(t *jobs.Task) {
-	t.Reason, t.Error, t.ExitCode, t.Signal, t.OutputBytes, t.OutputTruncated = o.Reason, o.Error, o.ExitCode, o.Signal, o.Output, o.Truncated
+	t.Reason, t.Error, t.ExitCode, t.Signal, t.OutputBytes, t.OutputTruncated = o.Reason, o.Error, o.ExitCode, o.Signal, o.Output,
+		o.Truncated
 	t.Duration = o.duration()
 }
 

@@ -15,10 +15,12 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE 
 ` + replaceOutput)
 
 // insertLastOutput is insertOutput in the transaction that has just finished the attempt.
-var insertLastOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+var insertLastOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ` + replaceOutput)
 
-const replaceOutput = `ON CONFLICT (task_id, generation_id, seq) DO UPDATE SET attempt = excluded.attempt, stream = excluded.stream, at = excluded.at,
+const replaceOutput = `ON CONFLICT (task_id, generation_id, seq) DO UPDATE SET attempt = excluded.attempt,
+	stream = excluded.stream, at = excluded.at,
 	data = excluded.data, dropped_bytes = excluded.dropped_bytes`
 
 // selectRunning says whether the claim of task [1], generation [2], is still running.
@@ -27,7 +29,8 @@ var selectRunning = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE id = ? AND
 var deleteOutput = command(`DELETE FROM {output} WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`)
 
 // cutOutput forgets the first [1] bytes of a piece, and says how many before it were not kept [2].
-var cutOutput = command(`UPDATE {output} SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ? AND seq = ?`)
+var cutOutput = command(`UPDATE {output} SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ?
+	AND seq = ?`)
 
 // selectOutput lists up to [4] pieces of task [1], generation [2], after piece [3].
 var selectOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
@@ -40,7 +43,8 @@ WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT 0 + ?`)
 // selectOutputTail reads the last two pieces that the last ended attempt of task [1] printed, the last one first. It is asked for tasks
 // that did not complete: those that did have no row.
 var selectOutputTail = query(`SELECT stream, data FROM {output} WHERE task_id = ?1
-AND generation_id = (SELECT generation_id FROM {attempts} WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC LIMIT 2`)
+AND generation_id = (SELECT generation_id FROM {attempts} WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC
+	LIMIT 2`)
 
 // Output is a change to what is kept of an attempt's output.
 type Output struct {
@@ -76,7 +80,8 @@ func (t *tx) output(task jobs.Task, out Output) error {
 
 func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced bool, err error) {
 	for _, c := range out.Add {
-		n, err := t.exec(insert, task.ID, task.GenerationID, c.Seq, int64(task.Attempt), streamNumber(c.Stream), c.At.UnixMilli(), c.Data, c.DroppedBytes)
+		n, err := t.exec(insert, task.ID, task.GenerationID, c.Seq, int64(task.Attempt), streamNumber(c.Stream), c.At.UnixMilli(), c.Data,
+			c.DroppedBytes)
 		if err != nil || n == 0 {
 			return n == 0, err
 		}

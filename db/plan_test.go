@@ -77,29 +77,31 @@ var plans = map[string]plan{
 	"addTotal":         {text: addTotal},
 	"selectTotals":     {selectTotals, nil, []string{"SCAN totals"}}, // few: queues times jobs times reasons
 
-	"claimArm":        {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
-	"claimTasks":      {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
-	"suspectArm":      {text: suspectArm, by: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
-	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2), sqlite.ClaimJob).suspect, []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, []string{"SCAN next"}},
-	"selectSuspects":  {selectSuspects, nil, []string{"SCAN tasks USING INDEX tasks_lost"}},
-	"selectQueues":    {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
-	"selectDue":       {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"}, []string{"SCAN CONSTANT ROW"}},
-	"firstDue":        {text: firstDue, by: []string{"COVERING INDEX tasks_due (run_at<?)"}},
-	"selectOrdered":   {text: selectOrdered, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
-	"setBackTasks":    {text: setBackTasks, by: []string{"INDEX tasks_due (run_at>?)"}},
-	"setBackNew":      {text: setBackNew, by: []string{"INDEX tasks_due (run_at>?)"}},
-	"setBackEnds":     {text: setBackEnds, by: []string{"INDEX tasks_finished (finished_at>?)"}},
-	"setBackWorkers":  {setBackWorkers, nil, []string{"SCAN workers"}},
-	"setBackLimits":   {setBackLimits, nil, []string{"SCAN limits"}},
-	"promoteTasks":    {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
-	"expireTasks":     {text: expireTasks, by: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
-	"selectUnique":    {text: selectUnique, by: []string{"INDEX tasks_unique (unique_key=?)"}},
-	"selectInput":     {text: selectInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
-	"finishTask":      {text: finishTask, by: []string{byID}},
-	"completeTask":    {text: completeTask, by: []string{byID}},
-	"completeSome":    {completeRows(16), []string{byID}, []string{"SCAN d", "SCAN 16 CONSTANT ROWS"}},
-	"releaseTask":     {text: releaseTask, by: []string{byID, byAttempt}},
-	"selectRefused":   {text: selectRefused, by: []string{byID, byAttempt}},
+	"claimArm":   {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
+	"claimTasks": {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
+	"suspectArm": {text: suspectArm, by: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
+	"sparse suspects": {newClaimer("w", make([]ClaimJob, 2), sqlite.ClaimJob).suspect, []string{"INDEX tasks_lost (queue=? AND job=?)",
+		byID}, []string{"SCAN next"}},
+	"selectSuspects": {selectSuspects, nil, []string{"SCAN tasks USING INDEX tasks_lost"}},
+	"selectQueues":   {selectQueues, []string{"COVERING INDEX tasks_pending (queue>?)"}, []string{"SCAN names"}},
+	"selectDue": {selectDue, []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"},
+		[]string{"SCAN CONSTANT ROW"}},
+	"firstDue":       {text: firstDue, by: []string{"COVERING INDEX tasks_due (run_at<?)"}},
+	"selectOrdered":  {text: selectOrdered, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
+	"setBackTasks":   {text: setBackTasks, by: []string{"INDEX tasks_due (run_at>?)"}},
+	"setBackNew":     {text: setBackNew, by: []string{"INDEX tasks_due (run_at>?)"}},
+	"setBackEnds":    {text: setBackEnds, by: []string{"INDEX tasks_finished (finished_at>?)"}},
+	"setBackWorkers": {setBackWorkers, nil, []string{"SCAN workers"}},
+	"setBackLimits":  {setBackLimits, nil, []string{"SCAN limits"}},
+	"promoteTasks":   {text: promoteTasks, by: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
+	"expireTasks":    {text: expireTasks, by: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
+	"selectUnique":   {text: selectUnique, by: []string{"INDEX tasks_unique (unique_key=?)"}},
+	"selectInput":    {text: selectInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"finishTask":     {text: finishTask, by: []string{byID}},
+	"completeTask":   {text: completeTask, by: []string{byID}},
+	"completeSome":   {completeRows(16), []string{byID}, []string{"SCAN d", "SCAN 16 CONSTANT ROWS"}},
+	"releaseTask":    {text: releaseTask, by: []string{byID, byAttempt}},
+	"selectRefused":  {text: selectRefused, by: []string{byID, byAttempt}},
 
 	"selectCompleted": {selectCompleted, []string{byAttempt, byID}, []string{"SCAN CONSTANT ROW", "SCAN attempts"}},
 	"selectTask":      {text: selectTask, by: []string{byID}},
@@ -112,13 +114,14 @@ var plans = map[string]plan{
 	"renewLeases":          {renewLeases, []string{"tasks_running (worker=? AND rowid=?)"}, []string{"SCAN json_each"}},
 	"selectOwned":          {text: selectOwned, by: []string{"INDEX tasks_running (worker=?)"}},
 	"selectCancelRequests": {text: selectCancelRequests, by: []string{"INDEX tasks_running (worker=?)"}},
-	"selectLeases":         {selectLeases, []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN tasks USING INDEX tasks_running"}},
-	"revokeClaim":          {text: revokeClaim, by: []string{byID}},
-	"selectRevoked":        {text: selectRevoked, by: []string{byID}},
-	"selectClaim":          {text: selectClaim, by: []string{byID}},
-	"touchWorker":          {text: touchWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
-	"loseWorker":           {text: loseWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
-	"selectClaims":         {text: selectClaims, by: []string{"INDEX tasks_running (worker=?)"}},
+	"selectLeases": {selectLeases, []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"},
+		[]string{"SCAN tasks USING INDEX tasks_running"}},
+	"revokeClaim":   {text: revokeClaim, by: []string{byID}},
+	"selectRevoked": {text: selectRevoked, by: []string{byID}},
+	"selectClaim":   {text: selectClaim, by: []string{byID}},
+	"touchWorker":   {text: touchWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"loseWorker":    {text: loseWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"selectClaims":  {text: selectClaims, by: []string{"INDEX tasks_running (worker=?)"}},
 	"selectOwners": {selectOwners, []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		[]string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // that live, and what runs
 	"drainWorker": {text: drainWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
@@ -126,25 +129,30 @@ var plans = map[string]plan{
 	"selectWorkers": {selectWorkers, []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker=?)"},
 		[]string{"SCAN claims", "USE TEMP B-TREE FOR ORDER BY"}}, // of the few workers
 
-	"peekTasks":        {peekOf(5), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN first"}},
-	"selectPriorities": {selectPriorities, []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority>?)"}, []string{"SCAN levels"}},
-	"selectLevel":      {text: selectLevel, by: []string{"INDEX tasks_pending (queue=? AND job=? AND priority=?)"}},
-	"claimThese":       {claimThese, []string{byID}, []string{"SCAN next", "SCAN json_each"}},
+	"peekTasks": {peekOf(5), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN first"}},
+	"selectPriorities": {selectPriorities, []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority>?)"},
+		[]string{"SCAN levels"}},
+	"selectLevel": {text: selectLevel, by: []string{"INDEX tasks_pending (queue=? AND job=? AND priority=?)"}},
+	"claimThese":  {claimThese, []string{byID}, []string{"SCAN next", "SCAN json_each"}},
 
-	"selectFeatures":     {selectFeatures, []string{}, []string{"SCAN CONSTANT ROW", "SCAN dependencies USING COVERING INDEX dependencies_open", "SCAN limits", "SCAN pauses"}},
-	"insertDependency":   {text: insertDependency},
-	"selectFollowers":    {text: selectFollowers, by: []string{"COVERING INDEX dependencies_on (on_id=? AND open=?)", byID, "other USING COVERING INDEX dependencies_open (task_id=?"}},
-	"closeOn":            {text: closeOn, by: []string{"INDEX dependencies_on (on_id=? AND open=?)"}},
-	"closeAll":           {text: closeAll, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}}, // once in the life of a task
-	"reopen":             {text: reopen, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
-	"selectRevivable":    {selectRevivable, []string{"COVERING INDEX dependencies_on (on_id=?)", byID, "other USING PRIMARY KEY (task_id=?)"}, []string{"USE TEMP B-TREE FOR ORDER BY"}},
+	"selectFeatures": {selectFeatures, []string{},
+		[]string{"SCAN CONSTANT ROW", "SCAN dependencies USING COVERING INDEX dependencies_open", "SCAN limits", "SCAN pauses"}},
+	"insertDependency": {text: insertDependency},
+	"selectFollowers": {text: selectFollowers, by: []string{"COVERING INDEX dependencies_on (on_id=? AND open=?)", byID,
+		"other USING COVERING INDEX dependencies_open (task_id=?"}},
+	"closeOn":  {text: closeOn, by: []string{"INDEX dependencies_on (on_id=? AND open=?)"}},
+	"closeAll": {text: closeAll, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}}, // once in the life of a task
+	"reopen":   {text: reopen, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
+	"selectRevivable": {selectRevivable, []string{"COVERING INDEX dependencies_on (on_id=?)", byID,
+		"other USING PRIMARY KEY (task_id=?)"}, []string{"USE TEMP B-TREE FOR ORDER BY"}},
 	"adoptTask":          {text: adoptTask, by: []string{byID}},
 	"refuseTask":         {text: refuseTask, by: []string{byID}},
 	"cancelDependent":    {text: cancelDependent, by: []string{byID}},
 	"freeDependent":      {text: freeDependent, by: []string{byID}},
 	"selectDependencies": {text: selectDependencies, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
-	"selectDependents":   {selectDependents, []string{"COVERING INDEX dependencies_on (on_id=?)", byID}, []string{"USE TEMP B-TREE FOR ORDER BY"}},
-	"selectUpstream":     {text: selectUpstream, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
+	"selectDependents": {selectDependents, []string{"COVERING INDEX dependencies_on (on_id=?)", byID},
+		[]string{"USE TEMP B-TREE FOR ORDER BY"}},
+	"selectUpstream": {text: selectUpstream, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 
 	"laneHeld":    {laneHeld, []string{"INDEX tasks_lane (lane=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"laneHolder":  {text: laneHolder, by: []string{"INDEX tasks_lane (lane=?)"}},
@@ -181,26 +189,33 @@ var plans = map[string]plan{
 	"selectStanding": {text: selectStanding, by: []string{byID}},
 	"deleteInput":    {text: deleteInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
-	"selectMaxTimestamp":  {selectMaxTimestamp, []string{"COVERING INDEX tasks_finished"}, []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}}, // one row from an end of it
+	// one row from an end of it
+	"selectMaxTimestamp": {selectMaxTimestamp, []string{"COVERING INDEX tasks_finished"},
+		[]string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}},
 	"selectLastHeartbeat": {selectLastHeartbeat, nil, []string{"SCAN workers"}},
 
-	"selectOld":        {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
-	"selectOldFailed":  {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
-	"pruneTask":        {text: pruneTask, by: []string{byID}},
-	"pruneWorkers":     {pruneWorkers, []string{"COVERING INDEX tasks_running (worker=?)"}, []string{"SCAN workers"}}, // once an hour
-	"sumUpHours":       {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},                  // once an hour, two days
-	"deleteMinutes":    {deleteMinutes, nil, []string{"SCAN counters"}},
-	"deleteHours":      {deleteHours, nil, []string{"SCAN counter_hours"}},
-	"selectHistory":    {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
-	"selectThroughput": {selectThroughput, nil, []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}}, // of two days, and of a year
-	"selectSamples":    {selectSamples, []string{byID, "ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"}, []string{"SCAN stretches", "SCAN CONSTANT ROW"}},
-	"selectRecent":     {selectRecent, []string{"INDEX tasks_finished (finished_at>?)"}, []string{"SCAN recent"}},
-	"countStarts":      {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN recent"}},
-	"countOpenStarts":  {countOpenStarts, []string{byAttempt, "INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
+	"selectOld":       {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
+	"selectOldFailed": {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
+	"pruneTask":       {text: pruneTask, by: []string{byID}},
+	"pruneWorkers":    {pruneWorkers, []string{"COVERING INDEX tasks_running (worker=?)"}, []string{"SCAN workers"}}, // once an hour
+	// once an hour, two days
+	"sumUpHours":    {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},
+	"deleteMinutes": {deleteMinutes, nil, []string{"SCAN counters"}},
+	"deleteHours":   {deleteHours, nil, []string{"SCAN counter_hours"}},
+	"selectHistory": {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
+	// of two days, and of a year
+	"selectThroughput": {selectThroughput, nil, []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}},
+	"selectSamples": {selectSamples, []string{byID, "ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"},
+		[]string{"SCAN stretches", "SCAN CONSTANT ROW"}},
+	"selectRecent": {selectRecent, []string{"INDEX tasks_finished (finished_at>?)"}, []string{"SCAN recent"}},
+	"countStarts":  {countStarts, []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, []string{"SCAN recent"}},
+	"countOpenStarts": {countOpenStarts, []string{byAttempt, "INDEX tasks_running"},
+		[]string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
-	"selectLastID":    {selectLastID, nil, []string{"SEARCH tasks", "SCAN tasks"}}, // one row from its end
-	"selectNextIDs":   {text: selectNextIDs, by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
-	"copyThese":       {text: fmt.Sprintf(copyThese, "output", "task_id", "task_id, generation_id, seq"), by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
+	"selectLastID":  {selectLastID, nil, []string{"SEARCH tasks", "SCAN tasks"}}, // one row from its end
+	"selectNextIDs": {text: selectNextIDs, by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
+	"copyThese": {text: fmt.Sprintf(copyThese, "output", "task_id", "task_id, generation_id, seq"),
+		by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
 	"copyAll":         {fmt.Sprintf(copyAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
 	"clearRows":       {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
 	"selectHighestID": {selectHighestID, nil, []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}}, // one row from the end of each
@@ -211,8 +226,10 @@ var plans = map[string]plan{
 	"endWorkers":      {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
 	"countRows":       {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
 	"sumTasks":        {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
-	"selectClaimed":   {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN tasks USING INDEX tasks_running"}},
-	"selectSome":      {selectSome, nil, []string{"SCAN tasks", "SCAN schedules", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}}, // the first row of each
+	"selectClaimed": {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running",
+		"SCAN tasks USING INDEX tasks_running"}},
+	// the first row of each
+	"selectSome": {selectSome, nil, []string{"SCAN tasks", "SCAN schedules", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}},
 
 	"insertPause":      {text: insertPause},
 	"deletePause":      {text: deletePause, by: []string{byPause}},
@@ -228,53 +245,60 @@ var plans = map[string]plan{
 	"selectOutputTail": {text: selectOutputTail, by: []string{byOutput, byAttempt}},
 	"selectRunning":    {selectRunning, []string{byID}, []string{"SCAN CONSTANT ROW"}},
 
-	"selectTasks":         {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
-	"selectIDs":           {selectIDs, nil, []string{"SCAN tasks"}},
-	"selectSorted":        {fmt.Sprintf(selectSorted, "", ""), []string{byID}, []string{"SCAN tasks"}}, // with each filter: see below
-	"countTasks":          {countTasks, nil, []string{"SCAN tasks"}},
-	"countSome":           {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN part"}}, // with states: see below
-	"selectAttempts":      {text: selectAttempts, by: []string{byAttempt, byID}, allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
-	"previousJobs":        {text: previousJobs, by: []string{byRange}},
-	"previousLabels":      {text: previousLabels, by: []string{byRange}},
-	"previousArgs":        {text: previousArgs, by: []string{byRange}},
-	"previousTicks":       {text: previousTicks, by: []string{"tasks USING INDEX tasks_tick (schedule=? AND tick<?)"}},
-	"countQueuePosition":  {text: countQueuePosition, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
-	"countPending":        {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
-	"countDue":            {countDue, nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "USE TEMP B-TREE FOR GROUP BY"}},
-	"countRunning":        {countRunning, nil, []string{"SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY"}},
-	"countBlocked":        {countBlocked, nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "USE TEMP B-TREE FOR GROUP BY"}},
-	"countEnded":          {countEnded, nil, []string{"SCAN counters"}},
-	"countQueues":         {countQueues, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending", "SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},
-	"countFailed":         {countFailed, []string{"INDEX tasks_failed (finished_at>?)"}, []string{"CO-ROUTINE newest", "SCAN newest", "USE TEMP B-TREE FOR GROUP BY"}},
-	"finishedSince":       {finishedSince, []string{"COVERING INDEX tasks_finished (finished_at>?)"}, []string{"SCAN part"}},
-	"nextJob":             {text: nextJob, by: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
-	"nextPriority":        {text: nextPriority, by: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)"}},
-	"selectHead":          {text: selectHead, by: []string{"INDEX tasks_pending (queue=? AND job=? AND priority=?)"}},
-	"selectSchedules":     {selectSchedules, []string{byID}, []string{"SCAN schedules"}},
-	"selectByName":        {selectByName, []string{"SCAN schedules USING INDEX sqlite_autoindex_schedules_1"}, []string{"SCAN schedules USING INDEX"}},
+	"selectTasks":  {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
+	"selectIDs":    {selectIDs, nil, []string{"SCAN tasks"}},
+	"selectSorted": {fmt.Sprintf(selectSorted, "", ""), []string{byID}, []string{"SCAN tasks"}}, // with each filter: see below
+	"countTasks":   {countTasks, nil, []string{"SCAN tasks"}},
+	"countSome":    {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN part"}}, // with states: see below
+	"selectAttempts": {text: selectAttempts, by: []string{byAttempt, byID},
+		allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
+	"previousJobs":       {text: previousJobs, by: []string{byRange}},
+	"previousLabels":     {text: previousLabels, by: []string{byRange}},
+	"previousArgs":       {text: previousArgs, by: []string{byRange}},
+	"previousTicks":      {text: previousTicks, by: []string{"tasks USING INDEX tasks_tick (schedule=? AND tick<?)"}},
+	"countQueuePosition": {text: countQueuePosition, by: []string{"COVERING INDEX tasks_pending (queue=?)"}},
+	"countPending":       {countPending, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending"}},
+	"countDue":           {countDue, nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countRunning":       {countRunning, nil, []string{"SCAN tasks USING INDEX tasks_running", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countBlocked":       {countBlocked, nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countEnded":         {countEnded, nil, []string{"SCAN counters"}},
+	"countQueues": {countQueues, nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending",
+		"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running",
+		"SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countFailed": {countFailed, []string{"INDEX tasks_failed (finished_at>?)"}, []string{"CO-ROUTINE newest", "SCAN newest",
+		"USE TEMP B-TREE FOR GROUP BY"}},
+	"finishedSince":   {finishedSince, []string{"COVERING INDEX tasks_finished (finished_at>?)"}, []string{"SCAN part"}},
+	"nextJob":         {text: nextJob, by: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
+	"nextPriority":    {text: nextPriority, by: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)"}},
+	"selectHead":      {text: selectHead, by: []string{"INDEX tasks_pending (queue=? AND job=? AND priority=?)"}},
+	"selectSchedules": {selectSchedules, []string{byID}, []string{"SCAN schedules"}},
+	"selectByName": {selectByName, []string{"SCAN schedules USING INDEX sqlite_autoindex_schedules_1"},
+		[]string{"SCAN schedules USING INDEX"}},
 	"selectNamed":         {text: selectNamed, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
 	"selectTicking":       {text: selectTicking, by: []string{"s USING INDEX schedules_next (next_at<?)"}},
 	"selectNextTick":      {selectNextTick, []string{"COVERING INDEX schedules_next"}, []string{"SCAN CONSTANT ROW"}},
 	"insertSchedule":      {text: insertSchedule},
 	"insertScheduleInput": {text: insertScheduleInput, by: []string{}},
-	"deleteScheduleInput": {text: deleteScheduleInput, by: []string{"schedule_inputs USING INDEX sqlite_autoindex_schedule_inputs_1 (name=?)"}},
-	"deleteSchedule":      {text: deleteSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
-	"pauseSchedule":       {text: pauseSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
-	"resumeSchedule":      {text: resumeSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
-	"moveTick":            {text: moveTick, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
-	"noteTask":            {text: noteTask, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
-	"selectOpen":          {text: selectOpen, by: []string{"schedule_open USING PRIMARY KEY (schedule=?)", byID}},
-	"dropClosed":          {text: dropClosed, by: []string{"schedule_open USING PRIMARY KEY (schedule=?)", byID}},
-	"addOpen":             {text: addOpen},
-	"findOpen":            {text: findOpen, by: []string{"tasks USING INDEX tasks_tick (schedule=?)"}},
-	"reopenTask":          {text: reopenTask, by: []string{byID, "s USING COVERING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
-	"hasTick":             {text: hasTick, by: []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}},
-	"selectRuns":          {selectRuns, []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick>?)", "tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}, []string{"SCAN ticks", "SCAN others"}},
-	"sparse blocked":      {sparse[jobs.Blocked], nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN part"}},
-	"sparse pending":      {sparse[jobs.Pending], nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending", "SCAN part"}},
-	"sparse running":      {sparse[jobs.Running], nil, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN part"}},
-	"sparse failed":       {sparse[jobs.Failed], nil, []string{"SCAN tasks USING COVERING INDEX tasks_failed", "SCAN part"}},
-	"sparse due":          {sparse[jobs.Scheduled], nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN part"}},
+	"deleteScheduleInput": {text: deleteScheduleInput,
+		by: []string{"schedule_inputs USING INDEX sqlite_autoindex_schedule_inputs_1 (name=?)"}},
+	"deleteSchedule": {text: deleteSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"pauseSchedule":  {text: pauseSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"resumeSchedule": {text: resumeSchedule, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"moveTick":       {text: moveTick, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"noteTask":       {text: noteTask, by: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"selectOpen":     {text: selectOpen, by: []string{"schedule_open USING PRIMARY KEY (schedule=?)", byID}},
+	"dropClosed":     {text: dropClosed, by: []string{"schedule_open USING PRIMARY KEY (schedule=?)", byID}},
+	"addOpen":        {text: addOpen},
+	"findOpen":       {text: findOpen, by: []string{"tasks USING INDEX tasks_tick (schedule=?)"}},
+	"reopenTask":     {text: reopenTask, by: []string{byID, "s USING COVERING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"hasTick":        {text: hasTick, by: []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}},
+	"selectRuns": {selectRuns, []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick>?)",
+		"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}, []string{"SCAN ticks", "SCAN others"}},
+	"sparse blocked": {sparse[jobs.Blocked], nil, []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN part"}},
+	"sparse pending": {sparse[jobs.Pending], nil, []string{"SCAN tasks USING COVERING INDEX tasks_pending", "SCAN part"}},
+	"sparse running": {sparse[jobs.Running], nil, []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN part"}},
+	"sparse failed":  {sparse[jobs.Failed], nil, []string{"SCAN tasks USING COVERING INDEX tasks_failed", "SCAN part"}},
+	"sparse due":     {sparse[jobs.Scheduled], nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN part"}},
 }
 
 // parts are templates that several statements have in common.
@@ -422,25 +446,34 @@ func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
 		order  string
 		plan   plan
 	}{
-		"all":             {jobs.Filter{}, newest, plan{allow: []string{"SCAN tasks"}}},
-		"one":             {jobs.Filter{IDs: []int64{1}}, newest, plan{by: []string{byID}, allow: []string{"SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"}}},
+		"all": {jobs.Filter{}, newest, plan{allow: []string{"SCAN tasks"}}},
+		"one": {jobs.Filter{IDs: []int64{1}}, newest,
+			plan{by: []string{byID}, allow: []string{"SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"}}},
 		"a state of many": {jobs.Filter{States: []jobs.State{jobs.Completed}}, newest, plan{allow: []string{"SCAN tasks"}}},
-		"pending, few":    {jobs.Filter{States: []jobs.State{jobs.Pending}}, sorted, plan{allow: []string{"SCAN tasks USING INDEX tasks_pending", "SCAN tasks USING COVERING INDEX tasks_pending", "USE TEMP B-TREE FOR ORDER BY"}}},
-		"pending, many":   {jobs.Filter{States: []jobs.State{jobs.Pending}}, newest, plan{allow: []string{"SCAN tasks"}}},
-		"running":         {jobs.Filter{States: []jobs.State{jobs.Running}}, sorted, plan{allow: []string{"SCAN tasks USING INDEX tasks_running", "SCAN tasks USING COVERING INDEX tasks_running", "USE TEMP B-TREE FOR ORDER BY"}}},
-		"failed":          {jobs.Filter{States: []jobs.State{jobs.Failed}}, sorted, plan{allow: []string{"SCAN tasks USING INDEX tasks_failed", "SCAN tasks USING COVERING INDEX tasks_failed", "USE TEMP B-TREE FOR ORDER BY"}}},
+		"pending, few": {jobs.Filter{States: []jobs.State{jobs.Pending}}, sorted,
+			plan{allow: []string{"SCAN tasks USING INDEX tasks_pending", "SCAN tasks USING COVERING INDEX tasks_pending",
+				"USE TEMP B-TREE FOR ORDER BY"}}},
+		"pending, many": {jobs.Filter{States: []jobs.State{jobs.Pending}}, newest, plan{allow: []string{"SCAN tasks"}}},
+		"running": {jobs.Filter{States: []jobs.State{jobs.Running}}, sorted,
+			plan{allow: []string{"SCAN tasks USING INDEX tasks_running", "SCAN tasks USING COVERING INDEX tasks_running",
+				"USE TEMP B-TREE FOR ORDER BY"}}},
+		"failed": {jobs.Filter{States: []jobs.State{jobs.Failed}}, sorted,
+			plan{allow: []string{"SCAN tasks USING INDEX tasks_failed", "SCAN tasks USING COVERING INDEX tasks_failed",
+				"USE TEMP B-TREE FOR ORDER BY"}}},
 		"failed lately": {jobs.Filter{States: []jobs.State{jobs.Failed}, Since: time.Unix(9, 0)}, sorted,
 			plan{by: []string{"tasks_failed (finished_at>?)"}, allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
 		"finished lately": {jobs.Filter{States: jobs.Finished(), Since: time.Unix(9, 0)}, sorted,
 			plan{by: []string{"tasks_finished (finished_at>?)"}, allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
 		"the page before": {jobs.Filter{Before: 9}, newest, plan{by: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}}},
-		"a schedule":      {jobs.Filter{Schedule: "s"}, sorted, plan{by: []string{"INDEX tasks_tick (schedule=?)"}, allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
+		"a schedule": {jobs.Filter{Schedule: "s"}, sorted, plan{by: []string{"INDEX tasks_tick (schedule=?)"},
+			allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
 		"what came since": {jobs.Filter{After: 9}, newest, plan{by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}}},
 	} {
 		w := where(c.filter)
 		for _, text := range []string{listText(w, c.order, Page{Limit: 50}), selectIDs + w.String() + c.order} {
 			lines := explained(t, d, text)
-			if strings.Contains(text, "IN (SELECT tasks.id") && !slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, byID) }) {
+			if strings.Contains(text, "IN (SELECT tasks.id") &&
+				!slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, byID) }) {
 				t.Errorf("%s reads whole rows to sort them: %v", name, lines)
 			}
 			c.plan.check(t, name, lines)
@@ -453,7 +486,8 @@ func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
 
 func TestCountsUpToALimitWalkAnIndex(t *testing.T) {
 	d := openTest(t)
-	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running", jobs.Failed: "tasks_failed",
+	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running",
+		jobs.Failed:    "tasks_failed",
 		jobs.Scheduled: "tasks_due", jobs.Retrying: "tasks_due"} {
 		lines := explained(t, d, fmt.Sprintf(countSome, where(jobs.Filter{States: []jobs.State{state}})))
 		plan{allow: []string{"SCAN tasks USING COVERING INDEX " + index, "SCAN part"}}.check(t, "count of "+string(state), lines)
@@ -470,18 +504,20 @@ func TestTheOrderOfAListIsChosenByHowManyRowsThereAre(t *testing.T) {
 		}
 		return text
 	}
-	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying}, {jobs.Pending, jobs.Blocked}} {
+	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying},
+		{jobs.Pending, jobs.Blocked}} {
 		if text := order(jobs.Filter{States: states}); !strings.Contains(text, "+tasks.id") {
 			t.Errorf("%v, few of them: %s", states, text)
 		}
 	}
 	for _, states := range [][]jobs.State{nil, {jobs.Completed}, jobs.Finished(), {jobs.Pending, jobs.Completed}} {
 		if text := order(jobs.Filter{States: states}); strings.Contains(text, "+") {
-			t.Errorf("%v: %s", states, text)
+			t.Errorf(`%v: got %s; want not Contains(text, "+")`, states, text)
 		}
 	}
-	if text, _ := d.order(t.Context(), jobs.Filter{}, Page{Oldest: true}); strings.Contains(text, "DESC") || strings.Contains(text, "LIMIT") {
-		t.Error(text)
+	if text, _ := d.order(t.Context(), jobs.Filter{}, Page{Oldest: true}); strings.Contains(text, "DESC") ||
+		strings.Contains(text, "LIMIT") {
+		t.Errorf(`got %+v; want not Contains(text, "DESC"), not Contains(text, "LIMIT")`, text)
 	}
 }
 
@@ -519,7 +555,8 @@ func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
 						continue
 					}
 				case *ast.BasicLit:
-					if !sqlVerb.MatchString(unquote(first)) && (template == value || strings.HasPrefix(unquote(first), "PRAGMA") || strings.HasPrefix(unquote(first), "BEGIN") || unquote(first) == "COMMIT" || unquote(first) == "ROLLBACK") {
+					if !sqlVerb.MatchString(unquote(first)) && (template == value || strings.HasPrefix(unquote(first), "PRAGMA") ||
+						strings.HasPrefix(unquote(first), "BEGIN") || unquote(first) == "COMMIT" || unquote(first) == "ROLLBACK") {
 						continue
 					}
 					named[first] = true
@@ -535,7 +572,8 @@ func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
 		})
 		ast.Inspect(file, func(n ast.Node) bool {
 			literal, ok := n.(*ast.BasicLit)
-			if ok && !named[n] && sqlVerb.MatchString(unquote(literal)) && !slices.ContainsFunc(slices.Collect(maps.Values(sparse)), func(s *statement) bool { return s.Template == unquote(literal) }) {
+			if ok && !named[n] && sqlVerb.MatchString(unquote(literal)) && !slices.ContainsFunc(slices.Collect(maps.Values(sparse)),
+				func(s *statement) bool { return s.Template == unquote(literal) }) {
 				t.Errorf("%s: a statement that is no const: %.60s", name, unquote(literal))
 			}
 			return true

@@ -8,8 +8,10 @@ import (
 // selectOld lists up to [3] tasks that ended from [1] on and before [2] and did not fail, with about how many bytes they take;
 // selectOldFailed up to [2] failed ones that ended before [1]. Indexes: tasks_finished, tasks_failed.
 var (
-	selectOld       = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`)
-	selectOldFailed = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT 0 + ?`)
+	selectOld = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE finished_at >= ? AND finished_at < ?
+		AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`)
+	selectOldFailed = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE state = 'failed' AND finished_at < ?
+		ORDER BY finished_at LIMIT 0 + ?`)
 )
 
 // taskBytes is about how many bytes a task takes.
@@ -20,12 +22,14 @@ const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0
 var pruneTask = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at < ?`)
 
 // pruneWorkers forgets workers that gave their last sign of life before [1] and own nothing.
-var pruneWorkers = command(`DELETE FROM {workers} WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE worker = workers.number AND state = 'running')`)
+var pruneWorkers = command(`DELETE FROM {workers} WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE worker = workers.number
+	AND state = 'running')`)
 
 // sumUpHours adds the counters of the minutes before [1] to their hours; what is summed up and what is too old, from minute or hour [1]
 // on backwards, is deleted.
 var (
-	sumUpHours = command(`INSERT INTO {counter_hours} (queue, state, hour, n) SELECT queue, state, minute / 60, sum(n) FROM {counters} WHERE minute < ? GROUP BY queue, state, minute / 60
+	sumUpHours = command(`INSERT INTO {counter_hours} (queue, state, hour, n) SELECT queue, state, minute / 60, sum(n) FROM {counters}
+	WHERE minute < ? GROUP BY queue, state, minute / 60
 ON CONFLICT (queue, state, hour) DO UPDATE SET n = counter_hours.n + excluded.n`)
 	deleteMinutes = command(`DELETE FROM {counters} WHERE minute < ?`)
 	deleteHours   = command(`DELETE FROM {counter_hours} WHERE hour < ?`)

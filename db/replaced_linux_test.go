@@ -97,7 +97,8 @@ func TestADatabaseThatWasReplacedLeavesItsLogAlone(t *testing.T) {
 }
 
 func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
-	for _, name := range []string{"file removed", "file moved", "file truncated", "another file moved in", "log removed", "shared memory removed"} {
+	for _, name := range []string{"file removed", "file moved", "file truncated", "another file moved in", "log removed",
+		"shared memory removed"} {
 		d := openTest(t)
 		if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
 			t.Fatal(err)
@@ -105,7 +106,8 @@ func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
 		if err := damages[name](d.path); err != nil {
 			t.Fatal(err)
 		}
-		if other, err := Open(t.Context(), d.path, Options{Create: true, BusyTimeout: time.Millisecond}); !errors.Is(err, jobs.ErrReplaced) {
+		if other, err := Open(t.Context(), d.path, Options{Create: true, BusyTimeout: time.Millisecond}); !errors.Is(err,
+			jobs.ErrReplaced) {
 			t.Errorf("%s: got %v, want an error of kind ErrReplaced", name, err)
 			if err == nil {
 				other.Close()
@@ -120,7 +122,8 @@ func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 		t.Skip("only root may mount")
 	}
 	dir := t.TempDir()
-	inside, outside, beside := filepath.Join(dir, "inside", "q.db"), filepath.Join(dir, "outside", "q.db"), filepath.Join(dir, "beside", "q.db")
+	inside, outside, beside := filepath.Join(dir, "inside", "q.db"), filepath.Join(dir, "outside", "q.db"),
+		filepath.Join(dir, "beside", "q.db")
 	for _, path := range []string{inside, outside, beside} {
 		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -142,7 +145,8 @@ func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 			return err
 		}
 		r := result{mount: errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-			unix.Mount(outside, inside, "", unix.MS_BIND, ""), unix.Mount(filepath.Dir(outside), filepath.Dir(beside), "", unix.MS_BIND, ""))}
+			unix.Mount(outside, inside, "", unix.MS_BIND, ""), unix.Mount(filepath.Dir(outside), filepath.Dir(beside), "", unix.MS_BIND,
+				""))}
 		if r.mount == nil {
 			r.file, r.dir = open(inside), open(beside)
 		}
@@ -150,7 +154,7 @@ func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 	}()
 	got := <-done
 	if got.mount != nil {
-		t.Fatal(got.mount)
+		t.Fatalf("got %+v, want got.mount = nil", got.mount)
 	}
 	if !errors.Is(got.file, jobs.ErrPermission) {
 		t.Errorf("the file is mounted: got %v, want an error of kind ErrPermission", got.file)

@@ -9,17 +9,24 @@ import (
 	"example.com/runner/jobs"
 )
 
-// taskColumns are the columns of a task as people and jobs see it: row has a field for each of them, and sqlx fails on a column without one.
-// taskTables are the tables that they come from. A request to cancel and a report of progress belong to a claim, and
+// taskColumns are the columns of a task as people and jobs see it: row has a field for each of them, and sqlx fails on a column
+// without one. taskTables are the tables that they come from. A request to cancel and a report of progress belong to a claim, and
 // are shown with its outcome, which is the next generation, or the second next if the claim was revoked.
 const (
-	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job, tasks.args, tasks.label, tasks.priority, tasks.run_at,
-	tasks.expires_at, tasks.attempt, tasks.max_attempts, tasks.losses, tasks.max_losses, tasks.worker, tasks.lease_expires_at, tasks.unique_key, tasks.lane,
-	tasks.schedule, tasks.tick, tasks.waits, tasks.parts, tasks.created_at, tasks.created_by, tasks.updated_at, tasks.started_at, tasks.finished_at,
-	tasks.options, tasks.outcome, tasks.result, workers.id AS worker_id, workers.name AS worker_name, cancel_requests.requested_at AS cancel_requested_at,
-	cancel_requests.now AS cancel_now, cancel_requests.text AS cancel_text, progress_reports.report AS progress, ` + inputBytes + ` AS input_bytes,
-	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1 AND any_outcome = 0) END AS after_open,
-	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1 AND any_outcome = 1) END AS after_any_open`
+	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
+	tasks.args, tasks.label, tasks.priority, tasks.run_at,
+	tasks.expires_at, tasks.attempt, tasks.max_attempts, tasks.losses, tasks.max_losses,
+	tasks.worker, tasks.lease_expires_at, tasks.unique_key, tasks.lane,
+	tasks.schedule, tasks.tick, tasks.waits, tasks.parts, tasks.created_at, tasks.created_by,
+	tasks.updated_at, tasks.started_at, tasks.finished_at,
+	tasks.options, tasks.outcome, tasks.result, workers.id AS worker_id, workers.name AS worker_name,
+	cancel_requests.requested_at AS cancel_requested_at,
+	cancel_requests.now AS cancel_now, cancel_requests.text AS cancel_text, progress_reports.report AS progress,
+	` + inputBytes + ` AS input_bytes,
+	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1
+	AND any_outcome = 0) END AS after_open,
+	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1
+	AND any_outcome = 1) END AS after_any_open`
 	taskTables = `{tasks} LEFT JOIN {workers} ON workers.number = tasks.worker
 	LEFT JOIN {cancel_requests} ON cancel_requests.task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 2
 		AND (tasks.state = 'running' OR finished_at IS NOT NULL)
@@ -80,11 +87,15 @@ func (r *row) task() jobs.Task {
 		ID: r.ID, GenerationID: r.GenerationID, Job: r.Job, Args: r.Args.json(), Label: string(r.Label), Queue: r.Queue,
 		State: jobs.State(r.State), Priority: r.Priority, UniqueKey: string(r.UniqueKey),
 		RunAt: r.RunAt.time(), ExpiresAt: r.ExpiresAt.time(), Attempt: r.Attempt, MaxAttempts: int(r.MaxAttempts),
-		Losses: r.Losses, MaxLosses: r.MaxLosses, InputBytes: int64(r.InputBytes), WorkerID: string(r.WorkerID), Worker: string(r.WorkerName),
-		LeaseExpiresAt: r.LeaseExpiresAt.time(), CancelRequestedAt: r.CancelAt.time(), CancelNow: bool(r.CancelNow), CancelText: string(r.CancelText),
-		CreatedAt: r.CreatedAt.time(), CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(),
-		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.json(), Schedule: string(r.Schedule), Tick: r.Tick.time(),
-		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(), AfterAny: r.AfterAnyOpen.ids(),
+		Losses: r.Losses, MaxLosses: r.MaxLosses, InputBytes: int64(r.InputBytes), WorkerID: string(r.WorkerID),
+		Worker:         string(r.WorkerName),
+		LeaseExpiresAt: r.LeaseExpiresAt.time(), CancelRequestedAt: r.CancelAt.time(), CancelNow: bool(r.CancelNow),
+		CancelText: string(r.CancelText),
+		CreatedAt:  r.CreatedAt.time(), CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(),
+		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.json(), Schedule: string(r.Schedule),
+		Tick: r.Tick.time(),
+		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(),
+		AfterAny: r.AfterAnyOpen.ids(),
 	}
 	t.Options = jobs.DecodeOptions([]byte(r.Options))
 	r.Outcome.outcome(r.StartedAt, r.FinishedAt).fill(&t)

@@ -11,7 +11,8 @@ import (
 )
 
 // selectSchedules reads schedules; a WHERE or an ORDER BY may follow.
-const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.state, kept_state) AS last_state, tasks.started_at AS last_started_at,
+const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.state,
+	kept_state) AS last_state, tasks.started_at AS last_started_at,
 	tasks.finished_at AS last_finished_at, tasks.outcome AS last_outcome
 FROM {schedules} LEFT JOIN {schedule_inputs} AS i ON i.name = schedules.name LEFT JOIN {tasks} ON tasks.id = last_task_id`
 
@@ -42,8 +43,10 @@ var (
 // pauseSchedule stops schedule [4] at [1] for [2], time [3]; resumeSchedule starts schedule [3] again, its next tick at [1], time [2].
 // Neither changes one that is as it is asked to be.
 var (
-	pauseSchedule  = command(`UPDATE {schedules} SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ? AND paused_at IS NULL`)
-	resumeSchedule = command(`UPDATE {schedules} SET next_at = ?, paused_at = NULL, paused_by = NULL, updated_at = ? WHERE name = ? AND paused_at IS NOT NULL`)
+	pauseSchedule = command(`UPDATE {schedules} SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ?
+		AND paused_at IS NULL`)
+	resumeSchedule = command(`UPDATE {schedules} SET next_at = ?, paused_at = NULL, paused_by = NULL, updated_at = ? WHERE name = ?
+		AND paused_at IS NOT NULL`)
 )
 
 // moveTick sets the next tick of schedule [3] to [1] and adds [2] to its skipped ticks.
@@ -56,14 +59,17 @@ var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, ke
 // finished or were deleted; addOpen adds task [2]; findOpen finds all, for a schedule that is new; reopenTask adds task [1] to its
 // schedule, when a finished task waits again.
 var (
-	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 1) AS asked
+	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
+	AND cancel_requests.generation_id >= tasks.generation_id - 1) AS asked
 FROM {schedule_open} {join_in_order} {tasks} ON tasks.id = task_id
 WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`)
 	dropClosed = command(`DELETE FROM {schedule_open} WHERE schedule = ? AND NOT EXISTS (
 	SELECT 1 FROM {tasks} WHERE id = task_id AND finished_at IS NULL)`)
-	addOpen    = command(`INSERT INTO {schedule_open} (schedule, task_id) VALUES (?, ?) ON CONFLICT DO NOTHING`)
-	findOpen   = command(`INSERT INTO {schedule_open} (schedule, task_id) SELECT schedule, id FROM {tasks} WHERE schedule = ? AND finished_at IS NULL ON CONFLICT DO NOTHING`)
-	reopenTask = command(`INSERT INTO {schedule_open} (schedule, task_id) SELECT s.name, tasks.id FROM {tasks} {join_in_order} {schedules} AS s
+	addOpen  = command(`INSERT INTO {schedule_open} (schedule, task_id) VALUES (?, ?) ON CONFLICT DO NOTHING`)
+	findOpen = command(`INSERT INTO {schedule_open} (schedule, task_id) SELECT schedule, id FROM {tasks} WHERE schedule = ?
+		AND finished_at IS NULL ON CONFLICT DO NOTHING`)
+	reopenTask = command(`INSERT INTO {schedule_open} (schedule, task_id) SELECT s.name, tasks.id
+	FROM {tasks} {join_in_order} {schedules} AS s
 ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`)
 )
 
@@ -71,7 +77,8 @@ ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`)
 var hasTick = query(`SELECT count(*) FROM {tasks} WHERE schedule = ? AND tick = ?`)
 
 // selectRuns are the last tasks of schedule [1]: at most [2] by tick and as many run by hand. Index: tasks_tick.
-var selectRuns = query(`SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?2) AS ticks
+var selectRuns = query(`SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC
+	LIMIT 0 + ?2) AS ticks
 UNION ALL SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT 0 + ?2) AS others`)
 
 // scheduleTask is the task of a schedule as its row keeps it.
@@ -107,7 +114,8 @@ func decodeTask(text string, input []byte) (jobs.Spec, error) {
 		input = nil
 	}
 	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, Lane: t.Lane,
-		ExpiresIn: number(t.ExpiresIn).duration(), MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Options: jobs.DecodeOptions(t.Options), Input: input}, nil
+		ExpiresIn: number(t.ExpiresIn).duration(), MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses,
+		Options: jobs.DecodeOptions(t.Options), Input: input}, nil
 }
 
 type scheduleRow struct {
@@ -145,7 +153,8 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 	if err != nil {
 		return jobs.Schedule{}, fmt.Errorf("schedule %s: %w", r.Name, err)
 	}
-	return jobs.Schedule{Name: r.Name, Cron: r.Cron, Zone: r.Zone, Spec: spec, Overlap: jobs.Overlap(r.Overlap), CatchUp: jobs.CatchUp(r.CatchUp),
+	return jobs.Schedule{Name: r.Name, Cron: r.Cron, Zone: r.Zone, Spec: spec, Overlap: jobs.Overlap(r.Overlap),
+		CatchUp:       jobs.CatchUp(r.CatchUp),
 		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
 		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
 		LastDuration: lasted, Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
@@ -187,7 +196,8 @@ func (d *DB) NextTick(ctx context.Context) (time.Time, error) {
 
 // ChangeSchedules calls change with all schedules, by name, and makes what it returns true: those in put are added or changed, those
 // in remove are forgotten, their tasks left alone. It is one transaction; change may be called twice.
-func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule, remove []string, err error)) error {
+func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule, remove []string,
+	err error)) error {
 	return d.update(ctx, full, func(t *tx) error {
 		var rows []scheduleRow
 		if err := t.list(&rows, selectByName); err != nil {

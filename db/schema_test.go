@@ -77,7 +77,8 @@ func TestEveryStateInSQLIsOne(t *testing.T) {
 
 func TestTheLimitsOfPlainSQLAreThoseOfPackageJobs(t *testing.T) {
 	text := schemaText(t)
-	for column, limit := range map[string]int{"args": jobs.MaxArgs, "env": jobs.MaxEnv, "label": jobs.MaxText, "unique_key": jobs.MaxText, "lane": jobs.MaxText,
+	for column, limit := range map[string]int{"args": jobs.MaxArgs, "env": jobs.MaxEnv, "label": jobs.MaxText, "unique_key": jobs.MaxText,
+		"lane":       jobs.MaxText,
 		"created_by": jobs.MaxText, "retry_on": jobs.MaxCodes, "cwd": jobs.MaxPath, "env_file": jobs.MaxPath, "input": jobs.MaxInput} {
 		if want := fmt.Sprintf("length(CAST(NEW.%s AS BLOB)) > %d", column, limit); !strings.Contains(text, want) {
 			t.Errorf("the trigger of enqueue does not say %s", want)
@@ -111,7 +112,8 @@ func TestTheDepthOfJSONIsThatOfSQLite(t *testing.T) {
 	d := openTest(t)
 	for depth, want := range map[int]bool{jobs.MaxDepth: true, jobs.MaxDepth + 1: false} {
 		var valid bool
-		if err := d.read.Get(&valid, `SELECT json_valid(?)`, strings.Repeat("[", depth)+strings.Repeat("]", depth)); err != nil || valid != want {
+		if err := d.read.Get(&valid, `SELECT json_valid(?)`, strings.Repeat("[", depth)+strings.Repeat("]", depth)); err != nil ||
+			valid != want {
 			t.Errorf("%d levels: valid %v, %v", depth, valid, err)
 		}
 	}
@@ -146,7 +148,8 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 	}
 	d := openTest(t)
 	var loose []string
-	if err := d.read.Select(&loose, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND NOT strict AND name NOT LIKE 'sqlite%'`); err != nil || loose != nil {
+	if err := d.read.Select(&loose, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND NOT strict
+		AND name NOT LIKE 'sqlite%'`); err != nil || loose != nil {
 		t.Errorf("not strict: %v, %v", loose, err)
 	}
 }

@@ -22,7 +22,8 @@ func sources(t *testing.T, look func(name string, file *ast.File, position func(
 			return err
 		}
 		if entry.IsDir() {
-			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != ".." || strings.HasPrefix(entry.Name(), ".") && name != ".." {
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != ".." || strings.HasPrefix(entry.Name(), ".") &&
+				name != ".." {
 				return fs.SkipDir
 			}
 			return nil
@@ -65,12 +66,14 @@ func TestStatementsStandInThisPackageOnly(t *testing.T) {
 
 func TestTheClockIsReadInOnePlace(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until"}
-	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/watch_linux.go", // how long they have waited, and nothing that is stored
+	// how long they have waited, and nothing that is stored
+	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/watch_linux.go",
 		"db/internal/postgres/skew.go",  // compares clocks
 		"db/internal/sqlite/migrate.go"} // asks once whether a worker of the older version lives
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
 		dir, _, _ := strings.Cut(name, "/")
-		if !slices.Contains([]string{"jobs", "runner", "db"}, dir) || strings.HasPrefix(name, "db/dbtest/") || strings.HasPrefix(name, "runner/runnertest/") || slices.Contains(mayWait, name) {
+		if !slices.Contains([]string{"jobs", "runner", "db"}, dir) || strings.HasPrefix(name, "db/dbtest/") ||
+			strings.HasPrefix(name, "runner/runnertest/") || slices.Contains(mayWait, name) {
 			return
 		}
 		for _, declaration := range file.Decls {

@@ -19,7 +19,8 @@ ON CONFLICT (queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`)
 // pending ones by job, too.
 const (
 	countPending = `SELECT queue, job, 'pending' AS state, count(*) AS n FROM {tasks} WHERE state = 'pending' GROUP BY queue, job`
-	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying' GROUP BY queue, state`
+	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'
+		GROUP BY queue, state`
 	countBlocked = `SELECT queue, '' AS job, 'blocked' AS state, count(*) AS n FROM {tasks} WHERE waits IS NOT NULL GROUP BY queue`
 	countRunning = `SELECT queue, '' AS job, 'running' AS state, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue`
 )
@@ -28,7 +29,8 @@ const (
 const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM {counters} WHERE minute >= ? GROUP BY queue, state`
 
 // countQueues is all of these.
-var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning + ` UNION ALL ` + countEnded)
+var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning +
+	` UNION ALL ` + countEnded)
 
 // countFailed counts, by queue, the tasks that failed since [1] and still are, among the newest [2]. Index: tasks_failed.
 var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
@@ -41,7 +43,8 @@ const failedMost = 1000
 var (
 	nextJob      = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
 	nextPriority = query(`SELECT max(priority) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority < ?`)
-	selectHead   = query(`SELECT run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ? ORDER BY id LIMIT 1`)
+	selectHead   = query(`SELECT run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ? ORDER BY id
+		LIMIT 1`)
 )
 
 // count is what a counter counts.
@@ -52,7 +55,10 @@ type count struct {
 
 // count adds to the counters of now's minute.
 func (t *tx) count(counts map[count]int, now time.Time) error {
-	each := slices.SortedFunc(maps.Keys(counts), func(a, b count) int { return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.state, b.state)) })
+	each := slices.SortedFunc(maps.Keys(counts), func(a, b count) int {
+		return cmp.Or(cmp.Compare(a.queue, b.queue),
+			cmp.Compare(a.state, b.state))
+	})
 	for _, c := range each { // in order: on a server two that go on at once must not wait for each other
 		if err := t.later(addCount, c.queue, string(c.state), now.Unix()/60, int64(counts[c])); err != nil {
 			return err

@@ -23,7 +23,8 @@ var deleteSteps = command(`DELETE FROM {steps} WHERE task_id = ?`)
 // its task.
 func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.Step) error {
 	return w.db.update(ctx, full, func(t *tx) error {
-		n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt), step.At.UnixMilli())
+		n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt),
+			step.At.UnixMilli())
 		if err == nil && n == 0 {
 			err = fmt.Errorf("step %q of task %d: %w", step.Name, claim.ID, jobs.ErrLost)
 		}

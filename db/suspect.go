@@ -8,7 +8,8 @@ import (
 )
 
 // suspectArm is claimArm for suspects (see jobs.Task.Suspect). Index: tasks_lost, which has few entries.
-const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE {unindexed}state = 'pending' AND queue = ? AND job = ?
+const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE {unindexed}state = 'pending'
+	AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
 // selectSuspects lists the queues and jobs of pending suspects, and since when they wait. Index: tasks_lost.
@@ -37,8 +38,8 @@ func (t *tx) findSuspects(c *claimer) error {
 	return nil
 }
 
-// claimSuspect claims a suspect for an idle worker. For a busy worker, over is true if it must not take any task. A suspect that a limit blocks does
-// not block other tasks.
+// claimSuspect claims a suspect for an idle worker. For a busy worker, over is true if it must not take any task. A suspect that a
+// limit blocks does not block other tasks.
 func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, now time.Time) (claimed []jobs.Task, over bool, err error) {
 	for _, queue := range queues {
 		if most, limited := ask.Limit[queue]; limited && most <= 0 {

@@ -21,8 +21,10 @@ func TestSuspectsRunAlone(t *testing.T) {
 	now := time.Now()
 	add := func(job string, losses, most, priority int) {
 		err := d.update(t.Context(), normal, func(t *tx) error {
-			_, err := t.exec(command(`INSERT INTO tasks (generation_id, queue, job, state, losses, max_losses, priority, run_at, created_at, updated_at)
-				VALUES (1, 'default', ?1, 'pending', ?2, ?3, ?4, ?5, ?5, ?5)`), job, int64(losses), int64(most), int64(priority), now.UnixMilli())
+			_, err := t.exec(command(`INSERT INTO tasks (generation_id, queue, job,
+			state, losses, max_losses, priority, run_at, created_at, updated_at)
+				VALUES (1, 'default', ?1, 'pending', ?2, ?3, ?4, ?5, ?5, ?5)`), job,
+				int64(losses), int64(most), int64(priority), now.UnixMilli())
 			return err
 		})
 		if err != nil {
@@ -46,7 +48,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 		for i, task := range done.Claimed {
 			got[i] = task.ID
 			if task.Suspect() != (len(want) == 1 && (want[0] == 3 || want[0] == 4)) {
-				t.Errorf("%+v", task)
+				t.Errorf("got %+v, want Suspect() = (len(want) == 1 && (want[0] == 3 || want[0] == 4))", task)
 			}
 		}
 		if len(got) != len(want) {

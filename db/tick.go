@@ -30,7 +30,8 @@ type Tick struct {
 //
 // One task per tick, whoever sees it: a worker reads, decides and moves next_at in one transaction. The unique index is there for
 // clocks that are set back, and for everything that nobody thought of.
-func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time, err error)) ([]Ticked, error) {
+func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time,
+	err error)) ([]Ticked, error) {
 	text, args := selectTicking, []any{now.UnixMilli()}
 	if all {
 		text, args = selectByName, nil

@@ -28,7 +28,8 @@ func TestOneTaskPerTick(t *testing.T) {
 	command := jobs.Command{Argv: []string{"true"}}.With()
 	err := handles[0].ChangeSchedules(t.Context(), start, func([]jobs.Schedule) (put []jobs.Schedule, _ []string, _ error) {
 		for i := range 5 {
-			s := jobs.Schedule{Name: fmt.Sprint("s", i), Cron: "* * * * *", Spec: command, Overlap: jobs.OverlapAllow, NextAt: start}.WithDefaults()
+			s := jobs.Schedule{Name: fmt.Sprint("s", i), Cron: "* * * * *", Spec: command, Overlap: jobs.OverlapAllow,
+				NextAt: start}.WithDefaults()
 			put = append(put, s)
 		}
 		return put, nil, nil
@@ -76,7 +77,7 @@ func TestOneTaskPerTick(t *testing.T) {
 	}
 	runs, err := handles[0].Runs(t.Context(), "s1", 3)
 	if err != nil || len(runs) != 3 || !slices.IsSortedFunc(runs, func(a, b int64) int { return int(b - a) }) {
-		t.Error(runs, err)
+		t.Errorf("got %+v, %v; want no error, len(runs) = 3, IsSortedFunc(runs, func(a, b int64) int { return int(b - a) })", runs, err)
 	}
 }
 
@@ -90,9 +91,11 @@ func TestScheduleKeepsItsDefinition(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := jobs.Schedule{Name: "s", Cron: "1 2 3 4 5", Zone: "Europe/Berlin", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpAll,
 		CatchUpWindow: time.Hour, Jitter: time.Minute, NextAt: at.Add(time.Hour), CreatedAt: at, UpdatedAt: at,
-		Spec: jobs.Command{Argv: []string{"a", "<&>\n"}, Path: "/bin/a", Dir: "/", Env: map[string]string{"A": "1"}, EnvFile: "/e", Input: []byte{0, 1}}.
+		Spec: jobs.Command{Argv: []string{"a", "<&>\n"}, Path: "/bin/a", Dir: "/", Env: map[string]string{"A": "1"}, EnvFile: "/e",
+			Input: []byte{0, 1}}.
 			With(jobs.Label("l"), jobs.Queue("q"), jobs.Priority(-7), jobs.ExpiresIn(time.Hour), jobs.MaxAttempts(3), jobs.MaxLosses(0),
-				jobs.Timeout(time.Second), jobs.KillAfter(0), jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: 1500 * time.Millisecond, Max: time.Minute}),
+				jobs.Timeout(time.Second), jobs.KillAfter(0),
+				jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: 1500 * time.Millisecond, Max: time.Minute}),
 				jobs.RetryOn("75"), jobs.OutputLimit(7))}
 	if err := s.Validate(); err != nil {
 		t.Fatal(err)
@@ -107,10 +110,12 @@ func TestScheduleKeepsItsDefinition(t *testing.T) {
 	}
 	list, err := d.Schedules(t.Context())
 	if err != nil || len(list) != 1 {
-		t.Fatal(list, err)
+		t.Fatalf("got %+v, %v; want no error, len(list) = 1", list, err)
 	}
 	if diff := s.Differences(&list[0]); diff != nil || fmt.Sprint(s.NextAt, s.CreatedAt) != fmt.Sprint(list[0].NextAt, list[0].CreatedAt) {
-		t.Errorf("%v; %+v", diff, list[0])
+		t.Errorf("got %v; %+v; want diff = nil, fmt.Sprint(s.NextAt, s.CreatedAt) = fmt.Sprint(list[0].NextAt, "+
+			"list[0].CreatedAt)",
+			diff, list[0])
 	}
 }
 
@@ -122,14 +127,18 @@ func TestEndOfLastRunOutlivesIt(t *testing.T) {
 	}
 	defer d.Close()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour), Spec: jobs.Command{Argv: []string{"true"}}.With()}.WithDefaults()
-	err = d.ChangeSchedules(t.Context(), at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) { return []jobs.Schedule{s}, nil, nil })
+	s := jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour),
+		Spec: jobs.Command{Argv: []string{"true"}}.With()}.WithDefaults()
+	err = d.ChangeSchedules(t.Context(), at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+		return []jobs.Schedule{s}, nil,
+			nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id, found, err := d.RunSchedule(t.Context(), "s", "ann", at)
 	if err != nil || !found {
-		t.Fatal(found, err)
+		t.Fatalf("got %+v, %v; want no error, found", found, err)
 	}
 	if _, err := d.Cancel(t.Context(), []int64{id}, "no", false, at); err != nil {
 		t.Fatal(err)
@@ -137,7 +146,9 @@ func TestEndOfLastRunOutlivesIt(t *testing.T) {
 	for range 2 {
 		list, err := d.Schedules(t.Context())
 		if err != nil || list[0].LastTaskID != id || list[0].LastState != jobs.Cancelled || !list[0].LastAt.Equal(at) {
-			t.Fatalf("%+v %v", list, err)
+			t.Fatalf("got %+v %v; want no error, list[0].LastTaskID = id, list[0].LastState = Cancelled, "+
+				"list[0].LastAt.Equal(at)",
+				list, err)
 		}
 		if _, err := d.Delete(t.Context(), []int64{id}); err != nil {
 			t.Fatal(err)

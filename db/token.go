@@ -110,7 +110,8 @@ func readToken(path string) (string, error) {
 			Why:  []string{"that user knows the token"}, Hint: "rm " + path + ", for a new token"}
 	}
 	if modes && info.Mode().Perm()&0o077 != 0 {
-		return "", &jobs.Error{Kind: jobs.ErrPermission, What: "others may read or write the token file " + path, Hint: "rm " + path + ", for a new token"}
+		return "", &jobs.Error{Kind: jobs.ErrPermission, What: "others may read or write the token file " + path,
+			Hint: "rm " + path + ", for a new token"}
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 4096))
 	if err != nil {
@@ -119,7 +120,8 @@ func readToken(path string) (string, error) {
 	token := strings.TrimSpace(string(text))
 	if len(token) < tokenLength || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "the token file " + path + " holds no token",
-			Why: []string{fmt.Sprintf("a token is at least %d printable characters", tokenLength)}, Hint: "rm " + path + ", for a new token"}
+			Why:  []string{fmt.Sprintf("a token is at least %d printable characters", tokenLength)},
+			Hint: "rm " + path + ", for a new token"}
 	}
 	return token, nil
 }

@@ -22,7 +22,8 @@ type Total struct {
 	N      int64  `db:"n"`
 }
 
-// attemptCounter counts the attempts that ended since it was last written. Writing it with each of them would cost a lone finish some percent.
+// attemptCounter counts the attempts that ended since it was last written. Writing it with each of them would cost a lone finish
+// some percent.
 type attemptCounter struct {
 	mu    sync.Mutex
 	ended map[Total]int64 // N of the key is 0
@@ -54,7 +55,8 @@ func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	}
 }
 
-// write writes the attemptCounter by update, and then does the rest of that transaction; what could not be written is kept for the next time.
+// write writes the attemptCounter by update, and then does the rest of that transaction; what could not be written is kept for the
+// next time.
 func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx) error) error {
 	y.mu.Lock()
 	taken := y.ended

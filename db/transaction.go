@@ -226,8 +226,8 @@ func (t *tx) later(s *statement, args ...any) error {
 	return t.db.engine.Later(t.w.conn, t.db.sql.Text(s), args)
 }
 
-// commitNext makes the next statement, which is the last one, commit the transaction, where the engine can do that: for as long as the answers to
-// statements are under way, everybody waits for the lock.
+// commitNext makes the next statement, which is the last one, commit the transaction, where the engine can do that: for as long as
+// the answers to statements are under way, everybody waits for the lock.
 func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask, or one of insertTasks, for as many tasks as there are ids, and sets these, in the order of the tasks.

@@ -18,9 +18,12 @@ func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
 	d := openTest(t)
 	at := now()
 	first := uniqueCommand("a", jobs.Label("old"), jobs.Timeout(time.Hour))
-	second := jobs.Command{Argv: []string{"b"}, Path: "/bin/b", Dir: "/srv", Env: map[string]string{"A": "1"}, EnvFile: "/e", Input: []byte("in")}.With(
-		jobs.Queue("q"), jobs.Priority(-7), jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), jobs.UniqueReplace("k"), jobs.MaxAttempts(4), jobs.MaxLosses(2),
-		jobs.KillAfter(0), jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"), jobs.OutputLimit(9))
+	second := jobs.Command{Argv: []string{"b"}, Path: "/bin/b", Dir: "/srv", Env: map[string]string{"A": "1"}, EnvFile: "/e",
+		Input: []byte("in")}.With(
+		jobs.Queue("q"), jobs.Priority(-7), jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), jobs.UniqueReplace("k"), jobs.MaxAttempts(4),
+		jobs.MaxLosses(2),
+		jobs.KillAfter(0), jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"),
+		jobs.OutputLimit(9))
 	var before Inserted
 	for i, spec := range []jobs.Spec{first, second, second, first} { // pending, scheduled, still scheduled, pending
 		later := at.Add(time.Duration(i) * time.Second)
@@ -31,11 +34,11 @@ func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
 		if i == 0 {
 			before = done[0]
 		} else if done[0] != (Inserted{ID: before.ID, Replaced: true}) {
-			t.Fatalf("%d: %+v", i, done[0])
+			t.Fatalf("%d: got %+v; want done[0] = (Inserted{ID: before.ID, Replaced: true})", i, done[0])
 		}
 		tasks, err := d.List(t.Context(), jobs.Filter{}, Page{})
 		if err != nil || len(tasks) != 1 {
-			t.Fatal(tasks, err)
+			t.Fatalf("got %+v, %v; want no error, len(tasks) = 1", tasks, err)
 		}
 		want := spec.Task(later)
 		want.ID, want.CreatedAt, want.GenerationID = before.ID, at.UTC(), []int64{1, 2, 2, 3}[i]
@@ -57,17 +60,18 @@ func TestReplaceLeavesATaskThatHasStarted(t *testing.T) {
 	if _, err := d.Insert(t.Context(), []jobs.Spec{uniqueCommand("a")}, now()); err != nil {
 		t.Fatal(err)
 	}
-	w, err := d.Register(t.Context(), WorkerInfo{Name: "w", Lease: time.Minute, StartedAt: now()}, []ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+	w, err := d.Register(t.Context(), WorkerInfo{Name: "w", Lease: time.Minute, StartedAt: now()},
+		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	turned, err := w.Cycle(t.Context(), Cycle{Now: now(), Look: true, Claim: Claim{Free: 1, Lease: time.Minute}})
 	if err != nil || len(turned.Claimed) != 1 {
-		t.Fatal(turned, err)
+		t.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = 1", turned, err)
 	}
 	done, err := d.Insert(t.Context(), []jobs.Spec{uniqueCommand("b")}, now())
 	if err != nil || done[0] != (Inserted{ID: turned.Claimed[0].ID, Kept: true}) {
-		t.Error(done, err)
+		t.Errorf("got %+v, %v; want no error, done[0] = (Inserted{ID: turned.Claimed[0].ID, Kept: true})", done, err)
 	}
 	if input, err := d.Input(t.Context(), done[0].ID); err != nil || string(input) != "a" {
 		t.Errorf("input %q, %v", input, err)

@@ -27,9 +27,10 @@ import (
 // itself: tasks 1, 3 and 4 completed, 2 failed twice, 5 ran when its worker was killed, 6, 7 and 9 are pending, 8 is scheduled, 10 was
 // cancelled, 11 has a lane, 12 waits for it, 13 and 14 wait for those. The others were added by hand: 15 completed, with a result, after a
 // request to cancel, by a worker that was deleted; 16 is retrying, with all options; the claim of 17 is revoked; 18 runs and shall be
-// cancelled; 19 was killed; 20 to 22 are of plain SQL and name others to wait for, 23 has a lane; 24 and 25 have names of files that are not
-// UTF-8; 26 expired; 27 sleeps between its steps; 28 had completed and was reset; 29 is of a schedule; 30 to 33 were deleted. There are
-// schedules, limits, pauses, counters and totals. testdata/schema-11.json is what the program of schema 11 reads in it.
+// cancelled; 19 was killed; 20 to 22 are of plain SQL and name others to wait for, 23 has a lane; 24 and 25 have names of files
+// that are not UTF-8; 26 expired; 27 sleeps between its steps; 28 had completed and was reset; 29 is of a schedule; 30 to 33 were
+// deleted. There are schedules, limits, pauses, counters and totals. testdata/schema-11.json is what the program of schema 11 reads
+// in it.
 type old struct {
 	version int
 	dump    string
@@ -133,7 +134,8 @@ func TestADatabaseOfEveryEarlierSchemaOpensAndWorks(t *testing.T) {
 // kept checks that nothing was lost on the way.
 func (o old) kept(t *testing.T, d *DB) {
 	t.Helper()
-	want := map[int64]jobs.State{1: jobs.Completed, 2: jobs.Failed, 3: jobs.Completed, 4: jobs.Completed, 5: jobs.Running, 6: jobs.Pending, 7: jobs.Pending,
+	want := map[int64]jobs.State{1: jobs.Completed, 2: jobs.Failed, 3: jobs.Completed, 4: jobs.Completed, 5: jobs.Running,
+		6: jobs.Pending, 7: jobs.Pending,
 		8: jobs.Scheduled, 9: jobs.Pending, 10: jobs.Cancelled, 15: jobs.Completed, 16: jobs.Retrying, 17: jobs.Running, 29: jobs.Blocked}
 	for id, state := range want {
 		list, err := d.List(t.Context(), jobs.Filter{IDs: []int64{id}}, Page{})
@@ -142,7 +144,8 @@ func (o old) kept(t *testing.T, d *DB) {
 			continue
 		}
 		attempts, err := d.Attempts(t.Context(), id)
-		if n := map[int64]int{1: 1, 2: 2, 3: 1, 4: 1, 15: 1, 16: 2}[id]; err != nil || len(slices.DeleteFunc(attempts, func(a jobs.Attempt) bool { return a.State == jobs.Running })) != n {
+		if n := map[int64]int{1: 1, 2: 2, 3: 1, 4: 1, 15: 1, 16: 2}[id]; err != nil ||
+			len(slices.DeleteFunc(attempts, func(a jobs.Attempt) bool { return a.State == jobs.Running })) != n {
 			t.Errorf("task %d has attempts %+v, want %d: %v", id, attempts, n, err)
 		}
 	}
@@ -157,15 +160,16 @@ func (o old) works(t *testing.T, d *DB) {
 	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes later, by its own clock
 	added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, at)
 	if err != nil || added[0].ID != 34 { // 33 was the highest id, and was deleted
-		t.Fatal(added, err)
+		t.Fatalf("got %+v, %v; want no error, added[0].ID = 34", added, err)
 	}
-	w, err := d.Register(ctx, WorkerInfo{Name: "new", Lease: time.Minute, StartedAt: at}, []ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "email.send", MaxAttempts: 10}})
+	w, err := d.Register(ctx, WorkerInfo{Name: "new", Lease: time.Minute, StartedAt: at},
+		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "email.send", MaxAttempts: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	leases, err := w.Leases(ctx)
 	if err != nil || len(leases) != 3 {
-		t.Fatal(leases, err)
+		t.Fatalf("got %+v, %v; want no error, len(leases) = 3", leases, err)
 	}
 	for _, l := range leases {
 		if l.Revoked() != (l.ID == 17) || l.WorkerID != "01a1fe0b-9c39-7a9a-9df0-c97336f746a1" {
@@ -173,10 +177,10 @@ func (o old) works(t *testing.T, d *DB) {
 		}
 	}
 	if leases, err = w.Revoke(ctx, leases); err != nil || len(leases) != 3 {
-		t.Fatal(leases, err)
+		t.Fatalf("got %+v, %v; want no error, len(leases) = 3", leases, err)
 	}
 	if reaped, err := w.Reap(ctx, leases, at); err != nil || len(reaped) != 3 {
-		t.Fatal(reaped, err)
+		t.Fatalf("got %+v, %v; want no error, len(reaped) = 3", reaped, err)
 	}
 	o.states(t, d, map[int64]jobs.State{5: jobs.Pending, 17: jobs.Failed, 18: jobs.Cancelled})
 	turned, err := w.Cycle(ctx, Cycle{Now: at, Look: true, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
@@ -197,12 +201,13 @@ func (o old) works(t *testing.T, d *DB) {
 	}
 	turned, err = w.Cycle(ctx, Cycle{Now: at, Finish: finish})
 	if err != nil || slices.ContainsFunc(turned.Finished, func(f Finished) bool { return f.Fenced }) {
-		t.Error(turned, err)
+		t.Errorf("got %+v, %v; want no error, not ContainsFunc(turned.Finished, func(f Finished) bool { return f.Fenced })", turned, err)
 	}
 	// The lane goes on, and so does who waited. Of what plain SQL has written 21 waits for a task that failed, and 22 is not due.
-	o.states(t, d, map[int64]jobs.State{12: jobs.Pending, 13: jobs.Pending, 14: jobs.Blocked, 20: jobs.Completed, 21: jobs.Cancelled, 22: jobs.Scheduled, 29: jobs.Blocked})
+	o.states(t, d, map[int64]jobs.State{12: jobs.Pending, 13: jobs.Pending, 14: jobs.Blocked, 20: jobs.Completed, 21: jobs.Cancelled,
+		22: jobs.Scheduled, 29: jobs.Blocked})
 	if n, err := d.Integrity(ctx, true); err != nil || len(n) > 0 {
-		t.Error(n, err)
+		t.Errorf("got %v, %v; want no error, len(n) <= 0", n, err)
 	}
 }
 
@@ -294,21 +299,30 @@ func TestAConversionKeepsEverything(t *testing.T) {
 	defer d.Close()
 	for _, difference := range differences("", contentsOf(t, d), want) {
 		if !regexp.MustCompile(`^\[(19|20|21)\]\.Dependencies: `).MatchString(difference) {
-			t.Error(difference)
+			t.Errorf("got %+v, want regexp.MustCompile(`^\\[(19|20|21)\\]\\.Dependencies: `).MatchString(difference)", difference)
 		}
 	}
 	for text, want := range map[string]string{ // that no method reads as it stands
-		`SELECT group_concat(on_id || '/' || any_outcome || '/' || open, ' ') FROM (SELECT * FROM dependencies WHERE task_id BETWEEN 20 AND 22 ORDER BY task_id, on_id)`: "1/0/1 2/1/1 3/0/1 2/0/1 16/1/1",
-		`SELECT group_concat(id || '/' || parts, ' ') FROM (SELECT * FROM tasks WHERE id > 14 AND parts IS NOT NULL ORDER BY id)`:                                        "20/2 21/2 22/3 23/1",
-		`SELECT group_concat(kind || ' ' || name || ' ' || coalesce(running, '') || ' ' || coalesce(rate, '') || ' ' || level, ', ') FROM limits`:                        "job email.send 3  0, lane deploy  10 600000, queue media 2  0",
-		`SELECT group_concat(queue || ' ' || paused_by || ' ' || coalesce(reason, ''), ', ') FROM pauses`:                                                                "-deletion ann an audit, media ann ",
-		`SELECT sum(n) || ' ' || (SELECT sum(n) FROM counter_hours) || ' ' || (SELECT sum(n) FROM totals) FROM counters`:                                                 "9 1234 77",
-		`SELECT group_concat(task_id || '/' || generation_id || '/' || now, ' ') FROM cancel_requests`:                                                                   "15/2/1 18/2/0",
-		`SELECT group_concat(task_id || '/' || generation_id, ' ') FROM progress_reports`:                                                                                "15/2 18/2 27/2",
+		`SELECT group_concat(on_id || '/' || any_outcome || '/' || open, ' ') FROM (SELECT * FROM dependencies WHERE task_id BETWEEN 20
+			AND 22 ORDER BY task_id, on_id)`: "1/0/1 2/1/1 3/0/1 2/0/1 16/1/1",
+		`SELECT group_concat(id || '/' || parts, ' ') FROM (SELECT * FROM tasks WHERE id > 14 AND parts IS NOT NULL
+			ORDER BY id)`: "20/2 21/2 22/3 23/1",
+		`SELECT group_concat(kind || ' ' || name || ' ' || coalesce(running, '') || ' ' || coalesce(rate, '') || ' ' || level, ', ')
+			FROM limits`: "job email.send 3  0, lane deploy  10 600000, queue media 2  0",
+		`SELECT group_concat(queue || ' ' || paused_by || ' ' || coalesce(reason, ''), ', ')
+			FROM pauses`: "-deletion ann an audit, media ann ",
+		`SELECT sum(n) || ' ' || (SELECT sum(n) FROM counter_hours) || ' ' || (SELECT sum(n) FROM totals)
+			FROM counters`: "9 1234 77",
+		`SELECT group_concat(task_id || '/' || generation_id || '/' || now, ' ')
+			FROM cancel_requests`: "15/2/1 18/2/0",
+		`SELECT group_concat(task_id || '/' || generation_id, ' ')
+			FROM progress_reports`: "15/2 18/2 27/2",
 		`SELECT group_concat(id) FROM last_ids`:                                                            "33",
 		`SELECT group_concat(schedule || task_id) FROM schedule_open`:                                      "full29,nightly6",
 		`SELECT count(*) FROM tasks WHERE options = '{}' OR outcome = '{}' OR options IS NULL AND id = 16`: "0",
-		`SELECT CAST(options AS BLOB) = CAST('{"path":"' || CAST(X'2F746D702FFF2F78' AS TEXT) || '","cwd":"' || CAST(X'2F746D702FC3' AS TEXT) || '","env_file":"' || CAST(X'EDA08061' AS TEXT) || '"}' AS BLOB) FROM tasks WHERE id = 24`: "1",
+		`SELECT CAST(options AS BLOB) = CAST('{"path":"' || CAST(X'2F746D702FFF2F78' AS TEXT) ||
+			'","cwd":"' || CAST(X'2F746D702FC3' AS TEXT) ||
+			'","env_file":"' || CAST(X'EDA08061' AS TEXT) || '"}' AS BLOB) FROM tasks WHERE id = 24`: "1",
 	} {
 		var got string
 		if err := d.read.Get(&got, text); err != nil || got != want {
@@ -325,7 +339,8 @@ func TestAConversionWritesOptionsAsPackageJobsDoes(t *testing.T) {
 	}
 	defer d.Close()
 	var rows []struct{ Options, Whole text }
-	if err := d.read.Select(&rows, `SELECT options, NULL AS whole FROM tasks UNION ALL SELECT task -> 'options', task FROM schedules`); err != nil {
+	if err := d.read.Select(&rows, `SELECT options, NULL AS whole FROM tasks UNION ALL SELECT task -> 'options', task
+		FROM schedules`); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
@@ -357,7 +372,7 @@ func TestASchemaThatIsTooOldIsRefused(t *testing.T) {
 	change(t, path, "PRAGMA user_version = 10")
 	_, err := Open(t.Context(), path, Options{Create: true})
 	if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "older runner") {
-		t.Error(err)
+		t.Errorf(`got %v; want Is(err, ErrSchema), Contains(Error(), "older runner")`, err)
 	}
 	change(t, path, "PRAGMA user_version = 11")
 	d, err := Open(t.Context(), path, Options{})
@@ -372,13 +387,14 @@ func TestASchemaThatIsTooOldIsRefused(t *testing.T) {
 func TestAConversionWaitsForWorkersOfTheOlderProgram(t *testing.T) {
 	o := olds(t)[0]
 	path := o.write(t)
-	change(t, path, fmt.Sprintf("UPDATE workers SET ended_at = NULL, name = 'busy', beat_at = %d WHERE name = 'first'", time.Now().UnixMilli()-1000))
+	change(t, path, fmt.Sprintf("UPDATE workers SET ended_at = NULL, name = 'busy', beat_at = %d WHERE name = 'first'",
+		time.Now().UnixMilli()-1000))
 	c := start(t, errand{Do: "keep", Path: path}, nil)
 	if r, ok := c.next(); !ok || r.Kind != "" {
-		t.Fatal(r)
+		t.Fatalf(`got %+v; want ok, Kind = ""`, r)
 	}
 	if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, jobs.ErrBusy) || !strings.Contains(err.Error(), "older runner") {
-		t.Error(err)
+		t.Errorf(`got %v; want Is(err, ErrBusy), Contains(Error(), "older runner")`, err)
 	}
 	c.in.Close()
 	if err := c.Wait(); err != nil {
@@ -397,7 +413,8 @@ func TestAConversionLeavesAnApplicationAlone(t *testing.T) {
 	o := olds(t)[0]
 	path := o.write(t)
 	change(t, path, "CREATE TABLE orders (id INTEGER PRIMARY KEY)", "CREATE VIEW waiting AS SELECT id FROM tasks WHERE finished_at IS NULL",
-		"CREATE VIEW broken AS SELECT x FROM nowhere", "CREATE TRIGGER ordered AFTER DELETE ON orders BEGIN DELETE FROM tasks WHERE id = OLD.id; END")
+		"CREATE VIEW broken AS SELECT x FROM nowhere",
+		"CREATE TRIGGER ordered AFTER DELETE ON orders BEGIN DELETE FROM tasks WHERE id = OLD.id; END")
 	d, err := Open(t.Context(), path, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -405,7 +422,7 @@ func TestAConversionLeavesAnApplicationAlone(t *testing.T) {
 	defer d.Close()
 	var waiting int
 	if err := d.read.Get(&waiting, "SELECT count(*) FROM waiting"); err != nil || waiting == 0 {
-		t.Error(waiting, err)
+		t.Errorf("got %+v, %v; want no error, waiting != 0", waiting, err)
 	}
 	if err := d.Foreign(t.Context()); err != nil {
 		t.Error(err)
@@ -420,7 +437,8 @@ func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 	text := fmt.Sprintf(movedText, "it's/new.db")
 	for _, table := range []string{"tasks", "schedule_rows", "limits", "pauses"} {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
-			change(t, path, fmt.Sprintf("CREATE TRIGGER moving_%[1]s_%[2]s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END", table, write,
+			change(t, path, fmt.Sprintf("CREATE TRIGGER moving_%[1]s_%[2]s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END",
+				table, write,
 				strings.ReplaceAll(text, "'", "''")))
 		}
 	}
@@ -445,8 +463,10 @@ func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 // The tables of a database of another program are converted, too.
 func TestAConversionOfTablesWithAPrefix(t *testing.T) {
 	o := olds(t)[0]
-	dump := strings.NewReplacer("PRAGMA application_id = 1383427698;\n", "", "PRAGMA user_version = 11;\n", "", "VALUES('tasks',33)", "VALUES('my_tasks',33),('tasks',77)").Replace(o.dump)
-	path := another(t, "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO tasks VALUES (77)", "CREATE VIEW mine AS SELECT id FROM my_tasks", withPrefix("my_", dump), sqlite.CreateMarks,
+	dump := strings.NewReplacer("PRAGMA application_id = 1383427698;\n", "", "PRAGMA user_version = 11;\n", "", "VALUES('tasks',33)",
+		"VALUES('my_tasks',33),('tasks',77)").Replace(o.dump)
+	path := another(t, "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO tasks VALUES (77)",
+		"CREATE VIEW mine AS SELECT id FROM my_tasks", withPrefix("my_", dump), sqlite.CreateMarks,
 		"INSERT INTO runner_schema VALUES ('my_', 11)", "PRAGMA journal_mode = WAL")
 	d, err := Open(t.Context(), path, Options{Beside: true, Prefix: "my_"})
 	if err != nil {
@@ -457,12 +477,13 @@ func TestAConversionOfTablesWithAPrefix(t *testing.T) {
 		t.Error(err)
 	}
 	var left []string
-	if err := d.read.Select(&left, `SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'my\_%' ESCAPE '\' ORDER BY name`); err != nil || strings.Join(left, " ") != "mine runner_schema tasks users" {
-		t.Error(left, err)
+	if err := d.read.Select(&left, `SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'my\_%' ESCAPE '\'
+		ORDER BY name`); err != nil || strings.Join(left, " ") != "mine runner_schema tasks users" {
+		t.Errorf(`got %+v, %v; want no error, Join(left, " ") = "mine runner_schema tasks users"`, left, err)
 	}
 	var version int
 	if err := d.read.Get(&version, "SELECT version FROM runner_schema"); err != nil || version != SchemaVersion() {
-		t.Error(version, err)
+		t.Errorf("got %+v, %v; want no error, version = SchemaVersion()", version, err)
 	}
 	o.kept(t, d)
 	o.works(t, d)
@@ -488,10 +509,11 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := SchemaVersion()
-	more[fmt.Sprintf("%04d_extra.sql", last+1)] = &fstest.MapFile{Data: []byte("CREATE TABLE extra (n INTEGER) STRICT;\nINSERT INTO extra SELECT count(*) FROM tasks;\n")}
+	more[fmt.Sprintf("%04d_extra.sql", last+1)] = &fstest.MapFile{Data: []byte("CREATE TABLE extra (n INTEGER) STRICT;\nINSERT INTO " +
+		"extra SELECT count(*) FROM tasks;\n")}
 	schema.Files = more
 	if SchemaVersion() != last+1 {
-		t.Fatal(SchemaVersion())
+		t.Fatalf("got %+v, want SchemaVersion() = last+1", SchemaVersion())
 	}
 	var schemas [3][]string
 	for i, path := range []string{filepath.Join(t.TempDir(), "new.db"), before, o.write(t)} {
@@ -501,8 +523,9 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 				t.Fatal(path, err)
 			}
 			var n, version int
-			if err := errors.Join(d.read.Get(&n, "SELECT n FROM extra"), d.read.Get(&version, "PRAGMA user_version")); err != nil || n != []int{0, 0, 29}[i] || version != last+1 {
-				t.Error(path, n, version, err)
+			if err := errors.Join(d.read.Get(&n, "SELECT n FROM extra"), d.read.Get(&version, "PRAGMA user_version")); err != nil ||
+				n != []int{0, 0, 29}[i] || version != last+1 {
+				t.Errorf("got %+v, %v, %+v, %v; want no error, n = []int{0, 0, 29}[i], version = last+1", path, n, version, err)
 			}
 			schemas[i] = schemaOf(t, d)
 			if err := d.Close(); err != nil {
@@ -515,7 +538,7 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 	}
 	schema.Files = all
 	if _, err := Open(t.Context(), before, Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "newer runner") {
-		t.Error(err)
+		t.Errorf(`got %v; want Is(err, ErrSchema), Contains(Error(), "newer runner")`, err)
 	}
 }
 
@@ -542,12 +565,16 @@ func TestAnUpgradeThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 
 // many adds n tasks to a database of schema 11: copies of those that it has, but for what can be there only once.
 const many = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %[1]d - 1)
-	INSERT INTO tasks SELECT 100 + i, generation_id, job, args, label, queue, state, reason, priority, NULL, run_at, expires_at, attempt, max_attempts, losses,
-		max_losses, timeout, kill_after, backoff, backoff_delay, backoff_max, retry_on, output_limit, path, cwd, env, env_file, input_bytes, worker_id,
-		lease_expires_at, cancel_requested_at, cancel_now, cancel_text, created_at, created_by, updated_at, started_at, finished_at, duration, result,
+	INSERT INTO tasks SELECT 100 + i, generation_id, job, args, label, queue, state,
+	reason, priority, NULL, run_at, expires_at, attempt, max_attempts, losses,
+		max_losses, timeout, kill_after, backoff, backoff_delay, backoff_max, retry_on,
+		output_limit, path, cwd, env, env_file, input_bytes, worker_id,
+		lease_expires_at, cancel_requested_at, cancel_now, cancel_text, created_at,
+		created_by, updated_at, started_at, finished_at, duration, result,
 		error, exit_code, signal, output_bytes, output_truncated, progress, schedule, tick + i, after, after_any, NULL, waits, input
 	FROM n JOIN tasks ON id = 1 + i %% 29 AND generation_id > 0;
-	INSERT INTO attempt_rows SELECT tasks.id, 1, 1, 'failed', 'exit', 1, 'unknown' || tasks.id %% 100, started_at, started_at + 5, 4, 1, NULL, 'exit status 1', 0, 0
+	INSERT INTO attempt_rows SELECT tasks.id, 1, 1, 'failed', 'exit', 1, 'unknown' || tasks.id %% 100,
+	started_at, started_at + 5, 4, 1, NULL, 'exit status 1', 0, 0
 	FROM tasks WHERE tasks.id >= 100 AND started_at IS NOT NULL`
 
 // writeMany makes the file with more tasks, and returns how many there are.
@@ -561,7 +588,7 @@ func (o old) writeMany(t *testing.T, n int) (path string, tasks int) {
 	defer raw.Close()
 	raw.MustExec(fmt.Sprintf(many, n))
 	if err := raw.Get(&tasks, "SELECT count(*) FROM tasks"); err != nil || tasks < n*20/29 {
-		t.Fatal(tasks, err)
+		t.Fatalf("got %+v, %v; want no error, tasks >= n*20/29", tasks, err)
 	}
 	return path, tasks
 }
@@ -581,7 +608,7 @@ func TestAConversionThatIsKilled(t *testing.T) {
 		if i == 0 { // undisturbed, as a measure
 			began := time.Now()
 			if r := send(t, errand{Do: "open", Path: path}, nil); r.Kind != "" {
-				t.Fatal(r)
+				t.Fatalf(`got %+v, want Kind = ""`, r)
 			}
 			took = time.Since(began)
 		} else {
@@ -595,7 +622,8 @@ func TestAConversionThatIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		var version, n int
-		query := map[int]string{o.version: "SELECT count(worker_id) * 0 + count(*) FROM tasks WHERE NOT EXISTS (SELECT 1 FROM attempt_rows WHERE task_id = -1)",
+		query := map[int]string{o.version: "SELECT count(worker_id) * 0 + count(*) FROM tasks WHERE NOT EXISTS (SELECT 1 FROM " +
+			"attempt_rows WHERE task_id = -1)",
 			SchemaVersion(): "SELECT count(worker) * 0 + count(*) FROM tasks WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE task_id = -1)"}
 		if err := raw.Get(&version, "PRAGMA user_version"); err != nil {
 			t.Fatal(err)
@@ -610,10 +638,10 @@ func TestAConversionThatIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := d.Count(t.Context(), jobs.Filter{}); err != nil || n != tasks {
-			t.Error(n, err)
+			t.Errorf("got %v, %v; want no error, n = tasks", n, err)
 		}
 		if found, err := d.Integrity(t.Context(), true); err != nil || len(found) > 0 {
-			t.Error(found, err)
+			t.Errorf("got %+v, %v; want no error, len(found) <= 0", found, err)
 		}
 		o.kept(t, d)
 		_ = d.Close()
@@ -640,15 +668,16 @@ func TestAConversionOfManyTasks(t *testing.T) {
 	defer d.Close()
 	took := time.Since(began)
 	var after int64
-	if err := d.read.Get(&after, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"); err != nil {
+	if err := d.read.Get(&after, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, "+
+		"pragma_page_size"); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d tasks in %v; %d bytes before, %d after", tasks, took, size, after)
 	if n, err := d.Count(t.Context(), jobs.Filter{}); err != nil || n != tasks || n < 100_000 {
-		t.Error(n, err)
+		t.Errorf("got %v, %v; want no error, n = tasks, n >= 100_000", n, err)
 	}
 	if found, err := d.Integrity(t.Context(), true); err != nil || len(found) > 0 {
-		t.Error(found, err)
+		t.Errorf("got %+v, %v; want no error, len(found) <= 0", found, err)
 	}
 	o.kept(t, d)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // insertWorker registers a start of a worker; values as in the schema.
-var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
+var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
+	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
 // touchWorker is the sign of life of worker [2] at [1].
@@ -25,14 +26,16 @@ var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE nu
 var loseWorker = command(`UPDATE {workers} SET ended_at = ? WHERE number = ? AND ended_at IS NULL`)
 
 // selectOwners lists the workers but [1] that have not said goodbye, or left running tasks behind. Indexes: workers_live, tasks_running.
-var selectOwners = query(`SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM {tasks} WHERE worker = workers.number AND state = 'running') AS busy
+var selectOwners = query(`SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM {tasks}
+	WHERE worker = workers.number AND state = 'running') AS busy
 FROM {workers} WHERE ended_at IS NULL AND number <> ?1
 UNION ALL SELECT number, id, host, boot_id, pid, pid_namespace, uid, TRUE FROM {workers}
 WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <> ?1) AND ended_at IS NOT NULL`)
 
 // selectWorkers lists the workers that have not said goodbye and were seen since [1]. Index: workers_live.
 var selectWorkers = query(`SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, started_at, beat_at,
-	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running' ORDER BY id) AS claims) AS running
+	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
+	ORDER BY id) AS claims) AS running
 FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
 
 // WorkerInfo is what a worker says of itself.

@@ -18,8 +18,8 @@ import (
 // rounds is how often a test repeats what depends on chance. make storm repeats it 200 times.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-// A worker is stopped at any time and with any grace. It leaves no process of its commands. Each task has ended, or waits as if it had never
-// been started, except tasks that must not run twice.
+// A worker is stopped at any time and with any grace. It leaves no process of its commands. Each task has ended, or waits as if it
+// had never been started, except tasks that must not run twice.
 func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
@@ -66,8 +66,8 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 	}
 }
 
-// A task is not to blame if the machine has no free descriptors. The worker gives it back without a counted attempt, with pauses, until it can
-// start.
+// A task is not to blame if the machine has no free descriptors. The worker gives it back without a counted attempt, with pauses,
+// until it can start.
 func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})

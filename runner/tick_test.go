@@ -231,7 +231,8 @@ func TestARetryOfAClockThatWasAhead(t *testing.T) {
 			b.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = 1", turned, err)
 		}
 		o := jobs.Outcome{Reason: jobs.ReasonError, Error: "x", Started: ahead, Finished: ahead}
-		if _, err := before.Cycle(b.Context(), db.Cycle{Now: ahead, Finish: []db.Finish{{Task: turned.Claimed[0], Outcome: o}}}); err != nil {
+		if _, err := before.Cycle(b.Context(), db.Cycle{Now: ahead,
+			Finish: []db.Finish{{Task: turned.Claimed[0], Outcome: o}}}); err != nil {
 			b.Fatal(err)
 		}
 		if err := before.End(b.Context(), ahead); err != nil {

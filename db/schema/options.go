@@ -38,7 +38,8 @@ func withTaskOptions(schema string, onServer bool) string {
 		checks = append(checks, s.check)
 		object = append(object, "'"+o.Key+"', "+s.value)
 	}
-	return strings.NewReplacer(placeOfView, strings.Join(view, ",\n  "), placeOfColumns, strings.Join(columns, ", "), placeOfChecks, strings.Join(checks, "\n"),
+	return strings.NewReplacer(placeOfView, strings.Join(view, ",\n  "), placeOfColumns, strings.Join(columns, ", "), placeOfChecks,
+		strings.Join(checks, "\n"),
 		placeOfObject, strings.Join(object, ", ")).Replace(schema)
 }
 
@@ -95,17 +96,20 @@ func sqliteOption(o *jobs.OptionInfo) optionSQL {
 		}
 	case *jobs.Codes:
 		message = "exit codes, as in 75,100-111"
-		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR NEW.%[1]s = '' OR NEW.%[1]s GLOB '*[^0-9,-]*' OR length(CAST(NEW.%[1]s AS BLOB)) > %d OR instr(NEW.%[1]s, char(0))",
+		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR NEW.%[1]s = '' OR NEW.%[1]s GLOB '*[^0-9,-]*' OR length(CAST(NEW.%[1]s AS "+
+			"BLOB)) > %d OR instr(NEW.%[1]s, char(0))",
 			o.Key, jobs.MaxCodes)
 	case *map[string]string:
 		s.view, s.value = "t.options -> '$."+o.Key+"'", "json(NEW."+o.Key+")"
 		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", jobs.MaxEnv)
 		wrong = fmt.Sprintf(`CASE WHEN typeof(NEW.%s) <> 'text' OR NOT json_valid(NEW.%[1]s) OR length(CAST(NEW.%[1]s AS BLOB)) > %d THEN 1
       WHEN json_type(NEW.%[1]s) <> 'object' THEN 1
-      ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))) END`, o.Key, jobs.MaxEnv)
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s) WHERE type <> 'text' OR key = '' OR instr(key, '=')`+
+			` OR instr(key || value, char(0))) END`, o.Key, jobs.MaxEnv)
 	default:
 		message = fmt.Sprintf("at most %d bytes of text without NUL", jobs.MaxPath)
-		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR length(CAST(NEW.%[1]s AS BLOB)) > %d OR instr(NEW.%[1]s, char(0))", o.Key, jobs.MaxPath)
+		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR length(CAST(NEW.%[1]s AS BLOB)) > %d OR instr(NEW.%[1]s, char(0))", o.Key,
+			jobs.MaxPath)
 		if o.Words != nil {
 			message = "one of " + strings.Join(o.Words, ", ")
 			wrong = fmt.Sprintf("NOT (NEW.%s = '%s')", o.Key, strings.Join(o.Words, "' OR NEW."+o.Key+" = '"))
@@ -133,7 +137,8 @@ func postgresOption(o *jobs.OptionInfo) optionSQL {
 		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", jobs.MaxEnv)
 		wrong = fmt.Sprintf(`CASE WHEN NEW.%s IS NULL THEN false
       WHEN octet_length(NEW.%[1]s) > %d OR NEW.%[1]s !~ '^\s*\{' OR NOT is_jsonb(NEW.%[1]s) THEN true
-      ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = '' OR strpos(e.key, '=') > 0) END`, o.Key, jobs.MaxEnv)
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''`+
+			` OR strpos(e.key, '=') > 0) END`, o.Key, jobs.MaxEnv)
 	default:
 		message = fmt.Sprintf("at most %d bytes of text without NUL", jobs.MaxPath)
 		wrong = fmt.Sprintf("octet_length(NEW.%s) > %d", o.Key, jobs.MaxPath)

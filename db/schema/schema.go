@@ -1,7 +1,8 @@
-// Package schema holds the numbered files that make the tables of runner: for SQLite files here, for PostgreSQL servers in the folder postgres.
+// Package schema holds the numbered files that make the tables of runner: for SQLite files here, for PostgreSQL servers in the
+// folder postgres.
 //
-// The first of the numbered files makes the schema. Those behind it are migrations, each run once, forward only. The number of the last one is
-// the version of the schema. An SQLite file of version 11 is converted by the files in the folder convert.
+// The first of the numbered files makes the schema. Those behind it are migrations, each run once, forward only. The number of the
+// last one is the version of the schema. An SQLite file of version 11 is converted by the files in the folder convert.
 package schema
 
 import (
@@ -69,8 +70,8 @@ func Version(folder string) int {
 	return list[len(list)-1].Version
 }
 
-// MigrationsFrom returns what brings an SQLite file of version have up to date, in order. One of ConvertedVersion is converted by a file before the
-// first schema file, and one behind it.
+// MigrationsFrom returns what brings an SQLite file of version have up to date, in order. One of ConvertedVersion is converted by a
+// file before the first schema file, and one behind it.
 func MigrationsFrom(have int) (list []Migration) {
 	if have == ConvertedVersion {
 		convert, all := Migrations(Convert), Migrations(SQLite)
@@ -84,7 +85,8 @@ func MigrationsFrom(have int) (list []Migration) {
 	return list
 }
 
-// Names lists the names of tables, indexes, views and triggers that the files for SQLite make, also those that a conversion makes and drops.
+// Names lists the names of tables, indexes, views and triggers that the files for SQLite make, also those that a conversion makes
+// and drops.
 func Names() []string {
 	var list []string
 	for _, m := range MigrationsFrom(ConvertedVersion) {

@@ -52,7 +52,8 @@ func BenchmarkBatchLine(b *testing.B) {
 
 func TestBatchKnowsTheKeysOfRecords(t *testing.T) {
 	l := testLines(t, jobs.Command{}.With())
-	for _, record := range []record.Record{EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, sampleTime), (&view.Task{Reveal: true}).Record()} {
+	for _, record := range []record.Record{EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, sampleTime),
+		(&view.Task{Reveal: true}).Record()} {
 		text, err := json.Marshal(record)
 		if err != nil {
 			t.Fatal(err)

@@ -1,17 +1,17 @@
 // Package engine is the boundary between package db and the database systems below it. It has one interface, Engine, with two
 // implementations: sqlite.File, a database in an SQLite file, and postgres.Server, a database on a PostgreSQL server.
 //
-// Package db does everything that is the same on both: it claims, finishes and inserts tasks, groups commits, and owns lanes, limits, dependencies
-// and schedules. It opens the right engine once, in Open, and asks nobody afterwards which engine it is. What an engine does differently is
-// one of four things:
+// Package db does everything that is the same on both: it claims, finishes and inserts tasks, groups commits, and owns lanes,
+// limits, dependencies and schedules. It opens the right engine once, in Open, and asks nobody afterwards which engine it is. What
+// an engine does differently is one of four things:
 //
 //   - words of a statement: a fragment of the engine's dialect (package sqltext);
 //   - a different way to do a step, such as to begin a transaction: a method of Engine;
 //   - a way that only pays on one engine, such as many completions in one statement: a field of Traits;
 //   - something that only one engine has, such as the backup of a file: a method that returns a typed error, or nothing, on the other.
 //
-// An engine owns its pools and reads. The writer of package db owns the connection that Open and Reconnect return, and calls the methods of group
-// "transactions" with it, from one goroutine at a time. All other methods are safe for many goroutines.
+// An engine owns its pools and reads. The writer of package db owns the connection that Open and Reconnect return, and calls the
+// methods of group "transactions" with it, from one goroutine at a time. All other methods are safe for many goroutines.
 package engine
 
 import (
@@ -73,15 +73,15 @@ type Lifecycle interface {
 	// Server describes the server; nil for a file.
 	Server() *ServerInfo
 
-	// Open connects, creates or upgrades the tables if the options say so, and returns the writer's connection. The caller calls Close after an error,
-	// too.
+	// Open connects, creates or upgrades the tables if the options say so, and returns the writer's connection. The caller calls
+	// Close after an error, too.
 	Open(ctx context.Context) (*sqlx.Conn, error)
 	// Reader returns the pool of connections that cannot write.
 	Reader() *sqlx.DB
 	// Disconnecting is called before the writer closes its connection.
 	Disconnecting()
-	// Reconnect returns a new connection in place of a broken one, or the first one of the second writer. It returns an error of kind ErrReplaced if
-	// the tables are not those that were opened.
+	// Reconnect returns a new connection in place of a broken one, or the first one of the second writer. It returns an error of
+	// kind ErrReplaced if the tables are not those that were opened.
 	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
 	// Quit ends watches.
 	Quit()
@@ -93,8 +93,9 @@ type Lifecycle interface {
 
 // Transactions are the steps of a write that the engines do in different ways.
 type Transactions interface {
-	// Begin starts a transaction with the write lock. shared lets other transactions that begin so have it at the same time, where the engine can do that.
-	// single reports that no other write of this process may follow soon. begin runs BEGIN IMMEDIATE. waited reports whether others had the lock.
+	// Begin starts a transaction with the write lock. shared lets other transactions that begin so have it at the same time, where
+	// the engine can do that. single reports that no other write of this process may follow soon. begin runs BEGIN IMMEDIATE.
+	// waited reports whether others had the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
 	// Later sends a statement together with the next one. Only an engine with the trait Pipelines can do that.
 	Later(conn *sqlx.Conn, text string, args []any) error

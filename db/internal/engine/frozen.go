@@ -33,4 +33,5 @@ func NoRow(err error) error {
 }
 
 // SelectAtWork reads which worker has given a sign of life that is still good at [1], and until when. Index: workers_live.
-var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ? ORDER BY beat_at DESC LIMIT 1`)
+var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
+	ORDER BY beat_at DESC LIMIT 1`)

@@ -28,7 +28,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &session{driverConn: conn.(driverConn), begins: c.begins, together: c.together, reads: c.reads}, nil
 }
 
-// connectError is why there is no connection, whatever the driver says to that: no server of several is one that can be written, for instance.
+// connectError is why there is no connection, whatever the driver says to that: no server of several is one that can be written,
+// for instance.
 type connectError struct{ error }
 
 func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
@@ -107,7 +108,8 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 }
 
 // exec runs a statement, now or with those that wait.
-func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue, now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
+func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue,
+	now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
 	if c.waits() {
 		_, n, err := c.send(ctx, text, args)
 		return driver.RowsAffected(n), err
@@ -116,7 +118,8 @@ func (c *session) exec(ctx context.Context, text string, args []driver.NamedValu
 }
 
 // query is exec for a statement that returns rows.
-func (c *session) query(ctx context.Context, text string, args []driver.NamedValue, now func(context.Context, []driver.NamedValue) (driver.Rows, error)) (driver.Rows, error) {
+func (c *session) query(ctx context.Context, text string, args []driver.NamedValue,
+	now func(context.Context, []driver.NamedValue) (driver.Rows, error)) (driver.Rows, error) {
 	if c.waits() {
 		rows, _, err := c.send(ctx, text, args)
 		return rows, err

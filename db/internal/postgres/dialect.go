@@ -10,15 +10,17 @@ import (
 
 // fragments are what PostgreSQL says in its own way. Package sqlite explains each of them.
 var fragments = map[string]string{
-	"json_each":         "jsonb_array_elements(CAST(? AS jsonb)) AS json_each (value)",
-	"json_list":         "json_agg",
-	"join_in_order":     "JOIN",
-	"unindexed":         "",
-	"like":              "ILIKE",
-	"greatest":          "greatest",
-	"bigint_param":      "CAST(? AS bigint)",
-	"features":          "CASE WHEN EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) THEN 1 ELSE 0 END +\n\tCASE WHEN EXISTS (SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END",
-	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') || jsonb_build_object('reason', 'cancelled', 'error', CAST(? AS text)) AS json)`,
+	"json_each":     "jsonb_array_elements(CAST(? AS jsonb)) AS json_each (value)",
+	"json_list":     "json_agg",
+	"join_in_order": "JOIN",
+	"unindexed":     "",
+	"like":          "ILIKE",
+	"greatest":      "greatest",
+	"bigint_param":  "CAST(? AS bigint)",
+	"features": "CASE WHEN EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) THEN 1 ELSE 0 END +\n\tCASE WHEN EXISTS " +
+		"(SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END",
+	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') ||
+		jsonb_build_object('reason', 'cancelled', 'error', CAST(? AS text)) AS json)`,
 
 	// The server gives ids. They are stated only where rows are copied from another database.
 	"id_column":    "",
@@ -31,8 +33,10 @@ var fragments = map[string]string{
 	// A list of ids would be looked up for each of all tasks: so each step is a seek.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
 	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
-SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.started_at AS duration FROM stretches, LATERAL (SELECT * FROM {tasks}
-	WHERE finished_at >= stretches.at AND finished_at < stretches.at + CAST(?2 AS bigint) LIMIT ?4) AS ended WHERE ended.started_at IS NOT NULL`,
+SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.started_at AS duration FROM stretches, LATERAL (SELECT *
+	FROM {tasks}
+	WHERE finished_at >= stretches.at AND finished_at < stretches.at + CAST(?2 AS bigint) LIMIT ?4) AS ended
+	WHERE ended.started_at IS NOT NULL`,
 }
 
 // Dialect returns the dialect of a server with our tables in schema.
@@ -40,8 +44,9 @@ func Dialect(schema string) *sqltext.Dialect {
 	return &sqltext.Dialect{Prefix: schema + ".", Numbered: true, Fragments: fragments}
 }
 
-// ClaimJob returns the template of the tasks of job i of n in a claim, of which tasks is the SELECT, with 3 parameters. No UNION can lock rows. So
-// each job has a SELECT of its own, which locks its tasks up to the limit of the claim, and passes over tasks that another transaction has locked.
+// ClaimJob returns the template of the tasks of job i of n in a claim, of which tasks is the SELECT, with 3 parameters. No UNION
+// can lock rows. So each job has a SELECT of its own, which locks its tasks up to the limit of the claim, and passes over tasks
+// that another transaction has locked.
 func ClaimJob(tasks string, i, n int) string {
 	return fmt.Sprintf("SELECT * FROM (%s ORDER BY priority DESC, id LIMIT ?%d FOR UPDATE SKIP LOCKED) AS job%d", tasks, 3*n+1, i)
 }

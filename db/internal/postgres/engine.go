@@ -101,8 +101,8 @@ func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	return conn.Raw(func(c any) error { c.(*session).later(engine.Statement{Text: text, Args: values}); return nil })
 }
 
-// CommitWithNext makes the next statement commit the transaction: for as long as the answers to statements are under way, everybody waits for the
-// lock.
+// CommitWithNext makes the next statement commit the transaction: for as long as the answers to statements are under way, everybody
+// waits for the lock.
 func (*Server) CommitWithNext(conn *sqlx.Conn) bool {
 	return conn.Raw(func(c any) error { c.(*session).commits = true; return nil }) == nil
 }
@@ -148,7 +148,8 @@ func (s *Server) BackupFile(context.Context) (string, error) { return "", s.noBa
 var (
 	serverHighestID = sqltext.Query(`SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`)
 	serverSetID     = sqltext.Command(`SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`)
-	serverSetWorker = sqltext.Command(`SELECT setval(CAST(pg_get_serial_sequence(?, 'number') AS regclass), (SELECT coalesce(max(number), 0) + 1 FROM {workers}))`)
+	serverSetWorker = sqltext.Command(`SELECT setval(CAST(pg_get_serial_sequence(?,
+		'number') AS regclass), (SELECT coalesce(max(number), 0) + 1 FROM {workers}))`)
 )
 
 // HighestID returns the highest id that a task ever had.
@@ -174,9 +175,11 @@ func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) err
 
 // The triggers that refuse writes while a database is moved. serverFrozen reads their function in the schema [1].
 const (
-	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` + notNow + `', MESSAGE = %s; END $moving$`
-	freezeTable    = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE ON %[1]s%[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
-	thawFunction   = `DROP FUNCTION %smoving() CASCADE`
+	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` +
+		notNow + `', MESSAGE = %s; END $moving$`
+	freezeTable = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE
+		ON %[1]s%[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
+	thawFunction = `DROP FUNCTION %smoving() CASCADE`
 )
 
 var serverFrozen = sqltext.Query(`SELECT prosrc FROM pg_proc WHERE proname = 'moving' AND pronamespace = to_regnamespace(?)`)

@@ -43,12 +43,14 @@ func isLost(err error) bool {
 	}
 	var network net.Error
 	var retry interface{ SafeToRetry() bool } // what pgx has to say of a connection, and nothing else has
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, errNoServer) || !errors.Is(err, context.Canceled) && (errors.As(err, &network) || errors.As(err, &retry))
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, errNoServer) || !errors.Is(err, context.Canceled) &&
+		(errors.As(err, &network) || errors.As(err, &retry))
 }
 
-// Explain turns an error of the driver into one that a person can act on. It goes by the code of the error, and never by its text but where a pooler
-// has no code of its own. Other errors and nil pass.
+// Explain turns an error of the driver into one that a person can act on. It goes by the code of the error, and never by its text
+// but where a pooler has no code of its own. Other errors and nil pass.
 func (s *Server) Explain(err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return err // explained already, by one who knew more
@@ -66,18 +68,22 @@ func (s *Server) Explain(err error) error {
 	case state == lockNotAvailable:
 		return problem(jobs.ErrBusy, "database is busy:", "again")
 	case state == "28P01" || state == "28000":
-		return problem(jobs.ErrPermission, "the server lets nobody in by that name and password:", "PGPASSWORD, ~/.pgpass, or another user in the address",
+		return problem(jobs.ErrPermission, "the server lets nobody in by that name and password:",
+			"PGPASSWORD, ~/.pgpass, or another user in the address",
 			text1(err))
 	case state == "3D000":
 		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", text1(err))
 	case state == "42501":
-		return problem(jobs.ErrPermission, "the user may not do that in", "GRANT CREATE ON DATABASE … TO …, or a schema that is theirs", text1(err))
+		return problem(jobs.ErrPermission, "the user may not do that in", "GRANT CREATE ON DATABASE … TO …, or a schema that is theirs",
+			text1(err))
 	case state == "25006":
-		return problem(jobs.ErrPermission, "the server is read only:", "the address of the primary server, or target_session_attrs=read-write", text1(err))
+		return problem(jobs.ErrPermission, "the server is read only:",
+			"the address of the primary server, or target_session_attrs=read-write", text1(err))
 	case state == "53100" || state == "53200":
 		return problem(jobs.ErrFull, "the server has no room left:", "free some space on its disk, then again", text1(err))
 	case state == "08P01" || state == "0A000" || strings.Contains(text1(err), "startup parameter"):
-		return problem(jobs.ErrInvalid, "a pooler stands between this program and", "the address of the server itself, or a pool in session mode",
+		return problem(jobs.ErrInvalid, "a pooler stands between this program and",
+			"the address of the server itself, or a pool in session mode",
 			text1(err), "locks, prepared statements and LISTEN need a connection of one's own")
 	case strings.HasPrefix(state, "XX"):
 		return problem(jobs.ErrCorrupt, "the server has met damage in", "its log", text1(err))
@@ -113,7 +119,8 @@ func (s *Server) BeginFailed(err error) error {
 	case !ok:
 		return nil
 	case s.Busy(begun): // it has waited for the lock for as long as it may
-		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: s.Name(), What: "database is busy: " + s.Name(), Err: begun,
+		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: s.Name(), What: "database is busy: " + s.Name(),
+			Err: begun,
 			Why: []string{fmt.Sprintf("another transaction has held the write lock for %v", s.options.BusyTimeout), "nothing was written"}}
 	}
 	return s.Explain(begun)

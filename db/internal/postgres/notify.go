@@ -23,8 +23,8 @@ var notify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
 const noticePatience = 2 * time.Second
 
-// endsOnly follows the name of the process in a message that no worker needs: tasks have completed, or were claimed. If each such commit of a
-// worker made the others look what there is, and their looking the next ones, they would do nothing else.
+// endsOnly follows the name of the process in a message that no worker needs: tasks have completed, or were claimed. If each such
+// commit of a worker made the others look what there is, and their looking the next ones, they would do nothing else.
 const endsOnly = " ends"
 
 // noticeEvery is the least time between two notices of a process: each wakes every other one, which looks what there is.
@@ -104,7 +104,8 @@ func (n *notifier) stop() {
 // listenPause is how long to wait before listening again after the connection broke; meanwhile each such pause ends with a notice.
 const listenPause = time.Second
 
-// listen calls told when another process, or a program with plain SQL, has committed something, or may have. wakeups reports whether workers may have something to do.
+// listen calls told when another process, or a program with plain SQL, has committed something, or may have. wakeups reports
+// whether workers may have something to do.
 func (d *Server) listen(ctx context.Context, told func(wakeups bool)) {
 	ctx, cancel := context.WithCancel(ctx)
 	d.watches.Go(func() {
@@ -130,8 +131,9 @@ func (d *Server) listen(ctx context.Context, told func(wakeups bool)) {
 	})
 }
 
-// CheckNotifications returns nil when a message of this process has come back to it from the server, and an error of kind ErrInvalid when none came
-// for so long: something between them, such as a pooler that gives each transaction another connection, takes LISTEN away.
+// CheckNotifications returns nil when a message of this process has come back to it from the server, and an error of kind
+// ErrInvalid when none came for so long: something between them, such as a pooler that gives each transaction another connection,
+// takes LISTEN away.
 func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -153,8 +155,9 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 	case waiting.Err() == nil:
 		return d.Explain(err)
 	}
-	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("no message comes back from %s in %v", d.Name(), patience), Hint: "the address of the server itself, or a pool in session mode",
-		Why: []string{"a pooler in between takes LISTEN away: workers find tasks late, by looking"}}
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("no message comes back from %s in %v", d.Name(), patience),
+		Hint: "the address of the server itself, or a pool in session mode",
+		Why:  []string{"a pooler in between takes LISTEN away: workers find tasks late, by looking"}}
 }
 
 // Watch calls told when another process has committed something.

@@ -26,7 +26,8 @@ import (
 // On a server the tables are in a schema of their own, and everything that SQLite's one write lock gives is given by one advisory lock of
 // that schema: each of our transactions takes it first, and the server lets it go with the end of the transaction, or of its connection. So
 // what is decided by reading and writing (limits, lanes, dependencies, ticks) is decided as in a file, by the same statements, and no two
-// of our transactions can lock each other out. Those that decide nothing hold it together (plain.go of package db). Readers wait for nobody.
+// of our transactions can lock each other out. Those that decide nothing hold it together (plain.go of package db). Readers wait
+// for nobody.
 
 // SelectBackend returns which process of the server answers.
 const SelectBackend = `SELECT pg_backend_pid()`
@@ -89,7 +90,8 @@ func New(address string, driver *engine.Driver, o engine.Options) (*Server, erro
 			Why: []string{"a database on a server needs an engine"}, Hint: "Options{Engine: postgres.Engine()} of package runner/postgres"}
 	}
 	if o.Prefix != "" || o.Beside {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "a prefix is for files: on a server the tables have a schema of their own", Hint: "postgres://…?search_path=NAME"}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "a prefix is for files: on a server the tables have a schema of their own",
+			Hint: "postgres://…?search_path=NAME"}
 	}
 	s := &Server{address: address, options: o, quit: make(chan struct{})}
 	var err error
@@ -97,7 +99,8 @@ func New(address string, driver *engine.Driver, o engine.Options) (*Server, erro
 		return nil, err
 	}
 	if !schema.ValidPrefix(s.Schema) || s.Schema == "" {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("invalid schema %q", s.Schema), Why: []string{"lower case letters, digits and _, at most 32"}}
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("invalid schema %q", s.Schema),
+			Why: []string{"lower case letters, digits and _, at most 32"}}
 	}
 	s.sql = Dialect(s.Schema)
 	hash := fnv.New64a()
@@ -128,10 +131,12 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	}
 	switch {
 	case have == 0 && !s.options.Create:
-		return nil, &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoTables, Subject: s.Name(), What: "no tables of runner in " + s.Name(),
+		return nil, &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoTables, Subject: s.Name(), What: "no tables of runner in " +
+			s.Name(),
 			Why: []string{"it has no schema " + s.Schema + " with them"}}
 	case s.options.ReadOnly:
-		return nil, &jobs.Error{Kind: jobs.ErrSchema, What: s.Name() + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
+		return nil, &jobs.Error{Kind: jobs.ErrSchema, What: s.Name() + " has an older schema",
+			Why: []string{"it is opened for reading, and not upgraded"}}
 	}
 	s.created = have == 0
 	if err := s.migrate(ctx, conn); err != nil {
@@ -156,7 +161,8 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 		return 0, err
 	}
 	if s.version < leastServer {
-		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("PostgreSQL %d is too old", s.version/10000), Why: []string{s.Name(), "13 or later is needed"}}
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("PostgreSQL %d is too old", s.version/10000),
+			Why: []string{s.Name(), "13 or later is needed"}}
 	}
 	if !some {
 		return 0, nil
@@ -173,12 +179,15 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	}
 	if first := schema.Migrations(schema.Postgres)[0].Version; have < first {
 		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: s.Name() + " was written by an older runner",
-			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d and later", have, first)},
-			Hint: "move its tasks to a file with the older runner, then DROP SCHEMA " + s.Schema + " CASCADE, then move them back with this one"}
+			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d and later", have, first)},
+			Hint: "move its tasks to a file with the older runner, then DROP SCHEMA " + s.Schema +
+				" CASCADE, then move them back with this one"}
 	}
 	if want := schema.Version(schema.Postgres); have > want {
-		return 0, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: s.Name(), What: s.Name() + " was written by a newer runner",
-			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)}, Hint: "upgrade this program, or use another database"}
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: s.Name(),
+			What: s.Name() + " was written by a newer runner",
+			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
+			Hint: "upgrade this program, or use another database"}
 	}
 	if s.dir == "" {
 		s.dir, err = stateDir(s.options.Dir, s.id)
@@ -211,7 +220,8 @@ func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, e
 }
 
 func (s *Server) replaced() error {
-	return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced: " + s.Name(), Why: []string{"its tables are not those that were opened"}}
+	return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced: " + s.Name(),
+		Why: []string{"its tables are not those that were opened"}}
 }
 
 // migrate makes the schema, or brings it to the present version, in one transaction. It is a no-op when another process was quicker.
@@ -286,7 +296,8 @@ func (s *Server) Server() *engine.ServerInfo {
 var errNoServer = errors.New("no connection to the server")
 
 // serverSize adds up what our tables take, with their indexes.
-var serverSize = sqltext.Query(`SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS bigint) FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(?)`)
+var serverSize = sqltext.Query(`SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS bigint) FROM pg_class WHERE relkind = 'r'
+	AND relnamespace = to_regnamespace(?)`)
 
 // noBackup says how a database on a server is backed up.
 func (s *Server) noBackup() error {
@@ -329,8 +340,10 @@ func (s *Server) CheckSchema(ctx context.Context) error {
 	own := []string{"enqueue_insert", "schedules_keep", "tasks_reopened"}
 	for _, trigger := range all {
 		if !slices.Contains(own, trigger.Name) && slices.Contains(names, trigger.Table) {
-			return &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", s.Name(), trigger.Name, trigger.Table),
-				Why: []string{"whoever did that decides about what workers do; nothing was changed"}, Hint: fmt.Sprintf("DROP TRIGGER %q, if you know whose it is", trigger.Name)}
+			return &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", s.Name(), trigger.Name,
+				trigger.Table),
+				Why:  []string{"whoever did that decides about what workers do; nothing was changed"},
+				Hint: fmt.Sprintf("DROP TRIGGER %q, if you know whose it is", trigger.Name)}
 		}
 	}
 	return nil

@@ -42,6 +42,7 @@ func skewed(by time.Duration, name string) error {
 	if by < 0 {
 		side = "behind"
 	}
-	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the clock of this host is %v %s the server's", by.Abs().Round(time.Second), side),
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the clock of this host is %v %s the server's",
+		by.Abs().Round(time.Second), side),
 		Why: []string{name, "tasks would start at the wrong time; nothing was changed"}, Hint: "timedatectl status"}
 }

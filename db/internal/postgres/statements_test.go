@@ -40,8 +40,10 @@ func TestStatementsAboutTheServerAreUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	dialect := Dialect("ours")
-	for _, statement := range []*sqltext.Statement{serverVersion, selectOurs, setVersion, hasSchema, serverSize, outerServer, selectServerTriggers, notify,
-		serverHighestID, serverSetID, serverSetWorker, serverFrozen, sqltext.Query(SelectBackend), sqltext.Query(fmt.Sprintf(lockExclusive, 1)),
+	for _, statement := range []*sqltext.Statement{serverVersion, selectOurs, setVersion, hasSchema, serverSize, outerServer,
+		selectServerTriggers, notify,
+		serverHighestID, serverSetID, serverSetWorker, serverFrozen, sqltext.Query(SelectBackend),
+		sqltext.Query(fmt.Sprintf(lockExclusive, 1)),
 		sqltext.Query(fmt.Sprintf(lockTogether, 1))} {
 		if _, err := conn.Prepare(t.Context(), "", dialect.Text(statement)); err != nil {
 			t.Errorf("%v: %s", err, dialect.Text(statement))

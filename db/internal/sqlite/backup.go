@@ -76,7 +76,8 @@ func (d *File) mayBackup(to string, replace bool) error {
 	for _, end := range []string{"-wal", "-shm", "-journal"} {
 		if _, err := os.Lstat(to + end); err == nil { // SQLite would take it for the copy's own
 			return &jobs.Error{Kind: jobs.ErrConflict, What: to + end + " exists",
-				Why: []string{"a database of that name is in use, or was left by a crash: its log would ruin the copy"}, Hint: "another name"}
+				Why:  []string{"a database of that name is in use, or was left by a crash: its log would ruin the copy"},
+				Hint: "another name"}
 		}
 	}
 	return nil

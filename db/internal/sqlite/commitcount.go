@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// commitCount tells the commits of other connections from those of the writer. SQLite counts all commits in the shared memory of the database;
-// the writer counts those of its own that are sure to be among them.
+// commitCount tells the commits of other connections from those of the writer. SQLite counts all commits in the shared memory of
+// the database; the writer counts those of its own that are sure to be among them.
 type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // SQLite's counter; nil: it cannot be read
@@ -22,8 +22,8 @@ func (c *commitCount) open(all *atomic.Uint32) {
 	c.all = all
 }
 
-// begin counts a commit of the writer before it is made. If the writer does not have the write lock yet, another connection's commit in between is
-// counted as soon as this one is made, or has failed.
+// begin counts a commit of the writer before it is made. If the writer does not have the write lock yet, another connection's
+// commit in between is counted as soon as this one is made, or has failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,7 +20,8 @@ var fragments = map[string]string{
 	// bigint_param is the next parameter as the value of a column.
 	"bigint_param": "?",
 	// features has the bits 1, 2 and 4 for open dependencies, limits and pauses. Index: dependencies_open.
-	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 FROM {pauses})",
+	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
+		"FROM {pauses})",
 	// cancelled_outcome is the outcome of the last attempt with the reason cancelled and the error in the next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
 
@@ -31,12 +32,14 @@ var fragments = map[string]string{
 	"given_ids":    "",
 
 	// highest_id returns the highest id that a task has or had; 0 if there was none. See the trigger tasks_deleted for the limit.
-	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM {last_ids}) AS ids",
+	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496" +
+		" UNION ALL SELECT max(id) FROM {last_ids}) AS ids",
 
 	// samples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
 	// Index: tasks_finished, with a seek for each step.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)
-SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.finished_at - tasks.started_at AS duration FROM stretches CROSS JOIN {tasks} ON tasks.id IN
+SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.finished_at - tasks.started_at AS duration FROM stretches CROSS JOIN {tasks}
+	ON tasks.id IN
 	(SELECT id FROM {tasks} AS ended WHERE ended.finished_at >= stretches.at AND ended.finished_at < stretches.at + ?2 LIMIT 0 + ?4)
 WHERE tasks.started_at IS NOT NULL`,
 }
@@ -46,6 +49,6 @@ func Dialect(prefix string) *sqltext.Dialect {
 	return &sqltext.Dialect{Prefix: prefix, Fragments: fragments}
 }
 
-// ClaimJob returns the template of the tasks of job i of n in a claim, of which tasks is the SELECT. SQLite merges these SELECTs in the order of
-// an index and stops at the limit of the claim.
+// ClaimJob returns the template of the tasks of job i of n in a claim, of which tasks is the SELECT. SQLite merges these SELECTs in
+// the order of an index and stops at the limit of the claim.
 func ClaimJob(tasks string, _, _ int) string { return tasks }

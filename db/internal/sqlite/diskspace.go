@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a full disk SQLite cannot even delete rows. So while little space is left, tasks are neither enqueued nor claimed, and the results of running
-// tasks still fit. Work goes on by itself when there is space again.
+// On a full disk SQLite cannot even delete rows. So while little space is left, tasks are neither enqueued nor claimed, and the
+// results of running tasks still fit. Work goes on by itself when there is space again.
 
 const (
 	roomMost  = 64 << 20 // bytes that stay free on a large disk
@@ -25,7 +25,8 @@ func lacksRoom(free, total int64, path string) error {
 		return nil
 	}
 	return &jobs.Error{Kind: jobs.ErrFull, What: "the disk is nearly full: " + path,
-		Why:  []string{fmt.Sprintf("%d MiB are free, and %d MiB are kept for the results of what runs", free>>20, reserve(total)>>20), "nothing was written"},
+		Why: []string{fmt.Sprintf("%d MiB are free, and %d MiB are kept for the results of what runs", free>>20, reserve(total)>>20),
+			"nothing was written"},
 		Hint: "free some space on its disk, then again"}
 }
 

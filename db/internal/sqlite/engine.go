@@ -59,7 +59,8 @@ func New(path string, o engine.Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{path: path, logPath: path + "-wal", sharedPath: path + "-shm", options: o, quit: make(chan struct{}), hurry: make(chan struct{}, 1)}, nil
+	return &File{path: path, logPath: path + "-wal", sharedPath: path + "-shm", options: o, quit: make(chan struct{}),
+		hurry: make(chan struct{}, 1)}, nil
 }
 
 // Name returns the absolute path of the file, symlinks resolved.
@@ -303,8 +304,8 @@ func (d *File) Size() (file, wal int64) {
 	return file, wal
 }
 
-// quickCheck reads every page and finds damage. fullCheck also compares indexes with their tables, and takes several times as long. Both list up to
-// ten problems, or one row "ok".
+// quickCheck reads every page and finds damage. fullCheck also compares indexes with their tables, and takes several times as long.
+// Both list up to ten problems, or one row "ok".
 const (
 	quickCheck = `PRAGMA quick_check(10)`
 	fullCheck  = `PRAGMA integrity_check(10)`
@@ -327,13 +328,14 @@ func (d *File) Integrity(ctx context.Context, thorough bool) (found []string, er
 func (d *File) Readers() []engine.Process { return readers(d.sharedPath) }
 
 // selectPages returns how many pages the file has, and how many of them are free; none in a file that cannot give them back.
-const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) FROM pragma_page_count, pragma_freelist_count, pragma_auto_vacuum`
+const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) FROM pragma_page_count,
+	pragma_freelist_count, pragma_auto_vacuum`
 
 // vacuumPages gives up to 256 free pages, 1 MiB, back to the filesystem. Each row that it returns is one page.
 const vacuumPages = `PRAGMA incremental_vacuum(256)`
 
-// Vacuum gives some free pages back to the filesystem. It keeps a twentieth of the file, and 1 MiB, for what comes next. The file shrinks with the
-// next checkpoint.
+// Vacuum gives some free pages back to the filesystem. It keeps a twentieth of the file, and 1 MiB, for what comes next. The file
+// shrinks with the next checkpoint.
 func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error) {
 	var pages, free int64
 	if err := conn.QueryRowxContext(ctx, selectPages).Scan(&pages, &free); err != nil || free <= pages/20+256 {

@@ -55,7 +55,8 @@ func explain(err error, file string) error {
 		return &jobs.Error{Kind: kind, What: what, Why: why, Hint: try, Err: err}
 	}
 	if _, absent := os.Stat(file); isDamage(err) && errors.Is(absent, fs.ErrNotExist) {
-		return problem(jobs.ErrReplaced, "database was removed: "+file, "stop every process that uses it, and restore a backup", "the file was removed or moved while it was in use")
+		return problem(jobs.ErrReplaced, "database was removed: "+file, "stop every process that uses it, and restore a backup",
+			"the file was removed or moved while it was in use")
 	}
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -63,10 +64,12 @@ func explain(err error, file string) error {
 	case sqlite3.SQLITE_FULL:
 		return problem(jobs.ErrFull, "no space left for "+file, "free some space on its disk, then again", "nothing was written")
 	case sqlite3.SQLITE_NOTADB:
-		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: file, What: file + " is not a runner database", Hint: "another file",
-			Why: []string{"it is not an SQLite file; nothing was changed"}, Err: err}
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: file, What: file + " is not a runner database",
+			Hint: "another file",
+			Why:  []string{"it is not an SQLite file; nothing was changed"}, Err: err}
 	case sqlite3.SQLITE_CORRUPT:
-		return problem(jobs.ErrCorrupt, "database is damaged: "+file, "restore a backup; keep the file", fmt.Sprint(err), "nothing was changed")
+		return problem(jobs.ErrCorrupt, "database is damaged: "+file, "restore a backup; keep the file", fmt.Sprint(err),
+			"nothing was changed")
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return readOnly(err, file)
 	case sqlite3.SQLITE_IOERR:
@@ -78,9 +81,11 @@ func explain(err error, file string) error {
 // readOnly is the problem of a file that cannot be written.
 func readOnly(err error, file string) error {
 	p := &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + file, Err: err,
-		Why: []string{"the file, or its directory, is read-only for this user"}, Hint: "check the owner and mode of the file and of its directory"}
+		Why:  []string{"the file, or its directory, is read-only for this user"},
+		Hint: "check the owner and mode of the file and of its directory"}
 	if errors.Is(writable(filepath.Dir(file)), syscall.EROFS) {
-		p.Why, p.Hint = []string{"its filesystem is mounted read-only"}, "mount it for writing; a kernel that meets an error of the disk takes that away"
+		p.Why, p.Hint = []string{"its filesystem is mounted read-only"},
+			"mount it for writing; a kernel that meets an error of the disk takes that away"
 	}
 	return p
 }

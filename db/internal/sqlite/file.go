@@ -68,10 +68,12 @@ func (d *File) find() error {
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.IsDirectory, Subject: d.path,
 			What: d.path + " is a directory, not a database", Hint: "the path of a file in it"}
 	case info.Size() == 1: // SQLite takes a file of one byte for an empty one
-		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database", Hint: "another file",
-			Why: []string{"it is not an SQLite file; nothing was changed"}}
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database",
+			Hint: "another file",
+			Why:  []string{"it is not an SQLite file; nothing was changed"}}
 	case !info.Mode().IsRegular():
-		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a regular file", Hint: "another file"}
+		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a regular file",
+			Hint: "another file"}
 	}
 	d.id = identify(info)
 	if log, err := os.Stat(d.path + "-wal"); err == nil {
@@ -84,7 +86,8 @@ func (d *File) find() error {
 	}
 	if isMountPoint(d.path) {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.MountPoint, Subject: d.path, What: d.path + " is a mount point",
-			Why:  []string{"the file is mounted without the directory that holds its write-ahead log: other paths to it have another log; nothing was changed"},
+			Why: []string{"the file is mounted without the directory that holds its write-ahead log: other paths to it have another " +
+				"log; nothing was changed"},
 			Hint: "mount the directory of the database, or use another file"}
 	}
 	if err := d.agree(); err != nil {

@@ -11,14 +11,15 @@ import (
 // of them tries again every half millisecond, and the one that tries at the right moment gets the lock.
 //
 // The queue is a hint. SQLite's own lock decides who writes, and every sleep has a short limit. So a program that does not use the queue,
-// such as the sqlite3 shell, works as before; and a process that is killed or stopped, with the lock or as the next one in the queue, delays
-// the others by one such limit in addition to the time for which it has SQLite's lock.
+// such as the sqlite3 shell, works as before; and a process that is killed or stopped, with the lock or as the next one in the
+// queue, delays the others by one such limit in addition to the time for which it has SQLite's lock.
 //
-// The queue belongs to a word in the shared memory of the database. A process that gets the write lock sets the word to a new odd number. At the
-// end of its stretch of writing, which may be many transactions, the process adds one and wakes the first that sleeps.
+// The queue belongs to a word in the shared memory of the database. A process that gets the write lock sets the word to a new odd
+// number. At the end of its stretch of writing, which may be many transactions, the process adds one and wakes the first that
+// sleeps.
 //
-// A process that writes now and then does not wait for the end of a stretch: it sleeps on a word of its own, and the holder lets it write after
-// the present transaction.
+// A process that writes now and then does not wait for the end of a stretch: it sleeps on a word of its own, and the holder lets it
+// write after the present transaction.
 type lockQueue struct {
 	mu    sync.Mutex
 	word  *atomic.Uint32 // nil: there is no queue

@@ -20,7 +20,8 @@ func sleepWhile(word *atomic.Uint32, value uint32, longest time.Duration) bool {
 		return false
 	}
 	limit := unix.NsecToTimespec(int64(longest))
-	_, _, err := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(value), uintptr(unsafe.Pointer(&limit)), 0, 0)
+	_, _, err := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(value), uintptr(unsafe.Pointer(&limit)),
+		0, 0)
 	return err == 0 || err == unix.EAGAIN || err == unix.ETIMEDOUT || err == unix.EINTR
 }
 

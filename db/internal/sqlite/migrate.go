@@ -21,7 +21,8 @@ import (
 // ApplicationID marks a file as ours (PRAGMA application_id): "Runr".
 const ApplicationID = 0x52756e72
 
-const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`
+const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+	FROM pragma_application_id, pragma_user_version`
 
 // What stands in a database of another program in place of application_id and user_version, which are its own.
 const (
@@ -58,10 +59,12 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 	}
 	if first := schema.Migrations(schema.SQLite)[0].Version; have > 0 && have < first && have != schema.ConvertedVersion {
 		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
-			Why: []string{fmt.Sprintf("its schema is %d, this one converts %d and later", have, schema.ConvertedVersion)}, Hint: "open it once with a runner of schema 11"}
+			Why:  []string{fmt.Sprintf("its schema is %d, this one converts %d and later", have, schema.ConvertedVersion)},
+			Hint: "open it once with a runner of schema 11"}
 	}
 	if want := schema.Version(schema.SQLite); have > want {
-		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerSchema, Subject: d.path, What: d.path + " was written by a newer runner",
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerSchema, Subject: d.path,
+			What: d.path + " was written by a newer runner",
 			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
 			Hint: "upgrade this program, or use another file"}
 	}
@@ -98,23 +101,27 @@ func (d *File) mark(ctx context.Context) (have int, prefix string, err error) {
 	}
 	switch {
 	case !d.options.Beside && len(marks) > 1:
-		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has tables of runner with several prefixes", Hint: "Options.Prefix"}
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has tables of runner with several prefixes",
+			Hint: "Options.Prefix"}
 	case !d.options.Beside:
-		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database",
-			Why: []string{"it is an SQLite database of another program; nothing was changed"}, Hint: "another file"}
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path,
+			What: d.path + " is not a runner database",
+			Why:  []string{"it is an SQLite database of another program; nothing was changed"}, Hint: "another file"}
 	}
 	prefix = cmp.Or(asked, DefaultPrefix)
 	return 0, prefix, ValidPrefix(prefix)
 }
 
 func notOurMark(file string, err error) error {
-	return &jobs.Error{Kind: jobs.ErrSchema, What: "the table runner_schema of " + file + " is not runner's", Why: []string{err.Error()}, Err: err}
+	return &jobs.Error{Kind: jobs.ErrSchema, What: "the table runner_schema of " + file + " is not runner's", Why: []string{err.Error()},
+		Err: err}
 }
 
 // migrate brings the schema to SchemaVersion in one transaction: after a crash at any point the file has the old schema or
 // the new one. It is a no-op when another process was quicker.
 func (d *File) migrate(ctx context.Context) error {
-	// An index of millions of rows is sorted in a temporary file. The views and triggers of others go on naming tasks while that is renamed.
+	// An index of millions of rows is sorted in a temporary file. The views and triggers of others go on naming tasks while that is
+	// renamed.
 	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE; PRAGMA legacy_alter_table = ON"); err != nil {
 		return d.Explain(err)
 	}
@@ -157,7 +164,8 @@ func (d *File) migrate(ctx context.Context) error {
 		}
 	}
 	if d.sql.Prefix == "" {
-		_, err = d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", ApplicationID, schema.Version(schema.SQLite)))
+		_, err = d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", ApplicationID,
+			schema.Version(schema.SQLite)))
 	} else if _, err = d.conn.ExecContext(ctx, CreateMarks); err == nil {
 		_, err = d.conn.ExecContext(ctx, insertMark, d.sql.Prefix, schema.Version(schema.SQLite))
 	}
@@ -168,8 +176,8 @@ func (d *File) migrate(ctx context.Context) error {
 	return d.Explain(err)
 }
 
-// olderWorker returns an error while a worker of schema.ConvertedVersion is running: after the conversion it could write nothing more, and what it executes
-// would be executed again.
+// olderWorker returns an error while a worker of schema.ConvertedVersion is running: after the conversion it could write nothing
+// more, and what it executes would be executed again.
 func (d *File) olderWorker(ctx context.Context) error {
 	if !othersOpen(d.path + "-shm") {
 		return nil
@@ -183,8 +191,9 @@ func (d *File) olderWorker(ctx context.Context) error {
 	if err != nil {
 		return d.Explain(err)
 	}
-	return &jobs.Error{Kind: jobs.ErrBusy, What: d.path + " is in use by an older runner", Why: []string{"its worker " + name + " is running",
-		"it could not write the results of its tasks after the upgrade"}, Hint: "again when that worker has stopped"}
+	return &jobs.Error{Kind: jobs.ErrBusy, What: d.path + " is in use by an older runner",
+		Why: []string{"its worker " + name + " is running",
+			"it could not write the results of its tasks after the upgrade"}, Hint: "again when that worker has stopped"}
 }
 
 // taken returns an error when the other program has something of a name that we need.

@@ -28,7 +28,8 @@ func ValidPrefix(prefix string) error {
 	if schema.ValidPrefix(prefix) {
 		return nil
 	}
-	return &jobs.FieldError{Field: "prefix", Msg: fmt.Sprintf("%q: a letter or _, then at most %d letters, digits or _; not sqlite_", prefix, schema.MaxPrefix-1)}
+	return &jobs.FieldError{Field: "prefix", Msg: fmt.Sprintf("%q: a letter or _, then at most %d letters, digits or _; not sqlite_",
+		prefix, schema.MaxPrefix-1)}
 }
 
 // PathOf returns the path of the file that a handle has open. It must be of the driver that this package uses: two copies of SQLite in
@@ -36,7 +37,8 @@ func ValidPrefix(prefix string) error {
 func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	if _, ok := handle.Driver().(*driver.Driver); !ok {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the handle is of another driver: %T", handle.Driver()),
-			Why: []string{"two copies of SQLite in one process break each other's locks"}, Hint: `sql.Open("sqlite", …) of modernc.org/sqlite`}
+			Why:  []string{"two copies of SQLite in one process break each other's locks"},
+			Hint: `sql.Open("sqlite", …) of modernc.org/sqlite`}
 	}
 	var file string
 	if err := handle.QueryRowContext(ctx, selectMain.Template).Scan(&file); err != nil {

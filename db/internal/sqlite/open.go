@@ -83,12 +83,14 @@ func (d *File) open(ctx context.Context) error {
 	case have == schema.Version(schema.SQLite):
 		return d.knowFiles()
 	case have == 0 && !d.options.Create && prefix != "":
-		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet", Why: []string{"they are not made by this call"}}
+		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet",
+			Why: []string{"they are not made by this call"}}
 	case have == 0 && !d.options.Create:
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.EmptyFile, Subject: d.path, What: d.path + " is not a runner database",
 			Why: []string{"it is empty"}}
 	case d.options.ReadOnly:
-		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has an older schema", Why: []string{"it is opened for reading, and not upgraded"}}
+		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has an older schema",
+			Why: []string{"it is opened for reading, and not upgraded"}}
 	}
 	if err := d.initialise(ctx); err != nil {
 		return err
@@ -96,15 +98,15 @@ func (d *File) open(ctx context.Context) error {
 	return d.knowFiles()
 }
 
-// connectWriter opens the writer's connection and returns the version of the schema, and the prefix of its names. It never waits inside SQLite, whose back-off
-// starves beside a busy process: begin tries again itself.
+// connectWriter opens the writer's connection and returns the version of the schema, and the prefix of its names. It never waits
+// inside SQLite, whose back-off starves beside a busy process: begin tries again itself.
 func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err error) {
 	level := "synchronous(FULL)"
 	if d.options.Normal {
 		level = "synchronous(NORMAL)"
 	}
-	// A statement of many rows keeps what it would take to undo it. With more than 64 KiB of that, such as the claim of a hundred tasks has,
-	// SQLite would make a file in the system's temporary directory, each time.
+	// A statement of many rows keeps what it would take to undo it. With more than 64 KiB of that, such as the claim of a hundred
+	// tasks has, SQLite would make a file in the system's temporary directory, each time.
 	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)", "temp_store(MEMORY)"}
 	if d.options.ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
@@ -181,12 +183,12 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// roundLongest is how much of the busy timeout one try and the pause after it use up at most. They take longer when the process is stopped, or the
-// machine sleeps: afterwards the write must not fail at its first try.
+// roundLongest is how much of the busy timeout one try and the pause after it use up at most. They take longer when the process is
+// stopped, or the machine sleeps: afterwards the write must not fail at its first try.
 const roundLongest = 100 * time.Millisecond
 
-// repeat calls do again while it fails and again says so, until the busy timeout has passed. It returns the last error. In between it waits in
-// the queue for the write lock, or for a moment where it cannot.
+// repeat calls do again while it fails and again says so, until the busy timeout has passed. It returns the last error. In between
+// it waits in the queue for the write lock, or for a moment where it cannot.
 func (d *File) repeat(do func() error, again func(error) bool) error {
 	waited := time.Duration(0)
 	for {

@@ -137,7 +137,8 @@ func (d *File) disagreement() error {
 	if use.file {
 		for _, name := range []string{d.logPath, d.sharedPath} {
 			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-				return d.elsewhere(name+" is missing, though other processes have the database open: it was removed, or they use another path to the file", err)
+				return d.elsewhere(name+" is missing, though other processes have the database open: it was removed, or they use "+
+					"another path to the file", err)
 			}
 		}
 	}
@@ -200,7 +201,8 @@ func (d *File) gone(name string, err error) error {
 func (d *File) replaced(name, what, why string, err error) error {
 	part := map[string]string{d.path: "database", d.logPath: "log of the database", d.sharedPath: "shared memory of the database"}[name]
 	return &jobs.Error{Kind: jobs.ErrReplaced, What: part + " " + what + ": " + name, Err: err,
-		Why: []string{why, "nobody else would see what this process writes from now on"}, Hint: "stop every process that uses " + d.path + ", then start them again"}
+		Why: []string{why, "nobody else would see what this process writes from now on"}, Hint: "stop every process that uses " + d.path +
+			", then start them again"}
 }
 
 // keepLog keeps the last connection of a database that was replaced from moving its log into the file and removing it as it closes: the log

@@ -13,14 +13,14 @@ const dataVersion = `PRAGMA data_version`
 // sweep is how often the watch looks without having been told: the net under lost notices.
 const sweep = time.Second
 
-// briefSweep is how often a brief watch looks. Nothing tells it of a write: the end of an inotify descriptor takes the kernel up to 20 ms, and
-// the process ends no sooner.
+// briefSweep is how often a brief watch looks. Nothing tells it of a write: the end of an inotify descriptor takes the kernel up to
+// 20 ms, and the process ends no sooner.
 const briefSweep = 20 * time.Millisecond
 
 // Watch calls told when another connection has committed; several commits may be one call, and one for this process's own commits is
 // possible. news says that it may be something for workers: on a server it is known of some commits that they only end tasks, or claim
-// them, and of a file that the writer of this DB has made them. told must not wait. A brief watch costs more, and tells up to 20 ms later, but is
-// begun and ended at once. The watching ends with ctx.
+// them, and of a file that the writer of this DB has made them. told must not wait. A brief watch costs more, and tells up to 20 ms
+// later, but is begun and ended at once. The watching ends with ctx.
 func (d *File) Watch(ctx context.Context, brief bool, told func(news bool)) error {
 	w := &watch{db: d, told: told, every: sweep}
 	close := func() {}

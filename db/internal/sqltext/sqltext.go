@@ -128,7 +128,8 @@ func (r *renderer) mark(name string, aliased bool) {
 	}
 }
 
-// Names renders a script that creates tables: a mark is the name of a table, an index, a view or a trigger with the prefix, without an alias.
+// Names renders a script that creates tables: a mark is the name of a table, an index, a view or a trigger with the prefix, without
+// an alias.
 func (d *Dialect) Names(script string) string {
 	r := renderer{dialect: d, script: true}
 	r.render(script)

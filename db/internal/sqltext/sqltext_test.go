@@ -10,12 +10,16 @@ func TestMarksAreRendered(t *testing.T) {
 	for template, want := range map[string][3]string{ // in a file of our own, in a file with a prefix, on a server
 		"SELECT 1": {"SELECT 1", "SELECT 1", "SELECT 1"},
 		"SELECT tasks.id FROM {tasks} WHERE state = 'tasks {tasks} ?'": {"SELECT tasks.id FROM tasks WHERE state = 'tasks {tasks} ?'",
-			"SELECT tasks.id FROM my_tasks AS tasks WHERE state = 'tasks {tasks} ?'", "SELECT tasks.id FROM ours.tasks AS tasks WHERE state = 'tasks {tasks} ?'"},
-		"UPDATE {tasks} AS t SET a = ?, b = ?": {"UPDATE tasks AS t SET a = ?, b = ?", "UPDATE my_tasks AS t SET a = ?, b = ?", "UPDATE ours.tasks AS t SET a = $1, b = $2"},
-		"a = ?2 AND b = ?1":                    {"a = ?2 AND b = ?1", "a = ?2 AND b = ?1", "a = $2 AND b = $1"},
-		"a = ? AND {plus}b IN {list} AND c = ? LIMIT ?3": {"a = ? AND b IN array(?) AND c = ? LIMIT ?3", "a = ? AND b IN array(?) AND c = ? LIMIT ?3",
+			"SELECT tasks.id FROM my_tasks AS tasks WHERE state = 'tasks {tasks} ?'",
+			"SELECT tasks.id FROM ours.tasks AS tasks WHERE state = 'tasks {tasks} ?'"},
+		"UPDATE {tasks} AS t SET a = ?, b = ?": {"UPDATE tasks AS t SET a = ?, b = ?", "UPDATE my_tasks AS t SET a = ?, b = ?",
+			"UPDATE ours.tasks AS t SET a = $1, b = $2"},
+		"a = ?2 AND b = ?1": {"a = ?2 AND b = ?1", "a = ?2 AND b = ?1", "a = $2 AND b = $1"},
+		"a = ? AND {plus}b IN {list} AND c = ? LIMIT ?3": {"a = ? AND b IN array(?) AND c = ? LIMIT ?3",
+			"a = ? AND b IN array(?) AND c = ? LIMIT ?3",
 			"a = $1 AND b IN array($2) AND c = $3 LIMIT $3"},
-		"EXISTS ({open}) AND a = ?": {"EXISTS (SELECT 1 FROM tasks WHERE id = ?) AND a = ?", "EXISTS (SELECT 1 FROM my_tasks AS tasks WHERE id = ?) AND a = ?",
+		"EXISTS ({open}) AND a = ?": {"EXISTS (SELECT 1 FROM tasks WHERE id = ?) AND a = ?",
+			"EXISTS (SELECT 1 FROM my_tasks AS tasks WHERE id = ?) AND a = ?",
 			"EXISTS (SELECT 1 FROM ours.tasks AS tasks WHERE id = $1) AND a = $2"},
 		"a - 1 = 'it''s ?' OR b = ? -- of {tasks}?\nAND \"?\" = ?": {"a - 1 = 'it''s ?' OR b = ? -- of {tasks}?\nAND \"?\" = ?",
 			"a - 1 = 'it''s ?' OR b = ? -- of {tasks}?\nAND \"?\" = ?", "a - 1 = 'it''s ?' OR b = $1 -- of {tasks}?\nAND \"?\" = $2"},
@@ -36,7 +40,8 @@ func TestMarksAreRendered(t *testing.T) {
 func TestScriptsHaveNamesOnly(t *testing.T) {
 	const script = "CREATE INDEX {tasks_due} ON {tasks} (run_at); -- of {tasks}\nCREATE VIEW {tasks_view} AS SELECT '{x}' FROM {tasks} AS t"
 	if got, want := (&Dialect{Prefix: "my_"}).Names(script),
-		"CREATE INDEX my_tasks_due ON my_tasks (run_at); -- of {tasks}\nCREATE VIEW my_tasks_view AS SELECT '{x}' FROM my_tasks AS t"; got != want {
+		"CREATE INDEX my_tasks_due ON my_tasks (run_at); -- of {tasks}\n"+
+			"CREATE VIEW my_tasks_view AS SELECT '{x}' FROM my_tasks AS t"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got, want := Marks(script), []string{"tasks", "tasks_due", "tasks_view"}; !slices.Equal(got, want) {

@@ -27,8 +27,9 @@ func TestExpiredCountsOnlyWhatItHasSeenItself(t *testing.T) {
 			10 * time.Second, -1},
 		"renewed with the clock set back": {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)},
 			10 * time.Second, -1},
-		"claimed again":                        {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, 10 * time.Second, -1},
-		"of an unknown worker":                 {slices.Repeat([]db.Lease{unknown}, 9), 10 * time.Second, 3}, // 30 s, like the leases of this worker
+		"claimed again": {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, 10 * time.Second, -1},
+		// 30 s, like the leases of this worker
+		"of an unknown worker":                 {slices.Repeat([]db.Lease{unknown}, 9), 10 * time.Second, 3},
 		"seen by a reaper that was stopped":    {[]db.Lease{lease(1), lease(1), lease(1)}, 24 * time.Hour, -1},
 		"seen by a reaper that is always late": {slices.Repeat([]db.Lease{lease(1)}, 9), time.Hour, 3},
 		"revoked, and its reaper has died":     {[]db.Lease{lease(1), revoked, revoked}, time.Second, 2},
