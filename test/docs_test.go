@@ -208,22 +208,6 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-func globbed(t *testing.T, pattern string) []string {
-	names, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
-}
-
-func readFile(t *testing.T, name string) string {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func absolute(t *testing.T, path string) string {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -1,0 +1,23 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func globbed(t *testing.T, pattern string) []string {
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func readFile(t *testing.T, name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
