@@ -199,15 +199,6 @@ func runQuery(t *testing.T, b codeblock.Block, database string) {
 	}
 }
 
-func writeFile(t *testing.T, path, text string) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func absolute(t *testing.T, path string) string {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -21,3 +21,12 @@ func readFile(t *testing.T, name string) string {
 	}
 	return string(text)
 }
+
+func writeFile(t *testing.T, path, text string) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
