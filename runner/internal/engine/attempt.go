@@ -57,7 +57,7 @@ func (a *attempt) begin() {
 	a.e.logStart(a)
 	a.e.observeStart(a)
 	go func() {
-		began := time.Now()
+		began := now()
 		var timer *time.Timer
 		if d := a.timeout(); d > 0 {
 			timer = time.AfterFunc(d, func() { a.stop(jobs.ErrTimeout, false) })
@@ -74,7 +74,7 @@ func (a *attempt) begin() {
 			} else if !returned {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: "the function ended its goroutine"}
 			}
-			a.end(time.Since(began), result, err)
+			a.end(now().Sub(began), result, err)
 		}()
 		if cause := a.tooLate(); cause != nil {
 			err = &exec.NotStartedError{Err: cause}
@@ -115,7 +115,7 @@ func (a *attempt) currentDeadline() time.Time {
 }
 
 // pastDeadline reports whether the processes of the attempt must be dead by now, because no heartbeat renewed its lease.
-func (a *attempt) pastDeadline() bool { return !time.Now().Before(a.currentDeadline()) }
+func (a *attempt) pastDeadline() bool { return !now().Before(a.currentDeadline()) }
 
 // end records the outcome of the attempt and hands the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
@@ -131,7 +131,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 		}
 	}
 	a.outcome = a.classify(result, err)
-	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, time.Now(), took
+	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, now(), took
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
 	}
@@ -205,7 +205,7 @@ func (a *attempt) abandon() bool {
 	if !a.over.CompareAndSwap(false, true) {
 		return false
 	}
-	at := time.Now()
+	at := now()
 	a.outcome = jobs.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, and it did not", Started: a.task.StartedAt,
 		Finished: at, Duration: at.Sub(a.task.StartedAt)}
 	return true

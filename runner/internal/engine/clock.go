@@ -70,7 +70,7 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // watchClock pauses deletions if the wall clock has jumped since the last comparison.
 func (e *Engine) watchClock(ctx context.Context) {
-	at := time.Now()
+	at := now()
 	// In a test on fake time only the first of the two clocks moves. Elsewhere the second one is never behind the first.
 	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), supervisor.SinceBoot()-e.clock.booted))
 }

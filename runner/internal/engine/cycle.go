@@ -22,7 +22,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 			suspects--
 		}
 	}
-	sent := time.Now()
+	sent := now()
 	// A worker whose heartbeats fail claims nothing.
 	beating := sent.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
 	free := 0

@@ -20,7 +20,7 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 		}
 	})
 	grace = time.After(wait)
-	e.liveness.givesUpAt = time.Now().Add(wait + e.longestEnd())
+	e.liveness.givesUpAt = now().Add(wait + e.longestEnd())
 	return grace
 }
 

@@ -142,7 +142,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
 		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}),
-		running: map[db.ClaimID]*attempt{}, confirmed: time.Now()}
+		running: map[db.ClaimID]*attempt{}, confirmed: now()}
 	e.hooks = exec.NewHooks(&e.commands, o.OnFailure, e.log)
 	if err := e.limitQueues(); err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	e.background.Go(e.heartbeat)
 	e.background.Go(e.reaper.run)
 	e.background.Go(e.retain)
-	e.setBack(write, time.Now())
+	e.setBack(write, now())
 	next := e.tick(write, true) // before the loop: an Engine with UntilEmpty runs the tasks that the tick enqueues
 	e.background.Go(func() { e.schedule(ctx, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
@@ -231,7 +231,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	}
 	if clean && !unusable(err) { // otherwise the reaper that takes the lock finds out what is left
 		e.watchClock(write)
-		if end := e.worker.End(write, time.Now()); end != nil {
+		if end := e.worker.End(write, now()); end != nil {
 			clean = false
 			if err == nil {
 				err = end
@@ -274,3 +274,6 @@ func (e *Engine) waitFor(d time.Duration) bool {
 		return true
 	}
 }
+
+// now is the only place where this package reads the clock.
+func now() time.Time { return time.Now() }

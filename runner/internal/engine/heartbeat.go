@@ -31,7 +31,7 @@ func (e *Engine) heartbeat() {
 		if e.o.OwnProcess || e.info.PID == 1 {
 			supervisor.ReapAdopted()
 		}
-		if time.Since(e.lastBeat()) >= e.o.Lease-margin {
+		if now().Sub(e.lastBeat()) >= e.o.Lease-margin {
 			e.mu.Lock()
 			if len(e.running) > 0 {
 				e.log.Error("no heartbeat came through: stopping all attempts", "since", e.confirmed)
@@ -59,11 +59,11 @@ func (e *Engine) beat() {
 		claims = append(claims, claim)
 	}
 	e.mu.Unlock()
-	sent := time.Now()
+	sent := now()
 	owned, err := e.worker.Beat(context.Background(), claims, e.o.Lease, sent)
 	if err != nil && unusable(err) && !errors.Is(err, jobs.ErrReplaced) {
 		e.log.Error("heartbeat failed, will try once more", "err", err)
-		sent = time.Now()
+		sent = now()
 		owned, err = e.worker.Beat(context.Background(), claims, e.o.Lease, sent)
 	}
 	switch {

@@ -28,7 +28,7 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
 		return
 	}
-	l, at := &e.liveness, time.Now()
+	l, at := &e.liveness, now()
 	if at.Before(l.dueAt) && !(stopping && !l.draining) {
 		return
 	}
@@ -53,5 +53,5 @@ func (e *Engine) untilLiveness(d time.Duration) time.Duration {
 	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
 		return d
 	}
-	return min(d, max(time.Until(e.liveness.dueAt), 0))
+	return min(d, max(e.liveness.dueAt.Sub(now()), 0))
 }

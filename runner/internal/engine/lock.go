@@ -92,7 +92,7 @@ func (e *Engine) removeStrayLocks(live map[string]bool) {
 		worker, isLock := strings.CutSuffix(entry.Name(), supervisor.LockSuffix)
 		path := supervisor.LockPath(e.store.Dir(), worker)
 		info, err := entry.Info()
-		if !isLock || live[worker] || err != nil || time.Since(info.ModTime()) < strayAge || path == "" {
+		if !isLock || live[worker] || err != nil || now().Sub(info.ModTime()) < strayAge || path == "" {
 			continue // path is empty for init.lock, which belongs to no worker
 		}
 		if lock, err := supervisor.TakeLock(path); err == nil {

@@ -99,28 +99,28 @@ func (e *Engine) isDue() bool { return e.claimMore || e.diskFull != nil || e.rea
 
 // reached reports whether a scheduled task that the loop knows of is due, or whether it is time to check the disk for room.
 func (e *Engine) reached() bool {
-	now := time.Now()
-	return !e.nextDue.IsZero() && !e.nextDue.After(now) || e.diskFull != nil && !e.diskCheckAt.After(now)
+	at := now()
+	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.diskFull != nil && !e.diskCheckAt.After(at)
 }
 
 // rateLimited reports whether a due task waits for a rate limit only.
 func (e *Engine) rateLimited() bool { return !e.nextStart.IsZero() || !e.nextLane.IsZero() }
 
 // resting reports whether it is too early for the next cycle.
-func (e *Engine) resting() bool { return time.Now().Before(e.restTill) }
+func (e *Engine) resting() bool { return now().Before(e.restTill) }
 
 // rest puts the next cycle off.
-func (e *Engine) rest(d time.Duration) { e.restTill = time.Now().Add(d) }
+func (e *Engine) rest(d time.Duration) { e.restTill = now().Add(d) }
 
 // sleep returns how long the loop has nothing to do if no event comes.
 func (e *Engine) sleep(stopping bool) time.Duration {
 	switch {
 	case e.resting():
-		return time.Until(e.restTill)
+		return e.restTill.Sub(now())
 	case stopping:
 		return e.o.beatEvery()
 	case e.diskFull != nil:
-		return max(time.Until(e.diskCheckAt), 0)
+		return max(e.diskCheckAt.Sub(now()), 0)
 	}
 	next := e.nextDue
 	if e.free() > 0 && !e.nextStart.IsZero() && (next.IsZero() || e.nextStart.Before(next)) {
@@ -130,7 +130,7 @@ func (e *Engine) sleep(stopping bool) time.Duration {
 		return e.o.beatEvery()
 	}
 	// Times in the file are whole milliseconds. The limit bounds the delay that a jump of the wall clock causes.
-	return min(max(time.Until(next), 0)+time.Millisecond, e.o.beatEvery())
+	return min(max(next.Sub(now()), 0)+time.Millisecond, e.o.beatEvery())
 }
 
 // Attempts that end at nearly the same time share a transaction. The loop stops waiting for more of them after collectPolls polls in a
@@ -144,14 +144,14 @@ const (
 // into a cycle instead of seven, and a drain is a tenth faster.
 func (e *Engine) collect(a *attempt) {
 	e.unwritten = append(e.unwritten, a)
-	began := time.Now()
+	began := now()
 	for polls := 0; polls < collectPolls && len(e.unwritten) < len(e.running); polls++ {
 		select {
 		case a := <-e.ended:
 			e.unwritten = append(e.unwritten, a)
 			polls = 0
 		default:
-			if time.Since(began) > collectTimeout { // functions that only compute would keep the ended attempts waiting
+			if now().Sub(began) > collectTimeout { // functions that only compute would keep the ended attempts waiting
 				return
 			}
 			runtime.Gosched()

@@ -136,7 +136,7 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	if !rebooted && !lock.Clean() && !p.clear(o, nil, lock.Records()) {
 		return false
 	}
-	reaped, err := p.e.worker.ReapDead(context.Background(), o.Number, time.Now())
+	reaped, err := p.e.worker.ReapDead(context.Background(), o.Number, now())
 	if err != nil {
 		p.e.log.Warn("cannot take over tasks", "worker", o.ID, "err", err)
 		return false
@@ -171,9 +171,9 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.R
 	case o.Namespace != me.Namespace && o.PID == 1: // the kernel kills all processes of a pid namespace with its first process
 		since, known := p.freeSince[o.ID]
 		if !known {
-			p.freeSince[o.ID] = time.Now()
+			p.freeSince[o.ID] = now()
 		}
-		return known && time.Since(since) >= reapEvery
+		return known && now().Sub(since) >= reapEvery
 	default:
 		return !o.Busy
 	}
@@ -192,7 +192,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	if err != nil {
 		return // the next write reports the error
 	}
-	at := time.Now()
+	at := now()
 	var lost []db.Lease
 	p.seen, lost = p.expired(leases, at.Sub(p.lookedAt))
 	p.lookedAt = at
@@ -213,7 +213,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 		if o, known := owners[id]; known && !p.clear(o, keysOf(claimsOf(revoked)), supervisor.ReadRecords(path)) {
 			continue
 		}
-		reaped, err := p.e.worker.Reap(ctx, revoked, time.Now())
+		reaped, err := p.e.worker.Reap(ctx, revoked, now())
 		if err != nil {
 			p.e.log.Warn("cannot take over tasks", "worker", id, "err", err)
 			continue

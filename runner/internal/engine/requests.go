@@ -25,12 +25,12 @@ func (e *Engine) untilCancelRead(d time.Duration) time.Duration {
 	if e.cancelDueAt.IsZero() {
 		return d
 	}
-	return min(d, max(time.Until(e.cancelDueAt), 0))
+	return min(d, max(e.cancelDueAt.Sub(now()), 0))
 }
 
 // cancelRequested reads cancel requests, if it is time, and stops the attempts of their tasks.
 func (e *Engine) cancelRequested(ctx context.Context) {
-	at := time.Now()
+	at := now()
 	if e.cancelDueAt.IsZero() || at.Before(e.cancelDueAt) {
 		return
 	}
@@ -55,7 +55,7 @@ func (e *Engine) cancelRequested(ctx context.Context) {
 // releaseUnacknowledged gives back unacknowledged claims: tasks that belong to this worker in the database and that this worker does not
 // run, because the answer to their claim was lost. The loop calls it at each interval of heartbeats, while no claim is under way.
 func (e *Engine) releaseUnacknowledged(ctx context.Context) {
-	at := time.Now()
+	at := now()
 	if at.Sub(e.reconciledAt) < e.o.beatEvery() {
 		return
 	}
@@ -69,7 +69,7 @@ func (e *Engine) releaseUnacknowledged(ctx context.Context) {
 		return
 	}
 	e.log.Warn("giving back tasks whose claim was not answered", "tasks", len(claims))
-	if err := e.worker.Release(ctx, claims, time.Now()); err != nil {
+	if err := e.worker.Release(ctx, claims, now()); err != nil {
 		e.log.Warn("cannot give back tasks", "err", err)
 	}
 }

@@ -25,7 +25,7 @@ func (e *Engine) retain() {
 	var from, upkeep time.Time
 	for {
 		e.watchClock(ctx)
-		at := time.Now()
+		at := now()
 		asOf, present := e.deleteAsOf(ctx, at.Round(0))
 		if present && (at.Sub(upkeep) >= upkeepEvery || at.Before(upkeep)) {
 			upkeep, from = at, time.Time{}
@@ -33,13 +33,13 @@ func (e *Engine) retain() {
 		}
 		more, failed := !asOf.IsZero(), false
 		for more && !failed {
-			began := time.Now()
+			began := now()
 			done, err := e.store.Prune(ctx, e.o.prune(asOf, from))
 			if err != nil {
 				e.log.Warn("cannot forget old tasks", "err", err)
 			}
 			from, more, failed = done.From, done.More, err != nil
-			if more && !e.waitFor(max(retainRest, time.Since(began))) {
+			if more && !e.waitFor(max(retainRest, now().Sub(began))) {
 				return
 			}
 		}

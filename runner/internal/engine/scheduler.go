@@ -26,13 +26,13 @@ const (
 func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
 	defer unsubscribe()
-	looked := time.Now()
+	looked := now()
 	realigned := looked
 	for {
 		if !e.waitForTick(ctx, notices, next, looked) {
 			return
 		}
-		at := time.Now()
+		at := now()
 		elapsed, shown := at.Sub(looked), at.Round(0).Sub(looked.Round(0)) // Round removes the monotonic clock
 		back := shown < elapsed-minSetBack
 		if back {
@@ -51,7 +51,7 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) bool {
 	wait := e.o.beatEvery()
 	if !next.IsZero() {
-		wait = min(max(time.Until(next), 0)+time.Millisecond, wait)
+		wait = min(max(next.Sub(now()), 0)+time.Millisecond, wait)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -60,7 +60,7 @@ func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next,
 	case <-e.stopped:
 	case <-timer.C:
 	case <-notices:
-		timer.Reset(max(min(wait, time.Until(looked.Add(minTickPause))), 0))
+		timer.Reset(max(min(wait, looked.Add(minTickPause).Sub(now())), 0))
 		select {
 		case <-ctx.Done():
 		case <-e.stopped:
@@ -85,7 +85,7 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 	if e.ticksEnded {
 		return time.Time{}
 	}
-	at := time.Now()
+	at := now()
 	next, err := e.store.NextTick(ctx)
 	if err == nil && !all && (next.IsZero() || next.After(at)) {
 		return next

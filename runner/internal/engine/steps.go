@@ -43,7 +43,7 @@ func Step(ctx context.Context, name string, do func(context.Context) (json.RawMe
 		if err != nil {
 			return nil, err
 		}
-		step := jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: time.Now(), Value: value}
+		step := jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
 		if known, err = a.storeStep(ctx, step); err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	at := time.Now()
+	at := now()
 	if known == nil {
 		step := jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
 		if known, err = a.storeStep(ctx, step); err != nil {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
@@ -20,7 +19,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		_ = tx.Rollback()
 		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
 	}
-	at := time.Now()
+	at := now()
 	a.inTx.Store(at.UnixMilli()) // before the first write, because from now on a commit may have ended the attempt
 	f := db.Finish{Task: a.task, Progress: a.progress(),
 		Outcome: jobs.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}

@@ -125,14 +125,14 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 // the command. drain does not wait for a process that escaped and still holds a pipe.
 func (c *Capture) drain() {
 	for _, pipe := range c.pipes {
-		_ = pipe.SetReadDeadline(time.Now().Add(lingerAfter)) // pipes without deadlines are read to their end
+		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // pipes without deadlines are read to their end
 	}
 	c.readers.Wait()
 }
 
 // Write captures data as output of stream.
 func (c *Capture) Write(stream string, data []byte) {
-	at := time.Now()
+	at := now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.waiting > maxWaiting && c.waiting > c.tail && !c.closed {

@@ -257,3 +257,6 @@ func exitError(exit supervisor.Exit) error {
 	}
 	return &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &exit.Code, Msg: "exit status " + strconv.Itoa(exit.Code)}
 }
+
+// now is the only place where this package reads the clock.
+func now() time.Time { return time.Now() }

@@ -192,7 +192,7 @@ func (g *Guardians) put(guardian *supervisor.Guardian) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if guardian.Idle() && !g.over {
-		g.idle = append(g.idle, idleGuardian{guardian, time.Now()})
+		g.idle = append(g.idle, idleGuardian{guardian, now()})
 	}
 }
 
@@ -211,7 +211,7 @@ func (g *Guardians) Renew(keys []supervisor.Key, deadline time.Time) {
 	g.mu.Lock()
 	all := g.all()
 	var spare []idleGuardian
-	for len(g.idle) > 1 && time.Since(g.idle[0].since) > maxIdle {
+	for len(g.idle) > 1 && now().Sub(g.idle[0].since) > maxIdle {
 		spare = append(spare, g.idle[0])
 		g.idle = g.idle[1:]
 	}

@@ -122,7 +122,7 @@ func (h *Hooks) run(task jobs.Task) (said []byte, err error) {
 	// The key names no task. So doctor does not take the command for a process of the failed task, and no heartbeat renews it. The
 	// deadline holds if this worker is stopped.
 	child, err := h.worker.Guardians.start(context.Background(), supervisor.Command{Path: path, Argv: h.argv, Env: h.environ(task),
-		Stdin: stdin, Stdout: print, Stderr: print}, supervisor.Key{Generation: h.started.Add(1)}, time.Now().Add(hookTimeout+hookGrace))
+		Stdin: stdin, Stdout: print, Stderr: print}, supervisor.Key{Generation: h.started.Add(1)}, now().Add(hookTimeout+hookGrace))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (h *Hooks) run(task jobs.Task) (said []byte, err error) {
 	}()
 	exit, err := h.wait(child)
 	h.worker.Guardians.release(task.ID, child, exit.Denied)
-	_ = out.SetReadDeadline(time.Now().Add(lingerAfter)) // a process that escaped may hold the pipe forever
+	_ = out.SetReadDeadline(now().Add(lingerAfter)) // a process that escaped may hold the pipe forever
 	<-read
 	if err == nil && (exit.Code != 0 || exit.Signal != 0) {
 		err = exitError(exit)
