@@ -44,7 +44,7 @@ EXIT STATUS
 }
 
 type backupOptions struct {
-	file  string // -: stdout
+	file  string // destination file; "-" means stdout
 	force bool
 }
 
@@ -62,7 +62,7 @@ func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
 }
 
 func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupOptions) error {
-	ctx, stop := signals.Until(ctx) // what is half written is taken away
+	ctx, stop := signals.Until(ctx) // after a signal the backup removes its partial file
 	defer stop()
 	began := p.Now()
 	var n int64

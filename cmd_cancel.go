@@ -100,10 +100,10 @@ func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelO
 	return out.End()
 }
 
-// isStopping says whether a task still runs that somebody wants cancelled.
+// isStopping reports whether a task with a cancel request still runs.
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
-// await tells what stops, and each task when it has.
+// await reports which tasks are stopping, and then each task when it has stopped.
 func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Printer, out *bulk.Outcomes, stopping []jobs.Task,
 	began time.Time) error {
 	workers, err := r.Workers(ctx)
@@ -130,7 +130,7 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Pri
 			t, there := tasks[id]
 			switch {
 			case !there:
-				out.Missing = append(out.Missing, id) // deleted by somebody else
+				out.Missing = append(out.Missing, id) // another process deleted the task
 			case isStopping(t):
 				return false
 			default:
@@ -142,7 +142,7 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Pri
 	})
 }
 
-// means says what stops a running task.
+// means describes how a running task is stopped.
 func (o *cancelOptions) means(t jobs.Task, workers []runner.Worker) string {
 	alive := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == t.WorkerID })
 	switch {

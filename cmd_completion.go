@@ -38,8 +38,8 @@ EXIT STATUS
 	}
 }
 
-// completeCommand is what the scripts call: the words after "runner" up to the cursor stand behind --. It prints a suggestion
-// on each line, a tab, and what it is.
+// completeCommand is the command that the completion scripts call. Its arguments after -- are the words after "runner" up to the cursor.
+// It prints one suggestion per line, followed by a tab and a description.
 func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "__complete", Hidden: true, Usage: "what the scripts of completion ask", UsageText: "runner __complete [--new] -- WORD...",
@@ -50,7 +50,7 @@ func completeCommand(a *cli.App) *cli.Command {
 				words = append(words, "")
 			}
 			for _, s := range a.Complete(c.Context, words) {
-				if s.Word == shellescape.Quote(s.Word) { // the scripts insert it as it is
+				if s.Word == shellescape.Quote(s.Word) { // only words that need no quoting: the scripts insert them unchanged
 					a.Printer.Print(s.Word + "\t" + humanize.Safe(s.About) + "\n")
 				}
 			}

@@ -60,9 +60,9 @@ EXIT STATUS
 
 type doctorOptions struct {
 	quiet, full bool
-	path        string   // of the database
-	others      []string // that runner would find by itself, if this one were not named
-	broken      error    // why the database cannot be opened; nil: it can
+	path        string   // path of the database
+	others      []string // databases that runner finds without --db
+	broken      error    // why the database cannot be opened; nil if it can
 }
 
 func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
@@ -74,7 +74,7 @@ func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
 		others: a.OtherDatabases(d.Path)}, err
 }
 
-// runDoctor prints each check when it is done: some take a while.
+// runDoctor prints the result of each check as soon as it is known, because some checks are slow.
 func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorOptions) error {
 	failed := false
 	e := doctor.Doctor{Runner: r, Now: p.Now(), Full: o.full, Path: o.path, Others: o.others, OpenError: o.broken}

@@ -89,7 +89,7 @@ EXIT STATUS with --wait
 
 func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	if o.batch == "" && !o.wait {
-		runtime.GOMAXPROCS(1) // one write by one goroutine: other threads only get in its way
+		runtime.GOMAXPROCS(1) // one goroutine makes one write; more threads only slow it down
 	}
 	r, err := a.Open(c, true, runner.Options{})
 	if err != nil {
@@ -120,7 +120,7 @@ func enqueueFlags(a *cli.App) []cli.Flag {
 	)
 }
 
-// parseSetting reads the value of -e: NAME or NAME=VALUE.
+// parseSetting parses the value of -e: NAME or NAME=VALUE.
 func parseSetting(text string) (string, error) {
 	if text == "" || text[0] == '=' {
 		return "", cli.ErrName
@@ -135,21 +135,22 @@ const (
 )
 
 type enqueueOptions struct {
-	spec  jobs.Spec // the task; with a batch, what its lines lack
-	words []string  // of a command
+	spec  jobs.Spec // the task, or the defaults for the lines of a batch
+	words []string  // words of the command
 
 	wait        bool
-	waitTimeout time.Duration // 0: none
+	waitTimeout time.Duration // 0 means no timeout
 	result      bool
 
-	batch     string // FILE or -
+	batch     string // a file, or "-" for stdin
 	keepGoing bool
 	noResolve bool
 	caller    invocation.Invocation
 	stdin     io.Reader
 }
 
-// noResolve says whether the command is looked up by the worker only. On a server that is what is wanted: it may be any host.
+// noResolve reports whether only the worker looks up the command. This is the default for a database on a server, because the worker may
+// run on any host.
 func noResolve(c *cli.Context, a *cli.App) bool {
 	if c.IsSet("no-resolve") {
 		return cli.Get[bool](c, "no-resolve")
@@ -158,7 +159,8 @@ func noResolve(c *cli.Context, a *cli.App) bool {
 	return err == nil && admin.OnServer(d.Path)
 }
 
-// readEnqueueOptions reads them for enqueue and for schedule add, whose words of a command come after a name.
+// readEnqueueOptions reads the options of enqueue and of schedule add. words are the words of the command; schedule add has removed the
+// schedule's name from them.
 func readEnqueueOptions(c *cli.Context, a *cli.App, words []string) (enqueueOptions, error) {
 	o := enqueueOptions{words: words, wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
 		result: cli.Get[bool](c, "result"), batch: cli.Get[string](c, "batch"), keepGoing: cli.Get[bool](c, "keep-going"),
@@ -231,7 +233,7 @@ func runEnqueue(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueu
 	return o.notes(ctx, r, p)
 }
 
-// noteWaiting tells a terminal what a new task waits for, or that it has waited in vain already.
+// noteWaiting prints to a terminal which tasks a new task waits for, or that a failed dependency has already cancelled it.
 func (o *enqueueOptions) noteWaiting(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) error {
 	if len(o.spec.After)+len(o.spec.AfterAny) == 0 {
 		return nil
@@ -250,7 +252,7 @@ func (o *enqueueOptions) noteWaiting(ctx context.Context, r *runner.Runner, p *t
 	return nil
 }
 
-// joined lists a few ids.
+// joined returns a list of ids as text. It names at most 5 of them.
 func joined(ids []int64) string {
 	text := ""
 	for i, id := range ids {
@@ -262,7 +264,7 @@ func joined(ids []int64) string {
 	return strings.TrimPrefix(text, ", ")
 }
 
-// notes tells a terminal what may not be as it was meant.
+// notes prints hints about probable mistakes to a terminal: a misplaced option, a paused queue, a missing worker.
 func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	if !p.Interactive() {
 		return nil
@@ -288,7 +290,8 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Pr
 	return err
 }
 
-// strayOption returns a word of a command that was probably meant for runner: few programs have such an option.
+// strayOption returns an option of runner that stands among the words of a command, or an empty string. The user probably meant it for
+// runner, because few other programs have an option of that name.
 func strayOption(words []string) string {
 	if i := slices.IndexFunc(words, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
@@ -301,12 +304,12 @@ func strayOption(words []string) string {
 	return ""
 }
 
-// runEnqueueWait adds a task, shows what it prints, and ends as it does.
+// runEnqueueWait adds a task, shows its output, and exits with the status of the task.
 func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
 	ctx, release := await.Context(ctx, 0)
 	defer release()
 	added, err := r.Add(ctx, o.spec)
-	if s, ok := errors.AsType[signals.Received](err); ok { // it came before the write began
+	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the write began
 		p.Say("nothing was enqueued")
 		return failure.ExitStatus(s.Status())
 	}
@@ -325,7 +328,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	}
 	if !p.JSON && !o.result {
 		to := &output.LogPrinter{P: p, Follow: true}
-		// its first attempt may be over already
+		// Show every attempt of a new task, because its first attempt may be over already.
 		tasks := map[int64]*output.Cursor{id: {Range: output.Range{All: !added[0].Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
 			return await.Stopped(p, err, []int64{id}, 1)

@@ -87,5 +87,5 @@ func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOpt
 	if told := p.Record(record.Fence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); told != nil || err == nil {
 		return told
 	}
-	return failure.ExitStatus(1) // the record is the answer
+	return failure.ExitStatus(1) // the record has already reported the result
 }

@@ -94,13 +94,13 @@ func limitRemoveCommand(a *cli.App) *cli.Command {
 	}
 }
 
-// startRate is so many starts in some time.
+// startRate is a maximum of n starts per period.
 type startRate struct {
 	n   int
 	per time.Duration
 }
 
-// parseRate reads N/DUR.
+// parseRate parses N/DUR.
 func parseRate(text string) (startRate, error) {
 	number, dur, ok := strings.Cut(text, "/")
 	if !ok {
@@ -177,7 +177,7 @@ func runLimitSet(ctx context.Context, r *runner.Runner, p *term.Printer, limits 
 	return runLimitList(ctx, r, p, targets)
 }
 
-// runLimitList shows the limits of some targets; nil: of all.
+// runLimitList shows the limits of the given targets, or all limits if targets is nil.
 func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, targets []jobs.Target) error {
 	limits, err := r.Limits(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, target
 	return nil
 }
 
-// printLimit writes a limit for other programs.
+// printLimit writes a limit as a line for other programs.
 func printLimit(p *term.Printer, l record.Limit) {
 	number := func(n *int) string {
 		if n == nil {
@@ -225,7 +225,7 @@ func printLimit(p *term.Printer, l record.Limit) {
 	p.Fields(l.Target, strconv.Itoa(l.InUse), number(l.Running), number(l.Rate), per, number(l.Burst), l.NextAt.String())
 }
 
-// limitRow is a limit for people.
+// limitRow returns the table row of a limit.
 func limitRow(l runner.LimitStatus, now time.Time) []string {
 	running, often, burst := cmp.Or(present.LimitRunning(l), "–"), cmp.Or(present.LimitRate(l), "–"), "–"
 	if l.Rate > 0 {

@@ -55,10 +55,10 @@ EXIT STATUS
 
 type listOptions struct {
 	filter       jobs.Filter
-	rows         int // 0: all
+	rows         int // maximum number of rows; 0 means all
 	oldest       bool
 	wide, reveal bool
-	format       *record.Formatter // nil: none
+	format       *record.Formatter // template of --format; nil if not given
 }
 
 func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
@@ -78,7 +78,7 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 
 func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptions) error {
 	now := p.Now()
-	var shown []jobs.Task // for a table, whose columns are as wide as their widest cell
+	var shown []jobs.Task // rows of the table; they are collected because the widest cell decides the width of a column
 	held, err := r.Holds(ctx)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 		p.Note("no tasks")
 	}
 	if n > 0 && n == o.rows && p.Interactive() {
-		p.Flush() // counting may take a moment
+		p.Flush() // print the rows first, because counting may be slow
 		all, err := r.Count(ctx, o.filter)
 		if err != nil {
 			return err
@@ -128,7 +128,8 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 	return nil
 }
 
-// eachTask hands the selected tasks to yield, page by page: no long read transaction, and no more in memory than a page.
+// eachTask calls yield for each selected task. It reads page by page, so it holds no long read transaction and keeps only one page in
+// memory.
 func eachTask(ctx context.Context, r *runner.Runner, o listOptions, yield func(jobs.Task) error) error {
 	const page = 1000
 	filter, left := o.filter, o.rows
@@ -158,7 +159,7 @@ func eachTask(ctx context.Context, r *runner.Runner, o listOptions, yield func(j
 	}
 }
 
-// noSuchTasks is the failure of a command that was given ids which do not exist; nil if all of them do.
+// noSuchTasks returns an error that names the ids for which no task exists. It returns nil if all ids exist.
 func noSuchTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -192,7 +193,7 @@ func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Tim
 	return task.Reveal(t.Env, input), err
 }
 
-// parseID reads one task id.
+// parseID parses one task id.
 func parseID(text string) (int64, error) {
 	ids, err := cli.ParseIDs(text)
 	if err == nil && len(ids) > 1 {

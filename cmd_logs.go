@@ -82,7 +82,7 @@ func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
 	return o, s.Require("logs")
 }
 
-// parseAttempt reads the value of --attempt.
+// parseAttempt parses the value of --attempt.
 func parseAttempt(text string) (output.Range, error) {
 	if text == "all" {
 		return output.Range{All: true}, nil
@@ -118,7 +118,7 @@ func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptio
 	return err
 }
 
-// showLogs shows what is there.
+// showLogs prints the output that exists now.
 func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *output.LogPrinter) error {
 	ids := o.filter.IDs
 	if len(ids) == 0 {
@@ -155,7 +155,7 @@ func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *output.L
 	return nil
 }
 
-// matching returns the ids of the tasks that match the filter and may have printed something since then, oldest first.
+// matching returns the ids of the tasks that match the filter and may have printed output since o.since, oldest first.
 func (o logsOptions) matching(ctx context.Context, r *runner.Runner) ([]int64, error) {
 	if o.since.IsZero() {
 		return r.IDs(ctx, o.filter, runner.Page{Oldest: true})
@@ -182,7 +182,7 @@ func (o logsOptions) matching(ctx context.Context, r *runner.Runner) ([]int64, e
 	return ids, nil
 }
 
-// followTasks shows what the tasks with the given ids print, until all of them have finished.
+// followTasks prints the output of the tasks with the given ids until all of them have finished.
 func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *output.LogPrinter) error {
 	to.Named = len(o.filter.IDs) > 1
 	there, err := r.IDs(ctx, o.filter, runner.Page{})
@@ -215,12 +215,12 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *outpu
 	return failure.ExitStatus(3)
 }
 
-// overlap is how far back followFilter looks for tasks that ended since its last look: the clock of a task's end is read some
-// time before it can be seen.
+// overlap is how much earlier than its last poll followFilter searches for finished tasks. The end time of a task is taken before other
+// processes can see that the task has ended.
 const overlap = 5 * time.Second
 
-// followFilter shows what the tasks that match a filter print: those that run, and those that start, until ctx ends. A task that
-// starts and ends between two looks is found among those that have just ended.
+// followFilter prints the output of the tasks that match a filter until ctx ends: the tasks that run now, and the tasks that start later.
+// It finds a task that starts and ends between two polls among the tasks that have ended recently.
 func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions, to *output.LogPrinter) error {
 	to.Named = true
 	began := p.Now()
@@ -228,7 +228,7 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 	which := o.which
 	which.Began = began
 	running := map[int64]*output.Cursor{}
-	over := map[int64]jobs.Task{} // that ended lately, and are shown to their end
+	over := map[int64]jobs.Task{} // recently ended tasks whose output is shown completely
 	var pace await.Pace
 	err := r.Changes(ctx, func() (bool, error) {
 		if err := pace.Next(ctx); err != nil {
@@ -257,7 +257,7 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 				over[t.ID] = t
 			}
 		}
-		which.Lines = -1 // of those that start from now on, everything is new
+		which.Lines = -1 // show the whole output of tasks that start from now on
 		maps.DeleteFunc(over, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
 		return false, p.Flush()
 	})
@@ -267,7 +267,7 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 	return err
 }
 
-// going returns the tasks that run, those that ended since then, and those that are followed already; oldest first.
+// going returns the running tasks, the tasks that ended after since, and the tasks in known, oldest first.
 func (o logsOptions) going(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
 	var tasks []jobs.Task
 	filters := []jobs.Filter{o.filter, o.filter}
@@ -283,7 +283,7 @@ func (o logsOptions) going(ctx context.Context, r *runner.Runner, since time.Tim
 		}
 		tasks = append(tasks, more...)
 	}
-	// A task may have moved from one list to the next: what was read last is true.
+	// A task can be in two of the lists if its state changed between the reads. Keep the record with the highest generation.
 	slices.SortStableFunc(tasks, func(a, b jobs.Task) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.GenerationID, a.GenerationID))
 	})

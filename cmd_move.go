@@ -63,9 +63,9 @@ EXIT STATUS
 }
 
 type moveOptions struct {
-	from, to string // to is empty with undo
+	from, to string // source and destination; to is empty with --undo
 	undo     bool
-	options  runner.Options // how both are opened
+	options  runner.Options // options for opening both databases
 }
 
 func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
@@ -103,7 +103,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 		p.Note("%s is used again; throw away what it was moved to", r.Path())
 		return nil
 	}
-	ctx, stop := signals.Until(ctx) // between two commits
+	ctx, stop := signals.Until(ctx) // a signal stops the move between two commits
 	defer stop()
 	progress := term.NewBar(p, r.Path())
 	progress.Start("moving", 0)

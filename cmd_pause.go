@@ -41,9 +41,9 @@ EXIT STATUS
 	}
 }
 
-// pauseOptions are those of resume, too.
+// pauseOptions are the options of pause and of resume.
 type pauseOptions struct {
-	queues []string // AllQueues alone: --all
+	queues []string // names of queues; only runner.AllQueues with --all
 	reason string
 }
 
@@ -79,7 +79,7 @@ func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOpt
 	return o.tell(ctx, r, p)
 }
 
-// tell prints how the queues stand now; all of those that are known, with --all.
+// tell prints the state of the queues. With --all it prints every known queue.
 func (o pauseOptions) tell(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	known, err := r.Queues(ctx)
 	if err != nil {
@@ -149,7 +149,8 @@ func inBrackets(pending int) string {
 	return fmt.Sprintf("  (%s)", humanize.TasksWait(pending))
 }
 
-// doubts tells a terminal about names that are probably mistyped: nobody has used or serves them.
+// doubts warns at a terminal about queue names that are probably mistyped: the queue has no tasks, none ended there recently, and no
+// worker names it.
 func (o pauseOptions) doubts(ctx context.Context, r *runner.Runner, p *term.Printer, known []runner.Queue, pauses runner.Pauses) error {
 	if !p.Interactive() {
 		return nil
@@ -169,7 +170,7 @@ func (o pauseOptions) doubts(ctx context.Context, r *runner.Runner, p *term.Prin
 	return nil
 }
 
-// meant suggests the known queue that a name looks like.
+// meant returns a hint with the known queue whose name is similar to name, or an empty string.
 func meant(name string, known []runner.Queue) string {
 	var names []string
 	for _, q := range known {

@@ -87,7 +87,7 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 		if err != nil {
 			return err
 		}
-		var tasks map[int64]jobs.Task // of the records
+		var tasks map[int64]jobs.Task // tasks for the records of --json
 		if p.JSON {
 			ids := make([]int64, len(moved))
 			for i, m := range moved {

@@ -60,7 +60,7 @@ EXIT STATUS
 
 type scheduleListOptions struct {
 	reveal bool
-	format *record.Formatter // nil: none
+	format *record.Formatter // template of --format; nil if not given
 }
 
 func readScheduleListOptions(c *cli.Context, a *cli.App) (o scheduleListOptions, err error) {
@@ -123,7 +123,7 @@ type scheduleShowOptions struct {
 	name   string
 	rows   int
 	reveal bool
-	format *record.Formatter // nil: none
+	format *record.Formatter // template of --format; nil if not given
 }
 
 func readScheduleShowOptions(c *cli.Context, a *cli.App) (o scheduleShowOptions, err error) {
@@ -135,7 +135,7 @@ func readScheduleShowOptions(c *cli.Context, a *cli.App) (o scheduleShowOptions,
 	return o, err
 }
 
-// readScheduleName reads the one word of a command as the name of a schedule.
+// readScheduleName reads the only argument of a command as the name of a schedule.
 func readScheduleName(c *cli.Context, verb string) (string, error) {
 	names, err := readScheduleNames(c, nil)
 	switch {
@@ -147,7 +147,7 @@ func readScheduleName(c *cli.Context, verb string) (string, error) {
 	return names[0], nil
 }
 
-// readScheduleNames reads the words as names of schedules, at least one, each kept once.
+// readScheduleNames reads the arguments as names of schedules. It needs at least one and removes duplicates.
 func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
 	for _, word := range c.Args().Slice() {
 		name, err := cli.ParseScheduleName(word)

@@ -80,7 +80,7 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 		return o, failure.Usage("%q %v", words[0], err)
 	}
 	words = words[1:]
-	if len(words) > 0 && words[0] == "--" { // the parser stops at the name's side of it
+	if len(words) > 0 && words[0] == "--" { // the parser leaves a -- that follows NAME
 		words = words[1:]
 	}
 	if !c.IsSet("cron") {

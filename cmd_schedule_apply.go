@@ -21,7 +21,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// applyMost is how large a file of schedules may be.
+// applyMost is the largest size of a file of schedules, in bytes.
 const applyMost = 64 << 20
 
 func scheduleApplyCommand(a *cli.App) *cli.Command {
@@ -106,16 +106,16 @@ EXIT STATUS
 }
 
 type scheduleFile struct {
-	name      string // of the file
+	name      string // name of the file
 	text      []byte
 	how       runner.ApplyOptions
 	schedules []jobs.Schedule
-	lines     []int  // of schedules
-	nothing   string // what an error says of the database
+	lines     []int  // line number of each schedule
+	nothing   string // sentence for errors: the database is unchanged
 	notes     []string
 }
 
-// readScheduleFile reads the file that the one word names.
+// readScheduleFile reads the file that the only argument names.
 func readScheduleFile(c *cli.Context, a *cli.App, verb string) (o scheduleFile, err error) {
 	o.nothing = map[string]string{"apply": "nothing was changed", "import": "nothing was imported"}[verb]
 	words := c.Args().Slice()
@@ -147,7 +147,7 @@ func readScheduleFile(c *cli.Context, a *cli.App, verb string) (o scheduleFile, 
 	return o, nil
 }
 
-// readScheduleLines reads JSON Lines.
+// readScheduleLines parses the file as JSON Lines.
 func readScheduleLines(o scheduleFile, a *cli.App) (list []jobs.Schedule, lines []int, err error) {
 	caller, err := invocation.Current(a.Getenv)
 	if err != nil {
@@ -197,10 +197,10 @@ func readCrontab(o *scheduleFile, a *cli.App, prefix string) error {
 
 var errMailTo = errors.New("MAILTO is not kept: nobody gets mail; to be told of failures: runner work --on-failure CMD")
 
-// applySchedules applies a file, and prints what became of each schedule.
+// applySchedules applies a file and prints the outcome for each schedule.
 func applySchedules(c *cli.Context, a *cli.App, o scheduleFile) error {
 	r, err := a.Open(c, !o.how.DryRun, runner.Options{})
-	if o.how.DryRun && errors.Is(err, jobs.ErrNoDatabase) { // then it is tried on an empty one that is thrown away
+	if o.how.DryRun && errors.Is(err, jobs.ErrNoDatabase) { // use an empty temporary database
 		dir, temporary := os.MkdirTemp("", "runner-")
 		if temporary != nil {
 			return temporary

@@ -60,10 +60,10 @@ func scheduleRemoveCommand(a *cli.App) *cli.Command {
 		scheduleChange{do: (*runner.Runner).RemoveSchedule, word: "removed", gone: true})
 }
 
-// scheduleChange is a verb for schedules by name.
+// scheduleChange is a command that changes schedules by name.
 type scheduleChange struct {
 	do   func(*runner.Runner, context.Context, string) error
-	word string // what the schedule is then
+	word string // state of the schedule afterwards
 	gone bool
 }
 

@@ -181,7 +181,7 @@ func printSelftest(p *term.Printer, r *selftest.Report) {
 	p.Print("files kept in: " + humanize.Safe(r.Dir) + "\n")
 }
 
-// selftestRow is one line of the result.
+// selftestRow is one line of the report.
 type selftestRow struct{ name, value string }
 
 func selftestRows(r *selftest.Report) []selftestRow {

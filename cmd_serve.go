@@ -61,7 +61,7 @@ EXIT STATUS
 	}
 }
 
-// serveOptions are the options of serve that work --serve has, too.
+// serveOptions returns the options that serve and work --serve share.
 func serveOptions() []cli.Flag {
 	return []cli.Flag{
 		cli.BoolOption("read-only", "show everything, change nothing"),
@@ -114,8 +114,8 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 	return s.Serve(ctx)
 }
 
-// shownURL returns the address for a reader of out, and a sentence that tells where its token is if the address is without it: a log is
-// no place for a token.
+// shownURL returns the address of the pages for output to out. If out is not a terminal, the address has no token, because a log must not
+// contain it. In that case hidden is a sentence that says where the token is.
 func shownURL(s *web.Server, out *term.Stream, printToken bool) (url, hidden string) {
 	if out.TTY || printToken || s.TokenFile() == "" {
 		return s.URL(), ""
@@ -123,13 +123,13 @@ func shownURL(s *web.Server, out *term.Stream, printToken bool) (url, hidden str
 	return s.Address(), "sign in with the token in " + s.TokenFile() + "; --print-token prints it here"
 }
 
-// openBrowser hands an address to whatever opens addresses on this system. Everybody can read the list of processes, so the token
-// goes by way of a file of this user, which is to be removed afterwards.
+// openBrowser opens an address with the program that the system uses for addresses. All users can read the list of processes, so the
+// address with the token is written to a file that only this user can read. The caller must remove the file.
 func openBrowser(ctx context.Context, url string) (file string, err error) {
 	if !strings.HasPrefix(url, "http") {
 		return "", errors.New("a unix socket has no address that a browser knows")
 	}
-	made, err := os.CreateTemp("", "runner-*.html") // for this user alone
+	made, err := os.CreateTemp("", "runner-*.html") // only this user can read the file
 	if err != nil {
 		return "", err
 	}

@@ -40,7 +40,7 @@ EXIT STATUS
 type showOptions struct {
 	ids    []int64
 	reveal bool
-	format *record.Formatter // nil: none
+	format *record.Formatter // template of --format; nil if not given
 }
 
 func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {

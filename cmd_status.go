@@ -50,9 +50,9 @@ EXIT STATUS
 }
 
 type statusOptions struct {
-	queues []string // nil: all
+	queues []string // nil means all queues
 	follow bool
-	format *record.Formatter // nil: none
+	format *record.Formatter // template of --format; nil if not given
 }
 
 func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
@@ -67,7 +67,7 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 	return o, err
 }
 
-// redrawEvery is how often --follow looks.
+// redrawEvery is the interval at which --follow refreshes the screen.
 const redrawEvery = 2 * time.Second
 
 func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {

@@ -70,7 +70,7 @@ EXIT STATUS, several tasks
 
 type waitOptions struct {
 	selection   cli.Selection
-	timeout     time.Duration // 0: none
+	timeout     time.Duration // 0 means no timeout
 	any, result bool
 }
 
@@ -87,7 +87,7 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	return o, s.Require("wait")
 }
 
-// mapped keeps the status of one task clear of our own failures.
+// mapped changes the exit status of runner's own failures if the exit status is that of one task. So callers can tell them apart.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)
@@ -95,12 +95,12 @@ func (o waitOptions) mapped(err error) error {
 	return err
 }
 
-// waited is what becomes known of the tasks that are waited for.
+// waited has the tasks that the command waits for, and counts of their states.
 type waited struct {
-	ids    []int64 // of those that existed at the start
-	absent []int64 // of those that did not
-	left   int     // not finished yet
-	bad    int     // finished otherwise than completed, or deleted
+	ids    []int64 // tasks that existed at the start
+	absent []int64 // ids without a task
+	left   int     // number of tasks that have not finished
+	bad    int     // number of tasks that did not complete, or were deleted
 }
 
 func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptions) error {
@@ -115,7 +115,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.absent) > 0 && !p.JSON:
 		p.Say("runner: %s", absentTasks(w.absent).What)
 	}
-	ctx, stop := await.Context(ctx, o.timeout) // before a word is said: a signal may answer it
+	ctx, stop := await.Context(ctx, o.timeout) // before the first message, because a reader may react to it with a signal
 	defer stop()
 	if err := announce(ctx, r, p, w.ids); ctx.Err() != nil {
 		return await.Stopped(p, context.Cause(ctx), w.ids, w.left)
@@ -156,7 +156,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	return nil
 }
 
-// tasks returns which tasks are meant: those with the ids, or those that match the filter and are unfinished now.
+// tasks returns the selected tasks: the tasks with the given ids, or the tasks that match the filter and are unfinished now.
 func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err error) {
 	f := o.selection.Filter
 	if len(f.IDs) == 0 {
@@ -183,7 +183,7 @@ func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err
 	return w, err
 }
 
-// absentTasks is the failure of ids that no task has.
+// absentTasks returns the error for ids that no task has.
 func absentTasks(ids []int64) *failure.Error {
 	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ", "), "[]")
 	f := &failure.Error{Code: "not_found", Exit: 3, What: "no task " + text, Try: "runner list"}
@@ -193,7 +193,7 @@ func absentTasks(ids []int64) *failure.Error {
 	return f
 }
 
-// announce tells a terminal what is waited for.
+// announce prints to a terminal which tasks the command waits for.
 func announce(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64) error {
 	if !p.Interactive() || len(ids) == 0 {
 		return nil
@@ -220,10 +220,10 @@ func announce(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int6
 	return nil
 }
 
-// showEnd prints a task that has ended: its record, or its result.
+// showEnd prints a finished task: its record, or its result.
 func showEnd(p *term.Printer, t jobs.Task, result bool) error {
 	switch {
-	case t.State == "": // there is nothing left of it
+	case t.State == "": // the task was deleted
 		return nil
 	case p.JSON:
 		return p.Record(record.NewTask(t, p.Now()))

@@ -97,10 +97,10 @@ type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
 	tee        bool
-	notifier   *systemd.Notifier  // of a service manager; nil: there is none
-	terminal   bool               // a person started it there, and it ends with the terminal
-	serve      *web.ServerOptions // nil: no pages
-	printToken bool               // print the address of the pages with the token to a log, too
+	notifier   *systemd.Notifier  // reports to the service manager; nil if there is none
+	terminal   bool               // whether a person started the worker at a terminal; the worker ends with the terminal
+	serve      *web.ServerOptions // options of the web pages; nil if they are not served
+	printToken bool               // whether to print the address with the token to a log, too
 }
 
 func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
@@ -115,7 +115,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		Name: cli.Get[string](c, "name"), MaxWait: cli.Get[time.Duration](c, "max-wait"),
 		InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true}
 	if o.engine.Grace == 0 {
-		o.engine.Grace = -1 // 0 would be the default
+		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
 	}
 	o.engine.Keep, o.engine.KeepFailed = forEver(cli.Get[time.Duration](c, "keep")), forEver(cli.Get[time.Duration](c, "keep-failed"))
 	if address := cli.Get[string](c, "serve"); address != "" {
@@ -144,7 +144,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	return o, nil
 }
 
-// forEver is a time to keep tasks as the library takes it, where 0 would be the default.
+// forEver converts the time to keep tasks for the library: it turns 0 into -1, because 0 means the default there.
 func forEver(keep time.Duration) time.Duration {
 	if keep == 0 {
 		return -1
@@ -152,7 +152,7 @@ func forEver(keep time.Duration) time.Duration {
 	return keep
 }
 
-// requireSafeDatabase refuses a database that others may write before it is opened, or made.
+// requireSafeDatabase returns an error if other users may write the database. It runs before the database is opened or created.
 func requireSafeDatabase(c *cli.Context, a *cli.App, o workOptions) error {
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))
 	if err != nil || o.engine.InsecurePerms || admin.OnServer(d.Path) {
@@ -161,7 +161,7 @@ func requireSafeDatabase(c *cli.Context, a *cli.App, o workOptions) error {
 	return admin.Insecure(d.Path)
 }
 
-// parseQueueMax reads NAME[=MAX].
+// parseQueueMax parses NAME[=MAX].
 func parseQueueMax(text string) (runner.QueueMax, error) {
 	name, most, limited := strings.Cut(text, "=")
 	q := runner.QueueMax{Queue: name}
@@ -188,7 +188,7 @@ func parseWorkerName(text string) (string, error) {
 	return text, nil
 }
 
-// firstSet returns the first of the options that was given; empty: none was.
+// firstSet returns the name of the first option in list that was given, or an empty string.
 func firstSet(c *cli.Context, list []cli.Flag) string {
 	for _, f := range list {
 		if name := f.Names()[0]; c.IsSet(name) {
@@ -198,7 +198,7 @@ func firstSet(c *cli.Context, list []cli.Flag) string {
 	return ""
 }
 
-// servePages serves the pages while tasks run. Its address goes to stderr: stdout is for --tee.
+// servePages serves the pages while tasks run. It prints the address to stderr, because --tee uses stdout.
 func servePages(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) (stop func(), err error) {
 	o.serve.Log = o.engine.Log
 	s, err := web.Listen(r, *o.serve)
@@ -210,7 +210,7 @@ func servePages(ctx context.Context, r *runner.Runner, p *term.Printer, o workOp
 	if hidden != "" {
 		p.Say("%s", hidden)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the last task has ended
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the pages stay available until the last task has ended
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -243,9 +243,9 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	}
 	err := work(ctx)
 	switch {
-	case errors.Is(err, jobs.ErrShutdown): // the log has said so
+	case errors.Is(err, jobs.ErrShutdown): // the log has already reported it
 		return failure.ExitStatus(1)
-	case ctx.Err() != nil && errors.Is(err, context.Canceled): // a signal came before the work had begun
+	case ctx.Err() != nil && errors.Is(err, context.Canceled): // a signal came before the worker started
 		return nil
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 	"time"
-	_ "time/tzdata" // time zones for images that have none
+	_ "time/tzdata" // time zones for container images that have none
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/runner"
@@ -20,10 +20,9 @@ func main() {
 	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// growStack makes the stack of its goroutine as large as SQLite needs it to read a schema, while the stack is still nearly empty. If the
-// stack
-// grew below SQLite's calls, Go would look up the frame of each of them: 1.6 MB of tables that nothing else of a short process reads. It is
-// called with 0; the frame alone has the size.
+// growStack grows the stack of its goroutine to the size that SQLite needs to read a schema, while the stack is still nearly empty. If
+// the stack grew inside SQLite's calls, Go would look up each of their frames. The lookup reads 1.6 MB of tables that a short process
+// does not need otherwise. The call growStack(0) is enough: the size comes from the frame alone.
 //
 //go:noinline
 func growStack(n int) (sum byte) {
@@ -43,7 +42,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return a.Run(ctx, args[1:])
 }
 
-// commands lists every command there is, in the order of the help screen. A new one is a file cmd_x.go and a line here.
+// commands returns all commands in the order of the help screen. To add a command, add a file cmd_x.go and a line here.
 func commands(a *cli.App) []*cli.Command {
 	return []*cli.Command{
 		enqueueCommand(a),

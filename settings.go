@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// spoken is the name of a command that takes a command of the user's.
+// spoken returns the name of the current command, enqueue or schedule add, for messages.
 func spoken(c *cli.Context) string {
 	if c.Command.Name == "add" {
 		return "schedule add"
@@ -22,7 +22,7 @@ func spoken(c *cli.Context) string {
 	return c.Command.Name
 }
 
-// typical is how a command line begins that takes a command.
+// typical returns the start of an example command line for the current command.
 func typical(c *cli.Context) string {
 	if c.Command.Name == "add" {
 		return "runner schedule add NAME --cron '0 3 * * *'"
@@ -30,7 +30,7 @@ func typical(c *cli.Context) string {
 	return "runner enqueue"
 }
 
-// agree checks that the options go together.
+// agree returns an error if options contradict each other or a required one is missing.
 func (o *enqueueOptions) agree(c *cli.Context) error {
 	set := func(names ...string) (found string) {
 		for _, name := range names {
@@ -98,7 +98,7 @@ func (o *enqueueOptions) agree(c *cli.Context) error {
 	return nil
 }
 
-// command makes the Spec of a command. Its program is looked up unless only the worker has it.
+// command builds the Spec of a command. It finds the program's path, except with --no-resolve.
 func (o *enqueueOptions) command(c *cli.Context, command jobs.Command) error {
 	if err := o.resolve(&command); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (o *enqueueOptions) resolve(command *jobs.Command) error {
 	return f
 }
 
-// function makes the Spec of a call of a registered function. Its max attempts stay the function's own unless they were given.
+// function builds the Spec of a call of a registered function. Without --max-attempts the function's own maximum applies.
 func (o *enqueueOptions) function(c *cli.Context, a *cli.App) error {
 	var args json.RawMessage
 	if c.IsSet("args") {
@@ -150,7 +150,7 @@ func (o *enqueueOptions) function(c *cli.Context, a *cli.App) error {
 	return nil
 }
 
-// flagged turns what Validate says of a field into words about the option that it came from.
+// flagged converts a validation error of a field to an error that names the option.
 func flagged(err error) error {
 	f, ok := errors.AsType[*jobs.FieldError](err)
 	if !ok {
@@ -161,7 +161,7 @@ func flagged(err error) error {
 		return failure.Usage("--unique: %s", f.Msg)
 	case "run_at":
 		return failure.Usage("--at: %s", f.Msg)
-	case "args": // of a command they are its words
+	case "args": // the args of a command are its words
 		return failure.Usage("args: %s", f.Msg)
 	}
 	return err

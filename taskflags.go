@@ -24,7 +24,7 @@ func taskFlags(a *cli.App) []cli.Flag {
 	return list
 }
 
-// flagsOfOneTask returns the flags that a schedule does not have.
+// flagsOfOneTask returns the names of the flags that do not apply to schedules.
 func flagsOfOneTask() (names []string) {
 	for _, o := range jobs.OptionList() {
 		if o.OneTask && o.Flag != "" {
@@ -34,7 +34,7 @@ func flagsOfOneTask() (names []string) {
 	return names
 }
 
-// flagBehind returns the flag that belongs to a task option and is no option itself, or nil.
+// flagBehind returns the flag that follows the flag of a task option but is not a task option itself, or nil.
 func flagBehind(key string) cli.Flag {
 	switch key {
 	case "unique_key":
@@ -49,7 +49,7 @@ func flagBehind(key string) cli.Flag {
 	return nil
 }
 
-// taskFlag returns the flag of a task option. Its type follows from the type of the option.
+// taskFlag returns the flag of a task option. The type of the option decides the type of the flag.
 func taskFlag(a *cli.App, o *jobs.OptionInfo) *cli.Option {
 	names, usage := o.Flag, o.Help
 	if o.Letter != "" {
@@ -89,10 +89,10 @@ func taskFlag(a *cli.App, o *jobs.OptionInfo) *cli.Option {
 	panic(fmt.Sprintf("no flag for the task option %s", o.Key))
 }
 
-// fromCaller are the keys of the options that take something from the calling process: readEnqueueOptions sets them.
+// fromCaller lists the keys of the options that use data of the calling process. readEnqueueOptions sets them.
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
 
-// settings reads the flags of the task options.
+// settings returns a jobs.Option that sets the task options from the flags.
 func settings(c *cli.Context) jobs.Option {
 	return func(s *jobs.Spec) {
 		for i := range jobs.OptionList() {

@@ -1,4 +1,5 @@
-// Package cli has what all commands share: arguments and flags, help, completion, the selection of tasks, and the choice of the database.
+// Package cli contains the code that all commands share: arguments and flags, help, completion, the selection of tasks, and the choice of
+// the database.
 package cli
 
 import (
@@ -16,25 +17,26 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Command, Context and Flag are types of urfave/cli. Packages outside this one need no others of it.
+// Command, Context and Flag are types of urfave/cli. Other packages need no other types of urfave/cli.
 type (
 	Command = urfave.Command
 	Context = urfave.Context
 	Flag    = urfave.Flag
 )
 
-// App is the world as commands see it. A command's constructor is handed one and keeps it for its Action.
+// App holds the streams, the environment and the clock that commands use. The constructor of a command receives an App and keeps it for
+// the command's Action.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	Now            func() time.Time
 	Commands       func(*App) []*Command
-	Printer        *term.Printer // made from the command line before any Action runs
+	Printer        *term.Printer // created from the command line before any Action runs
 }
 
-// groups are the headings of the root help screen, in its order. A command's Category is one of them, or empty for the
-// bottom of the screen.
+// groups are the headings of the root help screen, in order. The Category of a command is one of them; a command without a Category
+// stands at the bottom of the screen.
 var groups = []string{"Run tasks", "See", "Steer", "Look after", "Inside a task"}
 
 func (a *App) Run(ctx context.Context, args []string) (status int) {
@@ -43,7 +45,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	line, err := Parse(list, globals, args, a.Getenv)
 	a.Printer = a.printerFor(line)
 	defer func() {
-		if v := recover(); v != nil { // Go would exit with 2, which means that nothing was touched
+		if v := recover(); v != nil { // without recover Go would exit with 2, which means that nothing was changed
 			failure.Report(a.Printer, &failure.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
 				Why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
@@ -62,13 +64,13 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	return failure.ExitCode(err)
 }
 
-// printerFor returns the printer that the command line and the environment ask for.
+// printerFor returns a printer for the settings of the command line and the environment.
 func (a *App) printerFor(line Line) *term.Printer {
 	return term.New(term.Settings{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now,
 		JSON: line.on("json"), Verbose: line.on("verbose"), Color: line.last("color")})
 }
 
-// dispatch answers --help and --version itself and leaves the rest to urfave/cli.
+// dispatch handles --help and --version itself and passes all other command lines to urfave/cli.
 func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, line Line) error {
 	switch {
 	case line.on("version"):
@@ -81,16 +83,16 @@ func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, 
 	return newCLI(list, globals).RunContext(ctx, line.argv())
 }
 
-// newCLI hands the commands to urfave/cli with everything switched off that it would do by itself: help on stdout after an
-// error, words such as "help" and "h", completion requests in the argv, os.Exit. Most of these are set per command, as
-// commands do not inherit them.
+// newCLI returns the commands as an application of urfave/cli. It disables what urfave/cli does by default: help on stdout after an
+// error, words such as "help" and "h", completion requests in the argv, os.Exit. Most of these settings are made for each command,
+// because commands do not inherit them.
 func newCLI(list []*Command, globals []*Option) *urfave.App {
 	var prepare func([]*Command)
 	prepare = func(list []*Command) {
 		for _, c := range list {
 			c.HideHelp, c.HideHelpCommand = true, true
 			c.OnUsageError = func(_ *Context, err error, _ bool) error { return failure.Usage("%v", err) }
-			if c.Action == nil { // a group
+			if c.Action == nil { // a group of subcommands
 				c.Action = func(*Context) error {
 					return failure.Usage("%s needs a command", c.Name).Hint("runner %s --help", c.Name)
 				}
@@ -108,6 +110,6 @@ func newCLI(list []*Command, globals []*Option) *urfave.App {
 		HideHelp: true, HideHelpCommand: true, HideVersion: true, DisableSliceFlagSeparator: true,
 		ExitErrHandler: func(*Context, error) {},
 		Writer:         io.Discard, ErrWriter: io.Discard,
-		Compiled: time.Unix(1, 0), // or urfave asks the file system for it
+		Compiled: time.Unix(1, 0), // without a time urfave reads the modification time of the executable
 	}
 }

@@ -15,19 +15,19 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// suggestion is a word that may stand where the cursor is, and what it is.
+// suggestion is a word that can be inserted at the cursor, and its description.
 type suggestion struct{ Word, About string }
 
 const (
-	recallWithin = 100 * time.Millisecond // or the shell's user would wait for the database
+	recallWithin = 100 * time.Millisecond // a longer query would block the user's shell
 	recallIDs    = 50
 )
 
-// Shells are those that there is a completion script for.
+// Shells lists the shells that have a completion script.
 var Shells = []string{"bash", "zsh", "fish", "powershell"}
 
-// Complete suggests words for the last of args, which are those after "runner" up to the cursor. Without a suggestion shells
-// offer files.
+// Complete returns suggestions for the last word of args. args are the words after "runner" up to the cursor. If there are no
+// suggestions, shells offer file names.
 func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	before, word := args[:len(args)-1], args[len(args)-1]
 	list := a.Commands(a)
@@ -38,7 +38,7 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	switch {
 	case line.wants != nil:
 		return starting(word, a.optionValues(ctx, line, line.wants))
-	case handedOn: // to the command that is enqueued
+	case handedOn: // the word belongs to the command that is enqueued
 		return nil
 	case strings.HasPrefix(word, "-") && slices.Contains(before, "--"):
 		return nil
@@ -59,7 +59,7 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	return starting(word, a.arguments(ctx, line))
 }
 
-// starting keeps the suggestions that begin with what was typed. In a list with commas only its last entry is completed.
+// starting returns the suggestions that begin with the typed text. In a list with commas it completes only the last entry.
 func starting(typed string, list []suggestion) []suggestion {
 	head := typed[:strings.LastIndexByte(typed, ',')+1]
 	typed = typed[len(head):]
@@ -72,7 +72,7 @@ func starting(typed string, list []suggestion) []suggestion {
 	return behind(head, kept)
 }
 
-// behind puts a text in front of each word.
+// behind prepends head to each word.
 func behind(head string, list []suggestion) []suggestion {
 	for i := range list {
 		list[i].Word = head + list[i].Word
@@ -96,7 +96,7 @@ func optionNames(list []*Option) (names []suggestion) {
 	return names
 }
 
-// optionValues suggests what an option may be set to.
+// optionValues returns suggestions for the value of an option.
 func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []suggestion) {
 	switch {
 	case o.name == "state":
@@ -121,7 +121,7 @@ func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []
 	return nil
 }
 
-// arguments suggests words that are no options: ids of tasks in states that make sense.
+// arguments returns suggestions for arguments that are not options: ids of tasks in states that the command accepts, and names.
 func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	if len(line.Path) > 1 && line.Path[0] == "limit" {
 		return a.limitTargets(ctx, line)
@@ -159,7 +159,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
-// scheduleNames suggests schedules for the commands that take their names.
+// scheduleNames returns the names of schedules for the commands that accept them.
 func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 	if !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
 		return nil
@@ -168,7 +168,8 @@ func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
-// recall asks the database that the line means, if it answers soon. What it cannot tell is not suggested.
+// recall runs a query on the database that the command line names. It returns no suggestions if the database cannot be read or is too
+// slow.
 func (a *App) recall(ctx context.Context, line Line, ask func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
 	d, err := a.FindDatabase(line.last("db"))
 	if err != nil {
@@ -198,7 +199,7 @@ func (a *App) recall(ctx context.Context, line Line, ask func(context.Context, *
 	}
 }
 
-// limitTargets suggests the queues and jobs that may be limited, or the limits that may be removed.
+// limitTargets returns the queues and jobs that limits can be set for or, for limit remove, the targets that have limits.
 func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) {
 	if line.Command.Name == "remove" {
 		return a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {

@@ -21,16 +21,16 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// database says which file a command works on, and how it is opened.
+// database is the database that a command uses, and the options to open it.
 type database struct {
-	Path        string // absolute; or the address of a server
-	from        string // what named it: "--db", "$RUNNER_DB", "$STATE_DIRECTORY"; empty: nothing, it is the standard one
-	standard    bool   // its directory is ours to create; that of a path somebody named is not
+	Path        string // absolute path, or the address of a server
+	from        string // source of the path: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
+	standard    bool   // whether runner may create the directory; false for a path that the user named
 	busyTimeout time.Duration
 	unsafeFS    bool
 }
 
-// database reads the global options that say which database. With -v it says which one that is.
+// database finds the database from the global options. With -v it prints the path.
 func (a *App) database(c *Context) (database, error) {
 	d, err := a.FindDatabase(Get[string](c, "db"))
 	if err != nil {
@@ -41,8 +41,8 @@ func (a *App) database(c *Context) (database, error) {
 	return d, nil
 }
 
-// Open opens the database that the command line names. Only enqueue, work and what adds schedules create it; what they know
-// better than the options of every command is in more.
+// Open opens the database that the command line names. Only enqueue, work and the commands that add schedules create it. more has the
+// options that the command sets itself; Open adds the options that all commands share.
 func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
 	d, err := a.database(c)
 	if err != nil {
@@ -61,7 +61,8 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 	return r, err
 }
 
-// Action is the Action of a command: it reads the options, opens the database, which it creates if it may, and runs the command.
+// Action returns the Action of a command. The Action reads the options, opens the database and runs the command. It creates a missing
+// database only if create is true.
 func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
 	run func(context.Context, *runner.Runner, *term.Printer, O) error) urfave.ActionFunc {
 	return func(c *Context) error {
@@ -78,7 +79,7 @@ func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
 	}
 }
 
-// describe is the path and, unless it is the standard one, who named it.
+// describe returns the path and, except for the standard path, its source.
 func (d database) describe() string {
 	if d.from == "" {
 		return d.shown()
@@ -86,7 +87,7 @@ func (d database) describe() string {
 	return d.shown() + "   (from " + d.from + ")"
 }
 
-// FindDatabase is locateDatabase on this machine.
+// FindDatabase calls locateDatabase with the environment, user and system of this process. It returns an absolute path.
 func (a *App) FindDatabase(flag string) (database, error) {
 	d, err := locateDatabase(flag, a.Getenv, os.Getuid(), runtime.GOOS, directoryOwner)
 	if err != nil || filepath.IsAbs(d.Path) || admin.OnServer(d.Path) {
@@ -100,15 +101,15 @@ func (a *App) FindDatabase(flag string) (database, error) {
 	return d, nil
 }
 
-// userDatabase is what findDatabase finds where there is no directory of the machine's own.
+// userDatabase returns the database that FindDatabase would return without a system directory for runner.
 func (a *App) userDatabase() (database, error) {
 	nowhere := func(string) (int, bool) { return 0, false }
 	return locateDatabase("", a.Getenv, os.Getuid(), runtime.GOOS, nowhere)
 }
 
-// locateDatabase finds the database by five rules; the first that matches wins. owner returns the uid of a
-// directory, and whether there is such a directory. An empty variable is an unset one. Never the working directory: a
-// database would appear wherever somebody stands.
+// locateDatabase finds the database by five rules; the first rule that matches wins. owner returns the uid of a directory's owner and
+// whether the directory exists. An empty variable counts as unset. The working directory is never used: commands in different directories
+// would create different databases.
 func locateDatabase(flag string, getenv func(string) string, uid int, goos string, owner func(string) (int, bool)) (database, error) {
 	const system = "/var/lib/runner"
 	home := getenv("HOME")
@@ -129,7 +130,7 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 		return d, noHome("LocalAppData")
 	case goos == "darwin" && home != "":
 		d.Path = home + "/Library/Application Support/runner/runner.db"
-	case goos != "darwin" && strings.HasPrefix(getenv("XDG_STATE_HOME"), "/"): // the standard says: ignore relative ones
+	case goos != "darwin" && strings.HasPrefix(getenv("XDG_STATE_HOME"), "/"): // the XDG standard says to ignore relative paths
 		d.Path = strings.TrimRight(getenv("XDG_STATE_HOME"), "/") + "/runner/runner.db"
 	case home != "":
 		d.Path = strings.TrimRight(home, "/") + "/.local/state/runner/runner.db"
@@ -144,12 +145,12 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	return d, nil
 }
 
-// password matches what stands before and behind the password of an address.
+// password matches a password in an address, with the text before it in group 1 or 2.
 var password = regexp.MustCompile(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
 
 func hasPassword(address string) bool { return password.MatchString(address) }
 
-// shown is the database for people: nobody is shown a password.
+// shown returns the path or address for messages, without the password.
 func (d database) shown() string {
 	if !admin.OnServer(d.Path) {
 		return d.Path
@@ -163,7 +164,7 @@ func (d database) shown() string {
 	})
 }
 
-// mayUse says whether the machine's own directory is this user's database: it exists, and they are root or own it.
+// mayUse reports whether this user's database is in the system directory: the directory exists, and the user is root or its owner.
 func mayUse(dir string, uid int, owner func(string) (int, bool)) bool {
 	o, ok := owner(dir)
 	return ok && (uid == 0 || uid == o)
@@ -174,8 +175,8 @@ func noHome(variable string) *failure.Error {
 		Hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
 }
 
-// directoryOwner asks the file system. The uid is read by reflection because the type that has it differs per system, and
-// build tags belong into internal/supervisor and db.
+// directoryOwner returns the uid of a directory's owner and whether the directory exists. The uid is -1 if the system does not report it.
+// The function reads the uid by reflection, because its type depends on the system, and only internal/supervisor and db use build tags.
 func directoryOwner(dir string) (uid int, ok bool) {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
@@ -189,7 +190,7 @@ func directoryOwner(dir string) (uid int, ok bool) {
 	return -1, true
 }
 
-// OtherDatabases lists the databases that exist in the places where runner looks by itself, other than the one at path.
+// OtherDatabases returns the existing databases in the places that runner searches, except the one at path.
 func (a *App) OtherDatabases(path string) []string {
 	var found []string
 	hidden := map[string]bool{}
@@ -212,7 +213,7 @@ func (a *App) OtherDatabases(path string) []string {
 		hidden[name] = true
 		look(without.FindDatabase(""))
 	}
-	look(without.userDatabase()) // behind the machine's own directory
+	look(without.userDatabase()) // this database is hidden while the system directory exists
 	return found
 }
 

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// rootHelp is the screen of runner alone: every command on it, in at most 80 columns.
+// rootHelp prints the screen of runner without arguments: every command, in at most 80 columns.
 func (a *App) rootHelp(list []*Command, line Line) error {
 	p := a.Printer
 	d, err := a.FindDatabase(line.last("db"))
@@ -51,7 +51,7 @@ func (a *App) rootHelp(list []*Command, line Line) error {
 	return nil
 }
 
-// fitted puts a remark behind a text, or below it where 80 columns are too few.
+// fitted appends a remark to a text. It puts the remark on a new line if both together exceed 80 columns.
 func fitted(text, remark string) string {
 	if term.Cells(text)+3+term.Cells(remark) > 80 {
 		return text + "\n  " + remark + "\n"
@@ -59,7 +59,7 @@ func fitted(text, remark string) string {
 	return text + "   " + remark + "\n"
 }
 
-// CommandHelp is what COMMAND --help prints: usage, options, and the long text, which ends with EXIT STATUS.
+// CommandHelp prints the output of COMMAND --help: usage, options, and the long text, which ends with EXIT STATUS.
 func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")

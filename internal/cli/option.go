@@ -15,18 +15,18 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Option is a flag: a long name, perhaps a letter, and a value. It is the only kind of Flag here. urfave sees the long
-// name alone, because permute has already replaced letters: with two names it would set a repeatable value twice.
+// Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli sees the
+// long name only, because Parse has already replaced letters. With two names, urfave/cli would set a repeatable value twice.
 type Option struct {
 	name, short string
-	hint        string // NAME in "--queue NAME"; empty: the option takes no value
-	usage       string // for the help; ends with the default, if there is one: "... (10s)"
-	absent      bool   // read by code that this command shares with another: nobody can type it here
-	env         string // the variable that stands in for the option; empty: none
+	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
+	usage       string // help text; ends with the default, if there is one: "... (10s)"
+	absent      bool   // the option cannot be typed for this command; code that commands share reads its default
+	env         string // environment variable for the value; empty if there is none
 	value       optionValue
 }
 
-// optionValue is what an option holds. check says whether text would do, without keeping it.
+// optionValue is the value of an option. check returns an error for an invalid text and does not store the text.
 type optionValue interface {
 	flag.Value
 	check(text string) error
@@ -34,10 +34,10 @@ type optionValue interface {
 }
 
 func (o *Option) Names() []string               { return []string{o.name} }
-func (o *Option) IsSet() bool                   { return false } // urfave asks the flag set first, and that knows
+func (o *Option) IsSet() bool                   { return false } // urfave asks the flag set first, which has the answer
 func (o *Option) Apply(set *flag.FlagSet) error { set.Var(o.value, o.name, o.usage); return nil }
 
-// String is the option as the help shows it.
+// String returns the option as the help shows it.
 func (o *Option) String() string {
 	text := "    --" + o.name
 	if o.short != "" {
@@ -49,12 +49,12 @@ func (o *Option) String() string {
 	return text
 }
 
-// setting is an optionValue of type T, read from its text by parse. One with add may be given several times.
+// setting is an optionValue of type T. parse parses its text. An option with add can be repeated.
 type setting[T any] struct {
 	value T
 	parse func(string) (T, error)
 	add   func(T, T) T
-	bare  bool // an option without a value, such as --json
+	bare  bool // whether the option takes no value, such as --json
 }
 
 func (s *setting[T]) Set(text string) error {
@@ -73,25 +73,25 @@ func (s *setting[T]) IsBoolFlag() bool        { return s.bare }
 func (s *setting[T]) repeats() bool           { return s.add != nil }
 func (s *setting[T]) check(text string) error { _, err := s.parse(text); return err }
 
-// Get returns what an option was given, or its default. T is the type that the option's constructor names.
+// Get returns the value of an option, or its default. T is the type that the doc comment of the option's constructor names.
 func Get[T any](c *Context, name string) T { return c.Generic(name).(*setting[T]).value }
 
-// The constructors of options. names is "queue" or "queue q"; hint is the word for the value in the help. What they hold is
-// read by get with the type that stands last in their name or in their value.
+// The constructors of options follow. names is "queue" or "queue q"; hint is the placeholder of the value in the help. Get reads the
+// value, with the type that the constructor's comment names or with the type of its argument value.
 
 func Scalar[T any](names, hint, usage string, value T, parse func(string) (T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
 	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[T]{value: value, parse: parse}}
 }
 
-// Repeated is an option that may be given several times; its values are added up. get[[]T].
+// Repeated returns an option that can be repeated; its value has all elements. Read it with Get[[]T].
 func Repeated[T any](names, hint, usage string, parse func(string) ([]T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
 	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[[]T]{parse: parse,
 		add: func(old, more []T) []T { return append(slices.Clip(old), more...) }}}
 }
 
-// One turns a parser of one value into a parser for repeated.
+// One converts a parser of one value to a parser for Repeated.
 func One[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	return func(text string) ([]T, error) {
 		v, err := parse(text)
@@ -99,19 +99,19 @@ func One[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	}
 }
 
-// BoolOption is an option without a value. get[bool], or c.Bool.
+// BoolOption returns an option without a value. Read it with Get[bool] or c.Bool.
 func BoolOption(names, usage string) *Option {
 	o := Scalar(names, "", usage, false, parseBool)
 	o.value.(*setting[bool]).bare = true
 	return o
 }
 
-// TextOption holds any text. get[string], or c.String.
+// TextOption returns an option for any text. Read it with Get[string] or c.String.
 func TextOption(names, hint, usage, value string) *Option {
 	return Scalar(names, hint, usage, value, func(text string) (string, error) { return text, nil })
 }
 
-// ChoiceOption holds one of some words. get[string], or c.String.
+// ChoiceOption returns an option for one of the given words. Read it with Get[string] or c.String.
 func ChoiceOption(names, usage, value string, words ...string) *Option {
 	return Scalar(names, strings.Join(words, "|"), usage, value, func(text string) (string, error) {
 		if !slices.Contains(words, text) {
@@ -121,51 +121,51 @@ func ChoiceOption(names, usage, value string, words ...string) *Option {
 	})
 }
 
-// IntOption holds a whole number of at least low. get[int], or c.Int.
+// IntOption returns an option for an integer of at least low. Read it with Get[int] or c.Int.
 func IntOption(names, hint, usage string, value, low int) *Option {
 	return Scalar(names, hint, usage, value, func(text string) (int, error) { return ParseInt(text, low) })
 }
 
-// DurationOption holds a DUR. get[time.Duration].
+// DurationOption returns an option for a DUR. Read it with Get[time.Duration].
 func DurationOption(names, usage string, value time.Duration) *Option {
 	return Scalar(names, "DUR", usage, value, timetext.ParseDuration)
 }
 
-// SizeOption holds a SIZE in bytes. get[int64].
+// SizeOption returns an option for a SIZE in bytes. Read it with Get[int64].
 func SizeOption(names, usage string, value int64) *Option {
 	return Scalar(names, "SIZE", usage, value, parseSize)
 }
 
-// TimeOption holds a TIME: a moment to come. get[time.Time].
+// TimeOption returns an option for a TIME, a time in the future. Read it with Get[time.Time].
 func (a *App) TimeOption(names, usage string) *Option {
 	return Scalar(names, "TIME", usage, time.Time{}, func(text string) (time.Time, error) {
 		return timetext.ParseTime(text, a.Now(), time.Local)
 	})
 }
 
-// WhenOption holds a WHEN: a moment gone by. get[time.Time].
+// WhenOption returns an option for a WHEN, a time in the past. Read it with Get[time.Time].
 func (a *App) WhenOption(names, usage string) *Option {
 	return Scalar(names, "WHEN", usage, time.Time{}, func(text string) (time.Time, error) {
 		return timetext.ParseWhen(text, a.Now(), time.Local)
 	})
 }
 
-// CodesOption holds CODES. get[jobs.Codes].
+// CodesOption returns an option for CODES. Read it with Get[jobs.Codes].
 func CodesOption(names, usage string) *Option {
 	return Scalar(names, "CODES", usage, jobs.Codes(""), parseCodes)
 }
 
-// IdsOption holds IDS, repeatable. get[[]int64].
+// IdsOption returns a repeatable option for IDS. Read it with Get[[]int64].
 func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usage, ParseIDs) }
 
-// GlobalOptions are the options of every command. They may stand before the command, too.
+// GlobalOptions returns the options of every command. They may also stand before the command.
 func GlobalOptions() []*Option {
 	busy := DurationOption("busy-timeout", "wait this long for the database, then exit 75 (10s)", 10*time.Second)
 	busy.env = "RUNNER_BUSY_TIMEOUT"
 	unsafe := BoolOption("unsafe-fs", "use a database on a network file system")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
-		TextOption("db", "PATH", "the database; $RUNNER_DB", ""), // the variable is read by findDatabase
+		TextOption("db", "PATH", "the database; $RUNNER_DB", ""), // FindDatabase reads the variable
 		BoolOption("json", "JSON Lines on stdout; errors as JSON on stderr"),
 		ChoiceOption("color", "colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,
@@ -175,7 +175,7 @@ func GlobalOptions() []*Option {
 	}
 }
 
-// Options that several commands share.
+// The following options belong to several commands.
 
 func queueOption() *Option {
 	return Repeated("queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue))
@@ -187,7 +187,7 @@ func FormatOption() *Option {
 
 func RevealOption() *Option { return BoolOption("reveal", "show the values of env, and input") }
 
-// Without marks options of a list as absent.
+// Without marks the named options of a list as absent.
 func Without(list []Flag, names ...string) []Flag {
 	for _, f := range list {
 		o := f.(*Option)
@@ -200,7 +200,7 @@ func YesOption() *Option { return BoolOption("yes y", "do not ask") }
 
 func DryRunOption() *Option { return BoolOption("dry-run", "list what would be done; change nothing") }
 
-// optionsOf returns the options of a command, without the global ones.
+// optionsOf returns the options of a command except the global ones.
 func optionsOf(c *Command) []*Option {
 	var list []*Option
 	for _, f := range c.Flags {
@@ -211,8 +211,8 @@ func optionsOf(c *Command) []*Option {
 	return list
 }
 
-// FromEnvironment gives each option of work (and serve) its variable: --max-wait is RUNNER_MAX_WAIT. No other command's
-// options have one.
+// FromEnvironment sets the environment variable of each option of work and serve: RUNNER_MAX_WAIT for --max-wait. The options of other
+// commands have no variables.
 func FromEnvironment(list []Flag) []Flag {
 	for _, f := range list {
 		o := f.(*Option)
@@ -221,7 +221,7 @@ func FromEnvironment(list []Flag) []Flag {
 	return list
 }
 
-// envName is the variable of an option of work.
+// envName returns the name of the variable of an option of work or serve.
 func envName(option string) string {
 	return "RUNNER_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }

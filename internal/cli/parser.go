@@ -10,17 +10,17 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Line is a parsed command line. It works around the traps of urfave/cli's parser: what it
-// gets to see is "runner COMMAND --long=value ... -- WORD ...".
+// Line is a parsed command line. It exists because urfave/cli's parser does not handle all command lines as needed. urfave/cli receives
+// the form "runner COMMAND --long=value ... -- WORD ...".
 type Line struct {
-	Command *Command // nil: none was named
-	Path    []string // its names, of groups too: "schedule", "add"
+	Command *Command // nil if no command was named
+	Path    []string // names of the command and its groups: "schedule", "add"
 	given   []givenOption
-	words   []string // what is neither option nor command
-	wants   *Option  // the last argument is this option, and its value is missing
+	words   []string // arguments that are neither options nor command names
+	wants   *Option  // the last option, if its value is missing
 
-	globals, options []*Option // those known at this point
-	err              error     // the first
+	globals, options []*Option // options that are valid at this point of the command line
+	err              error     // first error
 }
 
 type givenOption struct {
@@ -28,10 +28,11 @@ type givenOption struct {
 	text   string
 }
 
-// Parse reads the arguments after the program's name. Options may stand before, between and after words, the global ones
-// before the command too, until "--"; for commands that take a command of their own, until its first word. The last of a
-// repeated scalar wins, and any option wins over its variable in the environment, wherever it stands. After an error the
-// rest is still read, because --json decides how the error looks.
+// Parse parses the arguments after the program's name. Options may stand before, between and after words until "--"; global options may
+// also stand before the command. If the command takes a command of the user's, options end at the first word of that command.
+//
+// If a scalar option is repeated, its last value wins. An option wins over its environment variable wherever it stands. Parse reads the
+// rest of the line after an error, because --json decides the format of the error.
 func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
 	line := &Line{globals: globals, options: globals}
 	for i, arg := range args {
@@ -45,7 +46,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 		switch {
 		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
 			line.words, args = append(line.words, args...), nil
-		case word == "--": // the command is still to come
+		case word == "--": // the command name follows
 		case len(word) > 1 && word[0] == '-':
 			args = line.flag(word, args)
 		case line.Command == nil && line.err == nil:
@@ -63,19 +64,19 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 	return *line, line.err
 }
 
-// firstWord says how many words of our own precede the command that a command line hands on: everything from there belongs
-// to that command. -1: it hands none on.
+// firstWord returns how many words belong to runner before the user's command begins. It returns -1 for a command that takes no command
+// of the user's.
 func firstWord(path []string) int {
 	switch strings.Join(path, " ") {
 	case "enqueue":
 		return 0
 	case "schedule add":
-		return 1 // after NAME
+		return 1 // NAME comes first
 	}
 	return -1
 }
 
-// enter makes the command with this name the current one and returns its subcommands.
+// enter sets the command with this name as the current one and returns its subcommands.
 func (line *Line) enter(list []*Command, word string) []*Command {
 	if word == "help" && line.Command == nil { // "runner help show" is "runner show --help"
 		line.set("help", "true")
@@ -104,7 +105,7 @@ func (line *Line) enter(list []*Command, word string) []*Command {
 	return list
 }
 
-// otherNames knows what people type who come from other tools.
+// otherNames returns the command for a name that other tools use, or an empty string.
 func otherNames(word string) string {
 	switch word {
 	case "queues", "stats", "workers":
@@ -129,7 +130,7 @@ func otherNames(word string) string {
 	return ""
 }
 
-// flag takes one option and, if it has one, its value; it returns the arguments that are left.
+// flag reads one option and, if it has one, its value. It returns the remaining arguments.
 func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
 	i := slices.IndexFunc(line.options, func(o *Option) bool {
@@ -168,7 +169,7 @@ func (line *Line) unknown(name string) *failure.Error {
 	if line.Command == nil {
 		return failure.Usage("unknown option %s before the command", name).Hint("runner COMMAND %s", name)
 	}
-	if len(name) > 2 && name[1] != '-' { // -fn 5, -queue
+	if len(name) > 2 && name[1] != '-' { // combined letters, or one dash before a long name: -fn 5, -queue
 		letter := slices.IndexFunc(line.options, func(o *Option) bool { return o.short != "" && o.short == name[1:2] })
 		word := slices.IndexFunc(line.options, func(o *Option) bool { return o.name == name[1:] })
 		switch {
@@ -188,8 +189,8 @@ func (line *Line) unknown(name string) *failure.Error {
 	return f.Hint("%s --help", where)
 }
 
-// environment adds the options that were not given but have a variable which is set. An empty variable counts as unset.
-// Lists are separated by commas.
+// environment adds the options that are not on the command line but whose variable is set. An empty variable counts as unset. Commas
+// separate the elements of lists.
 func (line *Line) environment(getenv func(string) string) {
 	for _, o := range line.options {
 		if o.env == "" || getenv(o.env) == "" || line.gave(o.name) {
@@ -209,7 +210,7 @@ func (line *Line) environment(getenv func(string) string) {
 	}
 }
 
-// argv is the line as urfave/cli reads it without surprise.
+// argv returns the command line in the form that urfave/cli parses correctly.
 func (line Line) argv() []string {
 	argv := append([]string{"runner"}, line.Path...)
 	for _, g := range line.given {
@@ -236,7 +237,7 @@ func (line Line) gave(name string) bool {
 	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
 }
 
-// last is the text of an option that holds one value; empty if it was not given.
+// last returns the text of an option with one value, or an empty string if it was not given.
 func (line Line) last(name string) string {
 	for _, g := range slices.Backward(line.given) {
 		if g.option.name == name {
@@ -246,13 +247,13 @@ func (line Line) last(name string) string {
 	return ""
 }
 
-// on says whether an option without a value was given.
+// on reports whether an option without a value was given.
 func (line Line) on(name string) bool {
 	v, _ := parseBool(line.last(name))
 	return v
 }
 
-// Nearest returns the candidate that word was probably meant to be, or nothing.
+// Nearest returns the candidate that is most similar to word, or an empty string if none is similar enough.
 func Nearest(word string, candidates []string) string {
 	best, score := "", 0.8
 	for _, c := range candidates {

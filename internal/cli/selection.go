@@ -11,14 +11,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Selection says which tasks a command means: ids, a filter, or --all.
+// Selection has the tasks that the user selected: ids, a filter, or --all.
 type Selection struct {
 	Filter jobs.Filter
-	All    bool // --all was typed
-	empty  bool // nothing was typed
+	All    bool // whether --all was given
+	empty  bool // whether nothing was selected
 }
 
-// Selectors are the options of every command that takes tasks.
+// Selectors returns the options of every command that selects tasks.
 func (a *App) Selectors() []Flag {
 	return []Flag{
 		queueOption(),
@@ -36,8 +36,8 @@ func (a *App) Selectors() []Flag {
 	}
 }
 
-// ReadSelection reads the ids among the words, and the options of selectors, but for those that mean something else to the
-// command.
+// ReadSelection reads the ids among the arguments and the options of Selectors. It skips the options in except, which have another
+// meaning for the command.
 func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
 	var s Selection
 	ids, err := ReadIDs(c.Args().Slice())
@@ -72,7 +72,7 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 	return s, nil
 }
 
-// ReadIDs reads words as IDS. Each id is kept once, in the order of the words.
+// ReadIDs parses words as IDS. It returns the ids in the order of the words without duplicates.
 func ReadIDs(words []string) ([]int64, error) {
 	var ids []int64
 	seen := map[int64]bool{}
@@ -91,7 +91,7 @@ func ReadIDs(words []string) ([]int64, error) {
 	return ids, nil
 }
 
-// Require returns an error if nothing was selected: no verb acts on everything unless --all is typed.
+// Require returns an error if nothing was selected. No command acts on all tasks without --all.
 func (s Selection) Require(verb string) error {
 	if !s.empty {
 		return nil
@@ -100,8 +100,8 @@ func (s Selection) Require(verb string) error {
 		Hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
 }
 
-// Confirm asks before a filter changes n tasks: question is "Cancel 118 tasks in media?". One task is no question, nor are
-// ids. Where nobody can be asked, --yes is needed.
+// Confirm asks the user before a filter changes n tasks; question is "Cancel 118 tasks in media?". It does not ask for a single task or
+// for tasks selected by id. Without a terminal it returns an error unless --yes is given.
 func (s Selection) Confirm(p *term.Printer, yes bool, n int, question string) error {
 	switch {
 	case yes || n <= 1 || len(s.Filter.IDs) > 0:

@@ -10,14 +10,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The parsers of option values. Their errors continue a line that begins with the option and the typed text.
+// The following functions parse option values. An error of theirs continues a line that begins with the option and the typed text.
 
 var (
 	ErrName = errors.New("is no NAME or NAME=VALUE")
 	errSize = errors.New("is no size: 65536, 64KiB, 1MiB, 1GiB")
 )
 
-// parseSize reads a SIZE in bytes.
+// parseSize parses a SIZE in bytes.
 func parseSize(text string) (int64, error) {
 	number, unit := text, int64(1)
 	for shift, suffix := range map[int]string{10: "KiB", 20: "MiB", 30: "GiB"} {
@@ -35,7 +35,7 @@ func parseSize(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// parseCodes reads CODES: exit codes and ranges of them.
+// parseCodes parses CODES: exit codes and ranges of them.
 func parseCodes(text string) (jobs.Codes, error) {
 	if text == "" {
 		return "", errors.New("is empty: 75,100-111")
@@ -43,7 +43,7 @@ func parseCodes(text string) (jobs.Codes, error) {
 	return jobs.Codes(text), jobs.Codes(text).Validate()
 }
 
-// ParseIDs reads IDS: one id, or several with commas between them.
+// ParseIDs parses IDS: one id, or several separated by commas.
 func ParseIDs(text string) ([]int64, error) {
 	var ids []int64
 	for word := range strings.SplitSeq(text, ",") {
@@ -69,7 +69,7 @@ func ParseInt(text string, low int) (int, error) {
 	return int(n), nil
 }
 
-// ParseQueue reads the name of a queue.
+// ParseQueue validates the name of a queue.
 func ParseQueue(text string) (string, error) {
 	if jobs.ValidQueue(text) != nil {
 		return "", errors.New("is no queue name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
@@ -77,7 +77,7 @@ func ParseQueue(text string) (string, error) {
 	return text, nil
 }
 
-// ParseLane reads the key of a lane.
+// ParseLane validates the key of a lane.
 func ParseLane(text string) (string, error) {
 	if (jobs.Target{Kind: jobs.LaneTarget, Name: text}).Validate() != nil {
 		return "", errors.New("is no lane: 1 to 200 bytes of UTF-8 without control characters")
@@ -85,7 +85,7 @@ func ParseLane(text string) (string, error) {
 	return text, nil
 }
 
-// ParseJob reads the name of a job.
+// ParseJob validates the name of a job.
 func ParseJob(text string) (string, error) {
 	if jobs.ValidJob(text) != nil {
 		return "", errors.New("is no job name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ - : /")
@@ -93,7 +93,7 @@ func ParseJob(text string) (string, error) {
 	return text, nil
 }
 
-// ParseScheduleName reads the name of a schedule.
+// ParseScheduleName validates the name of a schedule.
 func ParseScheduleName(text string) (string, error) {
 	if jobs.ValidSchedule(text) != nil {
 		return "", errors.New("is no schedule name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")

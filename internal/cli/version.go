@@ -10,14 +10,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// jsonVersion grows when a record loses or renames a key.
+// jsonVersion increases when a record loses or renames a key.
 const jsonVersion = 1
 
-// Version is what --version --json prints.
+// Version is the record that --version --json prints.
 type Version struct {
 	Version     string `json:"version"`
 	JSONVersion int    `json:"json_version"`
-	Schema      int    `json:"schema"` // of the databases that this binary writes
+	Schema      int    `json:"schema"` // version of the schema that this program writes
 	SQLite      string `json:"sqlite"`
 	Go          string `json:"go"`
 	OS          string `json:"os"`
@@ -25,7 +25,7 @@ type Version struct {
 }
 
 func thisVersion() Version {
-	release := strings.Split(runtime.Version(), ".") // go1.26.8: the first two say which language
+	release := strings.Split(runtime.Version(), ".") // go1.26.8: the first two numbers are the version of the language
 	return Version{Version: runner.Version, JSONVersion: jsonVersion, Schema: admin.SchemaVersion(), SQLite: admin.EngineVersion(),
 		Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
