@@ -7,22 +7,22 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// laneHeld tells whether a task has lane [1]. Index: tasks_lane.
+// laneHeld reports whether a task holds lane [1]. Index: tasks_lane.
 var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running'
 	OR state = 'retrying'))`)
 
-// laneNext finds the task that comes next in lane [1]: highest priority, then lowest id. Index: tasks_blocked.
+// laneNext finds the next task of lane [1]: highest priority, then lowest id. Index: tasks_blocked.
 var laneNext = query(`SELECT id, generation_id FROM {tasks} WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`)
 
-// unblockTask makes the blocked task [2], generation [3], pending; time [1]. The task has no lane, or gets its lane now. The index
-// tasks_lane refuses a second holder of a lane.
+// unblockTask makes the blocked task [2] of generation [3] pending at time [1]. The task has no lane, or it takes its lane now. The
+// index tasks_lane rejects a second holder of a lane.
 var unblockTask = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ?
 WHERE id = ? AND generation_id = ? AND waits = 0`)
 
-// laneHolder finds who has lane [1], for people. Index: tasks_lane.
+// laneHolder finds the task that holds lane [1], for display. Index: tasks_lane.
 var laneHolder = query(`SELECT id FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')`)
 
-// laneSet are lanes that may have become free, each once, in the order in which they were added.
+// laneSet holds lanes that may have become free, each once, in the order in which they were added.
 type laneSet struct {
 	order []string
 	seen  map[string]bool
@@ -48,8 +48,8 @@ func (t *tx) freeLanes(lanes laneSet, now time.Time) error {
 	return nil
 }
 
-// freeLane gives a lane to the task that comes next in it, if nobody has it and its rate lets a task start. It may be called at
-// any time: what has its lane keeps it.
+// freeLane gives a lane to its next task if no task holds the lane and its rate lets a task start. You may call freeLane at any time,
+// because a task that holds the lane keeps it.
 func (t *tx) freeLane(lane string, now time.Time) error {
 	var held bool
 	if err := t.scan(laneHeld, []any{lane}, &held); err != nil || held {
@@ -68,8 +68,8 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	return t.one(unblockTask, now.UnixMilli(), next, generation)
 }
 
-// Where a due task [2] of generation [3] with a lane goes, at [1]: one that has its lane starts, or waits for the lane's rate until
-// [1]; another one waits for the lane.
+// These statements move a due task [2] of generation [3] that has a lane. startHolder starts a task that holds its lane, at time [1].
+// delayHolder makes the holder wait for the lane's rate until [1]. blockTask makes any other task wait for the lane; time [1].
 var (
 	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?
 		AND generation_id = ?`)
@@ -78,7 +78,7 @@ var (
 		AND generation_id = ?`)
 )
 
-// startHolder starts the next attempt of a task that has its lane, as soon as the lane's rate lets it.
+// startHolder starts the next attempt of a task that holds its lane, as soon as the lane's rate allows it.
 func (t *tx) startHolder(r *row, now time.Time) error {
 	_, next, err := t.laneRate(string(r.Lane), now)
 	switch {
@@ -91,13 +91,13 @@ func (t *tx) startHolder(r *row, now time.Time) error {
 	}
 }
 
-// laneTaken says whether a task that is due has to wait for its lane.
+// laneTaken reports whether a due task has to wait for its lane.
 func (t *tx) laneTaken(lane string) (bool, error) {
 	if lane == "" {
 		return false, nil
 	}
 	features, err := t.features()
-	if err != nil || features.limits { // freeLane decides, which knows the rates
+	if err != nil || features.limits { // freeLane decides, because it knows the rates
 		return true, err
 	}
 	var held bool
@@ -105,7 +105,7 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 	return held, err
 }
 
-// unblock lets a blocked task go on that waits for nothing but its lane, if it has one.
+// unblock makes a blocked task pending if it has no lane. It adds the lane of any other task to lanes, for freeLanes.
 func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time.Time) error {
 	if lane != "" {
 		lanes.add(lane)
@@ -115,7 +115,7 @@ func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time
 	return t.one(unblockTask, now.UnixMilli(), id, generation)
 }
 
-// LaneHolder returns the task that has a lane; 0: none.
+// LaneHolder returns the id of the task that holds a lane, or 0 if no task holds it.
 func (d *DB) LaneHolder(ctx context.Context, lane string) (int64, error) {
 	id, err := readValue[int64](ctx, d, laneHolder, lane)
 	return id, engine.NoRow(err)

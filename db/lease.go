@@ -9,8 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// renewLeases moves the leases of the claims [2], JSON pairs of id and generation_id, of worker [3] to [1]. A beat always changes
-// the value, even with the clock set back: a reaper looks for change. Returns the claims that the worker still owns.
+// renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON:
+// pairs of id and generation_id. A heartbeat always changes the value, even if the clock was set back, because a reaper looks for a
+// change.
 var renewLeases = command(`UPDATE {tasks} SET lease_expires_at = {greatest}(?, lease_expires_at + 1)
 WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM {json_each}) AND worker = ?
 	AND state = 'running'
@@ -19,47 +20,48 @@ RETURNING id, generation_id`)
 // selectOwned lists the claims of worker [1] that are not revoked. Index: tasks_running.
 var selectOwned = query(`SELECT id, generation_id FROM {tasks} WHERE worker = ? AND state = 'running' AND lease_expires_at <> 0`)
 
-// selectCancelRequests lists the claims of worker [1] that someone wants cancelled. Index: tasks_running.
+// selectCancelRequests lists the claims of worker [1] with a cancel request. Index: tasks_running.
 var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text
 	FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
 WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id >= tasks.generation_id - 1`)
 
-// selectLeases lists the claims of other workers than [1], with their leases. Index: tasks_running.
+// selectLeases lists the claims of all workers except [1], with their leases. Index: tasks_running.
 var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id,
 	'') AS worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
 FROM {tasks} LEFT JOIN {workers} ON workers.number = tasks.worker WHERE tasks.state = 'running' AND tasks.worker <> ?`)
 
-// selectClaim reads task [1] if it still is the claim of generation [2] of worker [3].
+// selectClaim reads task [1] if worker [3] still owns its claim of generation [2].
 var selectClaim = query(claimed)
 
 const claimed = selectTasks + ` WHERE tasks.id = ? AND tasks.generation_id = ? AND tasks.worker = ? AND tasks.state = 'running'`
 
-// revokeClaim revokes the claim of task [1], generation [2], worker [3], if its lease still is [4]. A revoked claim is a running task
-// whose lease is 0; its generation is one above that of the claim. It keeps its worker, so that the worker's processes can be found.
+// revokeClaim revokes the claim of task [1], generation [2], worker [3], if its lease is still [4]. A revoked claim is a running task
+// whose lease is 0 and whose generation is one above that of the claim. The task keeps its worker, so that a reaper can find the
+// worker's processes.
 var revokeClaim = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = 0
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running' AND lease_expires_at = ?`)
 
-// selectRevoked is selectClaim for a claim that is revoked.
+// selectRevoked is selectClaim for a revoked claim.
 var selectRevoked = query(claimed + ` AND lease_expires_at = 0`)
 
 // selectClaims reads the running tasks of worker [1]. Index: tasks_running.
 var selectClaims = query(selectTasks + ` WHERE tasks.worker = ? AND tasks.state = 'running' ORDER BY tasks.id`)
 
-// ClaimID names one claim of a task: its later writes carry both numbers.
+// ClaimID identifies one claim of a task. Every later write of the claim names both numbers.
 type ClaimID struct {
 	ID           int64 `db:"id"`
 	GenerationID int64 `db:"generation_id"`
 }
 
-// CancelRequest is a claim that someone wants cancelled.
+// CancelRequest is a request to cancel the task of a claim.
 type CancelRequest struct {
 	ClaimID
-	Now  bool // by KILL at once
+	Now  bool // kill with SIGKILL at once
 	Text string
 }
 
-// Beat renews the leases of running until lease after now, and the worker's own sign of life. It returns the claims that are
-// still the worker's: what is missing has been taken away, and its attempt must stop.
+// Beat is a heartbeat: it renews the worker's own row, and the leases of the claims in running until lease after now. It returns the
+// claims that the worker still owns. The worker has lost every other claim and must stop its attempt.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
 	pairs := make([][2]int64, len(running))
 	for i, c := range running {
@@ -80,12 +82,12 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	return owned, nil
 }
 
-// Owned lists the claims that the database says are the worker's.
+// Owned lists the claims of the worker that are not revoked, as the database has them.
 func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
 	return readRows[ClaimID](ctx, w.db, selectOwned, w.number)
 }
 
-// Release gives back claims that were never started, and cancels those of them that someone wants cancelled.
+// Release gives back claims that never started. It cancels those with a cancel request.
 func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
 		list := make([]Finish, 0, len(claims))
@@ -103,7 +105,7 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 	})
 }
 
-// CancelRequests lists the claims of the worker that someone wants cancelled.
+// CancelRequests lists the cancel requests for claims of the worker.
 func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 	type row struct {
 		ClaimID
@@ -114,19 +116,19 @@ func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 		selectCancelRequests, w.number)
 }
 
-// Lease is a claim of another worker as it was seen.
+// Lease is a claim of another worker, as it was when Leases read it.
 type Lease struct {
 	ClaimID
-	Worker    int64  `db:"worker"`           // its number
-	WorkerID  string `db:"worker_id"`        // empty: the worker is not known any more
-	ExpiresAt int64  `db:"lease_expires_at"` // as stored; only compared with itself, and with 0
-	Length    int64  `db:"lease"`            // ms
+	Worker    int64  `db:"worker"`           // number of the worker
+	WorkerID  string `db:"worker_id"`        // empty if the worker's row was deleted
+	ExpiresAt int64  `db:"lease_expires_at"` // stored value; compared only with itself and with 0
+	Length    int64  `db:"lease"`            // lease duration in ms
 }
 
-// Revoked says whether the claim is revoked: its worker can write nothing more about it, and its loss is not yet recorded.
+// Revoked reports whether the claim is revoked: its worker can write nothing more about it, and the loss is not yet recorded.
 func (l Lease) Revoked() bool { return l.ExpiresAt == 0 }
 
-// Claimed returns the claim as its worker and its processes know it.
+// Claimed returns the claim with the generation that its worker and its processes know.
 func (l Lease) Claimed() ClaimID {
 	if l.Revoked() {
 		return ClaimID{l.ID, l.GenerationID - 1}
@@ -139,20 +141,20 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 	return readRows[Lease](ctx, w.db, selectLeases, w.number)
 }
 
-// Reaped is a claim that was taken away from its worker.
+// Reaped is a claim whose loss is recorded.
 type Reaped struct {
-	Task   jobs.Task // as it was claimed; its generation is one more if the claim was revoked
+	Task   jobs.Task // task as it was claimed; its generation is one higher if the claim was revoked
 	Change jobs.Change
 }
 
-// Revoke takes claims away from their workers whose leases have expired. From then on the database refuses everything that a worker
-// writes about such a claim. Its processes may live on: the task keeps running until Reap records the loss. A claim that was renewed or
-// finished since it was seen is left alone, and so is one that is revoked already. It returns those that are revoked, as they are now.
+// Revoke revokes claims whose leases have expired, and returns the revoked claims as they are now. From then on the database rejects
+// every write of a worker about such a claim. The processes of the claim may live on: the task stays running until Reap records the
+// loss. Revoke does not change a claim that was renewed or finished since the caller read it, or a claim that is revoked already.
 func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	if !slices.ContainsFunc(expired, func(l Lease) bool { return !l.Revoked() }) {
 		return expired, nil
 	}
-	// what is killed after it must be known to a server after a crash
+	// The caller kills processes after this commit, so a server must remember the commit after a crash.
 	return updateAs(ctx, w.db, full, func(t *tx) (revoked []Lease, err error) {
 		for _, l := range expired {
 			if l.Revoked() {
@@ -172,8 +174,9 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	})
 }
 
-// Reap records the loss of revoked claims: each task becomes pending, failed or cancelled, as jobs.Next says. The caller has seen to it
-// that no process of them is left. A claim that somebody else has reaped is left alone. It returns those that were reaped.
+// Reap records the loss of revoked claims, and returns the claims that it reaped. Each task becomes pending, failed or cancelled, as
+// jobs.Next decides. The caller must make sure first that no process of the claims is left. Reap does not change a claim that another
+// worker has reaped.
 func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) (reaped []Reaped, err error) {
 		for _, l := range revoked {
@@ -189,8 +192,8 @@ func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Re
 	return reaped, err
 }
 
-// ReapDead records the loss of all that a worker had in hand, and its end. The caller has proof that its process is dead, and
-// with it every process of its tasks. It returns those that were reaped.
+// ReapDead records the end of a worker and the loss of all its claims, and returns the claims that it reaped. The caller must have proof
+// that the worker's process is dead, and every process of its tasks too.
 func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) ([]Reaped, error) {
 		if err := t.run(loseWorker, now.UnixMilli(), worker); err != nil {
@@ -202,7 +205,7 @@ func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]R
 	return reaped, err
 }
 
-// countLost adds losses to the attemptCounter, once they are written.
+// countLost adds losses to the attemptCounter after their commit.
 func (w *Worker) countLost(reaped []Reaped, err error) {
 	if err != nil {
 		return
@@ -212,7 +215,7 @@ func (w *Worker) countLost(reaped []Reaped, err error) {
 	}
 }
 
-// lose records the loss of the tasks of worker that a statement selects.
+// lose records the loss of the tasks of worker that the statement claims selects.
 func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) ([]Reaped, error) {
 	var rows []row
 	if err := t.list(&rows, claims, args...); err != nil {

@@ -9,17 +9,18 @@ import (
 
 const limitColumns = `kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at`
 
-// selectAdmission reads the limits of queues and jobs; selectLimit one limit; selectLimits all of them, for people. Primary key.
+// selectAdmission reads the limits of queues and jobs. selectLimit reads one limit. selectLimits reads all of them, for display. All
+// three use the primary key.
 var (
 	selectAdmission = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = 'queue' OR kind = 'job'`)
 	selectLimit     = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = ? AND name = ?`)
 	selectLimits    = query(`SELECT ` + limitColumns + ` FROM {limits} ORDER BY kind, name`)
 )
 
-// saveBucket keeps what is left of the rate of limit [3], [4]: level [1] at [2].
+// saveBucket stores the level [1] of the token bucket of limit [3], [4], as of time [2].
 var saveBucket = command(`UPDATE {limits} SET level = ?, filled_at = ? WHERE kind = ? AND name = ?`)
 
-// setLimit adds a limit or replaces one.
+// setLimit adds a limit or replaces the limit of the same target.
 var setLimit = command(`INSERT INTO {limits} (kind, name, running, rate, per, burst, level, filled_at, updated_at)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, name) DO UPDATE SET running = excluded.running, rate = excluded.rate, per = excluded.per, burst = excluded.burst,
@@ -27,14 +28,14 @@ ON CONFLICT (kind, name) DO UPDATE SET running = excluded.running, rate = exclud
 
 var removeLimit = command(`DELETE FROM {limits} WHERE kind = ? AND name = ?`)
 
-// setLaneDue says when the rate of lane [2] lets its next task start [1]; NULL: nothing waits for it.
+// setLaneDue sets the time [1] at which the rate of lane [2] lets its next task start. NULL means that no task waits for the rate.
 var setLaneDue = command(`UPDATE {limits} SET due_at = ? WHERE kind = 'lane' AND name = ?`)
 
-// clearLaneDue takes from lane [2] the time that has come at [1], and from other limits of that name, to which only plain SQL gives
-// one: they would be looked at for ever. Index: limits_due.
+// clearLaneDue clears the due time of lane [2] if it is at [1] or earlier. It clears the due times of other limits of that name, too:
+// only plain SQL sets those, and selectFreeLanes would return them for ever. Index: limits_due.
 var clearLaneDue = command(`UPDATE {limits} SET due_at = NULL WHERE due_at <= ? AND name = ?`)
 
-// selectFreeLanes lists lanes whose rate lets a task start at [1]. Index: limits_due.
+// selectFreeLanes lists up to 1000 lanes whose rate lets a task start at [1]. Index: limits_due.
 var selectFreeLanes = query(`SELECT name FROM {limits} WHERE due_at <= ? LIMIT 1000`)
 
 type limitRow struct {
@@ -71,7 +72,8 @@ func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
 	return &rows[0], nil
 }
 
-// laneRate returns the limit of a lane (nil: there is none), and when its rate lets a task start; zero: now.
+// laneRate returns the limit of a lane, or nil if there is none, and the time at which its rate lets a task start. The zero time means
+// now.
 func (t *tx) laneRate(lane string, now time.Time) (r *limitRow, next time.Time, err error) {
 	features, err := t.features()
 	if err != nil || !features.limits {
@@ -84,7 +86,8 @@ func (t *tx) laneRate(lane string, now time.Time) (r *limitRow, next time.Time, 
 	return r, next, err
 }
 
-// laneOpen says whether the rate of a lane that nobody has lets a task start, and keeps when it will if one waits for that.
+// laneOpen reports whether the rate of a free lane lets a task start now. If waits is true and the rate does not, laneOpen stores the
+// time of the next start.
 func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
 	r, next, err := t.laneRate(lane, now)
 	if err != nil || r == nil {
@@ -96,12 +99,12 @@ func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
 	if r.DueAt.time().Equal(next) {
 		return next.IsZero(), nil
 	}
-	t.moved = true // there is a new time to wait for
+	t.moved = true // the worker must wait for another time
 	err = t.run(setLaneDue, nullTime(next), lane)
 	return next.IsZero(), err
 }
 
-// takeLaneRate counts a start in a lane. After a loss there may be none left: then one is owed.
+// takeLaneRate counts a start in a lane. After a loss the rate may allow no start: then the level becomes negative.
 func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	target := jobs.Target{Kind: jobs.LaneTarget, Name: lane}
 	r, err := t.limitOf(target)
@@ -111,7 +114,7 @@ func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	return t.saveBucket(target, r.bucket().take(r.limit(), 1, now))
 }
 
-// freeDueLanes looks at the lanes whose rate lets a task start now.
+// freeDueLanes calls freeLane for the lanes whose rate lets a task start now.
 func (t *tx) freeDueLanes(now time.Time) error {
 	var lanes []string
 	if err := t.list(&lanes, selectFreeLanes, now.UnixMilli()); err != nil {
@@ -128,15 +131,15 @@ func (t *tx) freeDueLanes(now time.Time) error {
 	return nil
 }
 
-// LimitStat is a limit and how it stands.
+// LimitStat is a limit and its present use.
 type LimitStat struct {
 	jobs.Limit
-	InUse     int       // tasks of the target that run
-	NextAt    time.Time // when the rate lets the next task start; zero: now, or there is no rate
+	InUse     int       // running tasks of the target
+	NextAt    time.Time // time at which the rate lets the next task start; zero for now, or without a rate
 	UpdatedAt time.Time
 }
 
-// SetLimit adds a limit, or replaces the one of its target. Setting the same one again changes nothing. It holds for the next claim.
+// SetLimit adds a limit, or replaces the limit of the same target. It is idempotent. The limit applies from the next claim on.
 func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 	return d.update(ctx, full, func(t *tx) error {
 		old, err := t.limitOf(l.Target)
@@ -157,7 +160,7 @@ func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 	})
 }
 
-// RemoveLimit removes the limit of a target. It returns false if there is none.
+// RemoveLimit removes the limit of a target, and reports whether there was one.
 func (d *DB) RemoveLimit(ctx context.Context, target jobs.Target, now time.Time) (bool, error) {
 	return updateAs(ctx, d, full, func(t *tx) (bool, error) {
 		n, err := t.exec(removeLimit, target.Kind, target.Name)
@@ -169,7 +172,7 @@ func (d *DB) RemoveLimit(ctx context.Context, target jobs.Target, now time.Time)
 	})
 }
 
-// Limits lists all limits, by kind and name.
+// Limits lists all limits with their present use, ordered by kind and name.
 func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 	rows, err := readRows[limitRow](ctx, d, selectLimits)
 	if err != nil || len(rows) == 0 {
@@ -198,6 +201,6 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 	return stats, nil
 }
 
-// laneRunning counts what runs in lane [1]: one task or none. Index: tasks_lane.
+// laneRunning counts the running tasks of lane [1]: one or none. Index: tasks_lane.
 var laneRunning = query(`SELECT count(*) FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')
 	AND state = 'running'`)

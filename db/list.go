@@ -9,43 +9,44 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectTasks reads tasks; a WHERE and an ORDER BY follow.
+// selectTasks reads tasks. The caller appends a WHERE clause and an ORDER BY clause.
 const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
-// selectIDs and countTasks read the same rows as selectTasks.
+// selectIDs reads the ids of the same rows as selectTasks; countTasks counts these rows.
 const (
 	selectIDs  = `SELECT tasks.id FROM {tasks}`
 	countTasks = `SELECT count(*) FROM {tasks}`
 )
 
-// selectSorted reads the same rows, too, when they are found by an index and have to be sorted by id: ids are what is sorted, and
-// only what is wanted is read whole. A WHERE and an ORDER BY with a LIMIT stand in the places of %s, and an ORDER BY follows.
+// selectSorted reads the same rows as selectTasks if SQLite finds them by an index and must sort them by id. It sorts only the ids, and
+// reads the other columns of the rows on the page only. The two %s stand for a WHERE clause and for an ORDER BY with a LIMIT. The caller
+// appends an ORDER BY clause.
 const selectSorted = selectTasks + ` WHERE tasks.id IN (` + selectIDs + `%s%s)`
 
-// countSome counts the same rows, with a WHERE in the place of %s, but not more than its last argument says.
+// countSome counts the same rows as selectTasks, up to its last argument. The %s stands for a WHERE clause.
 const countSome = `SELECT count(*) FROM (SELECT 1 FROM {tasks}%s LIMIT 0 + ?) AS part`
 
-// selectAttempts lists the attempts of task [1] that have ended: few, which are sorted.
+// selectAttempts lists the ended attempts of task [1], oldest first. It sorts them without an index, because they are few.
 var selectAttempts = query(`SELECT ended.*, coalesce(workers.id, '') AS worker_id, coalesce(workers.name, '') AS worker_name
 FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts} WHERE task_id = ?1
 	UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM {tasks}
 	WHERE id = ?1 AND state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS ended
 LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
 
-// countQueuePosition counts the pending tasks of queue [1] that start before one of priority [2] and id [3]. Index: tasks_pending.
+// countQueuePosition counts the pending tasks of queue [1] that start before a task of priority [2] and id [3]. Index: tasks_pending.
 var countQueuePosition = query(`SELECT count(*) FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2
 	AND id < ?3)`)
 
-// few is how many rows of a partial index are worth sorting rather than walking the table from its newest row.
+// few is the largest number of rows of a partial index for which sorting is faster than walking the table from its newest row.
 const few = 10_000
 
 // Page limits a list.
 type Page struct {
-	Limit  int  // 0: no limit
-	Oldest bool // first; else the newest
+	Limit  int  // maximum number of rows; 0 for no limit
+	Oldest bool // oldest rows first, not newest first
 }
 
-// condition is a WHERE clause that is put together from constant texts, and its arguments.
+// condition is a WHERE clause, built from constant texts, with its arguments.
 type condition struct {
 	parts []string
 	args  []any
@@ -63,14 +64,14 @@ func (c *condition) String() string {
 	return " WHERE " + strings.Join(c.parts, " AND ")
 }
 
-// where turns a filter into SQL. Lists travel as JSON, so that the text stays the same; states are literal, as the partial
-// indexes are.
+// where turns a filter into SQL. It passes lists as JSON, so that their length does not change the text. It writes states as literals,
+// because SQLite uses a partial index only if the query repeats the condition of the index.
 func where(f jobs.Filter) *condition {
 	c := &condition{}
-	texts := func(column string, values []string) { // each in an array: so every engine takes it out in the same way
+	texts := func(column string, values []string) { // each value is in an array, so that one expression reads it on every engine
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
-			arrays[i][0] = strings.ReplaceAll(value, "\x00", "\uFFFD") // no name has a NUL, and servers refuse it
+			arrays[i][0] = strings.ReplaceAll(value, "\x00", "\uFFFD") // no name has a NUL, and servers reject it
 		}
 		c.and(column+" IN (SELECT value->>0 FROM {json_each})", jsonText(arrays))
 	}
@@ -109,7 +110,7 @@ func where(f jobs.Filter) *condition {
 	}
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
 	if onlyFinished(f) {
-		at = "tasks.finished_at" // that has an index
+		at = "tasks.finished_at" // this column has an index
 	}
 	if !f.Since.IsZero() {
 		c.and(at+" >= ?", f.Since.UnixMilli())
@@ -133,10 +134,10 @@ func onlyFinished(f jobs.Filter) bool {
 	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s jobs.State) bool { return !s.Finished() })
 }
 
-// finishedSince counts, as far as few, the tasks that finished since [1]. Index: tasks_finished.
+// finishedSince counts the tasks that finished since [1], up to few+1. Index: tasks_finished.
 var finishedSince = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE finished_at >= ? LIMIT 10001) AS part`)
 
-// sparse counts, as far as few, the rows of the states that have an index of their own.
+// sparse has, for each state with a partial index, the query that counts the rows of that index, up to few+1.
 var sparse = map[jobs.State]*statement{
 	jobs.Running: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'running' LIMIT 10001) AS part`),
 	jobs.Blocked: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE waits IS NOT NULL LIMIT 10001) AS part`),
@@ -148,12 +149,13 @@ var sparse = map[jobs.State]*statement{
 		LIMIT 10001) AS part`),
 }
 
-// order chooses how to find the first rows by id: through the index of the states or of the end when they have few rows, else by
-// walking the table from its end. The unary plus keeps SQLite from doing the other.
+// order returns the ORDER BY and LIMIT clauses of a list. SQLite can find the first rows in two ways: through the index of the states or
+// of finished_at, or by a walk over the table from its end. order selects the index if the index has few rows. A unary plus before the
+// id keeps SQLite from the walk.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error) {
 	column := "tasks.id"
 	if f.Schedule != "" {
-		column = "+tasks.id" // they have an index of their own
+		column = "+tasks.id" // the tasks of schedules have an index of their own
 	}
 	if len(f.States) > 0 && f.IDs == nil {
 		rows := 0
@@ -189,7 +191,7 @@ func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error
 	return order, nil
 }
 
-// listText is the statement of List.
+// listText returns the statement of List.
 func listText(c *condition, order string, page Page) string {
 	if page.Limit == 0 || !strings.Contains(order, "+tasks.id") {
 		return selectTasks + c.String() + order
@@ -201,7 +203,7 @@ func listText(c *condition, order string, page Page) string {
 	return text
 }
 
-// List returns the tasks that a filter selects, newest first unless the page says otherwise.
+// List returns the tasks that a filter selects, newest first unless page.Oldest is set.
 func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, error) {
 	c := where(f)
 	order, err := d.order(ctx, f, page)
@@ -211,7 +213,7 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 	return readAs(ctx, d, (*row).task, once(listText(c, order, page)), c.args...)
 }
 
-// IDs returns the ids of the tasks that a filter selects, as List.
+// IDs returns the ids of the tasks that List returns for the same filter and page.
 func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error) {
 	c := where(f)
 	order, err := d.order(ctx, f, page)
@@ -221,13 +223,13 @@ func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error)
 	return readRows[int64](ctx, d, once(selectIDs+c.String()+order), c.args...)
 }
 
-// Count counts the tasks that a filter selects. It may walk over all of them.
+// Count counts the tasks that a filter selects. It may scan the whole table.
 func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	c := where(f)
 	return readValue[int](ctx, d, once(countTasks+c.String()), c.args...)
 }
 
-// CountUpTo counts the tasks that a filter selects, but no more than most of them. It may walk over all to find so many.
+// CountUpTo counts the tasks that a filter selects, and stops at most. It may scan the whole table to find that many.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
 	c := where(f)
 	return readValue[int](ctx, d, once(fmt.Sprintf(countSome, c)), append(c.args, most)...)
@@ -238,7 +240,7 @@ func (d *DB) QueuePosition(ctx context.Context, task jobs.Task) (int, error) {
 	return readValue[int](ctx, d, countQueuePosition, task.Queue, task.Priority, task.ID)
 }
 
-// Attempts lists the attempts of a task that have ended, oldest first.
+// Attempts lists the ended attempts of a task, oldest first.
 func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 	type row struct {
 		TaskID       int64   `db:"task_id"`

@@ -11,35 +11,36 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectClaimed reads a task that runs. Index: tasks_running.
+// selectClaimed reads the id of one running task. Index: tasks_running.
 var selectClaimed = query(`SELECT id FROM {tasks} WHERE state = 'running' LIMIT 1`)
 
-// selectSome says whether there is anything that a move would have to spare.
+// selectSome returns 1 if the database has a task, schedule, limit or pause, which a migration must not overwrite; else 0.
 var selectSome = query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules}) OR EXISTS (SELECT 1
 	FROM {limits})
 	OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
 
-// Migration is a move of all that is in one database to another.
+// Migration moves the whole content of one database to another database.
 type Migration struct {
 	from, to *DB
 	text     struct{ moving, moved, incomplete string }
-	last     int64 // id of the last task that has arrived
-	// inserts are the statements that add rows, by their tables.
+	last     int64 // id of the last copied task
+	// inserts maps the name of a table to the statement that adds a row to it.
 	inserts map[string]*statement
 }
 
-// MayMigrate returns why the database cannot be moved; nil: it can, or its move goes on. Nothing is changed.
+// MayMigrate returns an error if the database cannot be moved now. It returns nil if a migration can begin or if one has begun. It
+// changes nothing.
 func (d *DB) MayMigrate(ctx context.Context, now time.Time) error {
 	text, err := d.Frozen(ctx)
 	if err != nil || text != "" {
-		return err // what may be done then, BeginMigration knows
+		return err // BeginMigration decides whether a frozen database can be moved
 	}
 	return d.idle(func(s *statement, dest []any, args ...any) error {
 		return engine.NoRow(d.read.QueryRowxContext(ctx, d.sql.Text(s), args...).Scan(dest...))
 	}, now)
 }
 
-// idle returns an error while workers live, or tasks run.
+// idle returns an error if a worker is alive or a task is running.
 func (d *DB) idle(scan func(s *statement, dest []any, args ...any) error, now time.Time) error {
 	var name string
 	var until, id number
@@ -63,9 +64,9 @@ func (d *DB) idle(scan func(s *statement, dest []any, args ...any) error, now ti
 	return nil
 }
 
-// BeginMigration freezes both databases, or finds them frozen by the same move, which then goes on. With an error of kind
-// ErrConflict nothing was changed: one of them is at work, is part of another move, or the other one holds something already. done
-// says that it was moved before.
+// BeginMigration freezes both databases. If the same migration has frozen them before, it continues that migration. done reports whether
+// that migration is complete already. BeginMigration returns an error of kind ErrConflict, and changes nothing, in three cases: one of
+// the databases is at work, one is part of another migration, or the target is not empty.
 func (d *DB) BeginMigration(ctx context.Context, to *DB, now time.Time) (m *Migration, done bool, err error) {
 	if d.engine.Identity() == to.engine.Identity() {
 		return nil, false, &jobs.Error{Kind: jobs.ErrInvalid, What: "both are the same database: " + d.path}
@@ -121,8 +122,8 @@ func (d *DB) BeginMigration(ctx context.Context, to *DB, now time.Time) (m *Migr
 		}
 		return t.freeze(m.text.moving)
 	})
-	if err != nil && fresh { // a worker was quicker
-		// if not: the next move finds it empty
+	if err != nil && fresh { // a worker has started in the meantime
+		// If this thaw fails, the next migration finds the target frozen but empty.
 		_ = to.updateAlone(context.WithoutCancel(ctx), full, func(t *tx) error { return t.thaw(m.text.incomplete) })
 	}
 	return m, false, err
@@ -132,12 +133,12 @@ func (t *tx) noRow(s *statement, dest []any, args ...any) error {
 	return engine.NoRow(t.scan(s, args, dest...))
 }
 
-// Left returns how many tasks have still to be carried.
+// Left returns the number of tasks that are not copied yet.
 func (m *Migration) Left(ctx context.Context) (int64, error) {
 	return readValue[int64](ctx, m.from, once(countTasks+" WHERE id > ?"), m.last)
 }
 
-// Step carries the next tasks, each with all that belongs to it, and returns how many; 0: there are no more.
+// Step copies the next tasks with their rows in other tables. It returns the number of copied tasks, or 0 if none are left.
 func (m *Migration) Step(ctx context.Context) (int, error) {
 	ids, err := readRows[int64](ctx, m.from, selectNextIDs, m.last, copyTasks)
 	if err != nil || len(ids) == 0 {
@@ -173,8 +174,8 @@ func (m *Migration) Step(ctx context.Context) (int, error) {
 	return len(ids), nil
 }
 
-// End carries what is not of single tasks, compares both databases, and hands the work over: the tasks run there from now on, and never
-// again here. It returns how many rows there are of each table.
+// End copies the tables whose rows do not belong to single tasks, compares both databases, and completes the migration: from now on the
+// tasks run on the target, and never again on the source. It returns the number of rows of each table.
 func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 	highest, err := m.from.engine.HighestID(ctx)
 	if err != nil {
@@ -188,7 +189,7 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 			if c.key != "" {
 				continue
 			}
-			// figures and workers of what was there once
+			// The target may have counters and workers from earlier use.
 			if err := t.run(&statement{Template: fmt.Sprintf(clearRows, c.name), Once: true}); err != nil {
 				return err
 			}
@@ -206,7 +207,7 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 		if err := t.db.engine.RaiseIDs(t.ctx, querier{t}, highest); err != nil {
 			return err
 		}
-		return m.from.updateAlone(ctx, full, func(t *tx) error { // and only then the commit over there
+		return m.from.updateAlone(ctx, full, func(t *tx) error { // the target commits only after this commit of the source
 			is, err := t.frozen()
 			if err == nil && is != m.text.moving && is != m.text.moved {
 				err = &jobs.Error{Kind: jobs.ErrConflict, What: "this move was given up by somebody else",
@@ -221,8 +222,8 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 	return counts, err
 }
 
-// UndoMigration makes a database usable again whose move has not ended. That it was complete is an error of kind ErrConflict: the
-// tasks run there.
+// UndoMigration thaws a database whose migration has not ended. If the migration is complete, it returns an error of kind ErrConflict,
+// because the tasks run on the target.
 func (d *DB) UndoMigration(ctx context.Context) error {
 	return d.updateAlone(ctx, full, func(t *tx) error {
 		is, err := t.frozen()

@@ -9,19 +9,19 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A database that is moved to another one is frozen: triggers refuse every write of what people and workers change, whoever asks: a process
-// that has it open since before, an older program, plain SQL. So no task of it can start any more, and none is added that nobody would run.
-// What the triggers say is also the record of how far a move has come:
+// A migration freezes both databases: triggers reject every write to the tables that users and workers change. The triggers also stop a
+// process that opened the database before the migration, an older program, and plain SQL. So no task of a frozen database can start, and
+// nobody can add a task that would never run. The message of the triggers also records the progress of the migration:
 //
-//	here       there      a move
-//	           incomplete was killed at its very beginning; nothing is there
-//	moving     incomplete goes on; nobody runs anything
-//	moved      incomplete has checked everything, and is about to commit it
-//	moved                 is complete: the tasks run there
+//	source     target     state of the migration
+//	           incomplete killed at its very beginning; the target is empty
+//	moving     incomplete in progress; no task runs
+//	moved      incomplete everything is checked; the commit of the target follows
+//	moved                 complete; the tasks run on the target
 //
-// Only the last commit thaws the database over there, and only after this one says that it was moved: so there is no moment when both run.
+// Only the last commit thaws the target, and it follows the commit that marks the source as moved. So tasks never run on both databases.
 
-// What triggers say. A text begins with frozenText: by that it is found again.
+// These are the messages of the triggers. Each begins with frozenText, by which Frozen finds it.
 const (
 	frozenText     = engine.FrozenText
 	movingText     = frozenText + "is being moved to %s"
@@ -29,7 +29,7 @@ const (
 	incompleteText = frozenText + "is not complete: a move from %s has not ended"
 )
 
-// Frozen returns why nothing in the database can be changed; empty: it can.
+// Frozen returns the message of the triggers that freeze the database, or "" if it is not frozen.
 func (d *DB) Frozen(ctx context.Context) (string, error) {
 	trigger, arg := d.engine.FrozenBy()
 	body, err := readValue[string](ctx, d, trigger, arg)
@@ -43,21 +43,22 @@ func (t *tx) frozen() (string, error) {
 	return engine.FrozenMessage(body), engine.NoRow(err)
 }
 
-// freeze refuses every later write, with a text; empty: it refuses none any more.
+// freeze makes triggers reject every later write with the message text. An empty text removes the triggers.
 func (t *tx) freeze(text string) error {
 	is, err := t.frozen()
 	if err != nil || is == text {
 		return err
 	}
 	for _, statement := range t.db.engine.Freezing(is, text) {
-		if _, err := t.w.conn.ExecContext(t.ctx, statement); err != nil { // each once: none is worth being kept
+		if _, err := t.w.conn.ExecContext(t.ctx, statement); err != nil { // not prepared, because each runs only once
 			return err
 		}
 	}
 	return nil
 }
 
-// thaw lets this transaction write, if the database is as the move that text tells of has left it.
+// thaw lets this transaction write. It returns an error if the message of the triggers is not text: another process has changed the
+// state of the migration.
 func (t *tx) thaw(text string) error {
 	is, err := t.frozen()
 	if err == nil && is != text {
@@ -70,7 +71,7 @@ func (t *tx) thaw(text string) error {
 	return t.freeze("")
 }
 
-// frozenProblem is the problem of a database that is frozen, with the text of its triggers.
+// frozenProblem returns the error for a frozen database; text is the message of its triggers.
 func (d *DB) frozenProblem(text string, err error) error {
 	p := &jobs.Error{Kind: jobs.ErrConflict, What: text, Why: []string{"it is " + d.path, "nothing was changed"}, Err: err}
 	switch {
@@ -84,7 +85,7 @@ func (d *DB) frozenProblem(text string, err error) error {
 	return p
 }
 
-// refused is explain for a write that triggers may have refused because the database is frozen.
+// refused is explain for a write that the triggers of a frozen database may have rejected.
 func (d *DB) refused(err error) error {
 	if d.engine.Refused(err) {
 		if text, _ := d.Frozen(context.Background()); text != "" {

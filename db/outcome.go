@@ -7,23 +7,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// outcome is the stored form of what an attempt leaves: a JSON object, or NULL when there is nothing to say.
+// outcome is the stored form of the outcome of an attempt: a JSON object, or NULL if all fields are empty.
 type outcome struct {
 	Reason    jobs.Reason `json:"reason,omitempty"`
 	Error     string      `json:"error,omitempty"`
 	ExitCode  *int        `json:"exit_code,omitempty"`
 	Signal    int         `json:"signal,omitempty"`
-	Duration  *int64      `json:"duration,omitempty"` // ms; missing: from the start of the attempt to its end
+	Duration  *int64      `json:"duration,omitempty"` // ms; if missing, the time from the start of the attempt to its end
 	Output    int64       `json:"output_bytes,omitempty"`
 	Truncated bool        `json:"output_truncated,omitempty"`
 }
 
-// durationSlack is how many milliseconds a duration may differ from the time between start and end and is still not stored: that difference
-// is rounding. The two clocks differ by more when somebody sets the time.
+// durationSlack is the largest difference, in milliseconds, between a duration and the time from start to end for which the duration is
+// not stored. Such a difference comes from rounding. It is larger if somebody sets the clock during the attempt.
 const durationSlack = 1
 
-// encodeOutcome returns the stored form of an attempt's outcome. reason and text are the task's, which may differ from those of the
-// attempt; ended says that the task's row has the end of the attempt.
+// encodeOutcome returns the stored form of an attempt's outcome. reason and text belong to the task and may differ from those of the
+// attempt. ended reports whether the task's row has the end time of the attempt.
 func encodeOutcome(o jobs.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
@@ -38,7 +38,7 @@ func encodeOutcome(o jobs.Outcome, reason jobs.Reason, text string, ended bool) 
 	return jsonText(stored)
 }
 
-// outcome reads the stored form, of an attempt from start to end. A text that no version of runner writes says nothing.
+// outcome decodes the stored outcome of an attempt from start to end. It treats invalid JSON, which only plain SQL writes, as empty.
 func (t text) outcome(start, end number) outcome {
 	var o outcome
 	if t != "" && json.Unmarshal([]byte(t), &o) != nil {
@@ -50,14 +50,14 @@ func (t text) outcome(start, end number) outcome {
 	return o
 }
 
-// fill sets what a task says of its last attempt.
+// fill sets the fields of a task that describe its last attempt.
 func (o outcome) fill(t *jobs.Task) {
 	t.Reason, t.Error, t.ExitCode, t.Signal, t.OutputBytes, t.OutputTruncated = o.Reason, o.Error, o.ExitCode, o.Signal, o.Output,
 		o.Truncated
 	t.Duration = o.duration()
 }
 
-// duration returns how long the attempt took, or 0 if that is unknown: a row that was written by hand may have no start or no end.
+// duration returns the duration of the attempt, or 0 if it is unknown: a row that was written by hand may have no start or no end.
 func (o outcome) duration() time.Duration {
 	if o.Duration == nil {
 		return 0

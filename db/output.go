@@ -8,13 +8,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertOutput keeps a piece of what task [1] printed, if its claim of generation [2] is still running. Promise: an attempt that
-// lost its task writes nothing. Writing a piece twice, after an error that had committed, changes nothing.
+// insertOutput stores a chunk of the output of task [1] if its claim of generation [2] is still running. So an attempt that lost its
+// task writes nothing. The statement is idempotent: a caller can repeat it after an error whose transaction was committed.
 var insertOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ` + replaceOutput)
 
-// insertLastOutput is insertOutput in the transaction that has just finished the attempt.
+// insertLastOutput is insertOutput for the transaction that has just finished the attempt.
 var insertLastOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ` + replaceOutput)
@@ -23,44 +23,44 @@ const replaceOutput = `ON CONFLICT (task_id, generation_id, seq) DO UPDATE SET a
 	stream = excluded.stream, at = excluded.at,
 	data = excluded.data, dropped_bytes = excluded.dropped_bytes`
 
-// selectRunning says whether the claim of task [1], generation [2], is still running.
+// selectRunning reports whether the claim of task [1], generation [2], is still running.
 var selectRunning = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE id = ? AND generation_id = ? AND state = 'running')`)
 
 var deleteOutput = command(`DELETE FROM {output} WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`)
 
-// cutOutput forgets the first [1] bytes of a piece, and says how many before it were not kept [2].
+// cutOutput deletes the first [1] bytes of a chunk, and sets the number of deleted bytes before the rest to [2].
 var cutOutput = command(`UPDATE {output} SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ?
 	AND seq = ?`)
 
-// selectOutput lists up to [4] pieces of task [1], generation [2], after piece [3].
+// selectOutput lists up to [4] chunks of task [1], generation [2], after chunk [3].
 var selectOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
 WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`)
 
-// selectLastOutput lists the last [3] pieces of task [1], generation [2], the last one first.
+// selectLastOutput lists the last [3] chunks of task [1], generation [2], newest first.
 var selectLastOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
 WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT 0 + ?`)
 
-// selectOutputTail reads the last two pieces that the last ended attempt of task [1] printed, the last one first. It is asked for tasks
-// that did not complete: those that did have no row.
+// selectOutputTail reads the last two chunks of output of the last ended attempt of task [1], newest first. It works for tasks that did
+// not complete: an attempt that completed its task has no row in attempts.
 var selectOutputTail = query(`SELECT stream, data FROM {output} WHERE task_id = ?1
 AND generation_id = (SELECT generation_id FROM {attempts} WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC
 	LIMIT 2`)
 
-// Output is a change to what is kept of an attempt's output.
+// Output is a change to the stored output of an attempt.
 type Output struct {
 	Add    []jobs.Chunk
-	Delete Pieces // no longer kept
-	Cut    Cut    // the first piece behind what is not kept
+	Delete Pieces // chunks to delete
+	Cut    Cut    // change to the first chunk after the deleted ones
 }
 
-// Pieces are those from From up to, but without, To.
+// Pieces is the range of chunks from From up to, but not including, To.
 type Pieces struct{ From, To int64 }
 
-// Cut forgets the first Skip bytes of piece Seq. Seq 0: none is cut.
+// Cut deletes the first Skip bytes of chunk Seq. If Seq is 0, it deletes nothing.
 type Cut struct {
 	Seq     int64
 	Skip    int64
-	Dropped int64 // bytes before it that are not kept, in all
+	Dropped int64 // total number of deleted bytes before the rest of the chunk
 }
 
 var streams = [...]string{1: "stdout", 2: "stderr"}
@@ -86,7 +86,7 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 			return n == 0, err
 		}
 	}
-	if len(out.Add) == 0 && insert == insertOutput { // no piece has asked whether the claim is still running
+	if len(out.Add) == 0 && insert == insertOutput { // no INSERT has checked that the claim is still running
 		var running bool
 		if err := t.scan(selectRunning, []any{task.ID, task.GenerationID}, &running); err != nil || !running {
 			return !running, err
@@ -103,7 +103,7 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 	return false, err
 }
 
-// WriteOutput stores some of a running attempt's output. It returns jobs.ErrLost if the attempt no longer owns its task.
+// WriteOutput changes the stored output of a running attempt. It returns jobs.ErrLost if the attempt no longer owns its task.
 func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
 		fenced, err := t.writeOutput(insertOutput, task, out)
@@ -114,12 +114,12 @@ func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) er
 	})
 }
 
-// Output returns up to limit pieces of what an attempt has printed, after piece seq (from 1; 0: from the start).
+// Output returns up to limit chunks of the output of an attempt, after chunk seq. Chunks count from 1, so seq 0 returns the first ones.
 func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
 	return d.output(ctx, selectOutput, claim.ID, claim.GenerationID, seq, limit)
 }
 
-// LastOutput returns the last pieces of what an attempt has printed, in order.
+// LastOutput returns up to limit chunks from the end of the output of an attempt, oldest first.
 func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.Chunk, error) {
 	chunks, err := d.output(ctx, selectLastOutput, claim.ID, claim.GenerationID, limit)
 	slices.Reverse(chunks)
@@ -143,8 +143,8 @@ func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]jobs
 	}, pieces, args...)
 }
 
-// OutputTail returns the last piece of what the last ended attempt of a task has printed; nil: nothing, or nothing is kept. Of the last two
-// pieces one of stderr is preferred: which of two streams came last is often chance, and errors are told there.
+// OutputTail returns the last chunk of output of the last ended attempt of a task, or nil if none is stored. If only one of the last two
+// chunks is from stderr, OutputTail returns that one: programs print errors there, and it is often chance which stream came last.
 func (d *DB) OutputTail(ctx context.Context, id int64) ([]byte, error) {
 	type piece struct {
 		Stream int    `db:"stream"`

@@ -6,11 +6,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// previousAmong is how many ids before a task's are looked at for runs of the same: it bounds what a look costs.
+// previousAmong is the number of ids before that of a task among which PreviousRuns looks. It limits the cost of a call.
 const previousAmong = 5000
 
-// The last [n] tasks before task [1], from id [2] on, that have started and ran the same: of a function's job [3]; with the label [4] of a
-// command; or of a command without one, with the argv [5], which is [4] bytes long, so that others are not read. Primary key.
+// These queries find the last tasks before task [1], from id [2] on, that have started and ran the same job [3]. The last argument is
+// their maximum number. previousJobs is for functions, previousLabels for commands with the label [4]. previousArgs is for commands
+// without a label: their argv is [5] and has [4] bytes; the length spares SQLite reading other argvs. All use the primary key.
 var (
 	previousJobs = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? ORDER BY id DESC
 		LIMIT ?`)
@@ -20,11 +21,11 @@ var (
 AND octet_length(args) = ? AND args = ? ORDER BY id DESC LIMIT ?`)
 )
 
-// previousTicks are the last [3] tasks of schedule [1] before tick [2] that have started. Index: tasks_tick.
+// previousTicks finds the last [3] tasks of schedule [1] before tick [2] that have started. Index: tasks_tick.
 var previousTicks = query(`SELECT id FROM {tasks} WHERE schedule = ? AND tick < ? AND started_at IS NOT NULL ORDER BY tick DESC LIMIT ?`)
 
-// PreviousRuns returns the ids of up to n tasks before a task that have started and ran the same, the last first. Those of a
-// schedule are found however long ago they were; others among the last few thousand tasks.
+// PreviousRuns returns the ids of up to n tasks before a task that have started and ran the same, newest first. It finds the tasks of a
+// schedule however old they are. It finds other tasks only among the last 5000 ids.
 func (d *DB) PreviousRuns(ctx context.Context, t jobs.Task, n int) ([]int64, error) {
 	text, args := previousJobs, []any{t.ID, t.ID - previousAmong, t.Job}
 	switch {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// selectOld lists up to [3] tasks that ended from [1] on and before [2] and did not fail, with about how many bytes they take;
-// selectOldFailed up to [2] failed ones that ended before [1]. Indexes: tasks_finished, tasks_failed.
+// selectOld lists up to [3] tasks that did not fail and that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
+// tasks that ended before [1]. Both return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
 var (
 	selectOld = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE finished_at >= ? AND finished_at < ?
 		AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`)
@@ -14,19 +14,19 @@ var (
 		ORDER BY finished_at LIMIT 0 + ?`)
 )
 
-// taskBytes is about how many bytes a task takes.
+// taskBytes is an SQL expression for the approximate size of a task in bytes.
 const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
 	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + ` + inputBytes
 
-// pruneTask forgets task [1] if it still is finished, and since before [2].
+// pruneTask deletes task [1] if it is still finished and ended before [2].
 var pruneTask = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at < ?`)
 
-// pruneWorkers forgets workers that gave their last sign of life before [1] and own nothing.
+// pruneWorkers deletes workers whose last heartbeat was before [1] and that have no running task.
 var pruneWorkers = command(`DELETE FROM {workers} WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE worker = workers.number
 	AND state = 'running')`)
 
-// sumUpHours adds the counters of the minutes before [1] to their hours; what is summed up and what is too old, from minute or hour [1]
-// on backwards, is deleted.
+// sumUpHours adds the counters of the minutes before [1] to the counters of their hours. deleteMinutes deletes the counters of the
+// minutes before [1], deleteHours those of the hours before [1].
 var (
 	sumUpHours = command(`INSERT INTO {counter_hours} (queue, state, hour, n) SELECT queue, state, minute / 60, sum(n) FROM {counters}
 	WHERE minute < ? GROUP BY queue, state, minute / 60
@@ -36,26 +36,26 @@ ON CONFLICT (queue, state, hour) DO UPDATE SET n = counter_hours.n + excluded.n`
 )
 
 const (
-	pruneMost  = 500     // tasks in one transaction: others get their turn in between
-	pruneBytes = 8 << 20 // and about so much of what belongs to them
+	pruneMost  = 500     // tasks in one transaction, so that other writers do not wait long
+	pruneBytes = 8 << 20 // approximate size of these tasks in bytes
 )
 
-// Prune says which finished tasks to forget. The zero time keeps all of a kind.
+// Prune selects the finished tasks to delete. A zero time in Before or FailedBefore deletes no task of that kind.
 type Prune struct {
-	From         time.Time // tasks that ended before it and did not fail were looked at already
-	Before       time.Time // tasks that did not fail and ended before it
-	FailedBefore time.Time // failed tasks that ended before it
+	From         time.Time // skip tasks that did not fail and ended before it, because an earlier Prune has checked them
+	Before       time.Time // delete tasks that did not fail and ended before it
+	FailedBefore time.Time // delete failed tasks that ended before it
 }
 
-// Pruned is what one Prune did.
+// Pruned is the result of one call of Prune.
 type Pruned struct {
-	Tasks int
-	From  time.Time // of the next Prune, so that those that are kept for longer are not walked over again
-	More  bool      // it left some
+	Tasks int       // number of deleted tasks
+	From  time.Time // value for the next Prune, so that it skips the tasks that this one has checked
+	More  bool      // more tasks are left to delete
 }
 
-// Prune forgets finished tasks with all that belongs to them: one transaction of a bounded size, after which others have their turn.
-// Several workers may do it at once.
+// Prune deletes finished tasks with their rows in other tables. One call is one transaction of a limited size, so that other writers do
+// not wait long. Several workers may call it at the same time.
 func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	done := Pruned{From: p.From}
 	type old struct {
@@ -88,7 +88,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 	switch {
 	case len(list) < ended || ended == pruneMost:
-		done.From = list[min(len(list), ended)-1].FinishedAt.time() // there may be more of this very moment
+		done.From = list[min(len(list), ended)-1].FinishedAt.time() // more tasks may have ended in the same millisecond
 	case !p.Before.IsZero():
 		done.From = p.Before
 	}
@@ -115,14 +115,15 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	return done, err
 }
 
-// PruneWorkers forgets workers of which nothing was heard since then.
+// PruneWorkers deletes workers whose last heartbeat was before a time and that have no running task.
 func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 	return d.update(ctx, normal, func(t *tx) error { return t.run(pruneWorkers, before.UnixMilli()) })
 }
 
-// RollUp sums up the counters of the minutes before a time by the hour, and forgets the hours before another.
+// RollUp adds the counters of the minutes before the time minutes to the counters of their hours. It deletes the counters of the hours
+// before the time hours.
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
-	minute := minutes.Unix() / 3600 * 60 // whole hours only: the counters of one are in one place
+	minute := minutes.Unix() / 3600 * 60 // whole hours only, so that the counters of an hour are in one table
 	return d.update(ctx, normal, func(t *tx) error {
 		if err := t.run(sumUpHours, minute); err != nil {
 			return err
@@ -134,7 +135,7 @@ func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 	})
 }
 
-// Vacuum gives some of the file's free pages back to the filesystem and returns whether it has more left to give.
+// Vacuum gives some of the file's free pages back to the filesystem and reports whether more are left.
 func (d *DB) Vacuum(ctx context.Context) (bool, error) {
 	return updateAs(ctx, d, normal, func(t *tx) (bool, error) { return d.engine.Vacuum(t.ctx, t.w.conn) })
 }

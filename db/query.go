@@ -9,18 +9,18 @@ import (
 // statement is an SQL statement of this package: a template that each database renders in its dialect.
 type statement = sqltext.Statement
 
-// query returns a statement that changes nothing.
+// query returns a statement that only reads.
 func query(template string) *statement { return sqltext.Query(template) }
 
 // command returns a statement that may change rows.
 func command(template string) *statement { return sqltext.Command(template) }
 
-// once returns a query that is put together for one use.
+// once returns a query that runs only once and is therefore not prepared.
 func once(template string) *statement {
 	return &statement{Template: template, Reads: true, Once: true}
 }
 
-// readValue reads the one value of a query, or returns sql.ErrNoRows.
+// readValue reads the single value of a query. It returns sql.ErrNoRows if there is no row.
 func readValue[T any](ctx context.Context, d *DB, s *statement, args ...any) (value T, err error) {
 	err = d.read.GetContext(ctx, &value, d.sql.Text(s), args...)
 	return value, d.explain(err)
@@ -32,7 +32,7 @@ func readRows[T any](ctx context.Context, d *DB, s *statement, args ...any) (row
 	return rows, d.explain(err)
 }
 
-// readAs reads the rows of a query and converts each.
+// readAs reads the rows of a query and converts each with convert.
 func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, s *statement, args ...any) ([]T, error) {
 	rows, err := readRows[R](ctx, d, s, args...)
 	if err != nil {
@@ -45,7 +45,7 @@ func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, s *stateme
 	return list, nil
 }
 
-// updateAs is update for a write that returns something: the answer of the run that was committed.
+// updateAs is update for a write that returns a value. It returns the value of the call of run that was committed.
 func updateAs[T any](ctx context.Context, d *DB, to level, run func(*tx) (T, error)) (value T, err error) {
 	err = d.update(ctx, to, func(t *tx) (err error) {
 		value, err = run(t)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// insertPause pauses queue [1] since [2], by [3], because of [4]. A pause that is there stays as it is, but for a new reason.
+// insertPause pauses queue [1] at [2]; user [3], reason [4]. If the queue is paused already, only a new reason replaces the old one.
 var insertPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason)`)
 
-// deletePause ends the pause of queue [1]; deletePauses ends those of all queues.
+// deletePause ends the pause of queue [1]. deletePauses ends the pauses of all queues.
 var (
 	deletePause  = command(`DELETE FROM {pauses} WHERE queue = ?`)
 	deletePauses = command(`DELETE FROM {pauses} WHERE queue <> '` + DeletionPause + `'`)
@@ -17,28 +17,29 @@ var (
 
 var selectPauses = query(`SELECT queue, paused_at, paused_by, reason FROM {pauses}`)
 
-// AllQueues stands for the whole database where the name of a queue is asked for.
+// AllQueues is the queue name that stands for the whole database.
 const AllQueues = ""
 
 // DeletionPause is the key of the pause of deletions in the table pauses. No queue has such a name.
 const DeletionPause = "-deletion"
 
-// setDeletionPause begins or replaces the pause of deletions: since [1], by [2], because of [3]. endDeletionPause ends the pause if it
-// began at [1], or in any case if [1] is 0.
+// setDeletionPause begins or replaces the pause of deletions: time [1], user [2], reason [3]. endDeletionPause ends the pause if it
+// began at [1]. If [1] is 0, it ends any pause.
 var (
 	setDeletionPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason) VALUES ('` + DeletionPause + `', ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`)
 	endDeletionPause = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`)
 )
 
-// Pause says since when, by whom and why no task of a queue is started.
+// Pause describes the pause of a queue: when it began, who began it, and why.
 type Pause struct {
 	At     time.Time
 	By     string
-	Reason string // empty: nobody said
+	Reason string // may be empty
 }
 
-// Pause pauses queues (or AllQueues). When it returns, no worker claims another task of them. A queue that is paused stays so.
+// Pause pauses queues (or AllQueues). After it returns, no worker claims a task of them. If a queue is paused already, only the reason
+// changes.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
@@ -51,7 +52,7 @@ func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	})
 }
 
-// Resume ends the pauses of queues; AllQueues ends every pause.
+// Resume ends the pauses of queues. AllQueues ends the pauses of all queues.
 func (d *DB) Resume(ctx context.Context, queues []string) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
@@ -75,7 +76,7 @@ type pauseRow struct {
 	Reason text   `db:"reason"`
 }
 
-// Pauses returns every pause by the name of its queue, and that of deletions by DeletionPause.
+// Pauses returns every pause by the name of its queue. The key of the pause of deletions is DeletionPause.
 func (d *DB) Pauses(ctx context.Context) (map[string]Pause, error) {
 	rows, err := readRows[pauseRow](ctx, d, selectPauses)
 	pauses := make(map[string]Pause, len(rows))
@@ -85,7 +86,7 @@ func (d *DB) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, err
 }
 
-// PauseDeletion notes that nobody may delete old tasks from p.At on. It is on the disk when it returns.
+// PauseDeletion stores that nobody may delete old tasks from p.At on. The pause is durable when it returns.
 func (d *DB) PauseDeletion(ctx context.Context, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
@@ -93,13 +94,13 @@ func (d *DB) PauseDeletion(ctx context.Context, p Pause) error {
 	})
 }
 
-// PauseOfDeletion returns the pause of deletions; the zero Pause: there is none.
+// PauseOfDeletion returns the pause of deletions, or the zero Pause if there is none.
 func (d *DB) PauseOfDeletion(ctx context.Context) (Pause, error) {
 	pauses, err := d.Pauses(ctx)
 	return pauses[DeletionPause], err
 }
 
-// ResumeDeletion ends the pause of deletions that began at a time, or whichever there is if the time is zero.
+// ResumeDeletion ends the pause of deletions that began at the time began. If began is zero, it ends any pause of deletions.
 func (d *DB) ResumeDeletion(ctx context.Context, began time.Time) error {
 	at := int64(0)
 	if !began.IsZero() {

@@ -6,21 +6,21 @@ import (
 	"runtime"
 )
 
-// request is a write that waits for its turn, and somebody who waits for its answer.
+// request is a write that waits for a leader to run it. Its caller waits for the result.
 type request struct {
 	level level
-	alone bool // a member of no group: what it reads can be read once only
-	// shared: it cannot get in the way of others that are. A group of such has the lock of a server together with other ones.
+	alone bool // runs in a transaction of its own, because run can be called only once
+	// does not conflict with other shared requests; on a server a group of shared requests takes the write lock together with other groups
 	shared bool
-	adds   bool // it does nothing but give tasks to the inserter, whose statements it shares with others
+	adds   bool // only gives tasks to the inserter, which adds the tasks of several requests with one statement
 	run    func(*tx) error
-	single func(*tx) error // the same by one statement, which is a transaction by itself; nil: there is none
-	done   chan error      // buffered
-	lead   chan struct{}   // buffered: it is this caller's turn to lead
+	single func(*tx) error // the same write as one statement, which is a transaction by itself; may be nil
+	done   chan error      // result of the write; buffered
+	lead   chan struct{}   // receives a value when the caller becomes the leader; buffered
 }
 
-// call runs the member. One that is alone calls code of its caller, which may panic or end its goroutine: that must be the caller's
-// end, and not that of the leader, behind whom others wait. So it has a goroutine of its own.
+// call runs the request. A request with alone set runs code of its caller, which may panic or end its goroutine. That must not end the
+// leader, because other callers wait for it. So call runs such code in a goroutine of its own.
 func (r *request) call(t *tx) error {
 	if !r.alone {
 		return r.run(t)
@@ -39,7 +39,7 @@ func (r *request) call(t *tx) error {
 	return <-done
 }
 
-// answer waits for the end of a write that somebody leads.
+// answer waits for the end of the write and returns its error.
 func (r *request) answer() error { return repanic(<-r.done) }
 
 func repanic(err error) error {
@@ -52,10 +52,10 @@ func repanic(err error) error {
 	return err
 }
 
-// errGoexit is on its way to a goroutine that is to end, as panicError is.
+// errGoexit reports that a write called runtime.Goexit. repanic calls runtime.Goexit in the goroutine of the caller.
 var errGoexit = errors.New("the goroutine ended")
 
-// panicError is on its way to the goroutine that it belongs to.
+// panicError carries the value of a panic in a write. repanic panics with it in the goroutine of the caller.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
