@@ -13,9 +13,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Insecure returns a problem of kind jobs.ErrPermission when somebody else than this process's user, or root, may write the
-// database at path, its directory or the directory beside it: whoever writes there may run commands as this user. It opens
-// nothing; what does not exist yet is fine. On systems without owners and modes it is nil.
+// Insecure returns an error of kind jobs.ErrPermission if a user other than root and the user of this process may write the database
+// at path, its directory, or the directory PATH.d beside it. Write access to any of these is command execution as this user. Insecure
+// opens nothing, and accepts files that do not exist yet. On systems without owners and modes it returns nil.
 func Insecure(path string) error {
 	path, err := sqlite.Resolve(path)
 	if err != nil {
@@ -24,7 +24,7 @@ func Insecure(path string) error {
 	for _, name := range []string{filepath.Dir(path), path, path + ".d"} {
 		info, err := os.Stat(name)
 		if err != nil {
-			continue // told by whoever opens it
+			continue // Open reports the error
 		}
 		uid, gid, ok := owner.Of(info)
 		if !ok {
@@ -39,9 +39,10 @@ func Insecure(path string) error {
 	return nil
 }
 
-// exposed says why a file or directory of owner uid and group gid is not safe for a worker of user me, and what would help; empty: it
-// is. A group that has the owner's name is theirs alone, as many systems set it up. The sticky bit does not help: it keeps others
-// from removing the file, and not from making one with the name of its log.
+// exposed returns why a file or directory of owner uid and group gid is not safe for a worker of user me, and the command that makes
+// it safe. Both are empty if it is safe. A group with the name of the owner counts as private, since many systems create such a group
+// for each user. The sticky bit does not make a directory safe: other users cannot remove the file, but they can create a file with
+// the name of its write-ahead log.
 func exposed(mode fs.FileMode, uid, gid, me int, named func(uid, gid int) bool) (why, try string) {
 	switch {
 	case uid != 0 && uid != me:
@@ -54,7 +55,7 @@ func exposed(mode fs.FileMode, uid, gid, me int, named func(uid, gid int) bool) 
 	return "", ""
 }
 
-// sameName says whether a group has the name of a user. Of those that the system has no name for the numbers count.
+// sameName reports whether a group has the name of a user. It compares the numbers if the system does not know one of the names.
 func sameName(uid, gid int) bool {
 	u, errUser := user.LookupId(strconv.Itoa(uid))
 	g, errGroup := user.LookupGroupId(strconv.Itoa(gid))

@@ -8,26 +8,27 @@ import (
 	"example.com/runner/jobs"
 )
 
-// countStarted counts what runs, by queue and job. Index: tasks_running; the rows are read, but they are few.
+// countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads these rows, but they are few.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
 
-// somePending tells whether a task of queue [1] is pending, and somePendingJob of queue [1] and job [2]. Index: tasks_pending.
+// somePending returns whether a task of queue [1] is pending. somePendingJob returns the same for queue [1] and job [2]. Index:
+// tasks_pending.
 var (
 	somePending    = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?)`)
 	somePendingJob = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?)`)
 )
 
-// selectPaused lists the queues that are paused; the empty name is all of them.
+// selectPaused lists the paused queues. The empty name stands for all queues.
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
-// admission decides which tasks a claim may start: it holds the pauses, and the limits of queues and jobs. The claim's transaction
-// reads and writes it, so that two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
+// admission holds the pauses and the limits of queues and jobs, and decides which tasks a claim may start. The transaction of the
+// claim reads and writes it, so two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
 }
 
-// limitState is a limit during one claim.
+// limitState is the state of a limit during one claim.
 type limitState struct {
 	limit  jobs.Limit
 	bucket bucket
@@ -37,7 +38,7 @@ type limitState struct {
 	taken  int       // tasks that this claim has taken
 }
 
-// capacity is how many more tasks the limit allows this claim.
+// capacity returns how many more tasks this claim may start within the limit.
 func (p *limitState) capacity() int { return min(p.free, p.starts) - p.taken }
 
 // readAdmission reads the pauses, the limits of queues and jobs, and the number of running tasks if a limit depends on it.

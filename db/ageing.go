@@ -75,8 +75,9 @@ const (
 	ageRest = time.Second // or after ageRest, if that is shorter
 )
 
-// lookForAged reports whether this claim must look for overdue tasks, which have waited for longer than MaxWait. Few claims must,
-// since an overdue task can wait a tenth longer. After an overdue task was found, every claim looks until there are none.
+// lookForAged reports whether this claim must look for overdue tasks, which have waited for longer than MaxWait. Most claims need not
+// look, since an overdue task can wait a tenth longer. After a claim has found an overdue task, every claim looks until there are
+// none.
 func (c *claimer) lookForAged(maxWait time.Duration, now time.Time) bool {
 	return maxWait > 0 && now.Sub(c.agedAt).Abs() >= min(maxWait/agePart, ageRest)
 }
@@ -89,7 +90,7 @@ type candidate struct {
 	RunAt      int64  `db:"run_at"`
 }
 
-// claimSome claims up to free tasks of a queue when limits or ageing apply. again is true if there may be more tasks to claim.
+// claimSome claims up to free tasks of a queue when limits or ageing apply. again reports whether there may be more tasks to claim.
 func (t *tx) claimSome(c *claimer, queue string, free int, ask Claim, g *admission, aged bool, now time.Time) (batch []jobs.Task,
 	again bool, err error) {
 	admitted := g.jobs(c.jobs)

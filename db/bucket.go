@@ -7,8 +7,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// bucket is the state of a rate limit (a token bucket). A start takes Per milliseconds from level, and each millisecond that passes adds
-// Rate to it. So all values are integers. level is negative after a start that the rate did not allow yet.
+// bucket is the state of a rate limit (a token bucket). A start subtracts Per milliseconds from level, and each millisecond that
+// passes adds Rate to it. So all values are integers. level is negative after a start that the rate did not allow yet.
 type bucket struct {
 	level int64
 	at    time.Time
@@ -52,8 +52,8 @@ func (b bucket) take(l jobs.Limit, n int, now time.Time) bucket {
 	return b
 }
 
-// carry returns the bucket of the limit l, which replaces the limit old of b. It has as many starts left as the old bucket. So setting a
-// limit again and again does not allow more starts.
+// carry returns the bucket of the limit l, which replaces the limit old of b. The new bucket has as many starts left as the old one.
+// So a user cannot get more starts by setting a limit again and again.
 func (b bucket) carry(old, l jobs.Limit, now time.Time) bucket {
 	if old.Rate == 0 {
 		return fullBucket(l, now)

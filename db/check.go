@@ -8,51 +8,53 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectMaxTimestamp returns the latest times of several kinds in the file: 0 where there is none. Each is one seek, but for the
-// few workers.
+// selectMaxTimestamp returns the greatest of three times: the creation of the newest task, the last end of a task, and the last
+// heartbeat. It returns 0 if there is none. The query does one index seek for each of the first two, and reads the few rows of the
+// workers.
 var selectMaxTimestamp = query(`SELECT {greatest}(coalesce((SELECT created_at FROM {tasks} ORDER BY id DESC LIMIT 1), 0),
 	coalesce((SELECT max(finished_at) FROM {tasks} WHERE finished_at IS NOT NULL), 0), coalesce((SELECT max(beat_at) FROM {workers}), 0))`)
 
-// selectLastHeartbeat returns when any worker gave a sign of life for the last time.
+// selectLastHeartbeat returns the time of the last heartbeat of any worker.
 var selectLastHeartbeat = query(`SELECT max(beat_at) FROM {workers}`)
 
-// Integrity returns what is wrong with the file itself; nil if nothing is. It reads all of it.
+// Integrity reads the whole file and returns the damage that it finds, or nil. thorough also compares the indexes with their tables.
 func (d *DB) Integrity(ctx context.Context, thorough bool) ([]string, error) {
 	return d.engine.Integrity(ctx, thorough)
 }
 
-// MaxTimestamp returns the latest time that anybody has written into the file.
+// MaxTimestamp returns the latest of three times: the creation of the newest task, the last end of a task, and the last heartbeat.
 func (d *DB) MaxTimestamp(ctx context.Context) (time.Time, error) {
 	at, err := readValue[number](ctx, d, selectMaxTimestamp)
 	return at.time(), err
 }
 
-// LastHeartbeat returns when a worker gave a sign of life for the last time; zero: never.
+// LastHeartbeat returns the time of the last heartbeat of any worker; zero if there was none.
 func (d *DB) LastHeartbeat(ctx context.Context) (time.Time, error) {
 	at, err := readValue[number](ctx, d, selectLastHeartbeat)
 	return at.time(), err
 }
 
-// Readers lists the processes that read the file at this moment and keep its log from starting afresh, where the system tells.
+// Readers lists the processes that are reading the file now. While they read, SQLite cannot restart the write-ahead log. The list is
+// empty on systems that do not show locks.
 func (d *DB) Readers() []Process { return d.engine.Readers() }
 
-// Foreign returns an error of kind ErrConflict when the database was moved or is not complete, and of kind ErrSchema when runner's
-// tables, indexes, triggers and views are not as runner made them, or somebody has added a trigger or an index to one of them: what
-// such a trigger does is done by each write of a worker. Tables, views and triggers of an application beside them are welcome.
+// Foreign returns an error of kind ErrConflict if the database was moved or is incomplete. It returns an error of kind ErrSchema if
+// somebody has changed runner's tables, indexes, triggers or views, or has added a trigger or an index to one of runner's tables: each
+// write of a worker would run such a trigger. Other tables, views and triggers in the same file are allowed.
 func (d *DB) Foreign(ctx context.Context) error {
 	switch text, err := d.Frozen(ctx); {
 	case err != nil:
 		return err
-	case text != "": // by triggers of our own
+	case text != "": // a move has frozen the database with triggers of its own
 		return d.frozenProblem(text, nil)
 	}
 	return d.engine.CheckSchema(ctx)
 }
 
-// Unclean reports whether the file was left by a process that did not close it, and is small enough to be checked before it is used.
+// Unclean reports whether a process left the file without closing it, and the file is small enough for a check before it is used.
 func (d *DB) Unclean() bool { return d.engine.Unclean() }
 
-// Damage returns a problem of kind ErrCorrupt when pages of the file are damaged.
+// Damage returns an error of kind ErrCorrupt if pages of the file are damaged.
 func (d *DB) Damage(ctx context.Context) error {
 	found, err := d.Integrity(ctx, false)
 	if err != nil || len(found) == 0 {

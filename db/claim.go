@@ -16,8 +16,8 @@ const claimArm = `SELECT id, generation_id, priority, {bigint_param} AS most FRO
 	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
 // claimTasks claims up to [1] tasks for worker [2], with a lease until [3], started at [4], updated at [5]. %s is a SELECT per job,
-// joined by UNION ALL. SQLite merges these in the order of the index, without a sort, and stops at the limit. The compare-and-swap
-// on generation_id gives a task to one worker only. The rows are returned in no particular order, and take sorts them.
+// joined by UNION ALL. SQLite merges these in the order of the index, without a sort, and stops at the limit. The compare-and-swap on
+// generation_id gives a task to one worker only. The statement returns the rows in no particular order, and take sorts them.
 //
 // MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?" because SQLite prepares a statement again for each
 // value of a bare parameter there (900 µs instead of 90 µs with 30 jobs).
@@ -31,7 +31,7 @@ const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?,
 	outcome = NULL, result = NULL`
-	// SQLite does not know an alias of the table in RETURNING: so the columns of next have other names.
+	// SQLite does not accept an alias of the table in RETURNING, so the columns of next have other names.
 	claimReturning = `RETURNING id, generation_id, job, args, label, queue, priority, run_at, attempt, max_attempts, losses, max_losses,
 	options, parts, created_at, created_by, unique_key, expires_at, schedule, tick, lane,
 	CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = id) ELSE 0 END`
@@ -49,7 +49,8 @@ type Claim struct {
 	Lease time.Duration  // lease duration, until a heartbeat renews it
 	Idle  bool           // whether the worker runs no task, so that it can take a suspect
 	Limit map[string]int // greatest number of tasks of each queue; nil for all queues without limits. Queues that are missing get no tasks
-	// MaxWait is the ageing limit: tasks that have been due for longer go first in their queue, whatever their priority; 0 for no ageing.
+	// MaxWait is the ageing limit; 0 for no ageing. Tasks that have been due for longer than MaxWait go first in their queue, whatever
+	// their priority.
 	MaxWait time.Duration
 }
 
@@ -67,7 +68,7 @@ type claimer struct {
 	agedAt   time.Time  // last time at which no overdue task was found
 }
 
-// newClaimer returns the claimer of a worker. claimJob is that of the engine's package.
+// newClaimer returns the claimer of a worker. claimJob is the function of the same name in the package of the engine.
 func newClaimer(id string, list []ClaimJob, claimJob func(tasks string, i, n int) string) *claimer {
 	statement := func(form func(string) *statement, template, tasks string, claimJob func(string, int, int) string) *statement {
 		parts := make([]string, len(list))
@@ -79,7 +80,7 @@ func newClaimer(id string, list []ClaimJob, claimJob func(tasks string, i, n int
 	return &claimer{id: id, jobs: list,
 		tasks:   statement(command, claimTasks, claimArm, claimJob),
 		suspect: statement(command, claimTasks, suspectArm, claimJob),
-		peek:    statement(query, peekTasks, claimArm, sqlite.ClaimJob), // it locks nothing
+		peek:    statement(query, peekTasks, claimArm, sqlite.ClaimJob), // the statement locks nothing
 	}
 }
 
@@ -153,8 +154,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	return claimed, nil
 }
 
-// claimQueue claims up to free tasks of a queue, in the order in which to start them. final is true if the transaction writes nothing after
-// that.
+// claimQueue claims up to free tasks of a queue, in the order in which to start them. final reports whether the transaction writes
+// nothing after that.
 func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admission, aged, final bool, now time.Time) ([]jobs.Task, error) {
 	if g == nil && !aged { // the usual case
 		if final && t.last {
@@ -180,7 +181,8 @@ func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admiss
 	}
 }
 
-// claimFirst claims the first tasks of a queue with text, one of the statements of c. list are the jobs; a job without a name is skipped.
+// claimFirst claims the first tasks of a queue with text, which is one of the statements of c. It skips the jobs of list that have no
+// name.
 func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
 	now time.Time) ([]jobs.Task, error) {
 	args := c.jobArgs(queue, list, 5)

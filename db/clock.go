@@ -5,34 +5,36 @@ import (
 	"time"
 )
 
-// A clock that was set back leaves times in the file that lie further ahead than anybody meant. A task that waits for a time on the wall
-// goes on to wait for it, unless it was enqueued by a clock that was more than a day ahead. Retries, snoozes and rates wait for a time from
-// now: written by a clock that was ahead, they would wait for as long as it was ahead, and that may be years.
+// After a clock was set back, the database holds times that are too far in the future. A task that waits for a time of day keeps
+// waiting for that time, unless it was enqueued while the clock was more than a day ahead. Retries, snoozes and rate limits are
+// different: they wait for a duration. A clock that was ahead has added its error to their wait, which can be years. SetBack corrects
+// these times.
 
-// setBackTasks lets tasks that put themselves off, and those that are to be tried again, wait from [1] for as long as they were to
-// wait from a moment that is yet to come. Their generation stays: so do their owners. Index: tasks_due, from [1] on; it is run when
-// a clock was set back.
+// setBackTasks shortens the wait of snoozed and retrying tasks that were updated later than [1]: they wait for their original
+// duration, from [1] on. It keeps the generation of each task, so its owner keeps its claim. Index: tasks_due, from [1] on. It runs
+// only after a clock was set back.
 var setBackTasks = command(`UPDATE {tasks} SET run_at = ?1 + run_at - updated_at, updated_at = ?1
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`)
 
-// setBackNew lets tasks that were enqueued after [2], by a clock which was more than a day ahead, wait from [1] for as long as they were
-// to wait. Index: tasks_due.
+// setBackNew does the same for tasks that were created later than [2], by a clock that was more than a day ahead. They wait for their
+// original duration, from [1] on. Index: tasks_due.
 var setBackNew = command(`UPDATE {tasks} SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1,
 	updated_at = ?1
 WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL`)
 
-// setBackEnds gives the end [1] to tasks that ended after [2], by a clock which was more than a day ahead: else they would be deleted
-// years late. setBackWorkers does the same for the last sign of life of workers.
+// setBackEnds sets the end of tasks that ended later than [2] to [1]. Their clock was more than a day ahead, and they would be deleted
+// years too late. setBackWorkers does the same for the last heartbeats of workers.
 var (
 	setBackEnds    = command(`UPDATE {tasks} SET finished_at = ?1 WHERE finished_at > ?2`)
 	setBackWorkers = command(`UPDATE {workers} SET beat_at = ?1 WHERE beat_at > ?2`)
 )
 
-// setBackLimits lets rates count from [1], and lanes that wait for theirs be looked at. Limits are few.
+// setBackLimits makes rate limits count from [1], and makes lanes that wait for their rate due at [1]. It reads the whole table, which
+// is small.
 var setBackLimits = command(`UPDATE {limits} SET filled_at = ?1, due_at = CASE WHEN due_at IS NOT NULL THEN ?1 END WHERE filled_at > ?1`)
 
-// SetBack puts right what times later than now, written by a clock that was ahead, would hold back: retries and snoozes, new tasks,
-// the rates of limits, and the deletion of old tasks. It returns how many retries and snoozes it has moved. To repeat it changes nothing.
+// SetBack corrects times later than now that a clock that was ahead has written: those of retries and snoozes, of new tasks, of rate
+// limits, and of the deletion of old tasks. It returns how many retries and snoozes it has changed. It is idempotent.
 func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
 	return updateAs(ctx, d, normal, func(t *tx) (int64, error) {
 		for _, text := range []*statement{setBackNew, setBackEnds, setBackWorkers} {

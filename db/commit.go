@@ -15,32 +15,34 @@ import (
 	"example.com/runner/jobs"
 )
 
-// All writes of a process pass here. The callers that are waiting are folded into one transaction: one of them, the leader, runs
-// the writes of all on the one write connection, answers them, and hands the lead to one that has come meanwhile.
+// Group commit: each process makes all its writes to a database through a writer. The writer combines the callers that are waiting
+// into one transaction. One of these callers is the leader: it runs the writes of all members on the one write connection and returns
+// their results. Then it makes a caller that has arrived in the meantime the next leader.
 //
-// Why: a transaction costs 35 µs, or 350 µs with an fsync, before it does anything; a row costs 7 to 10. A hundred callers that
-// share a commit make durability cheap, and no two goroutines of a process ever wait for each other inside SQLite.
+// Why: a transaction costs 35 µs, or 350 µs with an fsync, before it does anything; a row costs 7 to 10 µs. A hundred callers that
+// share a commit make durability cheap. And two goroutines of one process never wait for each other inside SQLite.
 //
 // Invariants:
-//   - There is one leader at most; only it touches the connection.
-//   - A member of a group sees and leaves a consistent database; it runs on a context that cannot be cancelled, because ending
-//     one statement of a transaction rolls all of it back in the driver, and what follows would then commit alone.
-//   - A group with a FULL member is committed at FULL: every member of it is on the disk when it is answered.
-//   - If a member fails, the group is rolled back and its members run one by one: so a member may run twice, must set what it
-//     returns anew each time, and only its own error reaches it.
-//   - Beats go to the head of the queue, so that no crowd of enqueues can starve a lease.
+//   - There is at most one leader, and only the leader uses the connection.
+//   - Each member starts from a consistent database and leaves a consistent one.
+//   - A member runs on a context that cannot be cancelled. If a statement is interrupted, the driver rolls back the whole transaction,
+//     and the later statements would commit alone.
+//   - A group with a FULL member commits at FULL. So the writes of all its members are on the disk when the members return.
+//   - If a member fails, the group is rolled back and its members run one by one. So a member may run twice, must set its results anew
+//     each time, and gets only its own error.
+//   - Heartbeats go to the head of the queue, so that many enqueues cannot delay the renewal of a lease.
 //
-// Fairness between processes: SQLite has no queue for its write lock, and its own back-off waits for seconds beside a process that commits
-// back to back. So writers wait in a queue (lockqueue.go), and one that has been writing without a break leaves the lock to the
-// first in the queue. Beside programs that do not use the queue, a writer tries again each half millisecond, and rests now and then
-// while others have the file open (measured: p99 of another process's insert 2 s → 20 ms).
+// Fairness between processes: SQLite has no queue for its write lock. Its own back-off waits for seconds beside a process that commits
+// without a pause. So writers wait in a queue (lockqueue.go). A writer that has been writing without a break leaves the lock to the
+// first process in the queue. Some programs do not use the queue. Beside these a writer tries again every half millisecond, and rests
+// from time to time while others have the file open (measured: p99 of another process's insert 2 s → 20 ms).
 //
-// What was tried: a goroutine that owns the connection costs two hand-overs a write, which is a third of the time of a lone
-// caller. A Gosched before taking the group doubles the throughput of ten callers, since they meet in one transaction instead
-// of two cohorts that take turns; a timer for the same purpose gains nothing. A lone caller does not call Gosched, since
-// each call wakes another thread. Four calls took a fifth of the time of an enqueue.
+// What was tried: a goroutine that owns the connection costs two hand-overs per write, which is a third of the time of a lone caller.
+// A Gosched before taking the group doubles the throughput of ten callers, since they meet in one transaction instead of two cohorts
+// that take turns. A timer for the same purpose gains nothing. A lone caller does not call Gosched, since each call wakes another
+// thread: four calls took a fifth of the time of an enqueue.
 
-// level is how far a commit goes before it is answered.
+// level is the durability of a commit when its write returns.
 type level int
 
 const (
@@ -48,18 +50,18 @@ const (
 	full                // survives a power cut
 )
 
-// answerTime limits how long a caller waits for its write. After it the write may still happen.
+// answerTime limits how long a caller waits for its write. After that time the write may still be made.
 const answerTime = 10 * time.Second
 
 const (
-	foldMost  = 1000                  // members of a group
-	yields    = 4                     // Gosched before a group is taken, if there are several callers
-	restAfter = 10 * time.Millisecond // of writing without a break
+	foldMost  = 1000                  // greatest number of members of a group
+	yields    = 4                     // calls of Gosched before the leader takes a group, if there are several callers
+	restAfter = 10 * time.Millisecond // time of writing without a break, after which a writer rests
 	restFor   = time.Millisecond
-	// after a look at the files, or at the room on the disk, a write looks at them again before it writes
+	// after a check of the files or of the disk space, the next check is due after this time
 	lookAgain   = time.Millisecond
-	breakLength = 500 * time.Microsecond // what counts as a break
-	singleAfter = 2 * time.Millisecond   // a write after such a break does not wait for the end of another process's stretch
+	breakLength = 500 * time.Microsecond // shortest pause between writes that counts as a break
+	singleAfter = 2 * time.Millisecond   // a write after such a pause does not wait until another process ends its stretch of writing
 )
 
 // writer is the part of DB that owns the write connection.
@@ -70,21 +72,21 @@ type writer struct {
 	waiting []*request
 	leading bool
 	closed  bool
-	idle    sync.Cond // nobody leads
+	idle    sync.Cond // there is no leader
 
-	// The rest belongs to the leader.
+	// Only the leader uses the fields below.
 	conn      *sqlx.Conn
 	stmts     map[*statement]*sqlx.Stmt
 	level     level
-	broken    bool      // the last write met damage: the connection is opened anew before the next one
-	busySince time.Time // start of the present stretch of writing
+	broken    bool      // the last write met damage; the connection is opened again before the next one
+	busySince time.Time // start of the current stretch of writing
 	crowd     bool      // the last group had several members, or more requests arrived during its commit
-	lone      bool      // the present write is the first one after a break
-	single    bool      // … and that was long enough that no other may follow soon
+	lone      bool      // the current write is the first one after a break
+	single    bool      // the break was longer than singleAfter, so that no other write may follow soon
 	lastEnd   time.Time
-	looked    time.Time // when lookAfter last found the files in their places
-	space     diskSpace // what the last transaction knew of the disk
-	spaceAt   time.Time // since when
+	looked    time.Time // when lookAfter last found the files at their paths
+	space     diskSpace // free space of the disk, as the last transaction found it
+	spaceAt   time.Time // when space was set
 }
 
 func (w *writer) start(d *DB) {
@@ -94,7 +96,7 @@ func (w *writer) start(d *DB) {
 	w.idle.L = &w.mu
 }
 
-// open sets the connection, whose commits go to the disk unless the options say otherwise.
+// open sets the connection. Its commits are durable unless the options say otherwise.
 func (w *writer) open(conn *sqlx.Conn) {
 	w.conn, w.level = conn, full
 	if w.db.options.Normal {
@@ -102,7 +104,7 @@ func (w *writer) open(conn *sqlx.Conn) {
 	}
 }
 
-// stop refuses further writes, waits for those under way and closes the connection.
+// stop rejects further writes, waits for those in progress and closes the connection.
 func (w *writer) stop() {
 	if w.db == nil {
 		return
@@ -115,7 +117,7 @@ func (w *writer) stop() {
 	w.closeConn()
 }
 
-// closeConn closes the connection. With the last connection SQLite lets the shared memory go, so nobody may use that any more.
+// closeConn closes the connection. With the last connection SQLite unmaps the shared memory, so the engine must stop using it first.
 func (w *writer) closeConn() {
 	w.db.engine.Disconnecting()
 	for _, stmt := range w.stmts {
@@ -128,19 +130,19 @@ func (w *writer) closeConn() {
 	}
 }
 
-// update runs a write as a member of a group and returns when it is committed. It returns the member's own error, ErrBusy when
-// other processes held the lock for too long, ErrClosed, or ErrUnknown when it was not answered in time. Once it has begun, the
+// update runs a write as a member of a group and returns when it is committed. It returns the error of the member, ErrBusy if other
+// processes held the lock for too long, ErrClosed, or ErrUnknown if the write did not return in time. Once the write has begun, the
 // end of ctx does not stop it.
 func (w *writer) update(ctx context.Context, to level, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: to, run: run}, false)
 }
 
-// updateAlone is update for a write that must not run twice and may take long: it has a transaction of its own.
+// updateAlone is update for a write that must not run twice and may take long. The write has a transaction of its own.
 func (w *writer) updateAlone(ctx context.Context, to level, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: to, run: run, alone: true}, false)
 }
 
-// beat is update for heartbeats: they go first.
+// beat is update for heartbeats. They go to the head of the queue.
 func (w *writer) beat(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: normal, run: run}, true)
 }
@@ -174,7 +176,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 
 	patience := answerTime + w.db.options.BusyTimeout
 	if r.alone {
-		patience = time.Duration(math.MaxInt64) // as long as it takes
+		patience = time.Duration(math.MaxInt64) // no limit
 	}
 	select {
 	case <-r.lead:
@@ -191,7 +193,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 		w.lead()
 		return r.answer()
 	case <-timer.C:
-		go func() { // whoever hands the lead to us must find somebody
+		go func() { // the previous leader needs a receiver if it makes this caller the leader
 			select {
 			case <-r.done:
 			case <-r.lead:
@@ -202,7 +204,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	}
 }
 
-// lead commits one group, which holds the leader's own request, and hands the lead on.
+// lead commits one group, which includes the request of the leader, and then makes the first waiting caller the leader.
 func (w *writer) lead() {
 	if w.crowd {
 		for range yields {
@@ -241,19 +243,20 @@ func (w *writer) rest() {
 	}
 }
 
-// begin starts a transaction that has the write lock, or shares it where the engine can do that.
+// begin starts a transaction with the write lock. shared lets other shared transactions hold the lock too, if the engine supports
+// that.
 func (w *writer) begin(t *tx, shared bool) error {
 	waited, err := w.db.engine.Begin(w.conn, shared, w.single, func() error {
 		_, err := t.exec(begin)
 		return err
 	})
 	if err == nil && waited {
-		w.busySince = time.Now() // the stretch of writing begins here
+		w.busySince = time.Now() // other processes had the lock, so the stretch of writing begins here
 	}
 	return err
 }
 
-// commit runs a group in one transaction and answers its members.
+// commit runs a group in one transaction and returns the result to its members.
 func (w *writer) commit(group []*request) {
 	if i := slices.IndexFunc(group, func(r *request) bool { return r.alone }); i >= 0 && len(group) > 1 {
 		w.commit(slices.Concat(group[:i], group[i+1:]))
@@ -263,7 +266,7 @@ func (w *writer) commit(group []*request) {
 	err := w.transaction(group)
 	failed, ok := errors.AsType[*memberError](err)
 	if ok && len(group) > 1 {
-		for _, r := range group { // the others must not suffer for it
+		for _, r := range group { // one by one, so that only the failed member gets the error
 			w.commit([]*request{r})
 		}
 		return
@@ -276,8 +279,8 @@ func (w *writer) commit(group []*request) {
 	}
 }
 
-// lookBefore returns an error when the files of the database were replaced, before anything is written. It is called with the write lock,
-// for which the writer may have waited.
+// lookBefore returns an error if the files of the database were replaced, before anything is written. The caller holds the write lock,
+// for which it may have waited.
 func (w *writer) lookBefore() error {
 	if !w.looks() {
 		return nil
@@ -285,10 +288,10 @@ func (w *writer) lookBefore() error {
 	return w.db.Replaced()
 }
 
-// looks says whether a look at the files is due before something is written. Commits that follow each other closely need none in between.
+// looks reports whether a check of the files is due before the next write. Commits that follow each other closely share a check.
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
-// lookAfter returns an error when others do not see what was committed.
+// lookAfter returns an error if the files were replaced, so that other processes do not see the commit.
 func (w *writer) lookAfter() error {
 	err := w.db.engine.Committed()
 	if err == nil {
@@ -297,7 +300,7 @@ func (w *writer) lookAfter() error {
 	return err
 }
 
-// knownRoom is what a transaction that follows another one closely knows of the disk.
+// knownRoom returns the free space that the previous transaction found, if that is recent enough.
 func (w *writer) knownRoom() diskSpace {
 	if w.space.err == nil && time.Since(w.spaceAt) < lookAgain {
 		return w.space

@@ -10,10 +10,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// completeTasks is completeTask for many tasks at once, of worker [3] at [1]: [2] is a JSON array of objects with the columns of d. It is
-// for servers, where each statement is a message there and back: a hundred ends are one. Returns the ids of those that it has
-// completed, and what selectFeatures does. The empty text and the 0 that are added keep the planner from all tasks that run, each
-// of which it would compare with each of d.
+// completeTasks completes many tasks of worker [3] in one statement, at the time [1]. [2] is a JSON array of objects with the columns
+// of d. It is for servers, where each statement is a round trip: a hundred completions are one. It returns the ids of the completed
+// tasks, and the features that are in use.
+//
+// The added empty text and the added 0 prevent a bad plan: without them the planner would compare all running tasks with each row of
+// d.
 var completeTasks = command(completeAll)
 
 const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
@@ -23,16 +25,17 @@ FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, o
 WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker + 0 = ? AND tasks.state || '' = 'running'
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
-// completeSome is completeTask for as many tasks as %s has rows, of worker [2] at [1]. A row is the id, the generation and what
-// completeTask sets. It is for files, where the end of a task in a statement of sixteen takes two thirds of the time of a statement
-// of its own.
+// completeSome completes as many tasks of worker [2] as %s has rows, at the time [1]. A row is the id, the generation and the values
+// that completeTask sets. It is for files: the completion of a task in a statement of sixteen takes two thirds of the time of a
+// statement of its own.
 const completeSome = `WITH d (id, generation_id, outcome, result, finished_at) AS (VALUES %s)
 UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
 	state = 'completed', outcome = d.outcome, result = d.result,
 	finished_at = d.finished_at, updated_at = ?
 FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`
 
-// completeTogether are statements of that kind and how many rows they have. Fewer than four do not pay.
+// completeTogether lists the statements from completeSome with their numbers of rows. A statement of fewer than four rows saves no
+// time.
 var completeTogether = []struct {
 	rows int
 	*statement
@@ -51,12 +54,12 @@ type completion struct {
 	FinishedAt   int64           `json:"finished_at"`
 }
 
-// completions are those of a list of ends that complete their task and have nothing else to store.
+// completions are the entries of a list of Finish that complete their task and store nothing else.
 type completions struct {
 	rows    []completion
-	at      []int         // of each row: its place in the list
-	changes []jobs.Change // of each row
-	lanes   bool          // some are in one
+	at      []int         // for each row: its index in the list
+	changes []jobs.Change // for each row
+	lanes   bool          // whether some tasks have a lane
 }
 
 func completionsOf(list []Finish, now time.Time) completions {
@@ -85,12 +88,13 @@ func completionsOf(list []Finish, now time.Time) completions {
 	return all
 }
 
-// errRefusedTogether says that one of the ends that share a statement was refused. The others may have been written: the
-// transaction is over.
+// errRefusedTogether is the error of a statement that could not end all its attempts. Some of them may have been written, so the
+// transaction must be rolled back.
 var errRefusedTogether = errors.New("an end was refused")
 
-// completeMany ends those attempts of list that complete their task and have nothing else to store, and says which: they are answered in
-// done. The others are for finishOne. On a server these are also those that were refused; in a file the error is errRefusedTogether then.
+// completeMany ends the attempts of list that complete their task and store nothing else. It sets their results in done, and reports
+// for each attempt whether it was completed here. finishOne handles the others. On a server these include the attempts that the
+// statement did not change. In a file such an attempt makes completeMany return errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, now)
 	if t.db.traits.CompletesAsJSON {
@@ -128,11 +132,11 @@ func (c *completion) result() any {
 }
 
 func (t *tx) completeOnServer(worker int64, all completions, done []Finished, now time.Time) (completed []bool, err error) {
-	of := make(map[int64]int, len(all.rows)) // rows by the ids of their tasks
+	of := make(map[int64]int, len(all.rows)) // index of the row by task id
 	for k, row := range all.rows {
 		of[row.ID] = k
 	}
-	if len(of) < max(len(all.rows), 2) { // a task that ends twice: the first of its attempts had lost it
+	if len(of) < max(len(all.rows), 2) { // a task is in the list twice: its first attempt had lost the claim
 		return make([]bool, len(done)), nil
 	}
 	text, err := json.Marshal(all.rows)

@@ -11,13 +11,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// cancelTask cancels task [4] if it waits; who and why [1], times [2], [3]. The rest of its outcome is that of its last attempt.
+// cancelTask cancels task [4] if it has not started or waits for its next attempt. [1] says who cancels it and why; [2] and [3] are
+// the time. The rest of the outcome is that of its last attempt.
 var cancelTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,
 	outcome = {cancelled_outcome}, finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending'
 	OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`)
 
-// askCancel asks the owner of task [1] to cancel it, if it runs; at [2], by KILL at once [3], who and why [4]. A request that is
-// there already keeps its time and text.
+// askCancel requests the cancellation of task [1] if it is running. [2] is the time, [3] is true for KILL at once, and [4] says who
+// requests it and why. An existing request keeps its time and text.
 var askCancel = command(`INSERT INTO {cancel_requests} (task_id, generation_id, requested_at, now, text)
 SELECT id, generation_id, ?2, ?3, ?4 FROM {tasks} WHERE id = ?1 AND state = 'running'
 ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
@@ -27,26 +28,26 @@ ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	THEN cancel_requests.now ELSE excluded.now END,
 	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`)
 
-// retryFinished resets the finished task [5], generation [6], to state [1], due at [3]; time [4]. [2] is its column waits. It
-// changes no row if another unfinished task has its unique key. Index: tasks_unique.
+// retryFinished resets the finished task [5] of generation [6] to state [1]. [2] is its column waits, [3] is when it is due, and [4]
+// is the current time. It changes no row if another unfinished task has the same unique key. Index: tasks_unique.
 var retryFinished = command(`UPDATE {tasks} SET state = ?, waits = ?, generation_id = generation_id + 1,
 	attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
 WHERE id = ? AND generation_id = ?
 	AND NOT EXISTS (SELECT 1 FROM {tasks} AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`)
 
-// hastenTask makes the waiting task [4] of generation [5] due at [2], in state [1], counts kept; time [3]. Where its state stays
-// its generation does.
+// hastenTask makes the waiting task [4] of generation [5] due at [2], in state [1], and keeps its counts. [3] is the current time. The
+// generation changes only if the state changes.
 var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0
 	ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND generation_id = ?5`)
 
-// selectStanding reads what decides what retrying task [1] does.
+// selectStanding reads the columns of task [1] that decide what a retry does.
 var selectStanding = query(`SELECT state, generation_id, coalesce(lane, ''), coalesce(parts, 0) >= 2 FROM {tasks} WHERE id = ?`)
 
 var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
 
-// deleteTask forgets task [1] if it has finished; the rest of it goes in the same transaction.
+// deleteTask deletes task [1] if it has finished. The other statements delete its rows in other tables, in the same transaction.
 var (
 	deleteTask     = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL`)
 	deleteAttempts = command(`DELETE FROM {attempts} WHERE task_id = ?`)
@@ -57,18 +58,18 @@ var (
 	deleteWaiting  = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 )
 
-// ActionResult is what became of one task.
+// ActionResult is the result of an action for one task.
 type ActionResult struct {
 	ID    int64
-	State jobs.State // as it is now; empty: there is no such task
-	Done  bool       // whether the call did what it was asked, now or (for a finished task that is cancelled) before
-	Taken bool       // Retry: its unique key belongs to another unfinished task
+	State jobs.State // current state; empty if there is no such task
+	Done  bool       // whether the action took effect now or, for the cancellation of a finished task, was not needed
+	Taken bool       // for Retry: another unfinished task has its unique key
 }
 
-// Cancel cancels tasks that wait, and asks the workers of those that run; a finished task stays as it is. text says who asks and why.
-// hard stops commands by KILL at once.
+// Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. text
+// says who cancels them and why. hard stops commands with KILL at once.
 func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
-	text = jobs.CutError(text) // it becomes the task's error
+	text = jobs.CutError(text) // text becomes the error of the task
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.cancel(id, text, hard, now)
 		return []ActionResult{m}, err
@@ -91,8 +92,8 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResu
 	return ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
 
-// Retry makes finished tasks wait again as if they were new, and those that wait for a time or for their next attempt due at once.
-// They are due at the given time. Of what such a task waited for only what is unfinished holds it up again.
+// Retry resets finished tasks as if they were new. It also makes tasks due that wait for a time or for their next attempt. The new due
+// time is due. A task that is reset waits only for those of its dependencies that are unfinished.
 func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
@@ -100,8 +101,8 @@ func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]Acti
 	})
 }
 
-// RetryWithDependents is Retry that also makes those wait again that were cancelled because of one of these tasks. They are in the
-// answer too, each behind its task.
+// RetryWithDependents is Retry for the tasks and for all tasks that were cancelled because of one of them. The result lists the latter
+// too, each after the task that it depends on.
 func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
@@ -139,7 +140,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 			refused.Taken = true
 			err = t.run(closeAll, id)
 		case err == nil:
-			if state == jobs.Completed { // what has completed is done all over again
+			if state == jobs.Completed { // a completed task runs all its steps again
 				err = t.run(deleteSteps, id)
 			}
 			if err == nil {
@@ -148,14 +149,14 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 		}
 	case state == jobs.Scheduled || state == jobs.Retrying:
 		if state == jobs.Retrying && to == jobs.Scheduled {
-			to = state // its attempts count, and it keeps its lane
+			to = state // it keeps its attempts and its lane
 		}
 		n, err = t.exec(hastenTask, string(to), due.UnixMilli(), now.UnixMilli(), id, generation)
 	}
 	if err != nil || n == 0 {
 		return refused, err
 	}
-	if lane != "" { // it may have left it, or may have it at once
+	if lane != "" { // the task may have given up its lane, or may get it at once
 		if err := t.freeLane(lane, now); err != nil {
 			return refused, err
 		}
@@ -164,7 +165,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	return ActionResult{ID: id, State: to, Done: true}, err
 }
 
-// revive makes those wait again that were cancelled because of task id, and those that were cancelled because of these.
+// revive retries the tasks that were cancelled because of task id, and those that were cancelled because of these.
 func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResult, error) {
 	for again := []int64{id}; len(again) > 0; again = again[1:] {
 		var list []int64
@@ -185,7 +186,7 @@ func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResul
 	return done, nil
 }
 
-// Delete forgets finished tasks, with their attempts and output.
+// Delete deletes finished tasks with their attempts and output.
 func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		n, err := t.exec(deleteTask, id)
@@ -199,7 +200,7 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 	})
 }
 
-// forget deletes all that belongs to a task that was deleted.
+// forget deletes the rows of a deleted task in other tables.
 func (t *tx) forget(id int64) error {
 	for _, of := range []*statement{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps} {
 		if err := t.run(of, id); err != nil {
@@ -209,10 +210,10 @@ func (t *tx) forget(id int64) error {
 	return nil
 }
 
-// moveMost is how many tasks are moved in one transaction: others get their turn in between.
+// moveMost is the greatest number of tasks that one transaction acts on, so that other writers get the lock in between.
 const moveMost = 500
 
-// move acts on tasks by one, which returns what became of the task, and of others because of it.
+// move calls one for each task. one returns the results for that task and for other tasks that it has changed.
 func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) ([]ActionResult, error)) ([]ActionResult, error) {
 	moved := make([]ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {

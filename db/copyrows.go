@@ -8,15 +8,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// What a database holds is carried to another one by the hundred tasks, each with all that belongs to it in one transaction, in the
-// order of ids: the highest id over there says how far it has come, so a move that was killed goes on behind it. What is not of
-// single tasks comes with the last transaction, which counts, too. Rows are the same on both engines; see schema/postgres.
+// A migration copies a database to another one in the order of task ids. One transaction copies up to copyTasks tasks with all their
+// rows in other tables. The highest id in the destination shows how far the migration has come, so a migration that was killed
+// continues after that id. The last transaction copies the rows that belong to no single task, and compares both databases. The rows
+// are the same on both engines; see schema/postgres.
 
-// carried is a table whose rows are carried.
+// copiedTable is a table whose rows a migration copies.
 type copiedTable struct {
 	name  string
-	key   string // the id of the task that a row belongs to; empty: it is of none
-	order string // what its rows are read by
+	key   string // column with the id of the task of a row; empty if the rows belong to no task
+	order string // ORDER BY of the rows
 }
 
 var copiedTables = []copiedTable{
@@ -40,12 +41,12 @@ var copiedTables = []copiedTable{
 }
 
 const (
-	copyTasks   = 256     // in one transaction
-	copyWaiting = 500     // that wait for each other's answers, on a server
-	copyBytes   = 1 << 20 // of these
+	copyTasks   = 256     // tasks in one transaction
+	copyWaiting = 500     // statements that are sent to a server before the migration waits for their results
+	copyBytes   = 1 << 20 // bytes of these statements
 )
 
-// copyThese reads the rows of the tasks behind [1] up to [2]; copyAll all rows of a table. They name the columns.
+// copyThese reads the rows of the tasks after [1] up to [2]. copyAll reads all rows of a table. Both return the names of the columns.
 const (
 	copyThese = `SELECT * FROM {%s} WHERE %s > ? AND %[2]s <= ? ORDER BY %s`
 	copyAll   = `SELECT * FROM {%s} ORDER BY %s`
@@ -53,28 +54,30 @@ const (
 	copyRow   = `INSERT INTO {%s} (%s){given_ids} VALUES (%s)`
 )
 
-// selectLastID reads how far a move has come; selectNextIDs the next tasks behind [1].
+// selectLastID returns the highest id of a task, which shows how far a migration has come. selectNextIDs lists the next tasks after
+// [1].
 var (
 	selectLastID  = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 	selectNextIDs = query(`SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT ?`)
 )
 
-// endWorkers says goodbye for those that were killed: nobody of them will.
+// endWorkers marks all workers as ended at their last heartbeat. Those that are left were killed.
 var endWorkers = command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
-// countRows counts the rows of a table, sumTasks those of tasks by their states, with sums that tell whether they are the same ones.
+// countRows counts the rows of a table. sumTasks counts the tasks by state, with sums of their ids and generations, which show whether
+// two databases hold the same tasks.
 const countRows = `SELECT count(*) FROM {%s}`
 
 var sumTasks = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations
 	FROM {tasks} GROUP BY state ORDER BY state`)
 
-// TableCount is how many rows of a table there are, in both databases.
+// TableCount is the number of rows of a table, which is the same in both databases.
 type TableCount struct {
 	Table string
 	Rows  int64
 }
 
-// carry copies the rows of a table from another database.
+// copyRows copies the rows of a table from the source of a migration.
 func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 	from := m.from
 	text, args := fmt.Sprintf(copyAll, c.name, c.order), []any(nil)
@@ -109,7 +112,7 @@ func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 			return from.explain(err)
 		}
 		for i, value := range values {
-			// which the driver of a server does not call a text
+			// the driver of a server returns JSON as bytes
 			if text, ok := value.([]byte); ok && types[i].DatabaseTypeName() == "JSON" {
 				values[i] = string(text)
 			}
@@ -131,7 +134,7 @@ func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 	return t.settle()
 }
 
-// settle returns when the server has answered what it was sent.
+// settle returns when the server has run all statements that it was sent.
 func (t *tx) settle() error {
 	var last int64
 	return t.scan(selectLastID, nil, &last)
@@ -147,8 +150,8 @@ func width(value any) int {
 	return 8
 }
 
-// sameRows counts the rows of both databases, and returns an error when one has what the other has not. It is asked before rows are written
-// that differ.
+// sameRows counts the rows of both databases, and returns an error if they differ. The caller must call it before the migration writes
+// rows in which the databases differ.
 func (t *tx) sameRows(from *DB) ([]TableCount, error) {
 	counts := make([]TableCount, len(copiedTables))
 	for i, c := range copiedTables {

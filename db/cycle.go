@@ -10,29 +10,31 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Cycle is one round of a worker's loop: finish what has ended, then claim for the slots that are free. It is one write, so that
-// a worker that is busy pays for one transaction and not for two.
+// Cycle is one round of a worker's loop: finish the attempts that have ended, then claim tasks for the free slots. It is one write, so
+// a busy worker pays for one transaction instead of two.
 type Cycle struct {
 	Now    time.Time
 	Finish []Finish
 	Claim  Claim
-	Look   bool // somebody else may have changed something: look for what is due, and for new queues. Else only what is known counts
+	Look   bool // whether to look for due tasks and for new queues, because another process may have changed something
 }
 
-// CycleResult is what a Cycle did.
+// CycleResult is the result of a Cycle.
 type CycleResult struct {
-	Finished []Finished  // one for each Finish
+	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // in the order in which to start them
-	Looked   bool        // it has looked for what is due, asked to or because tasks were freed
-	NextDue  time.Time   // if it has looked: when something else becomes due or expires; zero: nothing is scheduled
-	// NextStart is when a rate lets a task start that is due already; zero: none waits for that, or nothing was to be claimed.
+	Looked   bool        // whether the cycle has looked for due tasks, because of Look or because it has released tasks
+	NextDue  time.Time   // if Looked: when the next task is due or expires; zero if there is none
+	// NextStart is when a rate limit allows a task to start that is already due; zero if no task waits for a rate limit, or if the
+	// cycle claims nothing.
 	NextStart time.Time
-	NextLane  time.Time // if it has looked: the same of the rate of a lane
-	NoRoom    error     // why nothing was claimed though there may be something: the disk is nearly full
+	NextLane  time.Time // if Looked: NextStart for the rate limits of lanes
+	NoRoom    error     // error of a nearly full disk, which is why the cycle claimed nothing
 }
 
-// Cycle runs one round of worker w. If it finishes anything it returns when that is on the disk. It can be repeated after an error:
-// a finish that was accepted stays accepted, and tasks claimed by a cycle whose answer was lost show up in Beat as claims that nobody has.
+// Cycle runs one round of worker w. If it finishes attempts, it returns when their ends are durable. The caller can repeat it after an
+// error: it accepts an end that was already written. Tasks claimed by a cycle whose result was lost show up in Beat as unacknowledged
+// claims.
 func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
 	var claimed []jobs.Task
 	if ends, ok := w.fastPath(turn); ok {

@@ -12,36 +12,38 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertDependency makes task [1] wait for task [2], however that ends [3]; or only remembers it [4].
+// insertDependency adds the dependency of task [1] on task [2]. [3] reports whether any outcome of task [2] releases task [1]. [4]
+// reports whether the dependency is open: only open dependencies delay a task.
 var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)
 
-// selectFollowers lists the tasks that wait for task [1], and whether they wait for others too. A task that was set to another
-// state by hand does not wait. Indexes: dependencies_on, dependencies_open.
+// selectFollowers lists the tasks that wait for task [1], and whether they wait for other tasks too. It leaves out tasks whose state
+// somebody has changed by hand. Indexes: dependencies_on, dependencies_open.
 var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM {dependencies} AS other
 	WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id) AS waits
 FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`)
 
-// closeOn ends all waiting for task [1], closeAll all waiting of task [1].
+// closeOn closes all dependencies on task [1]. closeAll closes all dependencies of task [1].
 var (
 	closeOn  = command(`UPDATE {dependencies} SET open = 0 WHERE on_id = ? AND open = 1`)
 	closeAll = command(`UPDATE {dependencies} SET open = 0 WHERE task_id = ? AND open = 1`)
 )
 
-// reopen makes task [1] wait again for those of its dependencies that are unfinished.
+// reopen opens the dependencies of task [1] on unfinished tasks again.
 var reopen = command(`UPDATE {dependencies} SET open = 1 WHERE task_id = ?
 	AND EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`)
 
-// selectRevivable lists the tasks that were cancelled because of a dependency, have one on task [1], and have none whose task has
-// ended in a way that would cancel them again. Index: dependencies_on.
+// selectRevivable lists the tasks that depend on task [1], were cancelled because of a dependency, and would not be cancelled again
+// because of another one. Index: dependencies_on.
 var selectRevivable = query(`SELECT tasks.id FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id
 WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->> 'reason' = 'dependency'
 	AND NOT EXISTS (SELECT 1 FROM {dependencies} AS other JOIN {tasks} AS ended ON ended.id = other.on_id
 		WHERE other.task_id = tasks.id AND other.any_outcome = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
 ORDER BY tasks.id`)
 
-// selectNamed lists the tasks that task [1] of plain SQL names. adoptTask blocks that task [3] until its dependencies allow it to
-// start; whether it waits [1], time [2]. refuseTask cancels task [4] because of one of them; outcome [1], times [2], [3].
+// These statements are for a task that plain SQL has inserted. selectAfter lists the dependencies of task [1]. adoptTask blocks task
+// [3] until its dependencies allow it to start; [1] reports whether it waits, and [2] is the time. refuseTask cancels task [4] because
+// of a dependency; [1] is the outcome, and [2] and [3] are the time.
 var (
 	selectAfter = query(`SELECT on_id, any_outcome FROM {dependencies} WHERE task_id = ? ORDER BY on_id`)
 	adoptTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?
@@ -50,7 +52,8 @@ var (
 		WHERE id = ? AND generation_id = 0`)
 )
 
-// The two sides of the dependencies of task [1], at most [2] of each, for people.
+// selectDependencies and selectDependents list the two sides of the dependencies of task [1], at most [2] of each, for the user
+// interfaces.
 var (
 	selectDependencies = query(`SELECT on_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state
 	FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
@@ -60,7 +63,7 @@ WHERE task_id = ? ORDER BY on_id LIMIT ?`)
 WHERE on_id = ? ORDER BY task_id LIMIT ?`)
 )
 
-// selectUpstream lists the tasks that task [1] waited for. Primary key.
+// selectUpstream lists the tasks that task [1] waited for. Index: primary key.
 var selectUpstream = query(selectTasks + ` JOIN {dependencies} ON dependencies.on_id = tasks.id WHERE dependencies.task_id = ?
 	ORDER BY on_id`)
 
@@ -68,19 +71,19 @@ type follower struct {
 	ID         int64   `db:"task_id"`
 	Generation int64   `db:"generation_id"`
 	AnyOutcome boolean `db:"any_outcome"`
-	Waits      boolean `db:"waits"` // for another one too
+	Waits      boolean `db:"waits"` // whether it waits for another task too
 	Lane       text    `db:"lane"`
 	RunAt      number  `db:"run_at"`
 }
 
-// waiting is what a task that is enqueued waits for.
+// waiting holds the dependencies of a task that is being enqueued.
 type waiting struct {
 	after, afterAny []int64
-	open            map[int64]bool // of all of them: whether it has not ended yet
-	broken          string         // it is cancelled at once, and why
+	open            map[int64]bool // for each dependency: whether its task is unfinished
+	broken          string         // why the task is cancelled at once; empty if it is not
 }
 
-// waitsFor looks at the tasks that a new task names. One that has ended counts as if it ended now.
+// waitsFor reads the states of the tasks that a new task depends on. A task that has already finished counts as if it finished now.
 func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 	w := waiting{after: after, afterAny: afterAny, open: map[int64]bool{}}
 	for i, id := range append(after[:len(after):len(after)], afterAny...) {
@@ -117,7 +120,7 @@ func (w *waiting) waits() bool {
 	return false
 }
 
-// keep stores what a task waits for. An id in both lists has to complete.
+// keep stores the dependencies of a task. A task in both lists has to complete.
 func (t *tx) keep(id int64, w waiting) error {
 	for i, on := range append(w.after[:len(w.after):len(w.after)], w.afterAny...) {
 		open, left := w.open[on]
@@ -135,7 +138,8 @@ func (t *tx) keep(id int64, w waiting) error {
 	return nil
 }
 
-// adopt reads what a due row of plain SQL waits for: it becomes blocked, for now, or is cancelled.
+// adopt reads the dependencies of a due task that plain SQL has inserted. The task becomes blocked or cancelled. If it need not wait,
+// it continues at once.
 func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
 	var named []struct {
 		ID         int64   `db:"on_id"`
@@ -153,7 +157,7 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 		}
 	}
 	w, err := t.waitsFor(after, afterAny)
-	if errors.Is(err, jobs.ErrNotFound) { // it was there when the row was written, and was deleted since
+	if errors.Is(err, jobs.ErrNotFound) { // the task existed when the row was written, and was deleted since
 		w, err = waiting{broken: err.Error()}, nil
 	}
 	if err != nil {
@@ -181,12 +185,12 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 // Dependency is one side of a dependency between two tasks.
 type Dependency struct {
 	ID    int64      `db:"id"`
-	Any   bool       `db:"any_outcome"` // it waits for the end, however it comes
-	State jobs.State `db:"state"`       // empty: the task was deleted
+	Any   bool       `db:"any_outcome"` // whether any outcome satisfies the dependency
+	State jobs.State `db:"state"`       // empty if the task was deleted
 }
 
-// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it: at most most of each;
-// 0: all.
+// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it. It returns at most
+// most of each; 0 for all.
 func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
 	if on, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {
@@ -195,7 +199,8 @@ func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dep
 	return on, by, err
 }
 
-// Upstream calls each with the tasks that a task waited for, by id, until one call returns an error. Those that were deleted are missing.
+// Upstream calls each for the tasks that a task waited for, in the order of their ids, until a call returns an error. It skips deleted
+// tasks.
 func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error) error {
 	rows, err := d.read.QueryxContext(ctx, d.sql.Text(selectUpstream), id)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // selectDue returns when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of a lane
-// allows its next task to start. Each is null if there is none. Plain SQL may have written any time, 0 included. Indexes:
-// tasks_due, tasks_expiry, limits_due.
+// allows its next task to start. Each is null if there is none. Plain SQL may have written any time, including 0. Indexes: tasks_due,
+// tasks_expiry, limits_due.
 var selectDue = query(`SELECT (SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),
 	(SELECT min(expires_at) FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL),
 	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL)`)
@@ -18,7 +18,8 @@ var selectDue = query(`SELECT (SELECT min(run_at) FROM {tasks} WHERE state = 'sc
 // firstDue selects the first tasks that are due at its argument. Index: tasks_due.
 const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
 
-// promoteTasks makes the tasks pending that are due at [2]; time [1]. promoteOrdered handles tasks with a lane or with dependencies.
+// promoteTasks makes the tasks pending that are due at [2]. [1] is the time. promoteOrdered handles tasks with a lane or with
+// dependencies.
 var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 
@@ -26,8 +27,8 @@ WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts 
 var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 
-// expireTasks cancels tasks that have not started by [3]; times [1] and [2]. It also clears the lease of a running task without a
-// start time, which only plain SQL can write. Index: tasks_expiry.
+// expireTasks cancels tasks that have not started by [3]. [1] and [2] are the time. It also clears the lease of a running task without
+// a start time, which only plain SQL can write. Index: tasks_expiry.
 var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
 	outcome = '{"reason":"expired","error":"not started in time"}', finished_at = ?, updated_at = ? WHERE id IN (
 	SELECT id FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
@@ -48,7 +49,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		for _, one := range []struct {
 			at  sql.NullInt64
 			act func(time.Time) error
-		}{{expiry, t.expire}, {due, t.promote}, {rate, t.freeDueLanes}} { // in this order, so that no expired task is claimed
+		}{{expiry, t.expire}, {due, t.promote}, {rate, t.freeDueLanes}} { // expiry first, so that no expired task is claimed
 			switch {
 			case one.at.Valid && one.at.Int64 <= now.UnixMilli():
 				if err := one.act(now); err != nil {
@@ -64,7 +65,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		}
 		t.moved = true
 	}
-	return now, lane, nil // there are more
+	return now, lane, nil // more tasks are due
 }
 
 func (t *tx) expire(now time.Time) error {
@@ -84,7 +85,7 @@ func (t *tx) expire(now time.Time) error {
 	return t.ended(ends, now)
 }
 
-// promote moves due tasks on: those with a lane or dependencies if these allow it, all others at once.
+// promote moves due tasks to their next state: tasks with a lane or dependencies if these allow it, all others at once.
 func (t *tx) promote(now time.Time) error {
 	var ordered []row
 	if err := t.list(&ordered, selectOrdered, now.UnixMilli()); err != nil {
@@ -96,7 +97,7 @@ func (t *tx) promote(now time.Time) error {
 	return t.run(promoteTasks, now.UnixMilli(), now.UnixMilli())
 }
 
-// promoteOrdered moves due tasks on that have a lane or dependencies.
+// promoteOrdered moves due tasks that have a lane or dependencies to their next state.
 func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 	var lanes laneSet
 	var ends []end

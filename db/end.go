@@ -7,27 +7,28 @@ import (
 	"example.com/runner/jobs"
 )
 
-// cancelDependent cancels task [4] of generation [5], which waits for one that did not complete; outcome [1], times [2], [3].
+// cancelDependent cancels task [4] of generation [5], which depends on a task that did not complete. [1] is the outcome, and [2] and
+// [3] are the time.
 var cancelDependent = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, outcome = ?, waits = NULL,
 	finished_at = ?, updated_at = ? WHERE id = ? AND generation_id = ? AND waits = 1 RETURNING queue`)
 
-// freeDependent ends the waiting of task [3], generation [4], when its last dependency has ended. [1] is its new state: blocked if
-// it must wait for its lane. [2] is the time.
+// freeDependent releases task [3] of generation [4] when its last dependency has ended. [1] is its new state: blocked if it must wait
+// for its lane. [2] is the time.
 var freeDependent = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN ?1 = 'blocked' THEN 0 ELSE 1 END,
 	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND generation_id = ?4 AND waits = 1`)
 
-// end is a task that has left its place: it has finished, or given up its lane.
+// end is a task that has finished, or has given up its lane.
 type end struct {
 	id    int64
 	queue string
 	lane  string
 	state jobs.State
-	// waited: it may have waited for others when it ended.
+	// waited reports whether the task may have waited for others when it ended.
 	waited bool
 }
 
-// features are the things that order tasks or hold them back and that are in use at all. A transaction that needs to know reads
-// them once, so that a database that uses none of them pays for one query.
+// features reports which of dependencies, limits and pauses are in use. A transaction that needs them reads them once, so a database
+// without them pays for one query.
 type features struct {
 	known        bool
 	dependencies bool
@@ -35,10 +36,11 @@ type features struct {
 	pauses       bool
 }
 
-// selectFeatures looks at the first entry of each: 1, 2 and 4 in one number, which is read faster than three.
+// selectFeatures returns the features that are in use as bits of one number: 1 for dependencies, 2 for limits and 4 for pauses. One
+// number is read faster than three.
 var selectFeatures = query(`SELECT {features}`)
 
-// features returns what is in use. It reads that once in a transaction.
+// features returns the features that are in use. It reads them once in a transaction.
 func (t *tx) features() (features, error) {
 	if t.used.known {
 		return t.used, nil
@@ -51,13 +53,14 @@ func (t *tx) features() (features, error) {
 	return t.used, err
 }
 
-// featuresOf returns what the bits of selectFeatures say.
+// featuresOf converts the bits of selectFeatures to features.
 func featuresOf(bits int64) features {
 	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0}
 }
 
-// ended does what follows from the end of tasks: every end passes here, in the transaction that writes it. It counts, lets those
-// start that waited for them, or cancels them (and then those who waited for these), and gives their lanes to the next.
+// ended handles the effects of ends. Every function that ends tasks calls it in the same transaction. It updates the counters,
+// releases or cancels the dependents of these tasks, then the dependents of the cancelled ones, and gives the freed lanes to their
+// next tasks.
 func (t *tx) ended(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil
@@ -66,7 +69,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range ends { // first: nobody must be told of an end who has ended too
+	for _, e := range ends { // close the dependencies of tasks that end in this batch before releasing their dependents
 		if e.waited && features.dependencies {
 			if _, err := t.exec(closeAll, e.id); err != nil {
 				return err
@@ -75,7 +78,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	}
 	counts := map[count]int{}
 	var lanes laneSet
-	for i := 0; i < len(ends); i++ { // grows while it is walked: a chain of any length, without recursion
+	for i := 0; i < len(ends); i++ { // the loop appends to ends, so a chain of dependents may have any length without recursion
 		e := ends[i]
 		lanes.add(e.lane)
 		if !e.state.Finished() {
@@ -97,7 +100,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	return t.freeLanes(lanes, now)
 }
 
-// endedFor tells those who wait for a task that it has ended. It returns those that are cancelled because of it.
+// endedFor releases the dependents of an ended task, or cancels them. It returns the cancelled ones.
 func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	var followers []follower
 	if err := t.list(&followers, selectFollowers, e.id); err != nil || len(followers) == 0 {
@@ -131,9 +134,9 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	return cancelled, nil
 }
 
-// free lets a task go on that waits for nothing more.
+// free releases a task whose dependencies have all ended.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
-	to := jobs.InitialState(f.RunAt.time(), now, false, f.Lane != "") // its lane decides when all that happened has been written
+	to := jobs.InitialState(f.RunAt.time(), now, false, f.Lane != "") // after all other changes, freeLanes decides about its lane
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}
@@ -141,12 +144,12 @@ func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
 	return t.one(freeDependent, string(to), now.UnixMilli(), f.ID, f.Generation)
 }
 
-// brokenOutcome is the outcome of such a task.
+// brokenOutcome returns the outcome of a task that is cancelled because of a dependency.
 func brokenOutcome(text string) string {
 	return jsonText(outcome{Reason: jobs.ReasonDependency, Error: text})
 }
 
-// brokenText is the error of a task that is cancelled because another did not complete.
+// brokenText returns the error of a task that is cancelled because task id did not complete.
 func brokenText(id int64, state jobs.State) string {
 	return fmt.Sprintf("task %d %s", id, state)
 }

@@ -9,22 +9,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The fast path of a cycle is for engines where each statement is a message there and back. A cycle takes it if every task that it
-// ends has completed, and nothing that orders tasks or holds them back is in use; as a rule that is so. Then later statements do
-// not depend on earlier results, and two such cycles cannot disturb each other. So:
+// The fast path of a cycle is for engines where each statement is a round trip. A cycle takes it if every attempt that it ends has
+// completed its task, and if no dependency, limit or pause is in use. Most cycles do. Then later statements do not depend on earlier
+// results, and two such cycles cannot disturb each other. So:
 //
-//   - Such cycles of all workers hold the write lock of the schema at the same time.
-//
-// - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server works for both
-// at once.
-// - Each message asserts that its cycle may take the fast path: otherwise it divides by zero, and the cycle takes the slow path,
-// step by step.
+//   - The fast cycles of all workers hold the write lock of the schema at the same time.
+//   - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server handles both at
+//     the same time.
+//   - Each message asserts that its cycle may take the fast path. Otherwise the assertion divides by zero, and the cycle takes the
+//     slow path, statement by statement.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
 	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
 )
 
-// slowPathCycles is the number of cycles that take the slow path after one whose assertion did not hold.
+// slowPathCycles is the number of cycles that take the slow path after one whose assertion failed.
 const slowPathCycles = 200
 
 // fastPath reports whether a cycle may try the fast path, and returns the attempts that it ends.
@@ -37,7 +36,7 @@ func (w *Worker) fastPath(turn Cycle) (completions, bool) {
 	return ends, len(ends.rows) == len(turn.Finish) && !ends.lanes
 }
 
-// fastCycle runs a cycle on the fast path. If an assertion did not hold, the engine calls the error Asserted; tasks may have been
+// fastCycle runs a cycle on the fast path. If an assertion failed, engine.Asserted reports true for the error. Tasks may have been
 // claimed all the same.
 func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
@@ -58,13 +57,13 @@ func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (d
 		}
 	}
 	claiming.Wait()
-	if claim != nil { // whether it was committed or not: what nobody runs is found by a heartbeat
+	if claim != nil { // the claim may be committed or not: a heartbeat finds claims that no worker runs
 		done.Claimed = nil
 	}
 	return done, cmp.Or(finish, claim)
 }
 
-// updateFast is update, to the disk, for a part of a cycle on the fast path.
+// updateFast is a durable update for a part of a cycle on the fast path.
 func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: full, shared: true, run: func(t *tx) error {
 		if err := t.later(assertUnused); err != nil {

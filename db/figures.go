@@ -8,15 +8,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectHistory lists how many tasks of each queue ended how, since minute [1] and hour [2].
+// selectHistory lists the numbers of ended tasks by queue and final state, per minute since minute [1] and per hour since hour [2].
 var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, n FROM {counters} WHERE minute >= ?
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
-// recentMost is how many tasks the figures of a queue are taken from: the last that ended, of all queues. It bounds what a look costs.
+// recentMost is the number of tasks, of all queues, that the figures of a queue are computed from: the last ones that ended. It bounds
+// the cost of a query.
 const recentMost = 10_000
 
-// selectRecent lists the waits and the times from start to end of the last attempts of tasks of queue [2] that ended since [1],
-// among the last 10,000 that ended. Index: tasks_finished, from its end.
+// selectRecent lists the wait and the duration of the last attempts of tasks of queue [2] that ended since [1]. It reads only the last
+// 10,000 tasks that ended. Index: tasks_finished, from its end.
 var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration
 	FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
@@ -35,7 +36,8 @@ var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 
 	OR tasks.state = 'retrying')
 		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
-// HistoryPoint is how many tasks of a queue ended in one way within a minute, or within an hour of more than two days ago.
+// HistoryPoint is the number of tasks of a queue that ended in one state within a minute. For times more than two days ago it is the
+// number of an hour.
 type HistoryPoint struct {
 	Queue string
 	State jobs.State
@@ -44,7 +46,7 @@ type HistoryPoint struct {
 	N     int
 }
 
-// History returns how many tasks ended since a time, by queue and state, oldest first. It outlives the tasks themselves.
+// History returns how many tasks ended since a time, by queue and state, oldest first. It includes tasks that were deleted since.
 func (d *DB) History(ctx context.Context, since time.Time) ([]HistoryPoint, error) {
 	type row struct {
 		Queue string     `db:"queue"`
@@ -60,10 +62,10 @@ func (d *DB) History(ctx context.Context, since time.Time) ([]HistoryPoint, erro
 	return list, err
 }
 
-// Times are how long tasks waited, and ran, at their last attempt; sorted.
+// Times are the sorted waits and durations of the last attempts of tasks.
 type Times struct{ Waits, Runs []time.Duration }
 
-// Rank returns the value below or at which that many percent of sorted values lie, by nearest rank. It returns 0 for no values.
+// Rank returns the given percentile of sorted values by nearest rank. It returns 0 for no values.
 func Rank(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -71,7 +73,7 @@ func Rank(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }
 
-// sample is one of Times.
+// sample is the wait and the duration of one task of Times.
 type sample struct {
 	Step     int    `db:"step"`
 	Wait     number `db:"wait"`
@@ -87,14 +89,14 @@ func (t *Times) sort() {
 	slices.Sort(t.Runs)
 }
 
-// Recent is what the last tasks of a queue tell.
+// Recent holds figures of the last tasks of a queue.
 type Recent struct {
-	Times       // of each task that ended and had started
-	Starts int  // attempts that started
-	Whole  bool // every task that ended since then was looked at; else the last 10,000 of all queues, and Starts is of those
+	Times       // times of each task that ended and had started
+	Starts int  // number of attempts that started
+	Whole  bool // whether the figures cover every task that ended since then; else they cover the last 10,000 of all queues
 }
 
-// Recent returns what the tasks of a queue that ended since a time tell. It looks at no more than 10,000 of them.
+// Recent returns figures of the tasks of a queue that ended since a time. It reads at most the last 10,000 tasks that ended.
 func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent, error) {
 	var r Recent
 	ms := since.UnixMilli()
@@ -118,7 +120,7 @@ func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent,
 	return r, err
 }
 
-// selectThroughput sums up how many tasks ended how, in steps of [2] seconds since second [1].
+// selectThroughput returns the numbers of ended tasks by state, in steps of [2] seconds since second [1].
 var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum(n) AS n FROM {counters} WHERE minute * 60 >= ?1
 	GROUP BY 1, 2
 UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
@@ -126,14 +128,14 @@ UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHE
 // selectSamples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
 var selectSamples = query(`{samples}`)
 
-// TimeBucket is what ended within a stretch of time.
+// TimeBucket holds figures of the tasks that ended within a period.
 type TimeBucket struct {
 	Ended map[jobs.State]int
-	Times // of some of the tasks
+	Times // times of some of the tasks
 }
 
-// Trend returns what ended in each of n stretches of time since a moment. Waits and runs are those of at most some tasks of each, which
-// still exist.
+// Trend returns figures of the tasks that ended in each of n periods of the given length since a time. The times of each period are
+// those of at most some tasks that still exist.
 func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]TimeBucket, error) {
 	steps := make([]TimeBucket, n)
 	type ended struct {

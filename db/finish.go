@@ -9,28 +9,31 @@ import (
 	"example.com/runner/jobs"
 )
 
-// finishTask ends the attempt of task [9] by the claim of generation [10] of worker [11], if that still owns it and nobody has
-// asked to cancel it, or [12] says that this is known. State [1], then the columns in their order.
+// finishTask ends the attempt of task [9] that worker [11] claimed as generation [10]. It changes nothing if the worker does not own
+// the task any more. It also changes nothing if there is a cancel request, unless [12] says that the worker knows of it. [1] is the
+// new state, and [2] to [8] are the other columns in their order.
 var finishTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = NULL, state = ?, outcome = ?, result = ?,
 	run_at = coalesce(?, run_at), attempt = ?, losses = ?, finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'
 	AND (? = 1 OR NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id >= tasks.generation_id - 1))`)
 
-// completeTask is finishTask for the most common end: it writes only what that changes, which takes a fifth less time.
+// completeTask is finishTask for a completed task, which is the most common end. It writes only the columns that this end changes,
+// which takes a fifth less time.
 var completeTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 	lease_expires_at = NULL, state = 'completed', outcome = ?, result = ?,
 	finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`)
 
-// insertAttempt keeps the record of an attempt that has ended without completing its task: the task's row has that of a completed one
-// (finish of a task 13.7 → 9.9 µs). Its key refuses a second outcome of one claim.
+// insertAttempt stores the record of an attempt that did not complete its task. The record of an attempt that did is in the row of the
+// task (finish of a task 13.7 → 9.9 µs). The primary key rejects a second outcome of one claim.
 var insertAttempt = command(`INSERT INTO {attempts} (task_id, generation_id, attempt,
 	state, counted, worker, started_at, finished_at, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 
-// selectRefused tells why finishTask changed nothing: what task [5] is now, and whether worker [2] has ended its claim [1] before
-// in this way: as [3], at [4], with reason [6]. A reaper's record of the claim is another end.
+// selectRefused returns why finishTask changed nothing. It returns the current state of task [5]. It also returns whether worker [2]
+// has already ended its claim of generation [1] in the same way: as [3], at [4], with reason [6]. The record that a reaper has written
+// about the claim is a different end.
 var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0),
 	coalesce(requested_at, 0), coalesce(now, 0), coalesce(text, ''),
 	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id = ?1 + 1 AND worker = ?2 AND finished_at = ?4 OR
@@ -39,43 +42,44 @@ var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0
 FROM {tasks} LEFT JOIN {cancel_requests} ON task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 1
 	WHERE tasks.id = ?5`)
 
-// selectCompleted says whether worker [3] has completed task [1] by its claim of generation [2] at [4].
+// selectCompleted returns whether worker [3] has completed task [1] by its claim of generation [2] at [4].
 var selectCompleted = query(`SELECT EXISTS (SELECT 1 FROM {attempts} WHERE task_id = ?1 AND generation_id = ?2 AND worker = ?3
 	AND state = 'completed' AND finished_at = ?4)
 	OR EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 + 1 AND worker = ?3 AND state = 'completed'
 	AND finished_at = ?4)`)
 
-// releaseTask gives back task [2], claimed as generation [3] by worker [4] and not started; time [1]. A task that someone wants
-// cancelled is not given back.
+// releaseTask returns task [2] to the queue, which worker [4] has claimed as generation [3] and not started. [1] is the time. It
+// changes nothing if there is a cancel request.
 var releaseTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 	lease_expires_at = NULL, state = 'pending', attempt = attempt - 1,
 	started_at = (SELECT max(started_at) FROM {attempts} WHERE task_id = tasks.id), updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'
 	AND NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 1)`)
 
-// Finish ends an attempt: of Task, as it was claimed, with Outcome. What follows is asked of jobs.Next.
+// Finish is the end of an attempt: Task as it was claimed, and the Outcome. Package jobs decides the new state (jobs.Next).
 type Finish struct {
 	Task    jobs.Task
 	Outcome jobs.Outcome
-	Output  Output // what is left to store of what it printed
-	Release bool   // it was claimed and never started: Outcome and Output are not looked at
+	Output  Output // output of the attempt that is not stored yet
+	Release bool   // whether the task was claimed and never started; then Outcome and Output are ignored
 
-	Progress json.RawMessage // reported, and not yet stored
-	// InTx is when the attempt finished its task in a transaction of the caller's, if that was committed: then it stands, and
-	// Outcome is what counts if it was not. Zero: it did not try.
+	Progress json.RawMessage // last reported progress, if it is not stored yet
+	// InTx is when the attempt completed its task in a transaction of the caller; zero if it did not try. If that transaction was
+	// committed, its result stands. Otherwise Outcome counts.
 	InTx time.Time
 
-	revoked bool // the claim was revoked: its generation is one below the task's
+	revoked bool // whether the claim was revoked: its generation is one below that of the task
 }
 
-// Finished is the answer to a Finish.
+// Finished is the result of a Finish.
 type Finished struct {
-	Change jobs.Change // what followed
-	Fenced bool        // the attempt no longer owned its task: nothing was written
-	InTx   bool        // it had finished its task in a transaction of the caller's
+	Change jobs.Change // new state of the task
+	Fenced bool        // whether the attempt did not own its task any more, and nothing was written
+	InTx   bool        // whether the attempt had completed its task in a transaction of the caller
 }
 
-// finish ends attempts of worker, and what follows from that. together: those that complete may share statements (errRefusedTogether).
+// finish ends attempts of worker and handles the effects of these ends. If together is true, attempts that complete may share
+// statements. Then finish may return errRefusedTogether, and the caller must call it again with false in a new transaction.
 func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) ([]Finished, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -103,7 +107,7 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 	return done, t.ended(ends, now)
 }
 
-// finishOne ends one attempt. It adds its task to ends if that has finished, or has given up its lane.
+// finishOne ends one attempt. It adds the task to ends if it has finished or has given up its lane.
 func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Finished, []end, error) {
 	done, wrote, err := t.finishAttempt(worker, f, now)
 	state := done.Change.State
@@ -114,7 +118,12 @@ func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Fini
 	return done, append(ends, e), nil
 }
 
-// finishAttempt ends one attempt and says whether it wrote that, or whether it is refused or was written before.
+// finishAttempt ends one attempt. wrote is false if the attempt does not own its task any more, or if an earlier write has already
+// ended it.
+//
+// tryFinish changes nothing if a cancel request has arrived that the worker does not know of. Then finishAttempt reads the request and
+// tries again, so that jobs.Next can take it into account. A write whose result was lost is recognised by its worker, time and reason,
+// so the caller can repeat it.
 func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
 	task := f.Task
 	for {
@@ -142,7 +151,7 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 			return Finished{Change: change}, false, nil
 		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() &&
 			cancelAt != 0:
-			// decide again, knowing it
+			// try again with the cancel request
 			task.CancelRequestedAt, task.CancelNow, task.CancelText = cancelAt.time(), bool(cancelNow), cancelText
 		default:
 			return Finished{Fenced: true}, false, nil
@@ -150,7 +159,8 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 	}
 }
 
-// finishedBefore says whether an attempt has finished its task in a transaction of the caller's, and stores what it has printed since.
+// finishedBefore reports in InTx whether an attempt has completed its task in a transaction of the caller. If so, it stores the output
+// since then.
 func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 	var is bool
 	err := t.scan(selectCompleted, []any{f.Task.ID, f.Task.GenerationID, worker, f.InTx.UnixMilli()}, &is)
@@ -173,7 +183,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	}
 	c := jobs.Next(task, o, now)
 	if f.Release {
-		c.Attempt = max(task.Attempt-1, 0) // as if it had not been claimed: no attempt, and no record of one
+		c.Attempt = max(task.Attempt-1, 0) // as before the claim: the release counts no attempt and leaves no record of one
 	}
 	n, err := t.writeEnd(worker, task, o, c, now)
 	if err != nil || n == 0 || f.Release {

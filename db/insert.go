@@ -13,7 +13,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertTask adds a task; its values are those of appendTask. A task of ours is born with generation 1.
+// insertTask adds a task. Its values are those of appendTask. A new task has generation 1; a task that plain SQL inserts has 0.
 var insertTask = command(`INSERT INTO {tasks} (` + insertColumns + `) VALUES ({id_param}1,
 	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){returning_id}`)
 
@@ -21,7 +21,7 @@ const insertColumns = `{id_column}generation_id, state, queue, job, args, label,
 	priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
 	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome`
 
-// insertPlain adds a task that has none of the columns which are missing here: see alone. Its values are those of appendPlain.
+// insertPlain adds a task that needs none of the columns that are missing here; see alone. Its values are those of appendPlain.
 const insertPlain = `INSERT INTO {tasks} (` + plainColumns + `) VALUES ` + plainRow
 
 const plainColumns = `{id_column}generation_id, state, queue, job, args, label, priority,
@@ -32,18 +32,18 @@ const (
 	plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-// insertOne is insertPlain as a transaction by itself: it takes the next id, too.
+// insertOne is insertPlain as a transaction of its own. It also takes the next id.
 var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES (({highest_id}) + 1, ` + plainRest)
 
-// replaceTask gives task [18] of generation [19], which has not started, the settings [1] to [16] of another, in the order of
-// insertColumns; its new state again [17], as only a change of state is a new generation. No row: it has started.
+// replaceTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new
+// state again, since only a change of the state increments the generation. It changes no row if the task has started.
 var replaceTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, args = ?,
 	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
 	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
 WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
 
-// selectHighestID returns the highest id that a task has or had; 0: there was none. See tasks_deleted for the limit.
+// selectHighestID returns the highest id that a task has or had, or 0 if there was none. See the trigger tasks_deleted for the limit.
 var selectHighestID = query(`{highest_id}`)
 
 // selectUnique finds the unfinished task with key [1]. Index: tasks_unique.
@@ -53,17 +53,17 @@ var insertInput = command(`INSERT INTO {inputs} (task_id, data) VALUES (?, ?)`)
 
 var selectInput = query(`SELECT data FROM {inputs} WHERE task_id = ?`)
 
-// Inserted is the answer to one Spec.
+// Inserted is the result for one Spec.
 type Inserted struct {
 	ID   int64
-	Kept bool // an unfinished task had its unique key: ID is that one's, and nothing was added
-	// Replaced: that task had not started, and became the one that was asked for. Then Kept is false.
+	Kept bool // whether an unfinished task has the same unique key: then ID is its id, and nothing was added
+	// Replaced reports whether the task with the same unique key had not started and was replaced. Then Kept is false.
 	Replaced bool
 }
 
-// Insert adds tasks at now, all or none, and returns when they are on the disk. The specs must be valid.
+// Insert adds all tasks at the time now, or none, and returns when they are durable. The specs must be valid.
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
-	var of *inserter // of the whole group
+	var of *inserter // the inserter of the whole group
 	var from int
 	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) error {
 		of = t.inserter()
@@ -89,15 +89,15 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
-// InsertSeq is Insert for any number of tasks. It holds the write lock while it asks specs for the next one, once for each; an
-// error that comes from there undoes everything and is returned as it is.
+// InsertSeq is Insert for any number of tasks. It holds the write lock while it iterates over specs, once. An error from specs undoes
+// everything, and InsertSeq returns it unchanged.
 func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]Inserted, error) {
 	var of *inserter
 	err := d.updateAlone(ctx, full, func(t *tx) error {
 		of = t.inserter()
 		for spec, err := range specs {
 			if err == nil {
-				err = ctx.Err() // asked between rows: no statement is ever interrupted
+				err = ctx.Err() // checked between rows, since no statement may be interrupted
 			}
 			if err != nil {
 				return err
@@ -114,7 +114,7 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 	return of.added, nil
 }
 
-// insertSpec adds one task. added are those before it in the same call.
+// insertSpec adds one task. added are the results of the tasks before it in the same call.
 func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
 	if err := t.room(); err != nil {
 		return Inserted{}, err
@@ -139,7 +139,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	if err != nil {
 		return Inserted{}, err
 	}
-	var id int64 // the write lock is held: nobody can have taken the key since
+	var id int64 // no other process can have taken the key since, because this one holds the write lock
 	if o.used {
 		id, err = t.insertOrdered(&task, o, now)
 	} else {
@@ -151,7 +151,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	return Inserted{ID: id}, err
 }
 
-// insertOne adds one task that depends on nothing else in the file, in a transaction of its own.
+// insertOne adds one task that depends on no row of the database, in a transaction of its own.
 func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.room(); err != nil {
 		return 0, err
@@ -168,7 +168,7 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	return result.LastInsertId()
 }
 
-// settings are what a task has beside what is in jobs.Task: how it stands to others, and its end if it ends at once.
+// settings are the columns of a task that jobs.Task does not hold: its dependencies, and its end if it ends at once.
 type settings struct {
 	depends    bool
 	waits      any
@@ -187,7 +187,7 @@ func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 	return ids[0], err
 }
 
-// appendTask adds the values of insertTask. The id is the next one: a server gives it.
+// appendTask appends the values of insertTask. In a file the first one is the next id; on a server the database assigns it.
 func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error) {
 	if !t.db.traits.GivesIDs {
 		id, err := t.nextID()
@@ -204,7 +204,7 @@ func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error
 		s.finishedAt, s.outcome), nil
 }
 
-// appendPlain adds the values of insertPlain, without the id.
+// appendPlain appends the values of insertPlain without the id.
 func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 	options, err := task.Options.Encode()
 	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority),
@@ -213,7 +213,7 @@ func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 		nullText(task.CreatedBy), task.UpdatedAt.UnixMilli()), err
 }
 
-// appendSettings adds the values of insertTask that replaceTask changes.
+// appendSettings appends the values of insertTask that replaceTask changes too.
 func appendSettings(values []any, task *jobs.Task, s settings) ([]any, error) {
 	options, err := task.Options.Encode()
 	if err != nil {
@@ -233,7 +233,8 @@ func appendSettings(values []any, task *jobs.Task, s settings) ([]any, error) {
 		nullNumber(parts), s.waits, task.UpdatedAt.UnixMilli()), nil
 }
 
-// nextID returns the id of the next task. It reads the highest one once in a transaction: nobody else can add a task to the file meanwhile.
+// nextID returns the id of the next task. It reads the highest id once in a transaction, since the write lock prevents other processes
+// from adding tasks.
 func (t *tx) nextID() (int64, error) {
 	if t.lastID == 0 {
 		if err := t.scan(selectHighestID, nil, &t.lastID); err != nil {
@@ -244,16 +245,16 @@ func (t *tx) nextID() (int64, error) {
 	return t.lastID, nil
 }
 
-// ordering is what a task that is asked for has to do with others.
+// ordering describes how a new task depends on other tasks.
 type ordering struct {
 	waiting
-	used bool // it has a lane, or names others
+	used bool // whether the task has a lane or dependencies
 }
 
-// names says whether the task names others.
+// names reports whether the task has dependencies.
 func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 
-// orderingOf looks at what a spec has to do with others. added are the tasks before it in the same call.
+// orderingOf returns how the task of a spec depends on other tasks. added are the results of the tasks before it in the same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 	o := ordering{used: spec.Ordered()}
 	if !o.used {
@@ -270,7 +271,7 @@ func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 	return o, err
 }
 
-// insertOrdered adds a task whose start depends on others: on those it names, or on those of its lane.
+// insertOrdered adds a task with dependencies or with a lane.
 func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, error) {
 	taken, err := t.laneTaken(task.Lane)
 	if err != nil {
@@ -291,13 +292,13 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	case err != nil:
 	case state == jobs.Cancelled:
 		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
-	case state == jobs.Blocked && !waits && t.used.limits: // laneTaken did not look
+	case state == jobs.Blocked && !waits && t.used.limits: // with limits laneTaken returns true without reading the lane
 		err = t.freeLane(task.Lane, now)
 	}
 	return id, err
 }
 
-// replace makes an unfinished task the one that is asked for, unless it has started.
+// replace replaces the unfinished task id by the new task, unless the former has started.
 func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
 	var was jobs.State
 	var generation int64
@@ -306,7 +307,7 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	if err := t.scan(selectStanding, []any{id}, &was, &generation, &lane, &depended); err != nil {
 		return Inserted{}, err
 	}
-	keepsLane := was == jobs.Pending && lane == task.Lane // who has the lane keeps it
+	keepsLane := was == jobs.Pending && lane == task.Lane // a task that holds its lane keeps it
 	waits := o.waits() || o.broken != ""
 	state := jobs.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
@@ -337,7 +338,7 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 		return one, err
 	}
 	for on := range o.open {
-		if on >= id { // or two tasks could wait for each other
+		if on >= id { // otherwise two tasks could wait for each other
 			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
 				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
 				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},
@@ -363,7 +364,7 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	return one, t.freeLanes(lanes, now)
 }
 
-// waitsValue is the column waits of a task that is placed in state.
+// waitsValue returns the value of the column waits for a task in a state.
 func waitsValue(state jobs.State, waits bool) any {
 	if state != jobs.Blocked {
 		return nil
@@ -371,7 +372,7 @@ func waitsValue(state jobs.State, waits bool) any {
 	return waits
 }
 
-// withEarlier adds the ids of tasks of the same call to those that are known.
+// withEarlier appends to ids the ids of earlier tasks of the same call.
 func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) {
 	for _, i := range earlier {
 		if i < 0 || i >= len(added) {
@@ -382,7 +383,7 @@ func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) 
 	return ids, nil
 }
 
-// Input returns what the command of a task reads on stdin.
+// Input returns the stdin of the command of a task.
 func (d *DB) Input(ctx context.Context, id int64) ([]byte, error) {
 	var data []byte
 	err := d.read.GetContext(ctx, &data, d.sql.Text(selectInput), id)

@@ -6,8 +6,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Tasks that are added together share statements: sixteen take two thirds of the time of sixteen alone. In a file more gain
-// nothing; on a server they do, where each statement is a message there and back.
+// Tasks that are added together share statements: a statement of sixteen rows takes two thirds of the time of sixteen statements. In a
+// file more rows gain nothing. On a server they do, since each statement is a round trip.
 const (
 	rows2  = plainRow + "," + plainRow
 	rows4  = rows2 + "," + rows2
@@ -25,7 +25,7 @@ const (
 	insertTasks128 = insertTasks64 + "," + rows64
 )
 
-// insertTasks are the statements for 1, 2, 4 and so on tasks; the last ones are for servers.
+// insertTasks are the statements for 1, 2, 4 and so on tasks, up to insertMost. Only servers use the last ones.
 var insertTasks = [...]*statement{command(insertPlain + returning), command(insertTasks2 + returning), command(insertTasks4 + returning),
 	command(insertTasks8 + returning),
 	command(insertTasks16 + returning), command(insertTasks32 + returning), command(insertTasks64 + returning),
@@ -35,21 +35,21 @@ const returning = `{returning_id}`
 
 const (
 	insertMost  = 128
-	plainValues = 15      // of a task
-	waitingMost = 1 << 20 // bytes of arguments that wait
+	plainValues = 15      // values of a task
+	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
 )
 
-// inserter adds tasks in their order, those of all callers that share a transaction. Tasks that depend on nothing that is in the database
-// share statements.
+// inserter adds the tasks of all callers that share a transaction, in their order. Tasks that depend on no row of the database wait,
+// and then share statements.
 type inserter struct {
 	t     *tx
-	most  int        // that wait
-	added []Inserted // the last ones have no id yet: they wait
-	waits []any      // the values of those
-	bytes int        // of their arguments
+	most  int        // greatest number of tasks that wait
+	added []Inserted // results; the last ones have no id yet, since their tasks wait
+	waits []any      // values of the tasks that wait
+	bytes int        // bytes of the arguments of these tasks
 }
 
-// inserter is that of the transaction, which flushes it.
+// inserter returns the inserter of the transaction, which flushes it.
 func (t *tx) inserter() *inserter {
 	if t.inserts == nil {
 		t.inserts = &inserter{t: t, most: t.db.traits.InsertMost}
@@ -57,7 +57,7 @@ func (t *tx) inserter() *inserter {
 	return t.inserts
 }
 
-// plainValues is how many values a row of insertPlain has: a server gives the id itself.
+// plainValues returns the number of values in a row of insertPlain. A server assigns the id itself.
 func (t *tx) plainValues() int {
 	if t.db.traits.GivesIDs {
 		return plainValues - 1
@@ -65,15 +65,15 @@ func (t *tx) plainValues() int {
 	return plainValues
 }
 
-// alone says whether a task may depend on what is in the database, or has one of the columns that insertPlain leaves out.
+// alone reports whether a task may depend on rows of the database, or has one of the columns that insertPlain leaves out.
 func alone(spec jobs.Spec) bool {
 	return spec.UniqueKey != "" || len(spec.Input) > 0 || spec.Ordered() || spec.Schedule != "" || !spec.Tick.IsZero()
 }
 
-// add adds a task, if not now then when flush is called. Those of its call begin at from in added.
+// add adds a task, now or when flush is called. from is the index in added of the first task of the same call.
 func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if alone(*spec) {
-		if err := in.flush(false); err != nil { // it may name one of those
+		if err := in.flush(false); err != nil { // the task may depend on one of the tasks that wait
 			return err
 		}
 		one, err := in.t.insertSpec(spec, in.added[from:], now)
@@ -85,7 +85,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	}
 	task := spec.Task(now)
 	values := in.waits
-	if !in.t.db.traits.GivesIDs { // a server gives the id
+	if !in.t.db.traits.GivesIDs { // a server assigns the id
 		id, err := in.t.nextID()
 		if err != nil {
 			return err
@@ -104,7 +104,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	return nil
 }
 
-// flush adds the tasks that wait; last: nothing else is to be written in the transaction.
+// flush adds the tasks that wait. last reports whether the transaction writes nothing after them.
 func (in *inserter) flush(last bool) error {
 	if in == nil {
 		return nil
