@@ -1,5 +1,5 @@
-// Package admin has what the command line and the pages do with a database, and what package runner does not promise to programs:
-// checks of the file, orphan processes, the token of the pages, moves to another database.
+// Package admin contains operations on a database that the command line and the pages need, and that are not part of the public API of
+// package runner: checks of the file, orphan processes, the token of the pages, moves to another database.
 package admin
 
 import (

@@ -20,14 +20,14 @@ type OrphanProcess struct {
 	State     string // letter of ps; in state D no signal reaches the process until the system call that it waits for returns
 	UID       int    // its real user
 	TaskID    int64
-	Alone     bool // whether there is no worker that would have killed it
+	Alone     bool // whether no worker is left that would have killed it
 	Unawaited bool // whether its attempt has ended without it, because its worker may not kill it
 }
 
 const (
-	orphanWait = 2 * time.Second        // a guardian, or another worker, kills within it what can be killed
-	orphanLook = 100 * time.Millisecond // between two looks
-	stopWait   = 5 * time.Second        // beyond kill_after, for a worker to end an attempt
+	orphanWait = 2 * time.Second        // time in which a guardian or another worker kills every process that it can kill
+	orphanLook = 100 * time.Millisecond // interval between two searches
+	stopWait   = 5 * time.Second        // time after kill_after in which a worker ends an attempt
 )
 
 // OrphanProcesses lists the processes of this user that should be dead. It returns at once if there is none. Otherwise it looks
@@ -68,7 +68,7 @@ func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []O
 	return found, nil
 }
 
-// isOneOf reports whether a mark is that of one of some attempts.
+// isOneOf reports whether a mark belongs to one of the attempts.
 func isOneOf(m supervisor.Mark, attempts []jobs.Attempt) bool {
 	return slices.ContainsFunc(attempts, func(a jobs.Attempt) bool {
 		return m == supervisor.MarkOf(a.WorkerID, supervisor.Key{ID: a.TaskID, Generation: a.GenerationID})
@@ -107,19 +107,19 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	return found, nil
 }
 
-// isDead reports whether a worker that has not said goodbye is dead, or hangs.
+// isDead reports whether a worker that has not signed off is dead or hangs.
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 	lock, err := supervisor.TakeLock(supervisor.LockPath(store(r).Dir(), w.ID))
 	if err == nil {
-		_ = lock.Close() // closing is letting go: for a reaper that has just met it there is a next time
+		_ = lock.Close() // closing releases the lock; a reaper that found it taken tries again later
 	}
 	return err == nil || time.Since(w.BeatAt) > w.Lease
 }
 
-// isOver reports whether the attempt with a mark has ended, or should have, and which of both. The mark of an unknown worker may be one of
-// another database.
+// isOver reports whether the attempt of a mark is over. over is true if the attempt has ended or should have ended; ended is true if it
+// has ended. The mark of an unknown worker may belong to another database.
 func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool) (over, ended bool, err error) {
-	if m.Task() == 0 { // of an on-failure command
+	if m.Task() == 0 { // the mark of an on-failure command
 		return false, false, nil
 	}
 	task, err := r.Get(ctx, m.Task())

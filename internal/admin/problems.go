@@ -32,11 +32,11 @@ type Problem struct {
 	Schedule  jobs.Schedule
 }
 
-// snapshot is what problems are found in.
+// snapshot is the data that problems are derived from.
 type snapshot struct {
 	queues    []runner.Queue
 	pauses    runner.Pauses
-	workers   []runner.Worker // with a recent heartbeat
+	workers   []runner.Worker // workers with a recent heartbeat
 	ready     []runner.Worker
 	schedules []jobs.Schedule
 	found     []Problem

@@ -32,9 +32,8 @@ func OutputTail(ctx context.Context, r *runner.Runner, id int64) ([]byte, error)
 	return store(r).OutputTail(ctx, id)
 }
 
-// Revisions looks at a steady pace whether any process has committed anything, and then calls changed, until ctx ends or the file
-// is no longer the one that was opened (jobs.ErrReplaced). Runner.Changes notices earlier. Revisions costs the same however much is
-// written.
+// Revisions calls changed after a commit of any process. It polls at the interval every, until ctx ends or the file was replaced
+// (jobs.ErrReplaced). Runner.Changes detects commits earlier. The cost of Revisions does not depend on the number of writes.
 func Revisions(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
 	look, err := store(r).Revisions(ctx)
 	if err != nil {

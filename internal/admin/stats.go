@@ -25,17 +25,17 @@ func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryP
 // heartbeats.
 func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
-// TimeBucket is what ended within a stretch of time. The times are of a sample. WaitP50 is the median from when tasks were due
-// until they started.
+// TimeBucket has the tasks that ended within a period. Its durations come from a sample of the tasks. WaitP50 is the median of the times
+// from when tasks were due until they started.
 type TimeBucket struct {
-	At               time.Time // its begin
+	At               time.Time // start of the period
 	Ended            map[jobs.State]int
 	Sampled          int // tasks with times; 0 if there are none
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
 }
 
-// sampled is how many tasks of a bucket its times are taken from.
+// sampled is the maximum number of tasks of a bucket in its sample.
 const sampled = 30
 
 // Trend returns what ended in the last n buckets of a length in whole minutes, the present bucket last. The counts stay when the

@@ -18,12 +18,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// TimedOut is the cause of a context that ends because the waiting took too long.
+// TimedOut is the cause of a context that ends because the wait took too long.
 type TimedOut struct{ After time.Duration }
 
 func (g TimedOut) Error() string { return "gave up waiting after " + timetext.WriteDuration(g.After) }
 
-// Context returns a context for waiting: a signal ends it, and so does the timeout if it is not 0.
+// Context returns a context for waiting. It ends at a signal, and after timeout if timeout is not 0.
 func Context(ctx context.Context, timeout time.Duration) (context.Context, func()) {
 	ctx, release := signals.Until(ctx)
 	if timeout == 0 {
@@ -33,7 +33,7 @@ func Context(ctx context.Context, timeout time.Duration) (context.Context, func(
 	return ctx, func() { cancel(); release() }
 }
 
-// Stopped is the end of a waiting that did not see its end: by a signal, by --timeout, or by an error. So many of the tasks go on.
+// Stopped returns the error of a wait that a signal, --timeout or an error has ended. It reports that left of the tasks continue.
 func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {
@@ -60,8 +60,8 @@ func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	return failure.ExitStatus(f.Exit)
 }
 
-// Each waits until each of the tasks has finished or was deleted, and calls ended for it, in the order in which they did.
-// A deleted one has no state. It returns when ended wants no more; the end of ctx returns its cause.
+// Each waits until every task has finished or was deleted, and calls ended for each in the order of their ends. A deleted task has no
+// state. Each returns early when ended returns false. When ctx ends, Each returns the cause.
 func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
 	left := slices.Clone(ids)
 	var pace Pace
@@ -107,7 +107,7 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 	return err
 }
 
-// Pace keeps somebody who looks after each commit from looking all the time: at least four fifths of it are a rest.
+// Pace limits how often a caller polls after commits: at least four fifths of the time is a pause.
 type Pace struct{ began, free time.Time }
 
 const (
@@ -115,7 +115,7 @@ const (
 	restMost  = time.Second
 )
 
-// Next waits until it is time for the next look.
+// Next waits until the next poll may start.
 func (p *Pace) Next(ctx context.Context) error {
 	if rest := time.Until(p.free); rest > 0 {
 		timer := time.NewTimer(rest)
@@ -130,7 +130,7 @@ func (p *Pace) Next(ctx context.Context) error {
 	return nil
 }
 
-// Taken says that the look is over.
+// Taken records the end of a poll.
 func (p *Pace) Taken() {
 	p.free = time.Now().Add(min(max(4*time.Since(p.began), restLeast), restMost))
 }

@@ -9,14 +9,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Exit statuses of waiting that do not come from a task.
+// The exit statuses of a wait that do not come from a task.
 const (
-	StatusTimedOut = 124 // --timeout of the waiting, or the task's own
+	StatusTimedOut = 124 // --timeout of the wait, or the task's own timeout
 	statusNoResult = 125 // there is no result to report
 )
 
-// ExitStatus is what the end of a task means for a shell: an exit status and, unless what the task printed says enough, why. A task
-// without a state was deleted.
+// ExitStatus returns the exit status for the end of a task, and a reason. The reason is empty if the task's output explains the end. A
+// task without a state was deleted.
 func ExitStatus(t jobs.Task) (status int, why string) {
 	line := FirstLine(t.Error)
 	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
@@ -50,7 +50,7 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 	return statusNoResult, what
 }
 
-// FailedText says in a line that a task did not complete.
+// FailedText returns one line that says that a task did not complete.
 func FailedText(t jobs.Task) string {
 	if _, why := ExitStatus(t); why != "" {
 		return why
@@ -63,7 +63,8 @@ func FirstLine(text string) string {
 	return line
 }
 
-// Finish is the end of waiting for one task: its status, and on stderr why, unless the task has said it itself or a record does.
+// Finish ends the wait for one task: it returns the exit status and prints the reason to stderr. It prints nothing if the task's output
+// or the record explains the end.
 func Finish(p *term.Printer, t jobs.Task) error {
 	status, why := ExitStatus(t)
 	switch {

@@ -1,4 +1,4 @@
-// Package batch reads JSON Lines of tasks and schedules: enqueue --batch and schedule apply.
+// Package batch reads tasks and schedules as JSON Lines, for enqueue --batch and schedule apply.
 package batch
 
 import (
@@ -21,26 +21,27 @@ import (
 	"example.com/runner/runner"
 )
 
-// A batch is read twice: first every line is checked, then all tasks are added in one transaction, from a file, so that the
-// database's write lock is never held while a pipe is slow. What does not come from a file is put into one on the first reading.
+// A batch is read twice. The first pass checks every line. The second pass adds all tasks in one transaction. The second pass reads from
+// a file, so a slow pipe does not prolong the time that the database's write lock is held. If the input is not a file, the first pass
+// copies it to a file.
 
-const batchPart = 1000 // lines that --keep-going commits at a time
+const batchPart = 1000 // number of lines that --keep-going commits together
 
-// Options say what a batch is read from, and how.
+// Options are the source of a batch and the way to process it.
 type Options struct {
 	File      string // a path, or - for stdin
 	Stdin     io.Reader
-	Base      jobs.Spec // options that the lines lack
+	Base      jobs.Spec // defaults for the lines
 	Caller    invocation.Invocation
-	NoResolve bool                                                       // the worker looks up the programs
-	KeepGoing bool                                                       // add the valid lines, and report the others
+	NoResolve bool                                                       // whether only the worker looks up programs
+	KeepGoing bool                                                       // whether to add the valid lines and report the others
 	Notes     func(context.Context, *runner.Runner, *term.Printer) error // prints notes after the tasks
 }
 
 // Run adds the tasks of a batch.
 func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // the ids of a million tasks take 16 MB: this keeps the whole below 100, and costs no time
+		debug.SetGCPercent(50) // the ids of 1 million tasks take 16 MB; this setting keeps the process below 100 MB and costs no time
 	}
 	b, err := openBatch(p, o)
 	if err != nil {
@@ -58,7 +59,7 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	added, err := r.EnqueueAll(ctx, b.specs())
 	if err != nil {
 		b.bar.Clear()
-		// a line names one that is not there, or the file was changed after it was checked
+		// The file was changed after the check, or a line names a task that does not exist.
 		if bad, ok := errors.AsType[*LineError](err); ok {
 			return bad.Failure("nothing was enqueued")
 		}
@@ -76,13 +77,13 @@ type batch struct {
 	p      *term.Printer
 	name   string
 	lines  *lineReader
-	ids    *lineIDs // nil: on the first of two readings
-	first  lineIDs  // of which this is known then
+	ids    *lineIDs // nil during the first pass
+	first  lineIDs  // ids that the first pass has found
 	bar    term.Bar
 	in     io.Reader
-	opened *os.File // in, if it is ours to close
-	kept   *os.File // where it can be read a second time: in itself, or a copy
-	from   int64    // where in kept it begins
+	opened *os.File // the opened file; nil for stdin
+	kept   *os.File // file for the second pass: the input itself, or a copy
+	from   int64    // start of the batch in kept
 }
 
 func openBatch(p *term.Printer, o Options) (*batch, error) {
@@ -107,14 +108,14 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 func (b *batch) close() {
 	if b.kept != nil && b.in != io.Reader(b.kept) {
 		b.kept.Close()
-		os.Remove(b.kept.Name()) // where the system does not remove an open file
+		os.Remove(b.kept.Name()) // for systems that cannot remove an open file
 	}
 	if b.opened != nil {
 		b.opened.Close()
 	}
 }
 
-// keep makes sure that what is read from the returned reader can be read again.
+// keep returns a reader of the batch whose data can be read again from b.kept.
 func (b *batch) keep() (io.Reader, error) {
 	if file, ok := b.in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
@@ -127,12 +128,12 @@ func (b *batch) keep() (io.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep the batch: %w", err)
 	}
-	os.Remove(file.Name()) // nothing stays behind, however this ends
+	os.Remove(file.Name()) // the open file stays usable, and no file remains when the process ends
 	b.kept = file
 	return io.TeeReader(b.in, file), nil
 }
 
-// check reads every line and returns how many tasks there are. Then the next reading can begin.
+// check validates every line and returns the number of tasks. Then the second pass can begin.
 func (b *batch) check() (int, error) {
 	in, err := b.keep()
 	if err != nil {
@@ -154,7 +155,7 @@ func (b *batch) check() (int, error) {
 	return n, err
 }
 
-// specs reads the checked file again. Whoever adds them validates them.
+// specs reads the checked file again. It does not validate the Specs; adding them does.
 func (b *batch) specs() iter.Seq[jobs.Spec] {
 	return func(yield func(jobs.Spec) bool) {
 		n := 0
@@ -170,7 +171,7 @@ func (b *batch) specs() iter.Seq[jobs.Spec] {
 	}
 }
 
-// read yields the task of each line, or what is wrong with it.
+// read yields the task of each line, or the line's error.
 func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineError] {
 	return func(yield func(jobs.Spec, *LineError) bool) {
 		for drafts := range beside(parts(in), func(p part) []lineDraft { return b.lines.drafts(p, validate) }) {
@@ -195,7 +196,7 @@ func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineErro
 	}
 }
 
-// print shows what was added, in the order of the lines.
+// print prints the added tasks in the order of the lines.
 func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued) error {
 	if b.p.JSON {
 		return PrintEnqueued(ctx, r, b.p, added)
@@ -206,7 +207,7 @@ func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqu
 	return b.p.Flush()
 }
 
-// keepGoing adds the good lines, some at a time, and reports the bad ones.
+// keepGoing adds the valid lines in several transactions and reports the invalid lines.
 func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	good, bad := 0, 0
 	var part []jobs.Spec
@@ -256,9 +257,9 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	return failure.ExitStatus(1)
 }
 
-// LineError says which line of a batch is wrong.
+// LineError is the error of one line of a batch.
 type LineError struct {
-	File string // name of the batch
+	File string // name of the batch file
 	Line int    // number from 1
 	Err  error
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// PrintEnqueued prints the records of tasks that were enqueued, in order.
+// PrintEnqueued prints the records of the enqueued tasks, in order.
 func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued) error {
 	for part := range slices.Chunk(added, 500) {
 		ids := make([]int64, len(part))
@@ -25,7 +25,7 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 		for _, one := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
 			if i < 0 {
-				continue // it has finished and was deleted meanwhile
+				continue // the task has finished and was deleted
 			}
 			if err := p.Record(EnqueuedRecord(tasks[i], one, p.Now())); err != nil {
 				return err
@@ -35,7 +35,7 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 	return nil
 }
 
-// EnqueuedRecord is the record of a task, and what became of the Spec.
+// EnqueuedRecord returns the record of a task, with the way its Spec was enqueued.
 func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record.Record {
 	became := record.WasCreated
 	switch {

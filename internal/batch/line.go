@@ -17,9 +17,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// lineReader makes Specs of the lines of a batch. It is safe for use by many goroutines.
+// lineReader converts the lines of a batch to Specs. It is safe for concurrent use.
 type lineReader struct {
-	base      jobs.Spec // options of the command line, for what a line lacks
+	base      jobs.Spec // options of the command line, the defaults for a line
 	caller    invocation.Invocation
 	noResolve bool
 	keys      lineKeys
@@ -28,28 +28,28 @@ type lineReader struct {
 	paths map[string]found
 }
 
-// lineDraft is what a line says, or what is wrong with it. The ids of its names are still to come.
+// lineDraft is a parsed line, or its error. The names of other lines are not yet resolved to ids.
 type lineDraft struct {
-	line  int // its number, from 1
+	line  int // line number, from 1
 	spec  jobs.Spec
 	names lineNames
 	err   error
 }
 
-// found is where the program of a command is, or why it is nowhere.
+// found is the path of a program, or the reason why it was not found.
 type found struct {
 	path    string
 	failure *failure.Error
 }
 
-// pathsMost is how many programs are remembered.
+// pathsMost is the maximum number of cached program paths.
 const pathsMost = 10_000
 
 func newLineReader(o Options) *lineReader {
 	return &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, keys: newLineKeys(), paths: map[string]found{}}
 }
 
-// drafts reads the lines of a part. Blank ones are passed over.
+// drafts parses the lines of a part. It skips blank lines.
 func (l *lineReader) drafts(p part, validate bool) []lineDraft {
 	if p.err != nil {
 		return []lineDraft{{line: p.line, err: p.err}}
@@ -58,7 +58,7 @@ func (l *lineReader) drafts(p part, validate bool) []lineDraft {
 	n := p.line - 1
 	for text := range bytes.Lines(p.text) {
 		if n++; n == 1 {
-			text = bytes.TrimPrefix(text, []byte("\ufeff")) // Windows likes to write one
+			text = bytes.TrimPrefix(text, []byte("\ufeff")) // programs on Windows often write a byte order mark
 		}
 		if text = bytes.TrimSpace(text); len(text) == 0 {
 			continue
@@ -72,8 +72,7 @@ func (l *lineReader) drafts(p part, validate bool) []lineDraft {
 	return list
 }
 
-// spec reads one line: an object, or an array that is a bare argv. The line may be used again afterwards. The Spec
-// is complete, and not validated.
+// spec parses one line: an object, or an array that is an argv. It keeps no reference to text. The Spec is complete but not validated.
 func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	if !utf8.Valid(text) {
 		return jobs.Spec{}, lineNames{}, errors.New("is not UTF-8")
@@ -96,7 +95,7 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	return l.build(&line)
 }
 
-// build makes the Spec of a line. The options of the command line fill what the line lacks.
+// build returns the Spec of a line. The options of the command line are the defaults.
 func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil
@@ -132,7 +131,7 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	return s, names, v.err
 }
 
-// command fills what only commands have, and finds the program.
+// command sets the fields that only commands have, and finds the program.
 func (l *lineReader) command(s *jobs.Spec) error {
 	if s.MaxAttempts == 0 {
 		s.MaxAttempts = jobs.CommandAttempts

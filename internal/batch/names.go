@@ -8,20 +8,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// In a batch the lines may name each other: after and after_any hold the ids of earlier lines, any JSON text or number, and never
-// ids of the database.
+// The lines of a batch may refer to each other. The keys after and after_any hold ids of earlier lines, which are JSON strings or
+// numbers. They are never ids of the database.
 
-// lineNames are the id of a line, as JSON, and those of the lines that it waits for. An empty id is none.
+// lineNames are the id of a line and the ids of the lines that it waits for, as lineName returns them. An empty id means that the line
+// has none.
 type lineNames struct {
 	id              string
 	after, afterAny []string
 }
 
-// names reads id, after and after_any.
+// names returns the values of id, after and after_any.
 func (v *lineValues) names() lineNames {
 	n := lineNames{after: v.nameList(v.keys["after"]), afterAny: v.nameList(v.keys["after_any"])}
 	if raw := v.raw[keyID]; raw != nil {
-		n.id, _ = lineName(raw) // anything else is nobody's name
+		n.id, _ = lineName(raw) // no line can refer to another type of value
 	}
 	return n
 }
@@ -49,7 +50,7 @@ func (v *lineValues) nameList(k int) (names []string) {
 	return names
 }
 
-// lineName makes an id one text, however it is written. The number 7 and the text "7" are two ids.
+// lineName returns the normal form of an id, so that two spellings of one id are equal. The number 7 and the text "7" are different ids.
 func lineName(raw []byte) (string, bool) {
 	switch {
 	case raw[0] == '"':
@@ -61,15 +62,15 @@ func lineName(raw []byte) (string, bool) {
 	return "", false
 }
 
-// lineIDs knows where the lines are that others name.
+// lineIDs maps the ids of lines to tasks.
 type lineIDs struct {
-	wanted map[string]bool // the ids that are named somewhere; nil: any may be
-	at     map[string]int  // the tasks with these ids, counted from 0
-	n      int             // tasks so far
-	done   []int64         // the ids in the database of the first of them
+	wanted map[string]bool // ids that other lines refer to; nil if they are not known, so that every id is kept
+	at     map[string]int  // position of the task of each id, from 0
+	n      int             // number of tasks so far
+	done   []int64         // database ids of the first tasks, which are committed
 }
 
-// want remembers the names that a line uses, on a first reading.
+// want records the ids that a line refers to, during the first pass.
 func (l *lineIDs) want(names lineNames) {
 	for _, list := range [][]string{names.after, names.afterAny} {
 		for _, name := range list {
@@ -78,7 +79,7 @@ func (l *lineIDs) want(names lineNames) {
 	}
 }
 
-// resolve makes a line's names positions of its Spec, and counts the line.
+// resolve converts the ids that a line refers to into dependencies of its Spec, and counts the line.
 func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 	for _, side := range []struct {
 		field   string

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	lineLongest = 32 << 20 // a task of the largest size as JSON
-	partBytes   = 16 << 10 // of a part, if no line is longer
-	partsAtOnce = 2        // that are made into tasks; one more is in memory. Lines can be large, and one who adds tasks is slower than two
+	lineLongest = 32 << 20 // the largest possible task as JSON
+	partBytes   = 16 << 10 // size of a part, unless a line is longer
+	partsAtOnce = 2        // parts parsed at once; one more is in memory. Lines can be large, and adding tasks is slower than two parsers
 )
 
-// part is some whole lines of a batch.
+// part is a number of whole lines of a batch.
 type part struct {
-	line int // the number of the first one, from 1
+	line int // number of the first line, from 1
 	text []byte
-	err  error // why the line cannot be read; then there is no text
+	err  error // error of reading the line; then text is empty
 }
 
-// parts yields what each Read brings, to the last end of a line: so no line waits for the next one of a slow pipe. An error of the reading
-// is the last thing that is yielded.
+// parts yields the data of each Read up to its last newline. So a line does not wait for the next line of a slow pipe. An error of the
+// reader is the last element.
 func parts(in io.Reader) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		line, buf := 1, make([]byte, 0, partBytes)
@@ -39,7 +39,7 @@ func parts(in io.Reader) iter.Seq[part] {
 			switch buf = buf[:len(buf)+n]; {
 			case errors.Is(err, io.EOF):
 				end = len(buf)
-			case end == len(buf)-n: // there is none in what came
+			case end == len(buf)-n: // the new data has no newline
 				end = 0
 			}
 			if end > 0 {
@@ -63,8 +63,8 @@ func parts(in io.Reader) iter.Seq[part] {
 	}
 }
 
-// beside yields f of each value, in order. It works some values ahead of the one who uses them. When he has enough it waits neither for f
-// nor for seq, which may be reading from a pipe.
+// beside yields f of each value, in order. It computes some values ahead of the consumer. When the consumer stops, beside waits neither
+// for f nor for seq, which may be blocked on a pipe.
 func beside[T, R any](seq iter.Seq[T], f func(T) R) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		results, over := make(chan chan R, partsAtOnce-1), make(chan struct{})

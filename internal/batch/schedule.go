@@ -14,15 +14,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The keys of a line of schedule apply: those of the definition, and those that say what happened, which are passed over.
+// scheduleKeys are the keys of a schedule's definition. scheduleOtherKey are the keys that report the schedule's history; ReadSchedule
+// skips them.
 var (
 	scheduleKeys     = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "paused", "task"}
 	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "skipped", "created_at", "updated_at",
 		"next", "applied"}
 )
 
-// ReadSchedule reads a schedule as schedule list --json prints it. What the definition lacks has its default; it is not
-// validated.
+// ReadSchedule parses a schedule in the format of schedule list --json. Missing keys get their defaults. The result is not validated.
 func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	var keys map[string]json.RawMessage
@@ -62,7 +62,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 		return s, v.err
 	}
 	if paused {
-		s.PausedAt = time.Unix(0, 0) // the database says when
+		s.PausedAt = time.Unix(0, 0) // placeholder: the database sets the time
 	}
 	s.Spec, err = readScheduleTask(keys["task"], caller)
 	if err != nil {
@@ -71,8 +71,8 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	return s, nil
 }
 
-// readScheduleTask reads the task of a schedule as a line of --batch. A record says what it does not have: a path or directory that
-// is there and null is the worker's business, one that is missing is the caller's.
+// readScheduleTask parses the task of a schedule like a line of --batch. If the key path or cwd is null, the worker decides. If the key
+// is missing, it comes from the caller.
 func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.Spec, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keys); err != nil {
@@ -93,7 +93,7 @@ func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.
 	return spec, err
 }
 
-// scheduleValues are the values of a line by key. Null is like absent. The first error stays.
+// scheduleValues are the values of a line by key. A null counts as missing. err is the first error.
 type scheduleValues struct {
 	keys map[string]json.RawMessage
 	err  error

@@ -19,26 +19,27 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The keys of a line of --batch that are no task options. The task options follow, in the order of jobs.OptionList.
+// The following constants are the positions of the keys that are no task options. The task options follow them, in the order of
+// jobs.OptionList.
 const (
 	keyJob = iota
 	keyArgs
 	keyShell
-	keyID         // the id by which after and after_any of other lines name this line
-	keyInputBytes // read only to notice that the input is missing
-	keyState      // read only to notice that the task has finished
+	keyID         // the id that after and after_any of other lines refer to
+	keyInputBytes // read only to detect that the input is missing
+	keyState      // read only to detect that the task has finished
 	firstOption
 )
 
 var plainKeys = [firstOption]string{"job", "args", "shell", "id", "input_bytes", "state"}
 
-// mostKeys is the number of keys for which lineValues has room.
+// mostKeys is the capacity of lineValues, in keys.
 const mostKeys = 64
 
-// lineKeys are the known keys of a line, with their positions in lineValues.raw.
+// lineKeys maps the known keys of a line to their positions in lineValues.raw.
 type lineKeys map[string]int
 
-// newLineKeys returns the keys of a line, those of otherKeys with the position mostKeys.
+// newLineKeys returns the known keys of a line. The keys in otherKeys have the position mostKeys.
 func newLineKeys() lineKeys {
 	keys := lineKeys{}
 	for i, name := range plainKeys {
@@ -53,7 +54,7 @@ func newLineKeys() lineKeys {
 	return keys
 }
 
-// Keys lists the keys of a line for the help.
+// Keys returns the keys of a line, for the help.
 func Keys() string {
 	keys := "job args shell"
 	for i := range jobs.OptionList() {
@@ -70,21 +71,21 @@ func keyName(k int) string {
 	return jobs.OptionList()[k-firstOption].Key
 }
 
-// otherKeys are the keys of task records that tell what became of a task. A batch skips them.
+// otherKeys are the keys of task records that describe the execution of a task. A batch skips them.
 var otherKeys = []string{"reason", "schedule", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
 	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "steps",
 	"history",
 	"outlived"}
 
-// lineValues are the values of a line, as JSON, by the position of their key. A null counts as missing. err is the first error.
+// lineValues are the JSON values of a line by the position of their key. A null counts as missing. err is the first error.
 type lineValues struct {
 	keys lineKeys
 	raw  [mostKeys][]byte
 	err  error
 }
 
-// split finds the values of an object, which is valid JSON.
+// split finds the values of an object. text must be valid JSON.
 func (v *lineValues) split(text []byte) error {
 	seen := uint64(0)
 	for name, value := range jsonscan.Members(text) {
@@ -98,7 +99,7 @@ func (v *lineValues) split(text []byte) error {
 			return fmt.Errorf("field %q is there twice", name)
 		}
 		seen |= 1 << k
-		if value[0] != 'n' { // null
+		if value[0] != 'n' { // null counts as missing
 			v.raw[k] = value
 		}
 	}
@@ -122,7 +123,7 @@ func (v *lineValues) has(names ...string) bool {
 	return false
 }
 
-// option reads a task option. The ids of after and after_any are read by names.
+// option parses a task option. names parses the ids of after and after_any.
 func (v *lineValues) option(k int, o *jobs.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:
@@ -183,7 +184,7 @@ func whole[T int | int64](v *lineValues, k int, to *T, low int64) {
 	}
 }
 
-// seconds reads a duration: a number of seconds. It rounds to milliseconds, and more than 0 to at least 1 ms.
+// seconds parses a duration, which is a number of seconds. It rounds to milliseconds, and a value above 0 to at least 1 ms.
 func (v *lineValues) seconds(k int, to *time.Duration) {
 	raw := v.raw[k]
 	if raw == nil {
@@ -214,7 +215,7 @@ func (v *lineValues) time(k int, to *time.Time) {
 	*to = at
 }
 
-// args reads what the task runs: args, or the script of shell.
+// args parses the arguments of the task: args, or the script of shell.
 func (v *lineValues) args(s *jobs.Spec) {
 	switch args, shell := v.raw[keyArgs], v.raw[keyShell]; {
 	case shell != nil && (args != nil || s.Job != jobs.CommandJob):
@@ -258,7 +259,7 @@ func (v *lineValues) variables(k int, to *map[string]string) {
 	}
 }
 
-// bytes reads base64.
+// bytes decodes a base64 value.
 func (v *lineValues) bytes(k int, to *[]byte) {
 	text := ""
 	if v.text(k, &text); text == "" {
@@ -271,7 +272,7 @@ func (v *lineValues) bytes(k int, to *[]byte) {
 	*to = data
 }
 
-// hiddenInput refuses a record that was printed without --reveal and so lacks its input.
+// hiddenInput sets an error for a record that was printed without --reveal and so lacks its input.
 func (v *lineValues) hiddenInput(s *jobs.Spec) {
 	size := int64(0)
 	if whole(v, keyInputBytes, &size, 0); v.err == nil && size > 0 && len(s.Input) == 0 {
@@ -279,10 +280,10 @@ func (v *lineValues) hiddenInput(s *jobs.Spec) {
 	}
 }
 
-// errFinished refuses a task that has finished.
+// errFinished is the error for the record of a finished task.
 var errFinished = errors.New("the task has finished")
 
-// refuse returns an error for a task that has finished.
+// refuse sets an error for the record of a finished task.
 func (v *lineValues) refuse() {
 	state := ""
 	if v.text(keyState, &state); jobs.State(state).Finished() {
@@ -290,7 +291,7 @@ func (v *lineValues) refuse() {
 	}
 }
 
-// shortened returns a value as errors show it.
+// shortened returns a value as text for errors, cut to 40 bytes.
 func shortened(raw []byte) string {
 	if len(raw) > 40 {
 		return strings.ToValidUTF8(string(raw[:37]), "") + "..."

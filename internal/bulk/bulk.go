@@ -1,4 +1,5 @@
-// Package bulk has what cancel, retry and delete share: which tasks, the question before a change, the preview, a line per task.
+// Package bulk implements the common parts of cancel, retry and delete: the selection of tasks, the confirmation, the preview, and a line
+// for each task.
 package bulk
 
 import (
@@ -20,15 +21,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// Action is what cancel, retry and delete have in common: which tasks, and whether to ask.
+// Action has the common settings of cancel, retry and delete: which tasks, and whether to ask.
 type Action struct {
 	Verb, Done  string // cancel, cancelled
 	Selection   cli.Selection
-	Nothing     bool // no task that the filter selects is one for the verb
+	Nothing     bool // the filter selects no task that the verb applies to
 	yes, DryRun bool
 }
 
-// BatchSize is how many tasks are changed, and then told, in one go.
+// BatchSize is how many tasks are changed in one call, before their lines are printed.
 const BatchSize = 500
 
 func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
@@ -43,13 +44,13 @@ func Read(c *cli.Context, now time.Time, verb, done string) (Action, error) {
 	return Action{Verb: verb, Done: done, Selection: s, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
 }
 
-// OnlyEligible makes a filter select what the verb is for.
+// OnlyEligible limits the filter to the tasks that the verb applies to.
 func (s *Action) OnlyEligible() {
 	only, ok := search.Verb(s.Verb).Filter(s.Selection.Filter)
 	s.Selection.Filter, s.Nothing = only, !ok
 }
 
-// Tasks returns the ids of the tasks that are meant, newest first or as they were typed, after asking.
+// Tasks returns the ids of the selected tasks, newest first or in the order of the arguments. It asks for confirmation if necessary.
 func (s *Action) Tasks(ctx context.Context, r *runner.Runner, p *term.Printer) ([]int64, error) {
 	f := s.Selection.Filter
 	if len(f.IDs) > 0 {
@@ -70,7 +71,7 @@ func (s *Action) Tasks(ctx context.Context, r *runner.Runner, p *term.Printer) (
 	return ids, err
 }
 
-// question is "Retry 2 tasks: 1037 1036?" or "Cancel 118 tasks in media?".
+// question returns the question of the confirmation: "Retry 2 tasks: 1037 1036?" or "Cancel 118 tasks in media?".
 func (s *Action) question(ids []int64) string {
 	text := strings.ToUpper(s.Verb[:1]) + s.Verb[1:] + " " + tasksText(len(ids))
 	if queues := s.Selection.Filter.Queues; len(queues) > 0 {
@@ -85,7 +86,8 @@ func (s *Action) question(ids []int64) string {
 	return text + "?"
 }
 
-// Preview is --dry-run: the tasks as they are. refusal says why one would be left alone.
+// Preview implements --dry-run: it prints the tasks in their current state. refusal returns the reason why a task would be left
+// unchanged.
 func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, refusal func(jobs.Task) string) error {
 	out := NewOutcomes(p, s, ids)
 	for part := range slices.Chunk(ids, BatchSize) {
@@ -137,11 +139,11 @@ func tasksText(n int) string {
 	return humanize.Count(int64(n)) + " tasks"
 }
 
-// Outcomes prints a line for each task, and keeps what could not be done for the end.
+// Outcomes prints a line for each task and collects the tasks that could not be changed.
 type Outcomes struct {
 	p       *term.Printer
 	s       *Action
-	width   int // of the widest id
+	width   int // width of the widest id
 	lines   int
 	refused []refusal
 	Missing []int64
@@ -152,7 +154,7 @@ type refusal struct {
 	why string
 }
 
-// ShownLines is how many lines a terminal gets.
+// ShownLines is the maximum number of lines that are printed to a terminal.
 const ShownLines = 20
 
 func NewOutcomes(p *term.Printer, s *Action, ids []int64) *Outcomes {
@@ -163,13 +165,13 @@ func NewOutcomes(p *term.Printer, s *Action, ids []int64) *Outcomes {
 	return o
 }
 
-// Line tells the state of a task: as a record, as id and state, or for people with a remark.
+// Line prints the state of a task: as a record, as id and state, or with a remark for people.
 func (o *Outcomes) Line(id int64, state, remark string, record any) {
 	o.lines++
 	number := strconv.FormatInt(id, 10)
 	switch {
 	case o.p.JSON:
-		_ = o.p.Record(record) // what cannot be written to stdout is told by the last flush
+		_ = o.p.Record(record) // the last flush reports write errors of stdout
 	case !o.p.Stdout.TTY:
 		o.p.Fields(number, state)
 	case o.lines <= ShownLines:
@@ -183,13 +185,13 @@ func (o *Outcomes) Line(id int64, state, remark string, record any) {
 	}
 }
 
-// Refuse tells that a task was left alone.
+// Refuse reports that a task was not changed.
 func (o *Outcomes) Refuse(id int64, state, why string, record any) {
 	o.Line(id, state, "not "+o.s.Done+": "+why, record)
 	o.refused = append(o.refused, refusal{id, why})
 }
 
-// End tells how many lines were not shown, and returns the failure that stands for tasks which do not exist or were refused.
+// End prints how many lines were not shown. It returns the error for tasks that do not exist or were not changed.
 func (o *Outcomes) End() error {
 	if o.lines > ShownLines && o.p.Stdout.TTY && !o.p.JSON {
 		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")

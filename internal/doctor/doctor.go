@@ -1,4 +1,4 @@
-// Package doctor makes the checks of runner doctor.
+// Package doctor implements the checks of runner doctor.
 package doctor
 
 import (
@@ -18,20 +18,20 @@ import (
 	"example.com/runner/runner"
 )
 
-// What a check of doctor says.
+// The results of a check.
 const (
 	OK   = "ok"
 	Warn = "warn"
 	Fail = "fail"
 )
 
-// The limits of doctor's checks.
+// The thresholds of the checks.
 const (
-	walMost    = 64 << 20        // what the log is cut back to when nobody keeps it
-	diskWarn   = 1 << 30         // free bytes; or a fiftieth of the disk, if that is less
-	clockSlack = 5 * time.Second // between the clocks of two machines, or two reads of one
-	lateMost   = time.Minute     // after its time, a schedule should have fired
-	othersWait = time.Second     // for each of the other databases
+	walMost    = 64 << 20        // size to which the log is truncated when no reader prevents it
+	diskWarn   = 1 << 30         // free bytes; a fiftieth of the disk if that is less
+	clockSlack = 5 * time.Second // tolerated difference between the clocks of two machines, or between two reads of one clock
+	lateMost   = time.Minute     // tolerated delay of a schedule's tick
+	othersWait = time.Second     // time limit for each of the other databases
 )
 
 // Doctor is one run of runner doctor.
@@ -39,17 +39,17 @@ type Doctor struct {
 	Runner    *runner.Runner // nil if the database cannot be opened
 	Now       time.Time
 	Full      bool     // check every page of the file
-	Path      string   // of the database
+	Path      string   // path of the database
 	Others    []string // databases that runner would find if this one were not named
 	OpenError error    // why the database cannot be opened; nil if it can
 }
 
-// Run makes every check in the order of the contract and hands each line to tell.
+// Run runs every check in the order that the JSON contract defines, and passes each result to tell.
 func (e *Doctor) Run(ctx context.Context, tell func(record.Check) error) error {
 	type check struct {
 		name string
 		make func(context.Context, func(status, message, try string)) error
-		open bool // needs the database
+		open bool // whether the check needs the open database
 	}
 	checks := []check{
 		{"database", e.database, false}, {"filesystem", e.filesystem, false}, {"permissions", e.permissions, false},
@@ -69,7 +69,7 @@ func (e *Doctor) Run(ctx context.Context, tell func(record.Check) error) error {
 				told = tell(record.Check{Check: check.name, Status: status, Message: message, Try: record.Known(try)})
 			}
 		})
-		if err != nil { // what cannot be asked is not well
+		if err != nil { // a check that cannot run has failed
 			f := failure.Explain(err)
 			told = tell(record.Check{Check: check.name, Status: Fail, Message: strings.Join(append([]string{f.What}, f.Why...), "; "),
 				Try: record.Known(f.Try)})
@@ -193,7 +193,7 @@ func (e *Doctor) clock(ctx context.Context, tell func(status, message, try strin
 	if err != nil {
 		return err
 	}
-	if ahead := time.Until(latest); ahead > clockSlack { // not e.now: workers have written since
+	if ahead := time.Until(latest); ahead > clockSlack { // not e.Now, because workers have written since
 		tell(Warn, fmt.Sprintf("%s behind the latest time in the database, %s", humanize.Age(ahead), humanize.Clock(latest, e.Now)),
 			"timedatectl status")
 		return nil
@@ -219,7 +219,7 @@ func (e *Doctor) workers(ctx context.Context, tell func(status, message, try str
 	if err != nil {
 		return err
 	}
-	now, later := 0, 0 // tasks that a worker would run, or will
+	now, later := 0, 0 // tasks that a worker would run now, or later
 	for _, q := range s.Queues {
 		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
 		later += q.Counts[jobs.Scheduled] + q.Counts[jobs.Retrying] + q.Counts[jobs.Blocked]
@@ -249,7 +249,7 @@ func (e *Doctor) workers(ctx context.Context, tell func(status, message, try str
 	return e.stragglers(ctx, tell)
 }
 
-// stragglers names the processes that hold their tasks back because they do not die.
+// stragglers reports the processes that do not die and so prevent their tasks from starting again.
 func (e *Doctor) stragglers(ctx context.Context, tell func(status, message, try string)) error {
 	list, err := admin.OrphanProcesses(ctx, e.Runner)
 	for _, p := range list {
@@ -260,7 +260,7 @@ func (e *Doctor) stragglers(ctx context.Context, tell func(status, message, try 
 				fmt.Sprintf("kill %d     as root, or as that user", p.PID))
 		case p.Alone:
 			tell(Warn, name+" has outlived its worker", "runner work kills it before it runs the task again")
-		default: // somebody has tried to
+		default: // a worker has tried to kill it
 			tell(Fail, name+" does not die, and holds its task back", fmt.Sprintf("cat /proc/%d/stack, as root, tells what it waits for",
 				p.PID))
 		}
@@ -315,7 +315,7 @@ func (e *Doctor) schedules(ctx context.Context, tell func(status, message, try s
 	return nil
 }
 
-// otherDB looks into the databases that runner would find by itself under other circumstances: tasks in them wait for nobody.
+// otherDB checks the databases that runner would find without --db or without some variables. Their tasks may have no worker.
 func (e *Doctor) otherDB(ctx context.Context, tell func(status, message, try string)) error {
 	well := true
 	for _, path := range e.Others {
@@ -331,7 +331,7 @@ func (e *Doctor) otherDB(ctx context.Context, tell func(status, message, try str
 	return nil
 }
 
-// population counts the unfinished tasks and the workers of a database, if it can be read soon.
+// population returns the numbers of unfinished tasks and of workers in a database. It fails if the database cannot be read in time.
 func population(ctx context.Context, path string) (tasks, workers int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, othersWait)
 	defer cancel()

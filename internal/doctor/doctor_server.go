@@ -9,10 +9,10 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// messageWait is how long a message of a server may be under way.
+// messageWait is the time limit for a notification of the server.
 const messageWait = 5 * time.Second
 
-// messages is made for databases on servers only.
+// messages checks that the server's notifications arrive. It runs only for databases on servers.
 func (e *Doctor) messages(ctx context.Context, tell func(status, message, try string)) error {
 	began := time.Now()
 	if err := admin.ListenCheck(ctx, e.Runner, messageWait); err != nil {
@@ -22,7 +22,7 @@ func (e *Doctor) messages(ctx context.Context, tell func(status, message, try st
 	return nil
 }
 
-// server is the check "database" of one on a server.
+// server implements the check "database" for a database on a server.
 func (e *Doctor) server(s *admin.ServerInfo, bytes int64, tell func(status, message, try string)) error {
 	if s.Skew.Abs() > clockSlack {
 		tell(Warn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host is %v off", e.Runner.Path(), s.Version/10000, s.Skew.Abs()),

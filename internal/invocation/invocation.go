@@ -19,8 +19,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Invocation is the process that enqueues, as far as tasks take something from it: its directory, its PATH, its variables and its
-// files.
+// Invocation is the working directory and the PATH of the process that enqueues a task.
 type Invocation struct {
 	Dir  string // working directory
 	Path string // $PATH
@@ -35,10 +34,11 @@ func Current(getenv func(string) string) (Invocation, error) {
 	return Invocation{Dir: dir, Path: getenv("PATH")}, nil
 }
 
-// Absolute is a path as seen from the caller's directory; none stays none.
+// Absolute returns a path relative to the caller's directory as an absolute path. An empty path stays empty.
 func (c Invocation) Absolute(path string) string { return within(c.Dir, path) }
 
-// within is a path as seen from a directory. One with .. in it is not cleaned: behind a link it leads elsewhere.
+// within returns a path relative to dir as an absolute path. It does not remove ".." elements, because after a symbolic link they lead to
+// another directory.
 func within(dir, path string) string {
 	switch {
 	case path == "" || filepath.IsAbs(path):
@@ -49,14 +49,14 @@ func within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// The exit statuses of shells for what cannot be started.
+// The exit statuses that shells use for commands that cannot be started.
 const (
 	statusCannotExecute = 126
 	StatusNotFound      = 127
 )
 
-// Find returns the absolute path of what the first word of a command names: a file, seen from cwd, when it has a slash; else
-// what the caller's PATH leads to. The failure's exit is 126 or 127.
+// Find returns the absolute path of a command's program. A name with a slash is a path relative to cwd; other names are searched in the
+// caller's PATH. The exit status of the failure is 126 or 127.
 func (c Invocation) Find(name, cwd string) (string, *failure.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
 		path := within(cwd, name)
@@ -119,7 +119,7 @@ func StartFailure(exit int, format string, args ...any) *failure.Error {
 	return &failure.Error{Code: "start", Exit: exit, What: fmt.Sprintf(format, args...)}
 }
 
-// ReasonOf is the system's own word for an error, without the names around it.
+// ReasonOf returns the innermost error, which is the system's own message without names around it.
 func ReasonOf(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -130,8 +130,8 @@ func ReasonOf(err error) error {
 	}
 }
 
-// WorkDir returns the directory that a command is to run in: the caller's, or what --cwd names, seen from there. Unless it may
-// be elsewhere it must exist.
+// WorkDir returns the working directory of a command: the caller's, or the value of --cwd relative to it. The directory must exist,
+// unless elsewhere is set because the command may run on another machine.
 func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 	cwd := c.Absolute(dir)
 	if cwd == "" {
@@ -150,8 +150,8 @@ func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 	return cwd, nil
 }
 
-// Environment reads the values of -e: NAME=VALUE, or the NAME of a variable of the caller; with all, every variable comes
-// along. No error shows a value.
+// Environment returns the variables for the values of -e: NAME=VALUE, or the NAME of a variable of the caller. With all, it includes
+// every variable of the caller. No error shows a value.
 func Environment(settings []string, all bool) (map[string]string, error) {
 	env := map[string]string{}
 	if all {
@@ -178,7 +178,8 @@ func Environment(settings []string, all bool) (map[string]string, error) {
 	return env, nil
 }
 
-// ReadSource returns the text that an option names: a file, or stdin if the name is "-". Its size is at most limit.
+// ReadSource returns the content of the file that an option names, or stdin if the name is "-". It returns an error if the content
+// exceeds limit bytes.
 func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error) {
 	in := stdin
 	if name != "-" {
@@ -199,7 +200,7 @@ func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error)
 	return text, nil
 }
 
-// ReadArgs reads the value of --args: JSON, @FILE or -.
+// ReadArgs reads the value of --args: JSON, @FILE or "-".
 func ReadArgs(text string, stdin io.Reader) ([]byte, error) {
 	file, isFile := strings.CutPrefix(text, "@")
 	if text == "-" {

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Zone is the name of this machine's time zone. A schedule keeps the name: "local" would mean something else on another
-// machine, or in a worker whose TZ differs.
+// Zone returns the name of this machine's time zone. Schedules store the name, because "local" would mean another zone on another
+// machine, or in a worker with another TZ.
 func Zone(getenv func(string) string) (string, error) {
 	name, set := strings.TrimPrefix(getenv("TZ"), ":"), getenv("TZ") != ""
 	if !set {
@@ -27,7 +27,8 @@ func Zone(getenv func(string) string) (string, error) {
 	return name, nil
 }
 
-// installedZone reads the name from where systems keep it; a machine that says nothing is on UTC.
+// installedZone returns the zone as a name or a path, from the files where systems store it. It returns UTC if no file exists, and an
+// empty string if the name is unknown.
 func installedZone(link, file string) string {
 	if path, err := filepath.EvalSymlinks(link); err == nil && path != link {
 		return path
@@ -36,12 +37,12 @@ func installedZone(link, file string) string {
 		return strings.TrimSpace(string(text))
 	}
 	if _, err := os.Stat(link); err == nil {
-		return "" // a copy of some zone
+		return "" // the file is a copy of an unknown zone
 	}
 	return "UTC"
 }
 
-// zoneOf takes the name of a zone out of a path into the system's zones.
+// zoneOf returns the zone name from a path in the system's directory of zones.
 func zoneOf(name string) string {
 	if !filepath.IsAbs(name) {
 		return name

@@ -19,17 +19,17 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Style is how log records look.
+// Style is the format of log records.
 type Style int
 
 const (
 	Plain    Style = iota // RFC 3339, level, message, key=value
-	Terminal              // the same with the time of day, for eyes
-	Journal               // <priority>message key=value: the journal has the time
-	JSON                  // an object per line
+	Terminal              // like Plain, but with the time of day only, for people
+	Journal               // <priority>message key=value, without a time because the journal has it
+	JSON                  // one object per line
 )
 
-// StyleFor reads --log-format; auto looks at where the log goes.
+// StyleFor returns the style for the value of --log-format. The value auto selects the style by the destination of the log.
 func StyleFor(format string, to term.Stream, journalStream string) Style {
 	switch {
 	case format == "json":
@@ -44,7 +44,7 @@ func StyleFor(format string, to term.Stream, journalStream string) Style {
 	return Plain
 }
 
-// isJournal says whether w is what systemd connected to its journal: $JOURNAL_STREAM is "device:inode" of that.
+// isJournal reports whether w is the stream that systemd connected to its journal. $JOURNAL_STREAM has the stream's "device:inode".
 func isJournal(w io.Writer, journalStream string) bool {
 	file, ok := w.(*os.File)
 	if !ok || journalStream == "" {
@@ -54,7 +54,7 @@ func isJournal(w io.Writer, journalStream string) bool {
 	if err != nil {
 		return false
 	}
-	sys := reflect.Indirect(reflect.ValueOf(info.Sys())) // as directoryOwner: its type differs per system
+	sys := reflect.Indirect(reflect.ValueOf(info.Sys())) // reflection, because the type depends on the system, as in directoryOwner
 	if sys.Kind() != reflect.Struct {
 		return false
 	}
@@ -62,7 +62,7 @@ func isJournal(w io.Writer, journalStream string) bool {
 	return device.IsValid() && inode.IsValid() && fmt.Sprintf("%v:%v", device, inode) == journalStream
 }
 
-// New makes the log of a worker on a stream, a line per record whatever a task is called or has printed.
+// New returns a worker's log on a stream. Each record takes one line, whatever text the names of tasks or their output contain.
 func New(to term.Stream, style Style, level slog.Level) *slog.Logger {
 	if style == JSON {
 		return slog.New(slog.NewJSONHandler(jsonLines{to.Writer}, &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}))
@@ -70,7 +70,7 @@ func New(to term.Stream, style Style, level slog.Level) *slog.Logger {
 	return slog.New(&logHandler{to: to, style: style, level: level, mu: &sync.Mutex{}})
 }
 
-// logHints follow the records of a worker that a person at its terminal may want to act on.
+// logHints are added to some messages for a person at the worker's terminal.
 var logHints = map[string]string{"draining": " (again to stop now)"}
 
 // logHandler writes records as text.
@@ -78,9 +78,9 @@ type logHandler struct {
 	to    term.Stream
 	style Style
 	level slog.Level
-	mu    *sync.Mutex // of the stream
-	group string      // before the keys of what follows
-	attrs string      // of With, written out
+	mu    *sync.Mutex // protects the stream
+	group string      // prefix of the keys that follow
+	attrs string      // formatted attributes of With
 }
 
 // Enabled implements slog.Handler.
@@ -137,7 +137,8 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// attr is " key=value", or several of them for a group. A person sees no date of times on the day of the record.
+// attr formats an attribute as " key=value", or several for a group. In the terminal style it omits the date of times that are on the
+// record's day.
 func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 	v := a.Value.Resolve()
 	text := ""
@@ -162,7 +163,7 @@ func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 		}
 	case slog.KindDuration:
 		text = v.Duration().Round(time.Millisecond).String()
-		for _, zero := range []string{"m0s", "h0m"} { // 1m0s, 1h0m0s
+		for _, zero := range []string{"m0s", "h0m"} { // shorten 1m0s and 1h0m0s
 			if strings.HasSuffix(text, zero) {
 				text = text[:len(text)-2]
 			}
@@ -176,7 +177,7 @@ func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 	return " " + logText(group+a.Key) + "=" + logText(text)
 }
 
-// logText quotes a key or value that would not be read back as one word, or that could drive a terminal.
+// logText quotes a key or value that is not a single word, or that has control characters for a terminal.
 func logText(text string) string {
 	quoted := func(r rune) bool {
 		return !unicode.IsPrint(r) || strings.ContainsRune(` "=`, r) || r == unicode.ReplacementChar
@@ -199,7 +200,7 @@ func levelColour(level slog.Level) term.Colour {
 	return ""
 }
 
-// priority is the number that syslog and the journal have for a level.
+// priority returns the number that syslog and the journal use for a level.
 func priority(level slog.Level) int {
 	switch {
 	case level >= slog.LevelError:
@@ -212,7 +213,7 @@ func priority(level slog.Level) int {
 	return 7
 }
 
-// jsonLogValue gives times and durations the form that they have in every JSON of ours.
+// jsonLogValue formats times and durations as in the other JSON output of runner.
 func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:
@@ -223,7 +224,7 @@ func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// jsonLines passes lines of JSON on, with what could drive a terminal escaped.
+// jsonLines writes lines of JSON and escapes control characters for a terminal.
 type jsonLines struct{ io.Writer }
 
 func (w jsonLines) Write(line []byte) (int, error) {

@@ -13,18 +13,18 @@ import (
 	"example.com/runner/runner"
 )
 
-// pieces is how many pieces of output are read at a time: each has at most 32 KiB.
+// pieces is how many pieces of output are read at once. A piece has at most 32 KiB.
 const pieces = 64
 
-// Range says what of a task's output is meant.
+// Range selects a part of a task's output.
 type Range struct {
-	All   bool      // every attempt
-	N     int       // the attempts numbered n; 0: the latest, and those that come
-	Began time.Time // not zero: attempts that run, or started since then
-	Lines int       // of the first attempt that is shown the last lines only, those that come apart; -1: all
+	All   bool      // select every attempt
+	N     int       // select the attempts with this number; 0 selects the latest attempt and later ones
+	Began time.Time // if set, select attempts that run or started after this time
+	Lines int       // number of last lines of the first shown attempt; -1 selects all its lines
 }
 
-// first returns the generation of the last attempt that is not shown.
+// first returns the generation of the last attempt that is skipped.
 func (w Range) first(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
@@ -32,32 +32,32 @@ func (w Range) first(attempts []jobs.Attempt) int64 {
 	return attempts[len(attempts)-2].GenerationID
 }
 
-// shows says whether an attempt is meant.
+// shows reports whether the range selects an attempt.
 func (w Range) shows(a jobs.Attempt) bool {
 	return (w.N == 0 || a.Attempt == w.N) && (w.Began.IsZero() || a.State == jobs.Running || !a.StartedAt.Before(w.Began))
 }
 
-// Cursor is a task whose output is being shown, and how far.
+// Cursor is a position in the output of a task.
 type Cursor struct {
 	Range      Range
-	generation int64          // of the task, when its attempts were read; 0: not yet
-	attempts   []jobs.Attempt // that are not shown to their end
-	shown      int64          // generation of the last attempt that is shown to its end
-	reading    int64          // generation of the attempt that is shown in part
-	seq        int64          // of its last piece that is shown
-	bytes      int64          // of it that are shown, or known not to be kept
-	any        bool           // some attempt was shown
+	generation int64          // generation of the task when its attempts were read; 0 before the first read
+	attempts   []jobs.Attempt // attempts that are not completely shown
+	shown      int64          // generation of the last completely shown attempt
+	reading    int64          // generation of the partly shown attempt
+	seq        int64          // sequence number of the last shown piece of that attempt
+	bytes      int64          // bytes of that attempt that are shown or known to be dropped
+	any        bool           // whether any attempt was shown
 }
 
-// Advance shows what a task has printed since the last call; t is the task as it was read just before. done says that nothing
-// more will come.
+// Advance prints the output of a task since the last call. t must have been read just before. done reports that no more output will
+// follow.
 func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *LogPrinter) (done bool, err error) {
 	if t.GenerationID != f.generation {
 		attempts, err := r.Attempts(ctx, t)
 		if err != nil {
 			return false, err
 		}
-		// The task may have moved since it was read: then its running attempt is there twice, the true one first.
+		// If the task has changed since it was read, the list has its running attempt twice. The first of the two is current.
 		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
 			f.shown = f.Range.first(attempts)
@@ -83,7 +83,7 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 	return t.State.Finished() || f.Range.N > 0 && t.Attempt > f.Range.N, nil
 }
 
-// read shows what an attempt has printed and is not shown yet.
+// read prints the output of an attempt that is not yet shown.
 func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	if f.reading != a.GenerationID {
 		f.reading, f.seq, f.bytes = a.GenerationID, 0, 0
@@ -108,7 +108,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 }
 
-// readLast shows the last lines of an attempt. It reads from the end.
+// readLast prints the last lines of an attempt. It reads from the end.
 func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	f.any = true
 	for limit := 8; ; limit *= 4 {
@@ -132,22 +132,22 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 	}
 }
 
-// show hands a piece on, and says how much was printed before it that is not kept. Whoever follows has seen some of the middle that
-// is dropped later: what is missing is counted from the size of the head and from what was shown.
+// show prints a piece, and passes the number of bytes that were dropped before it. A follower may have shown bytes that are dropped
+// later. So show computes the number from the size of the kept head and the number of shown bytes.
 func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {
 	case c.DroppedBytes > 0:
 		missing = max(min(c.DroppedBytes, admin.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
 	case c.Seq > f.seq+1 && f.seq > 0:
-		missing = unknown // dropped before it could be shown
+		missing = unknown // pieces were dropped before they could be shown
 	}
 	f.seq = c.Seq
 	f.bytes += int64(len(c.Data)) + max(missing, 0)
 	return to.piece(t, c, missing)
 }
 
-// tailOf cuts pieces down to their last n lines. enough says that nothing before them is needed.
+// tailOf returns the last n lines of pieces. enough reports that no earlier pieces are needed.
 func tailOf(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	if n == 0 {
 		return nil, true
@@ -156,7 +156,7 @@ func tailOf(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	for i, c := range slices.Backward(chunks) {
 		end := len(c.Data)
 		if i == len(chunks)-1 {
-			end-- // the newline at the very end begins no line
+			end-- // no line begins after the final newline
 		}
 		for end >= 0 {
 			at := bytes.LastIndexByte(c.Data[:end], '\n')
@@ -176,7 +176,7 @@ func tailOf(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	return chunks, false
 }
 
-// Follow shows what tasks print until all of them have finished, or were deleted.
+// Follow prints the output of tasks until all of them have finished or were deleted.
 func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*Cursor, to *LogPrinter) error {
 	var pace await.Pace
 	err := r.Changes(ctx, func() (bool, error) {

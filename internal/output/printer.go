@@ -15,15 +15,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// LogPrinter shows what tasks print: as it is, byte for byte, or line by line with something before each.
+// LogPrinter prints the output of tasks: unchanged, or line by line with a prefix.
 type LogPrinter struct {
 	P          *term.Printer
-	Named      bool // the task's id before each line
+	Named      bool // print the task's id before each line
 	Timestamps bool
-	Follow     bool      // somebody watches: tell about retries
-	Since      time.Time // pieces printed since then; zero: all
+	Follow     bool      // the output is followed, so report retries
+	Since      time.Time // print only pieces since this time; zero for all
 
-	lines   map[lineOf]*line // begun, and not ended yet
+	lines   map[lineOf]*line // lines without a newline yet
 	colours map[int64]term.Colour
 }
 
@@ -37,13 +37,13 @@ type line struct {
 	text []byte
 }
 
-// lineMost is how much of a line is waited for.
+// lineMost is how many bytes of an incomplete line are buffered.
 const lineMost = 64 << 10
 
-// unknown is a number of bytes that nobody knows.
+// unknown stands for an unknown number of bytes.
 const unknown = -1
 
-// piece shows a piece of a task's output. missing is how much was printed just before it and is not kept.
+// piece prints a piece of a task's output. missing is the number of bytes before it that were dropped.
 func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	switch {
 	case c.At.Before(s.Since):
@@ -78,7 +78,7 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	return nil
 }
 
-// endLine shows a line that was begun; one that has no newline gets one.
+// endLine prints an incomplete line and adds the missing newline.
 func (s *LogPrinter) endLine(key lineOf) error {
 	begun := s.lines[key]
 	if begun == nil {
@@ -96,7 +96,7 @@ func (s *LogPrinter) endLine(key lineOf) error {
 	return s.write(key.stream, append([]byte(before), text...))
 }
 
-// before is what stands before each line of a task.
+// before returns the prefix of each line of a task.
 func (s *LogPrinter) before(key lineOf) string {
 	if !s.Named {
 		return ""
@@ -116,7 +116,7 @@ func (s *LogPrinter) before(key lineOf) string {
 	return to.Paint(c, fmt.Sprintf("[%d]", key.id)) + " "
 }
 
-// gap says on stderr that some of the output is not kept.
+// gap reports on stderr that some of the output was dropped.
 func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 	if err := s.EndLines(t); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *LogPrinter) EndLines(t jobs.Task) error {
 	return nil
 }
 
-// Finish ends the lines that were begun.
+// Finish prints the incomplete lines of all tasks.
 func (s *LogPrinter) Finish() error {
 	keys := slices.Collect(maps.Keys(s.lines))
 	slices.SortFunc(keys, func(a, b lineOf) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.stream, b.stream)) })
@@ -151,7 +151,7 @@ func (s *LogPrinter) Finish() error {
 	return s.P.Flush()
 }
 
-// end is called at the end of an attempt, of whose output so many bytes were shown. more says that others follow.
+// end finishes the output of an attempt, of which shown bytes were printed. more is whether other attempts follow.
 func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
 	if s.P.JSON {
 		return nil
@@ -174,7 +174,7 @@ func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 	return nil
 }
 
-// write passes bytes of a task on.
+// write writes data of a task to stdout or stderr.
 func (s *LogPrinter) write(stream string, data []byte) error {
 	if stream == "stdout" {
 		_, err := s.P.Write(data)
@@ -187,7 +187,7 @@ func (s *LogPrinter) write(stream string, data []byte) error {
 	return err
 }
 
-// binarySize is a number of bytes for people, in the units that --output-limit is given in: 118 B, 12.3 MiB.
+// binarySize formats a number of bytes in the units of --output-limit: 118 B, 12.3 MiB.
 func binarySize(bytes int64) string {
 	n, unit := float64(bytes), 0
 	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}

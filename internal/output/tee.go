@@ -10,18 +10,18 @@ import (
 	"example.com/runner/jobs"
 )
 
-// teeLine is the longest line that is held back until it ends; of a longer one, pieces pass as lines.
+// teeLine is the longest incomplete line that is buffered, in bytes. A longer line is written in parts, as if they were lines.
 const teeLine = 64 << 10
 
-// Tee copies what commands print to our own stdout and stderr, byte for byte. Where several run at once, lines are written
-// whole, each behind the id of its task.
+// Tee copies the output of commands to runner's own stdout and stderr, byte for byte. If several commands run at once, it writes whole
+// lines with the task's id before each.
 type Tee struct {
-	to  map[string]io.Writer // by stream
+	to  map[string]io.Writer // writer of each stream
 	log *slog.Logger
 
 	mu     sync.Mutex
-	begun  map[teeSource][]byte // lines that have not ended; nil: lines are not kept apart
-	failed bool                 // somebody closed our stdout: tasks go on without it
+	begun  map[teeSource][]byte // incomplete lines; nil if lines are not kept apart
+	failed bool                 // a write has failed, so nothing more is copied; tasks continue
 }
 
 type teeSource struct {
@@ -37,7 +37,7 @@ func NewTee(stdout, stderr io.Writer, prefixed bool, log *slog.Logger) *Tee {
 	return t
 }
 
-// Copy is runner.CommandOptions.Tee: no data means that the stream has ended.
+// Copy implements runner.CommandOptions.Tee. Empty data means that the stream has ended.
 func (t *Tee) Copy(task jobs.Task, stream string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,7 +34,7 @@ func Advice(e *jobs.Error) (why []string, try string) {
 
 func text(try string) func(*jobs.Error) string { return func(*jobs.Error) string { return try } }
 
-// advice has what to type for each code that the command line words by itself.
+// advice returns the command or value to type, for each code for which the command line has its own text.
 var advice = map[string]func(*jobs.Error) string{
 	errcode.BackupDirectory:   func(e *jobs.Error) string { return "runner backup " + filepath.Join(e.Subject, "runner.db") },
 	errcode.BackupExists:      text("another name, or --force to replace it"),

@@ -1,3 +1,3 @@
-// Package present words what package runner returns as data: errors, problems, why a task waits, how it ended. The command line and
-// the pages share it, so that both say the same.
+// Package present turns the data of package runner into text: errors, problems, why a task waits, how it ended. The command line and the
+// pages share it, so both use the same words.
 package present

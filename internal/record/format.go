@@ -15,13 +15,14 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Formatter prints records as --format says: a Go text/template over the keys of the JSON record, a line per record.
+// Formatter prints each record on a line, in the format of --format: a Go text/template over the keys of the JSON record.
 type Formatter struct {
 	printer  *term.Printer
 	template *template.Template
 }
 
-// NewFormatter parses the template of --format. Outside of {{ }}, \t and \n are a tab and a newline, as shells hand them on.
+// NewFormatter parses the template of --format. Outside of {{ }}, it replaces \t and \n by a tab and a newline, because shells pass them
+// unchanged.
 func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if p.JSON {
 		return nil, failure.Usage("--format and --json exclude each other")
@@ -33,14 +34,14 @@ func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	return &Formatter{p, t}, nil
 }
 
-// Record prints one record: anything that --json would print as one object.
+// Record prints one record: any value that --json would print as one object.
 func (f *Formatter) Record(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.UseNumber() // big integers pass unharmed
+	decoder.UseNumber() // keeps all digits of big integers
 	var keys map[string]any
 	if err := decoder.Decode(&keys); err != nil {
 		return fmt.Errorf("--format: %w", err)
@@ -51,7 +52,7 @@ func (f *Formatter) Record(v any) error {
 		case slices.Contains(holders, key):
 			keys[key] = nothing{}
 		default:
-			keys[key] = "" // null prints nothing, and is false in {{if}}
+			keys[key] = "" // null prints nothing and is false in {{if}}
 		}
 	}
 	var text strings.Builder
@@ -66,10 +67,10 @@ func (f *Formatter) Record(v any) error {
 	return err
 }
 
-// holders are the keys whose values hold others, or null.
+// holders lists the keys whose values are objects, lists or null.
 var holders = []string{"args", "env", "progress", "queues", "result"}
 
-// nothing stands for null where a template may expect an object or a list: it prints nothing, and {{range}} has nothing to do.
+// nothing replaces null where a template may expect an object or a list. It prints nothing, and {{range}} runs no iteration.
 type nothing map[string]any
 
 func (nothing) String() string { return "" }
@@ -77,7 +78,7 @@ func (nothing) String() string { return "" }
 // MarshalJSON implements json.Marshaler.
 func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// templateError takes the template's name and position off an error.
+// templateError returns the text of an error without the name of the template and the position.
 func templateError(err error) string {
 	if e, ok := errors.AsType[template.ExecError](err); ok {
 		err = e.Err
@@ -89,14 +90,14 @@ func templateError(err error) string {
 	return text
 }
 
-// templateJSON is the function json of templates: {{json .args}}.
+// templateJSON implements the template function json: {{json .args}}.
 func templateJSON(v any) (string, error) {
 	var b strings.Builder
 	err := term.WriteJSON(&b, v)
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// unescape reads \t, \n and \\ outside of actions.
+// unescape replaces \t, \n and \\ outside of template actions.
 func unescape(text string) string {
 	var b strings.Builder
 	for text != "" {

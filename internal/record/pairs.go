@@ -8,17 +8,17 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Pair is a key of a record and its value as pipes have it: null is empty, a text is itself, anything else is JSON.
+// Pair is a key of a record and its value as text: an empty text for null, a string without quotes, or JSON.
 type Pair struct{ Key, Value string }
 
-// Pairs takes a record of --json apart, in its order.
+// Pairs returns the keys and values of a --json record in their order.
 func Pairs(record any) ([]Pair, error) {
 	var line bytes.Buffer
 	if err := term.WriteJSON(&line, record); err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(&line)
-	if _, err := decoder.Token(); err != nil { // the brace
+	if _, err := decoder.Token(); err != nil { // skip the opening brace
 		return nil, err
 	}
 	var list []Pair
@@ -45,7 +45,7 @@ func Pairs(record any) ([]Pair, error) {
 	return list, nil
 }
 
-// Lines writes the values of each record of a list.
+// Lines writes each record of a list as a line of values, for other programs.
 func Lines[T any](p *term.Printer, word string, list []T) error {
 	for _, record := range list {
 		if err := writeValues(p, word, record); err != nil {
@@ -55,7 +55,7 @@ func Lines[T any](p *term.Printer, word string, list []T) error {
 	return nil
 }
 
-// writeValues writes a word and the values of a record as a line for other programs.
+// writeValues writes a word and the values of a record as one line for other programs.
 func writeValues(p *term.Printer, word string, record any) error {
 	list, err := Pairs(record)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Schedule is a schedule.
+// Schedule is the record of a schedule.
 type Schedule struct {
 	Name          string       `json:"name"`
 	Cron          string       `json:"cron"`
@@ -25,19 +25,19 @@ type Schedule struct {
 	UpdatedAt     Stamp        `json:"updated_at"`
 }
 
-// FullSchedule is a schedule as schedule show prints it.
+// FullSchedule is the record of a schedule that schedule show prints.
 type FullSchedule struct {
 	Schedule
 	Next []Stamp `json:"next"`
 }
 
-// AppliedSchedule is a schedule as schedule apply and import print it, and what became of it.
+// AppliedSchedule is the record of a schedule that schedule apply and import print. It includes the outcome.
 type AppliedSchedule struct {
 	Schedule
 	Applied string `json:"applied"`
 }
 
-// Removed is what schedule remove prints for a schedule.
+// Removed is the record that schedule remove prints for a schedule.
 type Removed struct {
 	Name    string `json:"name"`
 	Removed bool   `json:"removed"`
@@ -59,7 +59,7 @@ func NewSchedule(s jobs.Schedule, reveal bool) Schedule {
 	return r
 }
 
-// NewScheduleTask is the record of the task that a schedule enqueues.
+// NewScheduleTask returns the record of the task that a schedule enqueues.
 func NewScheduleTask(s jobs.Spec) Record {
 	r := Record{{"job", s.Job}, {"args", Raw(s.Args)}}
 	for i := range jobs.OptionList() {

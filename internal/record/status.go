@@ -7,9 +7,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// The records of what status, pause and limit print; see json.go.
+// The following types are the records that status, pause and limit print; see task.go.
 
-// Limit is a limit and how it stands.
+// Limit is the record of a limit and its current state.
 type Limit struct {
 	Target    string   `json:"target"`
 	Running   *int     `json:"running"`
@@ -26,13 +26,13 @@ func NewLimit(l runner.LimitStatus) Limit {
 		Burst: Known(l.Burst), InUse: l.InUse, NextAt: Stamp(l.NextAt), UpdatedAt: Stamp(l.UpdatedAt)}
 }
 
-// LimitRemoved is what limit remove prints for a limit.
+// LimitRemoved is the record that limit remove prints for a limit.
 type LimitRemoved struct {
 	Target  string `json:"target"`
 	Removed bool   `json:"removed"`
 }
 
-// Queue is what is in a queue.
+// Queue is the record of a queue, with its numbers of tasks.
 type Queue struct {
 	Queue        string   `json:"queue"`
 	Paused       bool     `json:"paused"`
@@ -50,7 +50,7 @@ type Queue struct {
 	OldestAge    *Seconds `json:"oldest_age"`
 }
 
-// Paused says whether no task of a queue starts.
+// Paused reports whether a queue is paused.
 func Paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
 
 func NewQueue(q runner.Queue, now time.Time) Queue {
@@ -64,7 +64,7 @@ func NewQueue(q runner.Queue, now time.Time) Queue {
 	return r
 }
 
-// QueueStats is a queue as status -q prints it: with figures of the last hour.
+// QueueStats is the record of a queue that status -q prints. It includes statistics of the last hour.
 type QueueStats struct {
 	Queue
 	WaitP50   *Seconds `json:"wait_p50"`
@@ -83,7 +83,7 @@ func NewQueueStats(q runner.Queue, f runner.QueueStats, now time.Time) QueueStat
 	return r
 }
 
-// Worker is a worker. Queues null: it serves all of them.
+// Worker is the record of a worker. Queues is null if the worker serves all queues.
 type Worker struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
@@ -101,7 +101,7 @@ type Worker struct {
 	BeatAt    Stamp      `json:"beat_at"`
 }
 
-// QueueMax is a queue that a worker serves. Max null: as many of its tasks as there are slots.
+// QueueMax is a queue that a worker serves. Max is null if only the slots limit the number of its tasks.
 type QueueMax struct {
 	Queue string `json:"queue"`
 	Max   *int   `json:"max"`
@@ -117,7 +117,7 @@ func NewWorker(w runner.Worker, now time.Time) Worker {
 	return r
 }
 
-// Status is what status prints.
+// Status is the record that status prints.
 type Status struct {
 	DB        string     `json:"db"`
 	DBBytes   int64      `json:"db_bytes"`
@@ -126,12 +126,12 @@ type Status struct {
 	Version   string     `json:"version"`
 	Paused    bool       `json:"paused"`
 	Workers   []Worker   `json:"workers"`
-	Queues    []any      `json:"queues"` // jsonQueue, with -q jsonQueueFigures
+	Queues    []any      `json:"queues"` // Queue records; QueueStats records with -q
 	Schedules []Schedule `json:"schedules"`
 	Problems  []Problem  `json:"problems"`
 }
 
-// Problem is something that status thinks somebody should look at.
+// Problem is the record of a problem that somebody should look at.
 type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

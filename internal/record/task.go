@@ -1,4 +1,4 @@
-// Package record has the JSON records of the command line, the output of --format, and lines with tabs for other programs.
+// Package record defines the JSON records of the command line, the output of --format, and lines with tabs for other programs.
 package record
 
 import (
@@ -14,10 +14,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// The records of --json, which docs/json.md describes. They are a contract: keys come in this order and every key is always there, so no
-// omitempty. Null stands for unknown. New keys may be added, and none is renamed or removed.
+// The types of this package are the records of --json, which docs/json.md describes. They are a contract. The keys are always present and
+// in this order, so omitempty is not used. Null means unknown. New keys may be added; no key is renamed or removed.
 
-// Record is a JSON object whose keys are not those of a struct: the task options are a part of it.
+// Record is a JSON object whose keys are not fixed by a struct, because the task options are part of it.
 type Record []Member
 
 // Member is a key of a Record and its value.
@@ -58,16 +58,16 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-// With returns the record with one more key.
+// With returns the record with an additional key.
 func (r Record) With(key string, value any) Record { return append(r, Member{key, value}) }
 
-// set changes the value of a key.
+// set replaces the value of a key.
 func (r Record) set(key string, value any) {
 	i := slices.IndexFunc(r, func(m Member) bool { return m.Key == key })
 	r[i].Value = value
 }
 
-// OrNull returns a value, or nil for the zero value, which stands for "none".
+// OrNull returns a value, or nil for the zero value.
 func OrNull[T comparable](value T) any {
 	var none T
 	if value == none {
@@ -76,8 +76,8 @@ func OrNull[T comparable](value T) any {
 	return value
 }
 
-// NewTask is the record of a task at now: the duration of a running task is the time since its start. The values of env
-// are hidden; see revealed.
+// NewTask returns the record of a task at the time now. The duration of a running task is the time since its start. The values of env are
+// hidden; see Reveal.
 func NewTask(t jobs.Task, now time.Time) Record {
 	r := Record{{"id", t.ID}, {"job", t.Job}, {"args", Raw(t.Args)}, {"label", OrNull(t.Label)}, {"queue", t.Queue}, {"state", t.State},
 		{"reason", OrNull(t.Reason)}, {"priority", t.Priority}, {"lane", OrNull(t.Lane)}, {"unique_key", OrNull(t.UniqueKey)},
@@ -100,7 +100,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		{"output_truncated", t.OutputTruncated}, {"progress", Raw(t.Progress)}}...)
 }
 
-// optionMember returns a task option as JSON has it: durations in seconds, and null for a zero that is the default.
+// optionMember returns the key and the JSON value of a task option: seconds for durations, and null for a zero that is the default.
 func optionMember(o *jobs.OptionInfo, s *jobs.Spec) Member {
 	m := Member{Key: o.Key}
 	switch value := o.Field(s).(type) {
@@ -123,7 +123,7 @@ func optionMember(o *jobs.OptionInfo, s *jobs.Spec) Member {
 	return m
 }
 
-// ran returns how long a task has run in its current or last attempt.
+// ran returns the duration of the task's current or last attempt.
 func ran(t jobs.Task, now time.Time) any {
 	if d, ok := present.Lasted(t, now); ok {
 		return Seconds(d)
@@ -131,20 +131,20 @@ func ran(t jobs.Task, now time.Time) any {
 	return nil
 }
 
-// Reveal adds what --reveal shows: the values of env, and the input as base64.
+// Reveal returns the record with the data that --reveal shows: the values of env, and the input as base64.
 func (r Record) Reveal(env map[string]string, input []byte) Record {
 	r.set("env", revealed(env))
 	return append(r, Member{"input", encoded(input)})
 }
 
-// The values of the key enqueued, which enqueue adds to the record of a task.
+// The following constants are the values of the key enqueued, which enqueue adds to the record of a task.
 const (
 	WasCreated  = "created"
-	WasKept     = "kept"     // an unfinished task with the same unique key
-	WasReplaced = "replaced" // that task had not started, and became this one
+	WasKept     = "kept"     // an unfinished task with the same unique key exists
+	WasReplaced = "replaced" // the task with the same unique key had not started and was replaced
 )
 
-// Process is a process that has outlived its attempt.
+// Process is the record of a process that has outlived its attempt.
 type Process struct {
 	PID   int    `json:"pid"`
 	Name  string `json:"name"`
@@ -152,18 +152,18 @@ type Process struct {
 	UID   int    `json:"uid"`
 }
 
-// Dependency is a task that another waits for.
+// Dependency is the record of a task that another task waits for.
 type Dependency struct {
 	ID    int64       `json:"id"`
 	Any   bool        `json:"any"`
-	State *jobs.State `json:"state"` // null: the task was deleted
+	State *jobs.State `json:"state"` // null if the task was deleted
 }
 
 func NewDependency(d runner.Dependency) Dependency {
 	return Dependency{d.ID, d.Any, Known(d.State)}
 }
 
-// Attempt is one execution of a task.
+// Attempt is the record of one execution of a task.
 type Attempt struct {
 	TaskID          int64        `json:"task_id"`
 	Attempt         int          `json:"attempt"`
@@ -190,7 +190,7 @@ func NewAttempt(a jobs.Attempt) Attempt {
 		Error: Known(a.Error), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated}
 }
 
-// Step is a step of a task that has ended, or a sleep.
+// Step is the record of a finished step of a task, or of a sleep.
 type Step struct {
 	Name         string          `json:"name"`
 	GenerationID int64           `json:"generation_id"`
@@ -203,7 +203,7 @@ func NewStep(s jobs.Step) Step {
 	return Step{Name: s.Name, GenerationID: s.GenerationID, At: Stamp(s.At), WakeAt: Stamp(s.WakeAt), Value: Raw(s.Value)}
 }
 
-// Chunk is a piece of what an attempt printed.
+// Chunk is the record of a piece of an attempt's output.
 type Chunk struct {
 	TaskID       int64  `json:"task_id"`
 	Attempt      int    `json:"attempt"`
@@ -216,7 +216,7 @@ type Chunk struct {
 	DroppedBytes int64  `json:"dropped_bytes"`
 }
 
-// NewChunk keeps every byte: what is not UTF-8 travels as base64.
+// NewChunk returns the record of a piece of output. It encodes data that is not UTF-8 as base64, so no byte is lost.
 func NewChunk(c jobs.Chunk) Chunk {
 	r := Chunk{TaskID: c.TaskID, Attempt: c.Attempt, GenerationID: c.GenerationID, Seq: c.Seq, Stream: c.Stream, At: Stamp(c.At),
 		Data: string(c.Data), Encoding: "utf-8", DroppedBytes: c.DroppedBytes}
@@ -226,38 +226,38 @@ func NewChunk(c jobs.Chunk) Chunk {
 	return r
 }
 
-// Deleted is what delete prints for a task.
+// Deleted is the record that delete prints for a task.
 type Deleted struct {
 	ID      int64 `json:"id"`
 	Deleted bool  `json:"deleted"`
 }
 
-// Backup is what backup prints.
+// Backup is the record that backup prints.
 type Backup struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Moved is what move prints of a table.
+// Moved is the record that move prints for a table.
 type Moved struct {
 	Table string `json:"table"`
 	Rows  int64  `json:"rows"`
 }
 
-// Fence is what fence answers.
+// Fence is the record that fence prints.
 type Fence struct {
 	TaskID       int64 `json:"task_id"`
 	GenerationID int64 `json:"generation_id"`
 	Owns         bool  `json:"owns"`
 }
 
-// Serve is what serve prints.
+// Serve is the record that serve prints.
 type Serve struct {
 	URL       string  `json:"url"`
 	TokenFile *string `json:"token_file"`
 }
 
-// Check is what a check of doctor found.
+// Check is the record of the result of a doctor check.
 type Check struct {
 	Check   string  `json:"check"`
 	Status  string  `json:"status"`

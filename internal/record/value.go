@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// The values in the records of json.go.
+// The following types and functions make the values of records.
 
-// revealed is an environment with its values.
+// revealed returns an environment with its values.
 func revealed(env map[string]string) map[string]*string {
 	shown := hidden(env)
 	for name, value := range env {
@@ -19,7 +19,7 @@ func revealed(env map[string]string) map[string]*string {
 	return shown
 }
 
-// encoded is input in JSON; nil stays null.
+// encoded returns the input as base64, or nil for nil.
 func encoded(input []byte) *string {
 	if input == nil {
 		return nil
@@ -27,7 +27,7 @@ func encoded(input []byte) *string {
 	return new(base64.StdEncoding.EncodeToString(input))
 }
 
-// hidden keeps the names of an environment.
+// hidden returns an environment with its names but without its values.
 func hidden(env map[string]string) map[string]*string {
 	if len(env) == 0 {
 		return nil
@@ -39,12 +39,12 @@ func hidden(env map[string]string) map[string]*string {
 	return names
 }
 
-// Stamp is a time in JSON: RFC 3339 in UTC with milliseconds; the zero time is null.
+// Stamp is a time in JSON: RFC 3339 in UTC with milliseconds. The zero time is null.
 type Stamp time.Time
 
 const StampLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// String is the time as pipes and JSON have it; empty for the zero time.
+// String returns the time in the format of JSON and of lines for other programs. The zero time is an empty string.
 func (s Stamp) String() string {
 	if t := time.Time(s); !t.IsZero() {
 		return t.UTC().Format(StampLayout)
@@ -66,7 +66,7 @@ func (s Stamp) appendJSON(text []byte) []byte {
 // Seconds is a duration in JSON: a number of seconds with at most three decimals.
 type Seconds time.Duration
 
-// String is the number as pipes and JSON have it: 2.1, never 2.0999.
+// String returns the number in the format of JSON and of lines for other programs: 2.1, never 2.0999.
 func (s Seconds) String() string {
 	return strconv.FormatFloat(float64(time.Duration(s).Milliseconds())/1000, 'f', -1, 64)
 }
@@ -74,7 +74,7 @@ func (s Seconds) String() string {
 // MarshalJSON implements json.Marshaler.
 func (s Seconds) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
 
-// Known is nil, null in JSON, for the value that stands for "none".
+// Known returns a pointer to a value, or nil for the zero value. Nil is null in JSON.
 func Known[T comparable](value T) *T {
 	var none T
 	if value == none {
@@ -83,7 +83,7 @@ func Known[T comparable](value T) *T {
 	return &value
 }
 
-// List makes the record of each value of a list.
+// List returns the record of each value of a list.
 func List[T, R any](list []T, record func(T) R) []R {
 	made := make([]R, len(list))
 	for i, one := range list {
@@ -92,15 +92,15 @@ func List[T, R any](list []T, record func(T) R) []R {
 	return made
 }
 
-// Raw passes JSON on as it is: numbers of any size survive. Text that is none, which older versions of SQLite may have let
-// in, becomes a string, so that one bad row does not hide the others.
+// Raw returns JSON text unchanged, so numbers of any size keep their digits. Invalid JSON, which older versions of SQLite may have
+// accepted, becomes a string. So one bad row does not hide the others.
 func Raw(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || json.Valid(text) && utf8.Valid(text) {
 		return text
 	}
 	quoted, err := json.Marshal(string(text))
 	if err != nil {
-		panic(err) // strings always marshal
+		panic(err) // marshalling a string never fails
 	}
 	return quoted
 }

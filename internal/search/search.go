@@ -1,4 +1,4 @@
-// Package search has the searches of the pages and of the command line, and the actions on the tasks that they find.
+// Package search implements the searches of the pages and of the command line, and the actions on the tasks that they find.
 package search
 
 import (

@@ -54,7 +54,7 @@ func Run(ctx context.Context, stderr io.Writer, role, dir string, words []string
 	}
 	began := time.Now()
 	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{BusyTimeout: 10 * time.Second, Engine: postgres.Engine()})
-	if err != nil && ctx.Err() != nil { // SIGTERM before the database was open
+	if err != nil && ctx.Err() != nil { // SIGTERM came before the database was open
 		return nil
 	} else if err != nil {
 		return err
@@ -70,7 +70,7 @@ func browse(ctx context.Context, dir string) error {
 	ctx, stop := signals.Until(ctx)
 	defer stop()
 	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
-	if err != nil && ctx.Err() != nil { // SIGTERM before the database was open
+	if err != nil && ctx.Err() != nil { // SIGTERM came before the database was open
 		return nil
 	} else if err != nil {
 		return err
@@ -99,7 +99,7 @@ func client(r *runner.Runner) selftest.Client {
 	}
 }
 
-// work is runner work with a shorter lease and with the functions of the workload.
+// work runs a worker with a shorter lease than runner work and with the functions of the workload.
 func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	o := runner.Options{MustExist: true, Log: log, Name: name, Lease: selftest.Lease, Concurrency: selftest.Slots,

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/selftest"
 )
 
-// OnOwnServer starts a PostgreSQL server for the database of a selftest. Its commits are durable.
+// OnOwnServer starts a PostgreSQL server with durable commits for the database of a selftest.
 func OnOwnServer(ctx context.Context, o *selftest.Options) (stop func(), err error) {
 	s, err := pgserver.Start(ctx, "fsync=on")
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// Received is why a context ended: somebody wants this process to end.
+// Received is the cause of a context that a signal has ended.
 type Received struct{ signal os.Signal }
 
 func (s Received) Error() string { return s.signal.String() }
 
-// Status is the exit status after the signal, as shells have it.
+// Status returns the exit status after the signal, as shells define it.
 func (s Received) Status() int {
 	if n, ok := s.signal.(syscall.Signal); ok {
 		return 128 + int(n)
@@ -21,8 +21,8 @@ func (s Received) Status() int {
 	return 1
 }
 
-// Catch hands signals to the returned channel instead of letting them end the process, until stop. One that was ignored when
-// the process started (nohup, the background of a script) stays ignored.
+// Catch sends signals to the returned channel instead of ending the process, until stop is called. Signals that were ignored when the
+// process started stay ignored, for example under nohup or in the background of a script.
 func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 4)
 	for _, s := range signals {
@@ -33,7 +33,7 @@ func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// Until returns a context that INT, TERM or HUP end with the cause signalled. The next of them ends the process.
+// Until returns a context that ends at INT, TERM or HUP, with a Received as the cause. The second signal ends the process.
 func Until(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	caught, release := Catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

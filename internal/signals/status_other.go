@@ -4,5 +4,5 @@ package signals
 
 import "os"
 
-// statusRequests ask a worker what it is doing. This system has none.
+// statusRequests are the signals that request a worker's status. This system has none.
 var statusRequests []os.Signal

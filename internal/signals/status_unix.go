@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// statusRequests ask a worker what it is doing.
+// statusRequests are the signals that request a worker's status.
 var statusRequests = []os.Signal{syscall.SIGUSR1}

@@ -15,22 +15,22 @@ import (
 	"example.com/runner/runner"
 )
 
-// abortWithin is how long a second TERM or INT lets the work take to give back its tasks.
+// abortWithin is how long the worker may take to give back its tasks after a second TERM or INT.
 const abortWithin = 900 * time.Millisecond
 
-// Worker is what signals ask about.
+// Worker describes the worker that the signals control.
 type Worker struct {
 	Log      *slog.Logger
 	Slots    int
-	Terminal bool // HUP drains it, because it ends with its terminal
+	Terminal bool // whether HUP drains the worker, because it ends with its terminal
 }
 
-// Obey makes this process do what signals ask of a worker. The context that it returns ends with the
-// first TERM or INT; the second one aborts the work.
+// Obey handles the signals of a worker. The returned context ends at the first TERM or INT; the second one aborts the work.
 func Obey(ctx context.Context, r *runner.Runner, o Worker) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)
 	log := o.Log
-	// A closed stdout or stderr must not end the work. SIGPIPE is caught and not ignored: ignoring it, commands would inherit.
+	// A closed stdout or stderr must not end the work. SIGPIPE is caught instead of ignored, because commands would inherit an ignored
+	// signal.
 	incoming, release := Catch(append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, statusRequests...)...)
 	over := make(chan struct{})
 	var listener sync.WaitGroup
@@ -52,10 +52,10 @@ func Obey(ctx context.Context, r *runner.Runner, o Worker) (context.Context, fun
 				drain()
 			default:
 				log.Warn("stopping now")
-				r.Abort() // the commands are killed
+				r.Abort() // kills the commands
 				time.AfterFunc(abortWithin, func() {
 					log.Error("cannot give back tasks in time: another worker takes them over when their leases end")
-					os.Exit(1) // nothing else ends a write that waits for another process's lock
+					os.Exit(1) // only an exit ends a write that waits for the lock of another process
 				})
 			}
 		}
@@ -68,7 +68,7 @@ func Obey(ctx context.Context, r *runner.Runner, o Worker) (context.Context, fun
 	}
 }
 
-// logStatus logs what this worker does and what waits.
+// logStatus logs the worker's tasks and the number of waiting tasks.
 func logStatus(ctx context.Context, r *runner.Runner, o Worker) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -83,7 +83,7 @@ func logStatus(ctx context.Context, r *runner.Runner, o Worker) {
 		log.Warn("no status", "err", err)
 		return
 	}
-	host, _ := os.Hostname() // as the library does
+	host, _ := os.Hostname() // same host name as in package runner
 	var running []string
 	for _, w := range workers {
 		if w.PID == os.Getpid() && w.Host == host {

@@ -17,24 +17,25 @@ import (
 	"example.com/runner/runner"
 )
 
-// What systemd is told of a worker (Type=notify, WatchdogSec=): READY after the first claim, a STATUS line, WATCHDOG with each pulse of
-// the loop, which has then ticked and been to the database, and STOPPING when it drains, with the time that it needs.
+// The worker sends these messages to systemd (Type=notify, WatchdogSec=): READY after the first claim, a STATUS line, WATCHDOG, and
+// STOPPING with the remaining time when it drains. WATCHDOG follows each pulse of the loop: then the loop has ticked and has accessed the
+// database.
 
 const (
-	notifyEvery  = 10 * time.Second // without a watchdog
+	notifyEvery  = 10 * time.Second // interval without a watchdog
 	statusEvery  = 5 * time.Second
-	statusWithin = 2 * time.Second  // to count what waits
-	stopMargin   = 15 * time.Second // beyond the last attempt: for what is told of failures, and for the goodbye
+	statusWithin = 2 * time.Second  // time limit for counting the waiting tasks
+	stopMargin   = 15 * time.Second // time after the last attempt, to report failures and to sign off
 )
 
-// Notifier tells the service manager. A nil one has nobody to tell.
+// Notifier reports the worker's state to the service manager. A nil Notifier does nothing.
 type Notifier struct {
 	log    *slog.Logger
-	Every  time.Duration // how often pulses are wanted
+	Every  time.Duration // wanted interval of pulses
 	pulses chan runner.Liveness
 }
 
-// New returns nil when there is no service manager that listens.
+// New returns a Notifier, or nil if no service manager listens.
 func New(socket string, log *slog.Logger) *Notifier {
 	if socket == "" {
 		return nil
@@ -50,7 +51,7 @@ func New(socket string, log *slog.Logger) *Notifier {
 	return n
 }
 
-// Pulse is called by the loop, which must not wait for us: only the last pulse counts.
+// Pulse stores the latest state. The loop calls it, so it must not block; it replaces an earlier state that is not sent yet.
 func (n *Notifier) Pulse(p runner.Liveness) {
 	select {
 	case <-n.pulses:
@@ -59,7 +60,7 @@ func (n *Notifier) Pulse(p runner.Liveness) {
 	n.pulses <- p
 }
 
-// Start tells what pulses say until the returned function is called, which says that the end has come.
+// Start sends the states from Pulse until stop is called. stop reports the end of the worker.
 func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 	if n == nil {
 		return func() {}
@@ -97,7 +98,7 @@ func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 			}
 			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (p.Left+stopMargin).Microseconds()))
 		}
-		n.tell(lines...) // before anything is counted, which may take a moment
+		n.tell(lines...) // send first, because counting tasks may be slow
 		if now := time.Now(); now.Sub(saidAt) >= statusEvery || p.Draining {
 			saidAt = now
 			if status := statusLine(ctx, r, p); status != said {
@@ -114,7 +115,7 @@ func (n *Notifier) tell(lines ...string) {
 	}
 }
 
-// statusLine is what systemctl status shows: 2 running, 118 pending (media paused).
+// statusLine returns the status that systemctl status shows: 2 running, 118 pending (media paused).
 func statusLine(ctx context.Context, r *runner.Runner, p runner.Liveness) string {
 	line := fmt.Sprintf("%d running", p.Running)
 	if p.Draining {

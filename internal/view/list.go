@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// ListLine writes a task for other programs.
+// ListLine writes a task as a line for other programs.
 func ListLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
 	lasted := ""
 	if d, ok := present.Lasted(t, now); ok {
@@ -25,7 +25,7 @@ func ListLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
 		t.Worker, present.JobText(t))
 }
 
-// ListTable is the table for people.
+// ListTable returns the table of tasks for a terminal.
 func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) term.Table {
 	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
 		{Name: "QUEUE", DropOrder: 4},
@@ -50,7 +50,7 @@ func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) t
 	return t
 }
 
-// try is how often a task has started, of how often it may.
+// try returns the number of starts of a task and its maximum, such as 1/3.
 func try(t jobs.Task) string {
 	if t.MaxAttempts == 0 {
 		return fmt.Sprintf("%d/–", t.Attempt)

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// ScheduleLine writes a schedule for other programs.
+// ScheduleLine writes a schedule as a line for other programs.
 func ScheduleLine(p *term.Printer, s jobs.Schedule) {
 	lasted := ""
 	if s.LastState.Finished() {
@@ -25,10 +25,10 @@ func ScheduleLine(p *term.Printer, s jobs.Schedule) {
 		strconv.FormatInt(s.Skipped, 10), specText(s.Spec))
 }
 
-// specText is what a task of a schedule runs.
+// specText returns a description of the command or function that a Spec runs.
 func specText(s jobs.Spec) string { return present.JobText(s.Task(time.Time{})) }
 
-// ScheduleTable is the table for people.
+// ScheduleTable returns the table of schedules for a terminal.
 func ScheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "NAME"}, {Name: "CRON", DropOrder: 3}, {Name: "ZONE", DropOrder: 1}, {Name: "NEXT"},
 		{Name: "LAST", DropOrder: 4, Paint: lastColour}, {Name: "TOOK", AlignRight: true, DropOrder: 2}, {Name: "JOB"}}}
@@ -43,7 +43,7 @@ func ScheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
 	return t
 }
 
-// nextText is when a schedule ticks next: "in 8h", "now", "paused".
+// nextText returns the time of a schedule's next tick: "in 8h", "now", "paused".
 func nextText(s jobs.Schedule, now time.Time) string {
 	switch {
 	case !s.PausedAt.IsZero():
@@ -56,7 +56,7 @@ func nextText(s jobs.Schedule, now time.Time) string {
 	return "in " + humanize.Age(s.NextAt.Sub(now))
 }
 
-// lastText is how the last task of a schedule stands, and when it was due: "completed 15h ago".
+// lastText returns the state of a schedule's last task and the time when it was due: "completed 15h ago".
 func lastText(s jobs.Schedule, now time.Time) string {
 	if s.LastState == "" {
 		return ""
@@ -69,7 +69,7 @@ func lastColour(cell string) term.Colour {
 	return term.StateColour(state)
 }
 
-// DueOf is the tick of a task, or when a run by hand was due.
+// DueOf returns the tick of a task or, for a run by hand, the time when it was due.
 func DueOf(t jobs.Task) time.Time {
 	if t.Tick.IsZero() {
 		return t.RunAt
@@ -77,7 +77,7 @@ func DueOf(t jobs.Task) time.Time {
 	return t.Tick
 }
 
-// DrawSchedule shows a schedule to people.
+// DrawSchedule prints a schedule for a terminal.
 func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []jobs.Task, reveal bool) {
 	now := p.Now()
 	headline := nextText(s, now)
@@ -132,7 +132,7 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 	}
 }
 
-// scheduleRules are the policies of a schedule.
+// scheduleRules returns the policies of a schedule.
 func scheduleRules(s jobs.Schedule) []field {
 	catchUp := string(s.CatchUp)
 	if s.CatchUp == jobs.CatchUpAll {

@@ -14,20 +14,20 @@ import (
 	"example.com/runner/runner"
 )
 
-// Status is how a database and its workers stand.
+// Status is the state of a database and its workers.
 type Status struct {
 	Path        string
 	DBSize, wal int64
 	Queues      []runner.Queue
-	figures     map[string]runner.QueueStats // of each queue; nil: nobody asked
+	figures     map[string]runner.QueueStats // statistics of each queue; nil if not requested
 	Held        runner.Holds
 	Workers     []runner.Worker
 	Schedules   []jobs.Schedule
 	Problems    []present.Problem
-	Trend       []admin.TimeBucket // the last hour by the minute; nil: nobody asked
+	Trend       []admin.TimeBucket // the last hour by minute; nil if not requested
 	Now         time.Time
-	Alive       int // workers that are not lost
-	Busy, Slots int // of those
+	Alive       int // number of workers that are not lost
+	Busy, Slots int // slots of these workers
 }
 
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
@@ -62,7 +62,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	return s, nil
 }
 
-// Record is the standing in JSON.
+// Record returns the JSON record of the status.
 func (s *Status) Record() record.Status {
 	return record.Status{DB: s.Path, DBBytes: s.DBSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
 		Paused:    admin.AllPaused(s.Held.Pauses),
@@ -80,7 +80,7 @@ func (s *Status) Record() record.Status {
 		})}
 }
 
-// Lines writes the standing for other programs.
+// Lines writes the status as lines for other programs.
 func (s *Status) Lines(p *term.Printer) error {
 	status := s.Record()
 	return cmp.Or(record.Lines(p, "queue", status.Queues), record.Lines(p, "worker", status.Workers),
@@ -88,7 +88,7 @@ func (s *Status) Lines(p *term.Printer) error {
 		record.Lines(p, "problem", status.Problems))
 }
 
-// heldWord marks a queue that starts nothing now.
+// heldWord returns the mark of a queue whose tasks cannot start now.
 func (s *Status) heldWord(q runner.Queue) string {
 	_, full := s.Held.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
 	switch {

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Draw shows the standing to people.
+// Draw prints the status for a terminal.
 func (s *Status) Draw(p *term.Printer) {
 	p.Print(s.firstLine(p.Stdout))
 	p.Print(s.plots(p.Stdout))
@@ -44,7 +44,7 @@ func (s *Status) Draw(p *term.Printer) {
 	}
 }
 
-// scheduleSummary is "next feed in 2m · report paused"; empty without schedules.
+// scheduleSummary returns a line such as "next feed in 2m · report paused". It is empty without schedules.
 func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 	var next *jobs.Schedule
 	var parts, paused []string
@@ -69,7 +69,7 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// firstLine says whether it is alive, and which database this is: on a second line where one is too short.
+// firstLine returns the number of workers and the database. They take two lines if one is too short.
 func (s *Status) firstLine(to term.Stream) string {
 	mark, paint, words := "●", term.Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
 	if s.Alive == 0 {
@@ -112,7 +112,7 @@ func (s *Status) queueTable(width int) term.Table {
 	return t
 }
 
-// figuresTable is what the last hour of each queue tells.
+// figuresTable returns the table of each queue's statistics of the last hour.
 func (s *Status) figuresTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "STARTS", AlignRight: true},
 		{Name: "WAIT P50", AlignRight: true, DropOrder: 1},
@@ -126,7 +126,7 @@ func (s *Status) figuresTable(width int) term.Table {
 			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
 		if l, ok := s.Held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
-			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // 2/2 100/1m
+			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // such as 2/2 100/1m
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -158,10 +158,10 @@ func (s *Status) workerTable(width int) term.Table {
 	return t
 }
 
-// nameWidth is how much of a line the name of a queue or worker may take, so that its figures find room.
+// nameWidth returns the maximum width of a queue's or worker's name, so that the numbers fit beside it.
 func nameWidth(width int) int { return max(width/3, 8) }
 
-// problemLines shows a problem and the command to type: on one line if they fit, else below each other.
+// problemLines returns a problem and the command to type, on one line if they fit, else on two.
 func problemLines(problem present.Problem, to term.Stream) string {
 	mark := to.Paint(term.Yellow, "!")
 	message, try := humanize.Safe(problem.Message), humanize.Safe(problem.Try)
@@ -181,7 +181,7 @@ func problemLines(problem present.Problem, to term.Stream) string {
 	return b.String()
 }
 
-// Redraw draws the standing over the one before, line by line: nothing flickers, and what was longer is cleared.
+// Redraw prints the status over the previous one, line by line. It clears the rest of each line, so the screen does not flicker.
 func (s *Status) Redraw(p *term.Printer) {
 	p.Print("\x1b[H" + strings.ReplaceAll(p.Capture(s.Draw), "\n", "\x1b[K\n") + "\x1b[J")
 }

@@ -9,10 +9,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TrendMinutes is how far back the plots of --follow reach.
+// TrendMinutes is the period that the charts of --follow show, in minutes.
 const TrendMinutes = 60
 
-// plots draws what ended in the last hour, a bar for each minute, or for several where the terminal is narrow.
+// plots returns bar charts of the tasks that ended in the last hour. A bar is one minute, or several minutes if the terminal is narrow.
 func (s *Status) plots(to term.Stream) string {
 	if s.Trend == nil {
 		return ""

@@ -14,16 +14,16 @@ import (
 	"example.com/runner/runner"
 )
 
-// Task is all there is to know about a task.
+// Task is everything that show prints about a task.
 type Task struct {
 	Task     jobs.Task
 	Attempts []jobs.Attempt
-	on, by   []runner.Dependency // what it waits or has waited for, and what for it
+	on, by   []runner.Dependency // dependencies of the task, and its dependents
 	Steps    []jobs.Step
 	Why      string
 	Outlived []admin.OrphanProcess // processes that should be dead
-	Tail     []string              // the last lines of the last attempt that ended, if that failed
-	Input    []byte                // with reveal only
+	Tail     []string              // last lines of the last ended attempt, if it failed
+	Input    []byte                // set only with Reveal
 	Reveal   bool
 	Now      time.Time
 }
@@ -64,7 +64,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 	return s, err
 }
 
-// lastEnded is the last attempt that has ended; nil: there is none.
+// lastEnded returns the last attempt that has ended, or nil if there is none.
 func (s *Task) lastEnded() *jobs.Attempt {
 	for i := len(s.Attempts) - 1; i >= 0; i-- {
 		if s.Attempts[i].State != jobs.Running {
@@ -74,7 +74,7 @@ func (s *Task) lastEnded() *jobs.Attempt {
 	return nil
 }
 
-// Record is the record of the task in full.
+// Record returns the full record of the task.
 func (s *Task) Record() record.Record {
 	full := record.NewTask(s.Task, s.Now).
 		With("why", record.OrNull(s.Why)).
@@ -91,7 +91,7 @@ func (s *Task) Record() record.Record {
 	return full
 }
 
-// Lines writes the sheet for other programs.
+// Lines writes the task as lines for other programs.
 func (s *Task) Lines(p *term.Printer) error {
 	list, err := record.Pairs(s.Record())
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Task) Lines(p *term.Printer) error {
 		record.Lines(p, "attempt", record.List(s.Attempts, record.NewAttempt)))
 }
 
-// ReadInput returns what the command of a task reads on stdin; nil: nothing.
+// ReadInput returns the standard input of a task's command, or nil if there is none.
 func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, error) {
 	if t.InputBytes == 0 {
 		return nil, nil
@@ -114,5 +114,5 @@ func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 	return admin.Input(ctx, r, t.ID)
 }
 
-// tailLines is how much of a failed attempt's output show shows.
+// tailLines is how many lines of a failed attempt's output show prints.
 const tailLines = 5

@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Draw shows a task to people.
+// Draw prints a task for a terminal.
 func (s *Task) Draw(p *term.Printer) {
 	t := s.Task
 	p.Print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.Stdout.Paint(term.StateColour(string(t.State)), string(t.State)),
@@ -47,13 +47,13 @@ func (s *Task) Draw(p *term.Printer) {
 	p.Note("  %s", strings.Join(s.hints(), "     "))
 }
 
-// inputMost is how many bytes of the input a terminal is shown.
+// inputMost is how many bytes of the input are shown on a terminal.
 const inputMost = 4 << 10
 
-// field is a line, or a part of one, of what is known about a task.
+// field is a key and its value; a line has one or more fields.
 type field struct{ key, value string }
 
-// facts lists them, line by line.
+// facts returns all fields, line by line.
 func (s *Task) facts() [][]field {
 	t := s.Task
 	lines := s.runs()
@@ -86,7 +86,7 @@ func (s *Task) facts() [][]field {
 	if t.Result != nil {
 		add(field{"result", compact(t.Result)})
 	}
-	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // those are in the table
+	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the table of attempts shows these errors
 		add(field{"error", t.Error})
 	}
 	if s.Why != "" {
@@ -98,10 +98,10 @@ func (s *Task) facts() [][]field {
 	return lines
 }
 
-// rules are what a task runs, and how.
+// rules returns the command or function of a task and its options.
 func (s *Task) rules() [][]field { return append(s.runs(), s.chosen()...) }
 
-// runs lists what a task runs.
+// runs returns the command or function of a task.
 func (s *Task) runs() (lines [][]field) {
 	t := s.Task
 	add := func(line ...field) { lines = append(lines, line) }
@@ -127,7 +127,7 @@ func (s *Task) runs() (lines [][]field) {
 	return lines
 }
 
-// chosen lists the rules that somebody chose, and the input.
+// chosen returns the options that differ from their defaults, and the input.
 func (s *Task) chosen() (lines [][]field) {
 	add := func(line ...field) { lines = append(lines, line) }
 	if options := s.options(); len(options) > 0 {
@@ -141,10 +141,10 @@ func (s *Task) chosen() (lines [][]field) {
 	return lines
 }
 
-// dependenciesMost is how many tasks a sheet names of those that another waits for.
+// dependenciesMost is how many dependencies or dependents of a task are listed.
 const dependenciesMost = 10
 
-// dependencyText lists one side of dependencies: 1036 completed, 1037 running (any end).
+// dependencyText returns a list of dependencies: 1036 completed, 1037 running (any end).
 func dependencyText(list []runner.Dependency) string {
 	var parts []string
 	for i, d := range list {
@@ -161,7 +161,7 @@ func dependencyText(list []runner.Dependency) string {
 	return strings.Join(parts, ", ")
 }
 
-// options lists the other options of a task that are not defaults.
+// options returns the other options of a task that differ from their defaults.
 func (s *Task) options() []string {
 	spec := taskoption.SpecOf(&s.Task)
 	list := taskoption.Chosen(&spec, s.Reveal)
@@ -171,8 +171,8 @@ func (s *Task) options() []string {
 	return list
 }
 
-// fitFields draws a line of facts, or each of them on a line of its own where they do not fit. Further lines of a value stand
-// below its first.
+// fitFields returns the fields as one line, or each on its own line if they do not fit. It aligns the further lines of a value with its
+// first line.
 func fitFields(line []field, width int) string {
 	const key, value = 10, 21
 	text, at := "", 0
@@ -195,7 +195,7 @@ func fitFields(line []field, width int) string {
 	return text
 }
 
-// lastAttempts is how many of its attempts show shows.
+// lastAttempts is how many attempts, or steps, show prints.
 const lastAttempts = 20
 
 func (s *Task) drawAttempts(p *term.Printer) {
@@ -213,7 +213,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 		}
 		output := humanize.Size(a.OutputBytes)
 		if a.State == jobs.Running {
-			output = "" // counted at the end
+			output = "" // it is counted when the attempt ends
 		}
 		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration), result,
 			a.Worker,
@@ -222,7 +222,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 	p.Table(t)
 }
 
-// drawSteps shows the last steps of a function that need not be done again.
+// drawSteps prints the last finished steps of a function. A retry does not repeat them.
 func (s *Task) drawSteps(p *term.Printer) {
 	shown := s.Steps[max(len(s.Steps)-lastAttempts, 0):]
 	if hidden := len(s.Steps) - len(shown); hidden > 0 {
@@ -242,7 +242,7 @@ func (s *Task) drawSteps(p *term.Printer) {
 	p.Table(t)
 }
 
-// hints are commands that one may want next.
+// hints returns commands that are useful next.
 func (s *Task) hints() (list []string) {
 	t := s.Task
 	if len(s.Attempts) > 0 {
@@ -260,13 +260,13 @@ func (s *Task) hints() (list []string) {
 	return list
 }
 
-// ClosingLines returns the last n lines of an attempt's output as a terminal would leave them: a line that was overwritten is
-// what it was last. The lines are not safe.
+// ClosingLines returns the last n lines of an attempt's output as a terminal would show them: of an overwritten line, only its final
+// text. The lines are not safe for a terminal.
 func ClosingLines(chunks []jobs.Chunk, n int) []string {
 	var text []byte
 	for i, c := range chunks {
 		if i > 0 && c.Stream != chunks[i-1].Stream && len(text) > 0 && text[len(text)-1] != '\n' {
-			text = append(text, '\n') // the streams are not one text
+			text = append(text, '\n') // text of different streams must not share a line
 		}
 		text = append(text, c.Data...)
 	}
@@ -286,7 +286,7 @@ func ClosingLines(chunks []jobs.Chunk, n int) []string {
 	return lines
 }
 
-// compact is JSON on one line.
+// compact returns JSON on one line.
 func compact(text json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {
