@@ -6,18 +6,19 @@ import (
 	"math"
 )
 
-// aim is a figure to reach: what is measured over what it is compared with, or by itself.
+// aim is a performance goal: a bound on a measured figure, or on its ratio to the figure of another system.
 type aim struct {
 	text     string
 	workload *workload
 	system   string
-	than     string // of the same workload; empty: the figure itself
-	low      bool   // at most
+	than     string // other system of the same workload; "" if the figure is not a ratio
+	low      bool   // figure is an upper bound
 	figure   float64
-	unit     string // × if it is a ratio
+	unit     string // × for a ratio
 }
 
-// aims are the figures to reach. Those of bytes are half of what they were with a wide table of tasks, and that of the file's size is 0.6 of it.
+// aims returns all performance goals. The goals in bytes are half of the figures of the former wide table of tasks. The goal for the
+// file's size is 0.6 of that table's figure.
 func aims() []aim {
 	ratio := func(text string, w *workload, system, than string, figure float64) aim {
 		return aim{text, w, system, than, w.low, figure, "×"}
@@ -71,13 +72,13 @@ func aims() []aim {
 	}
 }
 
-// reached is an aim with what was measured.
+// reached is an aim with its measured value.
 type reached struct {
 	aim
 	value float64
 }
 
-// reached returns the aims that were measured.
+// reached returns the aims whose figures this run has measured.
 func (r *report) reached() (list []reached) {
 	medians := map[string]float64{}
 	for _, t := range r.Tables {
@@ -98,7 +99,7 @@ func (r *report) reached() (list []reached) {
 	return list
 }
 
-// aims prints what was aimed at and what was reached.
+// aims prints a table of the aims and their measured values.
 func (r *report) aims(w *bufio.Writer) {
 	fmt.Fprint(w, "| figure | aim | measured | |\n|---|--:|--:|---|\n")
 	for _, a := range r.reached() {

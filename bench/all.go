@@ -55,7 +55,7 @@ const (
 	plainOne    = plain + " (one worker: it has no more)"
 )
 
-// all lists the measurements that can be made here, in the order of the report.
+// all returns the measurements that this machine can run, in the order of the report.
 func all(e *env) ([]*measurement, error) {
 	var list []*measurement
 	add := func(w *workload, system string, run func(context.Context, *env) (float64, error)) {
@@ -74,7 +74,7 @@ func all(e *env) ([]*measurement, error) {
 		add(drains[c], own, mine.drain(n, c))
 		add(drains[c], limit, bareDrain(normal, n, c))
 		add(drains[c], ownDurable, durable.drain(n, c))
-		slow := 2000 // those that sleep between fetches take minutes else; a rate is a rate
+		slow := 2000 // fewer tasks for systems that sleep between fetches; the result is a rate, and more tasks would take minutes
 		if c > 1 {
 			add(drains[c], riverOne, river1.drain(slow, c))
 		}
@@ -160,7 +160,7 @@ func all(e *env) ([]*measurement, error) {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
 		add(writes, ownDurable+at, durable.written(c.tasks, c.concurrency))
 		add(writes, riverSynced+at, riverFull.written(c.tasks, c.concurrency))
-		add(writes, liteSynced+at, liteFull.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // it sleeps between single tasks
+		add(writes, liteSynced+at, liteFull.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite sleeps between single tasks
 	}
 	add(sizes, own, mine.kept(20_000, "runner.db"))
 	add(sizes, riverTuned, river2.kept(20_000, "river.db"))

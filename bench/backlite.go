@@ -9,13 +9,13 @@ import (
 	"github.com/mikestefanello/backlite"
 )
 
-// Config makes a payload a task of backlite. Completed tasks are kept, as all systems here keep them.
+// Config makes payload a task of backlite. It keeps completed tasks, as all systems here do.
 func (payload) Config() backlite.QueueConfig {
 	return backlite.QueueConfig{Name: "noop", MaxAttempts: 1, Timeout: time.Minute,
 		Retention: &backlite.Retention{Duration: time.Hour, Data: &backlite.RetainData{}}}
 }
 
-// backliteSystem is backlite with so many connections; 0: any number, as in its README.
+// backliteSystem returns backlite with at most connections connections. 0 means any number, as in its README.
 func backliteSystem(name, level string, connections int) system {
 	return system{name, func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error) {
 		pool, err := sql.Open("sqlite", dsn(e.path("backlite.db"), level))

@@ -11,7 +11,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The bare loop is the limit: prepared statements on one connection over our own tables, in one goroutine, with no product around them.
+// The bare loop is the upper limit of the throughput. It runs prepared statements on one connection to runner's own tables, in one
+// goroutine, without the rest of runner.
 
 const (
 	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id FROM tasks WHERE state = 'pending' AND queue = 'default' AND job = 'noop'
@@ -23,7 +24,7 @@ WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING 
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
 	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at)
 VALUES (1, 'noop', ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
-	bareWorker = 1 // a number of workers, which has no row
+	bareWorker = 1 // number of a worker that has no row
 )
 
 // bare is one connection with its prepared statements.
@@ -45,7 +46,7 @@ func openBare(ctx context.Context, path, level string) (*bare, func(), error) {
 	return &bare{conn, map[string]*sql.Stmt{}}, func() { conn.Close(); pool.Close() }, nil
 }
 
-// dsn names a file as every Go system here is given it.
+// dsn returns the data source name of a file. Every Go system here opens its file with the same settings.
 func dsn(path, level string) string {
 	return "file:" + path + "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(" + level + ")"
 }
@@ -71,7 +72,7 @@ func (b *bare) exec(ctx context.Context, text string, args ...any) error {
 
 type claimed struct{ id, generation int64 }
 
-// turn writes the ends of a batch and claims the next k in one transaction.
+// turn completes the tasks of a batch and claims the next k tasks, in one transaction.
 func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, err error) {
 	if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, e
 	return batch, b.exec(ctx, "COMMIT")
 }
 
-// drain claims and finishes all that is pending, k at a time.
+// drain claims and completes all pending tasks, k at a time.
 func (b *bare) drain(ctx context.Context, k int) error {
 	batch, err := b.turn(ctx, nil, k)
 	for len(batch) > 0 && err == nil {
@@ -114,7 +115,7 @@ func (b *bare) drain(ctx context.Context, k int) error {
 	return err
 }
 
-// insert adds n pending rows, so many in a transaction.
+// insert adds n pending rows, in transactions of together rows.
 func (b *bare) insert(ctx context.Context, n, together int) error {
 	for i := range n {
 		if i%together == 0 {
@@ -160,7 +161,7 @@ func bareDrain(level string, n, k int) func(context.Context, *env) (float64, err
 	}
 }
 
-// bareEnqueue inserts n rows, so many in a transaction.
+// bareEnqueue measures the insertion of n rows, in transactions of together rows.
 func bareEnqueue(level string, n, together int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -12,7 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The workload of commands: n times /bin/true, two at a time. runner gets them as one batch and keeps status and output of each.
+// The workload of commands runs /bin/true n times, two at a time. runner gets the commands as one batch and keeps the status and output
+// of each.
 
 const commandCount = 500
 
@@ -26,7 +27,7 @@ for i in $(seq %d); do tsp true >/dev/null; done; while tsp -l | grep -Eq 'queue
 	}
 }
 
-// shell runs a script for as many commands as there are to be, and returns commands a second.
+// shell measures a script that runs commandCount commands, in commands per second. A %d in the script stands for their number.
 func shell(script string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(commandCount)
@@ -56,7 +57,7 @@ func ourCommands(ctx context.Context, e *env) (float64, error) {
 	return perSecond(n, took), e.holds(ctx, 0, n)
 }
 
-// holds checks what is in the measurement's database.
+// holds returns an error unless the measurement's database has the given numbers of waiting and completed tasks.
 func (e *env) holds(ctx context.Context, waiting, completed int) error {
 	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{})
 	if err != nil {
@@ -67,13 +68,13 @@ func (e *env) holds(ctx context.Context, waiting, completed int) error {
 	return q.holds(ctx, waiting, completed)
 }
 
-// ran is a process that has ended.
+// ran is the result of a process that has ended.
 type ran struct {
 	stdout []byte
 	took   time.Duration
 }
 
-// runner runs our binary on the measurement's database.
+// runner runs the runner binary on the measurement's database.
 func (e *env) runner(ctx context.Context, stdin string, args ...string) (ran, error) {
 	return e.process(ctx, stdin, e.binary, args...)
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// life enqueues n tasks, as many in a transaction as run at once, and then works them. It returns the queue, which is still open, and
-// what this process has written to the disk since it was made.
+// life enqueues n tasks, in transactions of concurrency tasks, and then runs them. It returns the queue, which is still open, and the
+// number of bytes that this process has sent to the disk since the queue was opened.
 func (s system) life(ctx context.Context, e *env, n, concurrency int) (q *queue, written int64, err error) {
 	l := newLedger(n)
 	q, err = s.open(ctx, e, concurrency, func(p payload) { l.note(p.N) })
@@ -39,7 +39,7 @@ func (s system) life(ctx context.Context, e *env, n, concurrency int) (q *queue,
 	return q, after - before, errors.Join(err, l.check(), q.holds(ctx, 0, n))
 }
 
-// written is how many bytes this process sends to the disk for the whole life of a task.
+// written measures how many bytes this process sends to the disk for the whole life of a task.
 func (s system) written(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -54,7 +54,8 @@ func (s system) written(n, concurrency int) func(context.Context, *env) (float64
 	}
 }
 
-// kept is how many bytes of the closed database file a completed task without output takes, with its share of all indexes and tables.
+// kept measures how many bytes of the closed database file a completed task without output takes. That includes the share of the task in
+// all indexes and tables.
 func (s system) kept(n int, name string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -84,8 +85,8 @@ func (s system) kept(n int, name string) func(context.Context, *env) (float64, e
 	}
 }
 
-// diskBytes is what this process has sent to a disk so far, in bytes, as Linux counts it: whole pages, once for each time that they
-// are written between two syncs.
+// diskBytes returns how many bytes this process has sent to a disk so far, as Linux counts them: whole pages, once for each time that
+// they are written between two syncs.
 func diskBytes() (int64, error) {
 	text, err := os.ReadFile("/proc/self/io")
 	if err != nil {

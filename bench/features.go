@@ -11,17 +11,17 @@ import (
 	"example.com/runner/runner"
 )
 
-// What each feature costs those who use it: the life of a task through the library (enqueued by the thousand, run a hundred at a time)
-// with that feature, beside the same without.
+// The measurements in this file show what each feature costs a task that uses it. They run the life of tasks through the library, with
+// that feature and without it. Tasks are enqueued by the thousand and run a hundred at a time.
 
-// feature is a way to use tasks.
+// feature is a feature of the library, and the tasks that use it.
 type feature struct {
 	name    string
 	options func(i int) []jobs.Option
-	before  func(context.Context, *runner.Runner) error // nil: nothing
-	after   bool                                        // every task waits for the one before it, but for the first of each ten
+	before  func(context.Context, *runner.Runner) error // runs before the measurement; may be nil
+	after   bool                                        // each task waits for the previous one, except the first of each ten
 	again   bool                                        // the first attempt fails
-	handler func(context.Context, payload) error        // nil: a no-op
+	handler func(context.Context, payload) error        // extra work of the handler; may be nil
 }
 
 var errAgain = errors.New("once more")
@@ -57,7 +57,7 @@ func features() []feature {
 	}
 }
 
-// life returns microseconds of processor time for the life of a task with the feature.
+// life measures the life of a task with the feature, in microseconds of processor time.
 func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / 10 * 10

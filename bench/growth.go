@@ -8,13 +8,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// pile is other tasks in the database of a measurement. None of them is claimed before those that are measured.
+// pile is a number of other tasks in the database of a measurement. None of them is claimed before the measured tasks.
 type pile struct {
 	name, state, job string
 	rows             int
 }
 
-// piles are a small one, with which the others are compared, and those of a queue that has grown.
+// piles are a small pile, which is the base of the comparison, and the piles of a queue that has grown.
 var piles = []pile{
 	{"1 k pending", "pending", "noop", 1000},
 	{"5 M pending", "pending", "noop", 5_000_000},
@@ -23,15 +23,17 @@ var piles = []pile{
 	{"1 M of a foreign job", "pending", "foreign", 1_000_000},
 }
 
-// addPile adds [3] tasks in state [1] of job [2]. Scheduled ones, and those of a job that nobody runs, have a higher priority than what is measured; the
-// others have a lower one. Finished tasks have ended within the last hours, so that retention does not delete them during the measurement.
+// addPile adds ?3 tasks in state ?1 of job ?2. Scheduled tasks, and tasks of a job that no worker runs, have a higher priority than the
+// measured tasks. The others have a lower priority. Finished tasks have ended within the last hours, so that retention does not delete
+// them during the measurement.
 const addPile = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
 INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at, finished_at,
 	created_at, updated_at)
 SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'foreign' THEN 9 ELSE 0 END, CASE ?1 WHEN 'scheduled' THEN 4102444800000 + i ELSE 1 END, 2, 3,
 	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN unixepoch() * 1000 - i END, 1, 1 FROM n`
 
-// beside claims, runs and finishes tasks, ten at a time, beside a pile: microseconds each.
+// beside measures how long a worker takes to claim, run and finish a task beside a pile, ten tasks at a time. The result is in
+// microseconds per task.
 func (p pile) beside(ctx context.Context, e *env) (float64, error) {
 	const tasks = 10_000
 	l := newLedger(tasks)

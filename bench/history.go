@@ -12,7 +12,7 @@ import (
 
 // A history is a file with one line per aim and run: the time, the commit, the name of the aim and the measured value, separated by tabs.
 
-// lastOf returns the values of the last run in a history, by the names of the aims; nil: there is no such file yet.
+// lastOf returns the values of the last run in a history, by the names of the aims. It returns nil if the file does not exist yet.
 func lastOf(path string) (map[string]float64, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,10 +38,11 @@ func lastOf(path string) (map[string]float64, error) {
 	return last, lines.Err()
 }
 
-// worse is the change against the last run from which on a figure counts as a regression: figures of a shared machine differ by that much.
+// worse is the limit of a change since the last run. A greater change counts as a regression; figures of a shared machine differ by up to
+// that much.
 const worse = 1.15
 
-// remember prints which figures are worse than in the last run of a history, and adds this run to it.
+// remember prints the figures that are worse than in the last run of a history, and adds this run to the history.
 func (r *report) remember(w io.Writer, path, commit string) error {
 	last, err := lastOf(path)
 	if err != nil {
@@ -54,7 +55,7 @@ func (r *report) remember(w io.Writer, path, commit string) error {
 	defer file.Close()
 	for _, a := range r.reached() {
 		name := strings.TrimPrefix(a.text, "… ")
-		if name != a.text { // it continues the one before it
+		if name != a.text { // the text continues the text of an earlier aim
 			name = a.workload.name + ": " + name
 		}
 		if before, ok := last[name]; ok {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// idle returns the processor time that an idle worker process uses, as a percentage of one processor. It measures five seconds, and begins one
-// second after the start.
+// idle returns the processor time that an idle worker process uses, as a percentage of one processor. The measurement begins one second
+// after the start and takes five seconds.
 func idle(ctx context.Context, e *env) (float64, error) {
 	r, err := filled(ctx, e, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// payload is what every task of every system carries: about a hundred bytes of JSON.
+// payload is the argument of every task of every system: about a hundred bytes of JSON.
 type payload struct {
 	N       int    `json:"n"`
 	To      string `json:"to"`
@@ -27,18 +27,18 @@ func (p payload) json() string {
 	return string(text)
 }
 
-// ledger notes which tasks have run. It is safe for many goroutines.
+// ledger counts the runs of each task. It is safe for concurrent use.
 type ledger struct {
 	ran   []atomic.Int32
 	count atomic.Int32
-	over  chan struct{} // closed when as many have run as there are
+	over  chan struct{} // closed when there are as many runs as tasks
 }
 
 func newLedger(n int) *ledger {
 	return &ledger{ran: make([]atomic.Int32, n), over: make(chan struct{})}
 }
 
-// note is all that a no-op task does.
+// note records a run of task n. A no-op task does nothing else.
 func (l *ledger) note(n int) {
 	l.ran[n].Add(1)
 	if int(l.count.Add(1)) == len(l.ran) {
@@ -56,7 +56,7 @@ func (l *ledger) check() error {
 	return nil
 }
 
-// wait returns when as many tasks have run as there are.
+// wait returns when there are as many runs as tasks.
 func (l *ledger) wait(ctx context.Context) error {
 	select {
 	case <-l.over:

@@ -1,10 +1,11 @@
-// Command bench measures runner beside its peers: the same machine, the same file system, the same durability, in turns. Each run
-// also checks that every task ran exactly once; a run that did not is a failed run, however quick it was.
+// Command bench compares runner with other job systems, on the same machine, on the same file system and with the same durability. The
+// systems take turns. Each run also checks that every task ran exactly once. A run that does not pass this check fails, however quick it
+// was.
 //
 //	./run                 everything, five rounds, about 40 minutes
-//	./run -short          small, one round: what CI does
+//	./run -short          small sizes, one round; CI runs this
 //	./run -only drain
-//	./run -out ../docs/performance -page ../docs/performance.md -history ../docs/dev/bench-history.tsv    what make bench does
+//	./run -out ../docs/performance -page ../docs/performance.md -history ../docs/dev/bench-history.tsv    make bench runs this
 package main
 
 import (
@@ -60,30 +61,30 @@ func main() {
 	}
 }
 
-// env is what measurements are given.
+// env is the environment of a measurement.
 type env struct {
-	dir    string // fresh for each
+	dir    string // new directory for each measurement
 	short  bool
-	binary string // of runner; empty: nothing that starts processes is measured
+	binary string // path of the runner binary; if empty, measurements that start processes are left out
 }
 
-// size is n, or a part of it in a short run.
+// size returns n, or a part of n in a short run.
 func (e *env) size(n int) int {
 	switch {
 	case !e.short:
 		return n
 	case n >= 5000 && n <= 100_000: // a drain of a thousand tasks would measure how a fresh process warms up
 		return n / 4
-	case n < 1000: // single waits, whose p99 needs a hundred of them
+	case n < 1000: // waits for single tasks; their p99 needs a hundred waits
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)
 }
 
-// path names a file in the measurement's own directory.
+// path returns the path of a file in the measurement's own directory.
 func (e *env) path(name string) string { return filepath.Join(e.dir, name) }
 
-// measurement is one cell of a table: a system under a workload. It returns the figure, in the workload's unit.
+// measurement is one cell of a table: a system under a workload. run returns the figure, in the workload's unit.
 type measurement struct {
 	workload *workload
 	system   string
@@ -91,12 +92,12 @@ type measurement struct {
 	values   []float64
 }
 
-// workload is a table.
+// workload is a table of the report.
 type workload struct {
-	name  string // as in -only
+	name  string // as in the flag -only
 	title string
 	unit  string
-	low   bool // less is better
+	low   bool // lower figures are better
 }
 
 func run(ctx context.Context, e *env, rounds int, only, dir string, to target) error {
@@ -143,12 +144,12 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 	return finish(os.Stdout, list, to)
 }
 
-// target is where the results go, beside the standard output.
+// target says where the results go, beside the standard output. An empty path means nowhere.
 type target struct {
-	dir  string // empty: nowhere
-	page string // empty: nowhere
+	dir  string // directory for results.json and the plots
+	page string // file whose tables are replaced
 
-	history string // empty: nowhere
+	history string // file to which this run is added
 	commit  string
 }
 
@@ -183,7 +184,7 @@ func finish(w io.Writer, list []*measurement, to target) error {
 	return r.plots(to.dir)
 }
 
-// median is the middle one of some figures.
+// median returns the median of some figures.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	if n := len(sorted); n%2 == 0 {
@@ -192,7 +193,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// percentile is the smallest figure that p of all, 0 to 1, do not exceed.
+// percentile returns the smallest duration that a share p of all durations, from 0 to 1, does not exceed.
 func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
 }

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// Linux counts the memory of the process that starts another one as that one's, too, until it is a program of its own. So the memory of
-// a program is measured by a process that has none: this program again.
+// Until a new process executes its program, Linux counts the memory of its parent as memory of the new process, too. So a process with
+// little memory must start the measured program. That process is this program again.
 
 const memoryVariable = "BENCH_MEMORY"
 
-// memory is the most that a program takes, in bytes. It runs on the measurement's database.
+// memory returns the most memory that a program uses, in bytes. The program runs on the measurement's database.
 func (e *env) memory(ctx context.Context, words ...string) (int64, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *env) memory(ctx context.Context, words ...string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 }
 
-// tellMemory runs a program and prints the most memory that it took.
+// tellMemory runs a program and prints the most memory that it used, in bytes.
 func tellMemory(words []string) error {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stderr = os.Stderr
@@ -43,7 +43,7 @@ func tellMemory(words []string) error {
 	return err
 }
 
-// startMemory is the most memory of some processes that enqueue, in megabytes.
+// startMemory measures the most memory that any of n enqueueing processes uses, in megabytes.
 func startMemory(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, 0)

@@ -22,7 +22,7 @@ func (r *report) plots(dir string) error {
 	return nil
 }
 
-// plotted says whether a table has a plot: one that compares, and can be taken in at a glance.
+// plotted reports whether a table has a plot: it compares systems, and its rows fit into one small picture.
 func (t *table) plotted() bool { return len(t.Rows) > 1 && len(t.Rows) <= 16 }
 
 const (
@@ -32,7 +32,7 @@ const (
 	lineHigh  = 26
 )
 
-// svg draws horizontal bars, one for each system, in colours that can be read on white and on black.
+// svg draws a horizontal bar for each system, in colours that are legible on white and on black.
 func (t *table) svg() string {
 	most := 0.0
 	for _, row := range t.Rows {

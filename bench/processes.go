@@ -16,25 +16,25 @@ import (
 	"example.com/runner/runner"
 )
 
-// Measurements with several processes: this program again, told by its environment to be a worker.
+// The measurements in this file use several processes. This program starts itself again as a worker; the environment holds the parameters.
 
 const childVariable = "BENCH_CHILD"
 
-// child is what a worker process is told.
+// child holds the parameters of a worker process.
 type child struct {
 	Path        string
 	Concurrency int
 	UntilEmpty  bool
-	Held        bool // it begins when it is let go
+	Held        bool // waits for let before it begins
 }
 
-// childReport is what it says when it ends.
+// childReport is the report that a worker process prints when it ends.
 type childReport struct {
 	Ran     int
-	Longest time.Duration // between two starts of a task
+	Longest time.Duration // longest time between two starts of tasks
 }
 
-// beChild works until it is told to stop, its parent is gone, or nothing is left.
+// beChild works until it is interrupted, its parent is gone, or no task is left.
 func beChild(ctx context.Context, text string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -87,17 +87,17 @@ func beChild(ctx context.Context, text string) error {
 	return json.NewEncoder(os.Stdout).Encode(report)
 }
 
-// probe returns how long it took from the moment it is given until it starts.
+// probe is a job that returns the time from the moment in its argument to its start.
 var probe = jobs.DefineResult[int64, time.Duration]("probe")
 
-// worker is a child that runs.
+// worker is a running worker process.
 type worker struct {
 	cmd *exec.Cmd
-	in  io.Writer // open for as long as this process lives
+	in  io.Writer // standard input of the worker; open for as long as this process lives
 	out *bufio.Scanner
 }
 
-// let lets a worker that is held begin.
+// let allows a held worker to begin.
 func (w *worker) let() error {
 	_, err := w.in.Write([]byte{'\n'})
 	return err
@@ -133,7 +133,7 @@ func startWorker(ctx context.Context, c child) (*worker, error) {
 	return w, nil
 }
 
-// end interrupts the worker, unless it ends by itself, and returns its report.
+// end waits for the end of the worker and returns its report. With interrupt set, it interrupts the worker first.
 func (w *worker) end(interrupt bool) (childReport, error) {
 	if interrupt {
 		if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -150,7 +150,7 @@ func (w *worker) end(interrupt bool) (childReport, error) {
 	return report, w.cmd.Wait()
 }
 
-// filled makes a database of n pending tasks.
+// filled makes a database with n pending tasks.
 func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
@@ -160,8 +160,8 @@ func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	return r, err
 }
 
-// manyProcesses drains one file with so many processes of ten slots, and returns tasks a second; or the longest that one of them that had
-// begun had nothing to do, in milliseconds.
+// manyProcesses measures how fast several processes, each with concurrency 10, drain one file, in tasks per second. With starved set, it
+// measures the longest wait of a process for its next task instead, in milliseconds. The wait for the first task does not count.
 func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -178,7 +178,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 			}
 			workers = append(workers, w)
 		}
-		began := time.Now() // all of them are there: a worker stays for long
+		began := time.Now() // all workers have started; their start does not count, because workers live long
 		for _, w := range workers {
 			if err := w.let(); err != nil {
 				return 0, err
@@ -208,8 +208,8 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 	}
 }
 
-// kept is how much of its speed, in percent, a drain at full speed keeps while this process enqueues a task each 5 ms. Stretches with
-// and without that take turns in the same drain.
+// kept measures how much of its speed a drain at full speed keeps, in percent, while this process enqueues a task every 5 ms. Periods
+// with and without enqueues take turns in the same drain.
 func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(200_000))
@@ -246,7 +246,7 @@ func kept(concurrency int) func(context.Context, *env) (float64, error) {
 				return 0, fmt.Errorf("the drain was over before the enqueueing")
 			}
 			rates[i%2] += perSecond(now-done, took)
-			if _, done, err = ourCounts(ctx, r); err != nil { // counting takes a while
+			if _, done, err = ourCounts(ctx, r); err != nil { // count again, because the first count takes time
 				return 0, err
 			}
 		}
@@ -260,7 +260,7 @@ func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// beside is percentile p, in milliseconds, of an enqueue by this process while another one drains at full speed.
+// beside measures percentile p of the time of an enqueue by this process, in milliseconds, while another process drains at full speed.
 func beside(concurrency int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(100_000))
@@ -296,7 +296,7 @@ func beside(concurrency int, p float64) func(context.Context, *env) (float64, er
 	}
 }
 
-// latencyAcross is percentile p, in milliseconds, from the enqueue in this process to the start in another.
+// latencyAcross measures percentile p of the time from an enqueue in this process to the start in another process, in milliseconds.
 func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -331,7 +331,8 @@ func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error
 	}
 }
 
-// start is the time of one process that enqueues, beside an idle worker on the same file: the median of n, in milliseconds.
+// start measures the time of a process that enqueues, beside an idle worker on the same file. The result is the median of n processes, in
+// milliseconds.
 func start(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, 0)
@@ -364,7 +365,8 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 	}
 }
 
-// batchLines enqueues a file of n lines by the command line, and returns lines a second, or with memory the most megabytes it took.
+// batchLines measures how the command line enqueues a file of n lines, in lines per second. With memory set, it measures the most memory
+// that the process uses instead, in megabytes.
 func batchLines(n int, memory bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// queue is a job queue of some system on a fresh file: what a workload needs of it.
+// queue is a job queue of some system on a new file, with the operations that workloads need.
 type queue struct {
 	add       func(context.Context, payload) error   // returns when the task is committed
 	addMany   func(context.Context, []payload) error // in one transaction
 	start     func(context.Context) error            // begins to run tasks
-	stop      func(context.Context) error            // returns when what ran is written
+	stop      func(context.Context) error            // returns when the ends of all tasks that ran are written
 	count     func(context.Context) (waiting, completed int, err error)
-	misplaced func(context.Context) (int, error) // tasks that were taken before an older one; nil: it does not promise to take the oldest first
+	misplaced func(context.Context) (int, error) // counts tasks that started before an older task; nil if the system promises no order
 	close     func() error
 }
 
-// system opens queues. handle is what a task does.
+// system is a job system. open opens a queue whose tasks call handle.
 type system struct {
 	name string
 	open func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error)
 }
 
-// run works the tasks of a ledger, and returns how long that took, until their ends are written.
+// run runs the tasks of a ledger and returns how long that took. The time includes the write of their ends.
 func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
 	began := time.Now()
 	if err := q.start(ctx); err != nil {
@@ -42,7 +42,8 @@ func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
 	return time.Since(began), l.check()
 }
 
-// drain works n tasks that are there already, and returns tasks a second: until all are completed in the file.
+// drain measures how fast workers run n tasks that are in the file already, in tasks per second. It ends when all are completed in the
+// file.
 func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -65,7 +66,7 @@ func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, 
 	}
 }
 
-// enqueue adds n tasks one by one from some goroutines, each waiting for its commit.
+// enqueue measures how fast goroutines add n tasks one by one, in tasks per second. Each goroutine waits for its commit.
 func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / callers * callers
@@ -83,7 +84,7 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 	}
 }
 
-// batch adds n tasks in transactions of 1000.
+// batch measures how fast a system adds n tasks in transactions of 1000, in tasks per second.
 func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -103,7 +104,7 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// both enqueues and works at once, with as many callers as workers.
+// both measures enqueueing and working at the same time, in tasks per second. As many goroutines enqueue as tasks run at once.
 func (s system) both(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / concurrency * concurrency
@@ -134,8 +135,8 @@ func (s system) both(n, concurrency int) func(context.Context, *env) (float64, e
 	}
 }
 
-// loaded is the time from the call that enqueues to the start of the task while four callers enqueue some hundred tasks a second each, so
-// that the queue is never idle and never grows: percentile p of n, in milliseconds.
+// loaded measures percentile p of the time from an enqueue call to the start of its task, in milliseconds. Four goroutines enqueue n
+// tasks, some hundred per second each, so that the queue is never idle and never grows.
 func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		const callers = 4
@@ -171,7 +172,7 @@ func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, e
 	}
 }
 
-// latency is the time from the call that enqueues to the start of the task, on an idle queue: percentile p of n, in milliseconds.
+// latency measures percentile p of the time from an enqueue call to the start of its task, on an idle queue, in milliseconds.
 func (s system) latency(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -186,12 +187,12 @@ func (s system) latency(n int, p float64) func(context.Context, *env) (float64, 
 		}
 		took := make([]time.Duration, 0, n)
 		for i := range n + 5 {
-			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // idle again, and at no beat of its own
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle, for varying times, so that no period builds up
 			began := time.Now()
 			if err := q.add(ctx, newPayload(i)); err != nil {
 				return 0, err
 			}
-			if at := <-started; i >= 5 { // the first ones find nothing warm
+			if at := <-started; i >= 5 { // the first tasks warm up the system
 				took = append(took, at.Sub(began))
 			}
 		}
@@ -222,7 +223,7 @@ func (q *queue) inOrder(ctx context.Context) error {
 	return err
 }
 
-// misplaced counts the rows of a table, by id, whose time is before that of the row before.
+// misplaced counts the rows of a table, ordered by id, whose time is earlier than the time of the previous row.
 func misplaced(ctx context.Context, pool *sql.DB, table, column string) (n int, err error) {
 	err = pool.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT `+column+` AS at, lag(`+column+`) OVER (ORDER BY id) AS before FROM `+table+`) WHERE at < before`).Scan(&n)
 	return n, err
@@ -236,7 +237,7 @@ func payloads(from, n int) []payload {
 	return list
 }
 
-// callersDo calls do(0) to do(n-1) from some goroutines and returns the first error.
+// callersDo calls do(0) to do(n-1) from callers goroutines and returns the first error.
 func callersDo(n, callers int, do func(int) error) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, callers)

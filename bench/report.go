@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// report is what results.json holds.
+// report is the content of results.json.
 type report struct {
 	Machine  string            `json:"machine"`
 	Versions map[string]string `json:"versions"`
@@ -33,7 +33,7 @@ type table struct {
 	Rows  []tally `json:"rows"`
 }
 
-// tally is a system's line: the median of its rounds, and how many times better than it the first line of the table is.
+// tally is the row of a system: the median of its rounds, and how many times better the first row of the table is.
 type tally struct {
 	System string    `json:"system"`
 	Median float64   `json:"median"`
@@ -64,7 +64,7 @@ func newReport(list []*measurement) *report {
 	return r
 }
 
-// markdown prints the tables.
+// markdown prints the machine, the aims and the tables.
 func (r *report) markdown(to io.Writer) error {
 	w := bufio.NewWriter(to)
 	fmt.Fprintf(w, "%s. %s.\n\n", r.Machine, r.At.Format("2 January 2006"))
@@ -73,7 +73,7 @@ func (r *report) markdown(to io.Writer) error {
 	return w.Flush()
 }
 
-// rewrite puts the tables into a page, in the place of those that are there. The plots are in dir.
+// rewrite replaces the tables in a page. The plots are in dir.
 func (r *report) rewrite(page, dir string) error {
 	old, err := os.ReadFile(page)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *report) rewrite(page, dir string) error {
 	return os.WriteFile(page, text.Bytes(), 0o644)
 }
 
-// tables prints the tables; with the name of a directory also their plots, which are there.
+// tables prints the tables. If dir is not empty, it also prints links to their plots in dir.
 func (r *report) tables(w io.Writer, dir string) {
 	for _, t := range r.Tables {
 		fmt.Fprintf(w, "### %s\n\n", t.Title)
@@ -120,7 +120,7 @@ func (r *report) tables(w io.Writer, dir string) {
 	}
 }
 
-// unit says what the figures of a table are.
+// unit returns the name of the unit of a table's figures.
 func (t *table) unit() string {
 	if t.Unit == "/s" {
 		return "a second"
@@ -135,7 +135,7 @@ func figure(value float64, unit string) string {
 	return number(value) + " " + unit
 }
 
-// number keeps three digits, and groups thousands.
+// number formats a value with three digits, and groups thousands.
 func number(value float64) string {
 	switch {
 	case value >= 999.5:

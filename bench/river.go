@@ -11,7 +11,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// Kind makes a payload a job of River.
+// Kind makes payload a job of River.
 func (payload) Kind() string { return "noop" }
 
 type riverWorker struct {
@@ -24,8 +24,8 @@ func (w *riverWorker) Work(_ context.Context, job *river.Job[payload]) error {
 	return nil
 }
 
-// riverSystem is River on its SQLite driver, with one connection as its documentation asks; wait is its cooldown and poll interval,
-// 0 for its defaults of 100 ms and 1 s.
+// riverSystem returns River on its SQLite driver, with one connection as its documentation asks. wait is its cooldown and poll interval;
+// 0 means its defaults of 100 ms and 1 s.
 func riverSystem(name, level string, wait time.Duration) system {
 	return system{name, func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error) {
 		pool, err := sql.Open("sqlite", dsn(e.path("river.db"), level))

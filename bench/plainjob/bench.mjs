@@ -1,4 +1,4 @@
-// One measurement of plainjob: node bench.mjs drain|enqueue|batch|latency FILE N. Prints {"value": …}, per second or in ms.
+// Makes one measurement of plainjob: node bench.mjs drain|enqueue|batch|latency FILE N. Prints {"value": …}, per second or in ms.
 import Database from "better-sqlite3";
 import { better, defineQueue, defineWorker, JobStatus } from "plainjob";
 

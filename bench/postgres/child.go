@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Those who work are processes of their own: this program again, told by its environment what to be.
+// Workers are processes of their own. This program starts itself again; the environment holds the parameters of the worker.
 
 const childVariable = "BENCH_POSTGRES_CHILD"
 
@@ -23,7 +23,7 @@ type child struct {
 	Concurrency     int
 }
 
-// childSays is a line of what a child says: that it is ready, how many tasks it has run, at the end which ones.
+// childSays is a line that a child prints: that it is ready, how many tasks it has run, or at the end which tasks it has run.
 type childSays struct {
 	Ready bool
 	Ran   int
@@ -33,7 +33,7 @@ type childSays struct {
 
 const tellEvery = 5 * time.Millisecond
 
-// beChild opens the queue, waits for a line, works until its standard input ends, and says what it has run.
+// beChild opens the queue, waits for a line, works until its standard input ends, and prints the tasks that it has run.
 func beChild(ctx context.Context, text string) error {
 	var c child
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -84,7 +84,8 @@ func beChild(ctx context.Context, text string) error {
 	}
 }
 
-// work has n tasks worked by so many children, on the addresses in turn, checks that each ran exactly once, and returns how long it took.
+// work starts child processes that run n tasks, and returns how long that took. The children use the addresses in turn. work returns an
+// error unless each task ran exactly once.
 func work(ctx context.Context, system string, addresses []string, n, processes, concurrency int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

@@ -15,7 +15,8 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// fill makes rows in one statement: tasks [1] to [2], of job [3], pending or completed. What completed has all that a life leaves in its row.
+// fill inserts tasks $1 to $2 of job $3 in one statement, half of them pending and half completed. The row of a completed task has all
+// values that the life of a task leaves in it.
 const fill = `INSERT INTO runner.tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, attempt, worker, started_at,
 	finished_at, created_at, updated_at)
 SELECT CASE WHEN done THEN 3 ELSE 1 END, $3, '{"n":' || i || ',"to":"someone@example.com","subject":"a payload of about one hundred bytes, as tasks have"}', 'default',
@@ -23,8 +24,9 @@ SELECT CASE WHEN done THEN 3 ELSE 1 END, $3, '{"n":' || i || ',"to":"someone@exa
 	CASE WHEN done THEN at END, CASE WHEN done THEN at END, at, at
 FROM generate_series($1::bigint, $2::bigint) AS i, LATERAL (SELECT i % 2 = 0 AS done, $4::bigint AS at) AS how`
 
-// grown fills a database by and by, half with what waits and half with what has completed, and prints what it costs beside that to work
-// off tasks: all of what a worker does, ten and a hundred at a time.
+// grown fills a database step by step, half with pending and half with completed tasks. After each step it prints what it costs to run
+// tasks beside these rows, ten and a hundred at a time. The cost includes everything that a worker does. It also prints the times of an
+// enqueue and a list.
 func grown(ctx context.Context, e *env, rows int) error {
 	r, err := runner.Open(ctx, e.address, runner.Options{Engine: postgres.Engine()})
 	if err != nil {
@@ -80,7 +82,7 @@ func grown(ctx context.Context, e *env, rows int) error {
 	return nil
 }
 
-// workSome works off at least n tasks and returns the microseconds that each took.
+// workSome runs at least n tasks and returns the microseconds that each took.
 func workSome(ctx context.Context, address string, concurrency, n int) (float64, error) {
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	defer stop()
@@ -110,7 +112,7 @@ func workSome(ctx context.Context, address string, concurrency, n int) (float64,
 	return float64(took.Microseconds()) / float64(n), q.stop(ctx)
 }
 
-// middle is the median of n calls, in milliseconds.
+// middle returns the median time of n calls, in milliseconds.
 func middle(n int, do func() error) (float64, error) {
 	var took []time.Duration
 	for range n {

@@ -1,11 +1,12 @@
-// Command postgres measures runner beside River on one PostgreSQL server that it starts for itself: in turns, with every commit on the disk
-// (fsync and synchronous_commit on). Each run also checks that every task ran exactly once; a run that did not is a failed run.
+// Command postgres compares runner with River on one PostgreSQL server, which it starts for itself. The systems take turns, and every
+// commit is on the disk (fsync and synchronous_commit are on). Each run also checks that every task ran exactly once. A run that does not
+// pass this check fails.
 //
-//	go run .                 everything, three rounds; some minutes
-//	go run . -short          small, one round: what CI does
-//	go run . -only drain     some of it
-//	go run . -only many      throughput against the number of processes and of tasks at a time
-//	go run . -rows 10000000  what a claim costs beside so many rows, by itself
+//	go run .                 all comparisons, three rounds; takes some minutes
+//	go run . -short          small sizes, one round; CI runs this
+//	go run . -only drain     only the drains
+//	go run . -only many      throughput by number of processes and of concurrent tasks
+//	go run . -rows 10000000  only the cost of a claim beside this many rows
 package main
 
 import (
@@ -51,13 +52,13 @@ func main() {
 	}
 }
 
-// env is what measurements are given.
+// env is the environment of a measurement.
 type env struct {
-	address string // of an empty database
+	address string // address of an empty database
 	short   bool
 }
 
-// size is n, or a twentieth of it in a short run.
+// size returns n, or a twentieth of n, at least 20, in a short run.
 func (e *env) size(n int) int {
 	if e.short {
 		return max(n/20, 20)
@@ -65,7 +66,8 @@ func (e *env) size(n int) int {
 	return n
 }
 
-// settings of the server: what is committed is on the disk; no checkpoint falls into one measurement and not into another.
+// settings are the settings of the server. A commit is on the disk when it returns. Checkpoints are rare, so that they do not fall into
+// some measurements and not into others.
 var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB", "checkpoint_timeout=30min"}
 
 // measurement is one cell of a table: a system under a workload.
@@ -118,7 +120,7 @@ func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
 	return nil
 }
 
-// report prints the median of each measurement, and how often as quick ours is as the best other one of its workload.
+// report prints the median of each measurement, and how many times as fast the first system of the workload is, which is runner.
 func report(list []*measurement) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\n", runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU())
@@ -138,7 +140,7 @@ func report(list []*measurement) {
 	fmt.Println("\nratio: how often as quick runner is")
 }
 
-// recreate makes a database anew.
+// recreate drops a database and creates it again.
 func recreate(ctx context.Context, address, name string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -153,7 +155,7 @@ func recreate(ctx context.Context, address, name string) error {
 	return nil
 }
 
-// empty removes what a measurement has left in a database of somebody else's server.
+// empty removes the tables that a measurement has left in the database of the flag -address.
 func empty(ctx context.Context, address string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {

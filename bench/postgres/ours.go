@@ -11,7 +11,7 @@ import (
 
 var noop = jobs.Define[payload]("noop", jobs.MaxAttempts(1))
 
-// ours is runner as a library, as it is.
+// ours returns runner as a library.
 func ours(name string) system {
 	return system{name, func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error) {
 		r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine(), Concurrency: concurrency})

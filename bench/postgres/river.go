@@ -21,14 +21,14 @@ func (w *riverWorker) Work(_ context.Context, job *riverqueue.Job[payload]) erro
 	return nil
 }
 
-// river is River on its pgx driver; wait is its cooldown and poll interval, 0 for its defaults of 100 ms and 1 s.
+// river returns River on its pgx driver. wait is its cooldown and poll interval; 0 means its defaults of 100 ms and 1 s.
 func river(name string, wait time.Duration) system {
 	return system{name, func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error) {
 		config, err := pgxpool.ParseConfig(address)
 		if err != nil {
 			return nil, err
 		}
-		config.MaxConns = 20 // of 200 that the server has
+		config.MaxConns = 20 // of the 200 that the server allows
 		pool, err := pgxpool.NewWithConfig(ctx, config)
 		if err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ func river(name string, wait time.Duration) system {
 		if err != nil {
 			return nil, err
 		}
-		if handle == nil { // the first to open it: those that work find the tables there
+		if handle == nil { // the first client creates the tables; the workers find them
 			if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 				return nil, err
 			}

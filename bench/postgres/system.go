@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// payload is what every task of every system carries: about a hundred bytes of JSON.
+// payload is the argument of every task of every system: about a hundred bytes of JSON.
 type payload struct {
 	N       int    `json:"n"`
 	To      string `json:"to"`
 	Subject string `json:"subject"`
 }
 
-// Kind makes a payload a job of River.
+// Kind makes payload a job of River.
 func (payload) Kind() string { return "noop" }
 
 func newPayload(n int) payload {
@@ -31,12 +31,12 @@ func payloads(from, n int) []payload {
 	return list
 }
 
-// queue is a job queue of some system: what a workload needs of it.
+// queue is a job queue of some system, with the operations that workloads need.
 type queue struct {
 	add     func(context.Context, payload) error   // returns when the task is committed
 	addMany func(context.Context, []payload) error // in one transaction
 	start   func(context.Context) error            // begins to run tasks
-	stop    func(context.Context) error            // returns when what ran is written
+	stop    func(context.Context) error            // returns when the ends of all tasks that ran are written
 	count   func(context.Context) (waiting, completed int, err error)
 	close   func() error
 }
@@ -49,7 +49,7 @@ func (q *queue) holds(ctx context.Context, waiting, completed int) error {
 	return err
 }
 
-// system opens queues. handle is what a task does.
+// system is a job system. open opens a queue whose tasks call handle.
 type system struct {
 	name string
 	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
@@ -57,7 +57,7 @@ type system struct {
 
 var systems = []system{ours("runner"), river("River, default", 0), river("River, tuned", time.Millisecond)}
 
-// all lists the measurements, in the order of the report: ours is the first of each workload.
+// all returns the measurements, in the order of the report. The first system of each workload is runner.
 func all() (list []*measurement) {
 	add := func(workload, unit string, of []system, run func(system) func(context.Context, *env) (float64, error)) {
 		for _, s := range of {
@@ -68,7 +68,7 @@ func all() (list []*measurement) {
 	for _, processes := range []int{1, 4} {
 		add(fmt.Sprintf("drain-100x%d", processes), "/s", systems, func(s system) func(context.Context, *env) (float64, error) {
 			n := 40_000
-			if s.name == "River, default" { // it sleeps between fetches: a rate is a rate
+			if s.name == "River, default" { // it sleeps between fetches; the result is a rate, so fewer tasks suffice
 				n = 10_000
 			}
 			return s.drain(n, processes, 100)
@@ -98,8 +98,9 @@ func all() (list []*measurement) {
 	return list
 }
 
-// drain works n tasks that are there already, in so many processes, and returns tasks a second: from when all of them begin until what ran
-// is written and they have stopped. The tasks, and the processes, are shared out among schemas; none: there is the standard one.
+// drain measures how fast processes run n tasks that are in the database already, in tasks per second. The time begins when all processes
+// begin and ends when they have written all ends and stopped. drain distributes the tasks and the processes among schemas; the default is
+// the standard schema.
 func (s system) drain(n, processes, concurrency int, schemas ...string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -140,7 +141,7 @@ func (s system) drain(n, processes, concurrency int, schemas ...string) func(con
 	}
 }
 
-// enqueue adds n tasks one by one from some goroutines, each waiting for its commit.
+// enqueue measures how fast goroutines add n tasks one by one, in tasks per second. Each goroutine waits for its commit.
 func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / callers * callers
@@ -149,7 +150,7 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 			return 0, err
 		}
 		defer q.close()
-		if err := q.add(ctx, newPayload(0)); err != nil { // the first one prepares what all need
+		if err := q.add(ctx, newPayload(0)); err != nil { // the first call prepares what all calls need
 			return 0, err
 		}
 		began := time.Now()
@@ -173,7 +174,7 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 	}
 }
 
-// batch adds n tasks in transactions of 1000.
+// batch measures how fast a system adds n tasks in transactions of 1000, in tasks per second.
 func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -193,8 +194,8 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// latency is the time from the call that enqueues to the start of the task on an idle queue whose worker is another process's client: percentile
-// p of n, in milliseconds.
+// latency measures percentile p of the time from an enqueue call to the start of its task, on an idle queue, in milliseconds. The worker
+// has a client of its own, as in another process.
 func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -204,7 +205,7 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 			return 0, err
 		}
 		defer worker.close()
-		caller, err := s.open(ctx, e.address, 1, nil) // of its own, as another process would have it
+		caller, err := s.open(ctx, e.address, 1, nil) // a client of its own, as in another process
 		if err != nil {
 			return 0, err
 		}
@@ -214,14 +215,14 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 		}
 		took := make([]time.Duration, 0, n)
 		for i := range n + 5 {
-			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // idle again, and at no beat of its own
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle, for varying times, so that no period builds up
 			began := time.Now()
 			if err := caller.add(ctx, newPayload(i)); err != nil {
 				return 0, err
 			}
 			select {
 			case at := <-started:
-				if i >= 5 { // the first ones find nothing warm
+				if i >= 5 { // the first tasks warm up the system
 					took = append(took, at.Sub(began))
 				}
 			case <-ctx.Done():
