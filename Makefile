@@ -1,4 +1,4 @@
-# Names for the scripts of scripts/, where the flags are. .ci/run calls the same scripts.
+# The targets call the scripts of scripts/, which hold the flags. .ci/run calls the same scripts.
 FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own default
 
 export FOR

@@ -1,11 +1,13 @@
-// Outbox is what runs on a small machine between sensors and a server that is not always there: it keeps each reading in one SQLite
-// file and delivers it when it can, the readings of each device in order, each of them once.
+// Outbox runs on a small machine between sensors and a server that is not always available. It keeps the readings in one SQLite file and
+// delivers them when the server is available. It delivers the readings of each device in order, each of them once.
 //
 //	outbox -db outbox.db record DEVICE VALUE     keep a reading
-//	outbox -db outbox.db deliver URL             deliver what is kept, and what comes, until a signal
+//	outbox -db outbox.db deliver URL             deliver all readings, old and new, until a signal
 //
-// It shows a lane (one delivery at a time for each device, in order, a failed one before those that came after it), a number that is
-// counted in the same transaction that enqueues, and an idempotency key, without which "at least once" is all that HTTP can do.
+// The example shows:
+//   - a lane: one delivery at a time for each device, in order; a failed delivery is tried again before the later ones start
+//   - a sequence number that is counted in the transaction that enqueues the task
+//   - an idempotency key; without it, HTTP can only deliver at least once
 package main
 
 import (
@@ -25,7 +27,7 @@ import (
 	"syscall"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver of the runner's own handle, so that both share one copy of SQLite
+	_ "modernc.org/sqlite" // the driver that runner uses, too, so that the program has one copy of SQLite
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -39,14 +41,15 @@ type Reading struct {
 	At     time.Time `json:"at"`
 }
 
-// key names the reading for the server, the same at each attempt.
+// key returns the name of the reading for the server. Each attempt sends the same name.
 func (r Reading) key() string { return r.Device + "/" + strconv.FormatInt(r.Seq, 10) }
 
-// deliver has no end of attempts: a reading waits until the server is there again, and the later ones of its device wait behind it. Nor
-// is there one of losses: that the machine was switched off while it delivered is not the reading's fault.
+// deliver has practically no limit of attempts. A reading waits until the server is available again, and the later readings of its device
+// wait behind it. deliver has no limit of losses either, because a reading does not cause the machine to be switched off during its
+// delivery.
 var deliver = jobs.Define[Reading]("reading.deliver", jobs.MaxAttempts(1_000_000), jobs.MaxLosses(1_000_000), jobs.Timeout(10*time.Second))
 
-// outbox is the file, seen as a runner and as a database of the program's own.
+// outbox is one file, opened as a runner and as the program's own database.
 type outbox struct {
 	runner *runner.Runner
 	db     *sql.DB
@@ -75,14 +78,14 @@ func (o *outbox) close() {
 	_ = o.runner.Close()
 }
 
-// record counts and keeps a reading: both, or neither. When it returns the reading is on the disk.
+// record counts a reading and enqueues it, in one transaction. When it returns without an error, the reading is on the disk.
 func (o *outbox) record(ctx context.Context, device string, value float64) (Reading, error) {
 	r := Reading{Device: device, Value: value, At: time.Now().UTC()}
 	tx, err := o.db.BeginTx(ctx, nil)
 	if err != nil {
 		return r, err
 	}
-	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
 	err = tx.QueryRowContext(ctx, `INSERT INTO devices (name, seq) VALUES (?, 1)
 		ON CONFLICT (name) DO UPDATE SET seq = seq + 1 RETURNING seq`, device).Scan(&r.Seq)
 	if err != nil {
@@ -94,7 +97,8 @@ func (o *outbox) record(ctx context.Context, device string, value float64) (Read
 	return r, tx.Commit()
 }
 
-// post is one attempt to deliver a reading. Any answer but a 2xx, and none at all, is an error: the reading is tried again.
+// post makes one attempt to deliver a reading. It returns an error if the server does not answer with a 2xx status; runner then tries
+// again.
 func post(ctx context.Context, to string, r Reading) error {
 	body, err := json.Marshal(r)
 	if err != nil {

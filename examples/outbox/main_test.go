@@ -21,7 +21,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// The test program is the program, too.
+// TestMain runs the program instead of the tests if the environment says so. The tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("OUTBOX_TEST") != "" {
 		main()
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// server is one that often fails: before it has stored a reading, or after.
+// server is a server that often fails, before or after it has stored a reading.
 type server struct {
 	mu     sync.Mutex
 	calm   bool
@@ -58,7 +58,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.stored[reading.Device] = append(s.stored[reading.Device], reading.Seq)
 	}
 	if !s.calm && luck < 5 {
-		panic(http.ErrAbortHandler) // it is stored, and the sender never hears of it
+		panic(http.ErrAbortHandler) // the reading is stored, but the sender gets no answer
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -74,7 +74,7 @@ func start(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// Readings are recorded while the sender is killed again and again, and the server fails half of the time.
+// TestEachReadingArrivesOnceAndInOrder records readings, kills the sender again and again, and uses a server that fails half of the time.
 func TestEachReadingArrivesOnceAndInOrder(t *testing.T) {
 	const devices, readings, kills = 4, 25, 6
 	path := filepath.Join(t.TempDir(), "outbox.db")
@@ -105,7 +105,7 @@ func TestEachReadingArrivesOnceAndInOrder(t *testing.T) {
 		s.mu.Lock()
 		before := s.calls
 		s.mu.Unlock()
-		err := o.runner.Changes(t.Context(), func() (bool, error) { // until it has done something
+		err := o.runner.Changes(t.Context(), func() (bool, error) { // until the sender has made some calls
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.calls > before+rand.IntN(20), nil
@@ -158,13 +158,13 @@ func TestEachReadingArrivesOnceAndInOrder(t *testing.T) {
 	seenByTheCommandLine(t, path, devices*readings)
 }
 
-// A machine that is switched off again and again while it delivers the same reading must not lose that.
+// TestAReadingOutlivesAnyNumberOfKills checks that a reading survives if the machine is switched off again and again during its delivery.
 func TestAReadingOutlivesAnyNumberOfKills(t *testing.T) {
-	const kills = 5 // more losses than a task has if nobody says anything
+	const kills = 5 // more losses than the default limit of a task
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	calls, calm := make(chan bool), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // until then the server does not notice that whoever asked is dead
+		_, _ = io.Copy(io.Discard, r.Body) // only after the body does the server notice that the sender is dead
 		select {
 		case <-calm:
 		case calls <- true:
@@ -206,7 +206,7 @@ func TestAReadingOutlivesAnyNumberOfKills(t *testing.T) {
 	_ = sender.Wait()
 }
 
-// seenByTheCommandLine looks at the same file with the runner command.
+// seenByTheCommandLine checks the tasks of the file with the runner command.
 func seenByTheCommandLine(t *testing.T, path string, want int) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")
@@ -236,7 +236,7 @@ func TestAReadingIsCountedAndKeptTogether(t *testing.T) {
 	if _, err := o.record(t.Context(), "boiler", 20.5); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.record(t.Context(), strings.Repeat("x", jobs.MaxText+1), 1); err == nil { // no lane has such a name
+	if _, err := o.record(t.Context(), strings.Repeat("x", jobs.MaxText+1), 1); err == nil { // the name is too long for a lane
 		t.Error("recorded")
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -1,13 +1,13 @@
-// Photos is the kind of library that a desktop program has: it imports a folder of images, makes a thumbnail of each and knows which are
-// there. It can be killed at any moment; the next start goes on where this one was, and in the end there is one thumbnail for each photo.
+// Photos is the photo library of a desktop program. It imports a folder of images, makes a thumbnail of each image and lists its photos.
+// You can kill it at any moment. The next start continues the work, and in the end there is one thumbnail for each photo.
 //
-//	photos generate DIR N                  make a folder of images, to have some
-//	photos -db photos.db import DIR        import what is new, and make thumbnails until all are there
-//	photos -db photos.db list              what is in the library
+//	photos generate DIR N                  make a folder with N images to import
+//	photos -db photos.db import DIR        import new images, and make thumbnails until none is missing
+//	photos -db photos.db list              list the photos of the library
 //
-// It shows durable steps: what has been done of a task is not done again by its next attempt. And it shows where their promise ends, at
-// a crash between the effect of a step and its record: so the step that writes a file writes the same file again, by rename, and the row
-// of the photo is written by the transaction that finishes the task.
+// The example shows durable steps: the next attempt of a task does not repeat the steps that are done. It also shows the limit of that
+// promise: a crash can happen between the effect of a step and its record. So the step that writes a file can write the same file again,
+// by rename. And the transaction that finishes the task also writes the row of the photo.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	_ "image/jpeg" // so that image.Decode knows it
+	_ "image/jpeg" // adds JPEG to image.Decode
 	"image/png"
 	"io"
 	"io/fs"
@@ -34,18 +34,18 @@ import (
 	"strings"
 	"syscall"
 
-	_ "modernc.org/sqlite" // the driver of the runner's own handle, so that both share one copy of SQLite
+	_ "modernc.org/sqlite" // the driver that runner uses, too, so that the program has one copy of SQLite
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// Photo says where a photo is.
+// Photo is the argument of an import: the path of the photo.
 type Photo struct{ Path string }
 
 var importPhoto = jobs.Define[Photo]("photo.import", jobs.MaxAttempts(3), jobs.MaxLosses(1000))
 
-// library is the file, seen as a runner and as a database of the program's own, and the folder of thumbnails beside it.
+// library is one file, opened as a runner and as the program's own database, and the folder of thumbnails beside it.
 type library struct {
 	runner *runner.Runner
 	db     *sql.DB
@@ -80,7 +80,8 @@ func (l *library) close() {
 	_ = l.runner.Close()
 }
 
-// enqueueFolder adds a task for each image of a folder, in one transaction. A photo that is in the library or on its way is left out.
+// enqueueFolder adds a task for each image of a folder, in one transaction. It leaves out photos that are in the library or that have a
+// task already. It returns the number of new tasks.
 func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 	var specs []jobs.Spec
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -112,10 +113,10 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 	return added, err
 }
 
-// size is what a step remembers of a photo.
+// size is the size of a photo, which is the result of a step.
 type size struct{ Width, Height int }
 
-// importOne brings one photo into the library, in three steps. Each attempt begins at the top, and passes over the steps that are done.
+// importOne brings one photo into the library, in three steps. Each attempt begins at the top and skips the steps that are done.
 func (l *library) importOne(ctx context.Context, p Photo) error {
 	hash, err := runner.Step(ctx, "hash", func(context.Context) (string, error) { return hashFile(p.Path) })
 	if err != nil {
@@ -128,12 +129,12 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 	if err != nil {
 		return err
 	}
-	// The row of the photo and the end of the task are one transaction: there is no crash between them.
+	// One transaction writes the row of the photo and the end of the task, so no crash can separate them.
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
 	if _, err := tx.ExecContext(ctx, `INSERT INTO photos (hash, path, width, height) VALUES (?, ?, ?, ?)`, hash, p.Path, dim.Width,
 		dim.Height); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 func hashFile(path string) (string, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", jobs.Cancel(err) // somebody has deleted it: no attempt will find it
+		return "", jobs.Cancel(err) // the file is deleted; no later attempt will find it
 	}
 	if err != nil {
 		return "", err
@@ -162,7 +163,8 @@ func hashFile(path string) (string, error) {
 
 const thumbSize = 64
 
-// makeThumb writes a thumbnail by rename: whoever finds the file finds it whole, and to write it twice is to write it once.
+// makeThumb writes a thumbnail to a temporary file and renames that file. So a thumbnail is always complete, and a second write changes
+// nothing.
 func makeThumb(from, to string) (size, error) {
 	file, err := os.Open(from)
 	if err != nil {
@@ -171,7 +173,7 @@ func makeThumb(from, to string) (size, error) {
 	defer file.Close()
 	whole, _, err := image.Decode(file)
 	if err != nil {
-		return size{}, jobs.Cancel(fmt.Errorf("%s: %w", from, err)) // it will not become an image
+		return size{}, jobs.Cancel(fmt.Errorf("%s: %w", from, err)) // the file is not an image, and a later attempt would find the same
 	}
 	b := whole.Bounds()
 	small := image.NewRGBA(image.Rect(0, 0, thumbSize, max(thumbSize*b.Dy()/b.Dx(), 1)))
@@ -184,14 +186,14 @@ func makeThumb(from, to string) (size, error) {
 	if err != nil {
 		return size{}, err
 	}
-	defer func() { _ = os.Remove(part.Name()) }() // after the rename it is not there
+	defer func() { _ = os.Remove(part.Name()) }() // the file does not exist after the rename
 	if err := errors.Join(png.Encode(part, small), part.Sync(), part.Close()); err != nil {
 		return size{}, err
 	}
 	return size{b.Dx(), b.Dy()}, os.Rename(part.Name(), to)
 }
 
-// generate makes n images, no two alike.
+// generate makes n images, all of them different.
 func generate(dir string, n int) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -249,7 +251,7 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Println("importing", added, "photos")
-		return l.runner.WorkUntilEmpty(ctx) // those of an earlier start, too
+		return l.runner.WorkUntilEmpty(ctx) // including the tasks of an earlier start
 	case flags.Arg(0) == "list" && flags.NArg() == 1:
 		return l.list(ctx, os.Stdout)
 	}

@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// The test program is the program, too.
+// TestMain runs the program instead of the tests if the environment says so. The tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("PHOTOS_TEST") != "" {
 		main()
@@ -38,7 +38,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// The program is killed at random moments and started again, until it has been killed often enough to end by itself.
+// TestOneThumbnailForEachPhotoWhateverIsKilled kills the program at random moments and starts it again. The last start ends by itself.
 func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
 	const photos, kills = 60, 10
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- p.Wait() }()
-		// It lives until it has done something, and then for a moment of any length.
+		// The program lives until it has imported some photos, and then for a random time.
 		want := min(imported()+1+rand.IntN(2*photos/kills-2), photos)
 		err := look.runner.Changes(t.Context(), func() (bool, error) { return imported() >= want, nil })
 		if err != nil {
@@ -81,14 +81,14 @@ func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 
-	// One thumbnail, one row and one completed task for each photo, and no file that is half of one.
+	// There is one thumbnail, one row and one completed task for each photo, and no incomplete thumbnail.
 	files, err := os.ReadDir(look.thumbs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	thumbs := 0
 	for _, f := range files {
-		if strings.HasPrefix(f.Name(), "part-") { // of an attempt that was killed: no thumbnail
+		if strings.HasPrefix(f.Name(), "part-") { // temporary file of a killed attempt
 			continue
 		}
 		thumbs++
@@ -123,7 +123,7 @@ func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
 	seenByTheCommandLine(t, path, photos)
 }
 
-// seenByTheCommandLine looks at the same file with the runner command.
+// seenByTheCommandLine checks the tasks of the file with the runner command.
 func seenByTheCommandLine(t *testing.T, path string, photos int) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")
@@ -160,7 +160,7 @@ func TestWhatIsNoPhotoEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	for round, want := range []int{2, 1} { // what is there already is left out; what failed is tried again when it is imported again
+	for round, want := range []int{2, 1} { // the second import leaves out the imported image and tries the failed one again
 		if n, err := l.enqueueFolder(t.Context(), folder); err != nil || n != want {
 			t.Errorf("round %d: %d enqueued, want %d: %v", round, n, want, err)
 		}

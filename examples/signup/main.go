@@ -1,6 +1,6 @@
-// Signup is a web application whose users get a welcome mail: the row of the user and the task that sends the mail are written in one
-// transaction, so that there is never one without the other, whatever happens in between. The mail is sent by the same process, when
-// the mail server is there, and by the next one if this one is killed.
+// Signup is a web application that sends a welcome mail to each new user. One transaction writes the row of the user and the task that
+// sends the mail, so neither exists without the other. The same process sends the mail when the mail server is available. If the process
+// is killed, the next process sends the mail.
 //
 //	signup -db app.db -listen 127.0.0.1:8000 -smtp 127.0.0.1:25
 //	curl -d email=ann@example.com http://127.0.0.1:8000/signup
@@ -23,18 +23,18 @@ import (
 	"syscall"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver of the runner's own handle, so that both share one copy of SQLite
+	_ "modernc.org/sqlite" // the driver that runner uses, too, so that the program has one copy of SQLite
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// Letter says to whom a welcome goes.
+// Letter is the argument of a welcome mail: the address of the user.
 type Letter struct{ To string }
 
 var welcome = jobs.Define[Letter]("welcome.send", jobs.MaxAttempts(20), jobs.Timeout(time.Minute), jobs.Queue("mail"))
 
-// app is the web application, over one file.
+// app is the web application. It uses one database file.
 type app struct {
 	db     *sql.DB
 	runner *runner.Runner
@@ -70,13 +70,13 @@ func (a *app) close() {
 
 var errTaken = errors.New("this address is registered already")
 
-// signUp adds a user and enqueues their welcome: both rows are committed, or neither. There is nothing to notify afterwards.
+// signUp adds a user and enqueues the welcome mail, in one transaction. It need not notify the worker after the commit.
 func (a *app) signUp(ctx context.Context, address string) (task int64, err error) {
 	tx, err := a.db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
 	added, err := tx.ExecContext(ctx, `INSERT INTO users (email) VALUES (?) ON CONFLICT DO NOTHING`, address)
 	if err != nil {
 		return 0, err
@@ -94,8 +94,8 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 	return letter.ID, tx.Commit()
 }
 
-// sendWelcome hands a letter to the mail server. If this process is killed after that and before the task is finished, the letter goes out
-// again, with the same Message-ID: mail programs show it once.
+// sendWelcome hands a letter to the mail server. If this process is killed after that and before the task is finished, the next attempt
+// sends the letter again with the same Message-ID. Mail programs show it once.
 func (a *app) sendWelcome(ctx context.Context, l Letter) error {
 	task, _ := runner.TaskFrom(ctx)
 	text := fmt.Sprintf("From: Example <hello@example.com>\r\nTo: <%s>\r\nSubject: Welcome\r\nMessage-ID: "+
@@ -124,7 +124,7 @@ func (a *app) serveSignUp(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// run serves on a listener and sends letters until ctx ends.
+// run serves the pages on a listener and sends letters until ctx ends.
 func (a *app) run(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -134,9 +134,9 @@ func (a *app) run(ctx context.Context, listener net.Listener) error {
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(listener)
-		stop() // without its pages the process should not look as if it lived
+		stop() // end the whole process; without its pages it would only look alive
 	}()
-	err := a.runner.Work(ctx) // until ctx ends; then what runs has Options.Grace to end
+	err := a.runner.Work(ctx) // until ctx ends; running tasks then have Options.Grace to end
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = errors.Join(err, server.Shutdown(end))

@@ -22,7 +22,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The test program is the program, too.
+// TestMain runs the program instead of the tests if the environment says so. The tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("SIGNUP_TEST") != "" {
 		main()
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mailServer takes letters and keeps their headers. It speaks as much SMTP as that takes.
+// mailServer accepts letters and keeps their headers. It supports only the commands of SMTP that this needs.
 type mailServer struct {
 	address string
 
@@ -110,14 +110,14 @@ func post(base, email string) (int, string, error) {
 	return answer.StatusCode, string(text), err
 }
 
-// A user is welcomed once, when the mail server is there; nobody is welcomed for an address that was refused.
+// TestAUserIsWelcomed checks that each user gets one mail when the mail server is available. A rejected address gets no mail.
 func TestAUserIsWelcomed(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := closed.Addr().String()
-	_ = closed.Close() // nobody listens there for now
+	_ = closed.Close() // no mail server listens there yet
 	path := filepath.Join(t.TempDir(), "app.db")
 	a, err := open(t.Context(), path, address, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -142,7 +142,7 @@ func TestAUserIsWelcomed(t *testing.T) {
 			t.Errorf("%q: %d %s, want %d (%v)", c.email, got, text, c.want, err)
 		}
 	}
-	err = a.runner.Changes(t.Context(), func() (bool, error) { // the mail server is not there
+	err = a.runner.Changes(t.Context(), func() (bool, error) { // attempts fail while there is no mail server
 		first, err := a.runner.Get(t.Context(), 1)
 		return first.Attempt > 1, err
 	})
@@ -165,7 +165,7 @@ func TestAUserIsWelcomed(t *testing.T) {
 	seenByTheCommandLine(t, path)
 }
 
-// seenByTheCommandLine looks at the same file with the runner command.
+// seenByTheCommandLine checks the tasks of the file with the runner command.
 func seenByTheCommandLine(t *testing.T, path string) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")
@@ -184,8 +184,8 @@ func seenByTheCommandLine(t *testing.T, path string) {
 	}
 }
 
-// The process is killed again and again while users sign up. Whoever is in the table has one task, and is welcomed; whoever got a 201 is
-// in the table.
+// TestKillingTheProcessLosesNobody kills the process again and again while users sign up. Each user in the table has one task and gets a
+// mail. Each user who got a 201 is in the table.
 func TestKillingTheProcessLosesNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	mail := startMail(t, "127.0.0.1:0")
@@ -214,7 +214,7 @@ func TestKillingTheProcessLosesNobody(t *testing.T) {
 				for n := 0; ; n++ {
 					email := fmt.Sprintf("user-%d-%d-%d@example.com", round, c, n)
 					status, _, err := post("http://"+address, email)
-					if err != nil { // not there yet, or no more
+					if err != nil { // the process does not serve yet, or it is killed
 						select {
 						case <-killed.Done():
 							return
@@ -224,7 +224,7 @@ func TestKillingTheProcessLosesNobody(t *testing.T) {
 						}
 					}
 					mu.Lock()
-					if status == http.StatusCreated || status == http.StatusConflict { // in the table: the 201 may have been lost
+					if status == http.StatusCreated || status == http.StatusConflict { // after a 409, too: the 201 may have been lost
 						promised[email] = true
 					}
 					if len(promised) == (round+1)*12 {
