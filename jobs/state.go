@@ -13,9 +13,9 @@ const (
 	Pending   State = "pending"   // may start now
 	Blocked   State = "blocked"   // waits for another task, or for its lane
 	Running   State = "running"   // an attempt is in progress
-	Retrying  State = "retrying"  // an attempt failed, the next is due later
+	Retrying  State = "retrying"  // an attempt failed; the next one is due later
 	Completed State = "completed" // finished: exit 0, or no error
-	Failed    State = "failed"    // finished: no attempt or loss left
+	Failed    State = "failed"    // finished: failed, and no retry follows
 	Cancelled State = "cancelled" // finished: stopped on request, expired, or its dependency failed
 )
 

@@ -14,30 +14,35 @@ var meanings = map[State]string{
 	Pending:   "may start now",
 	Blocked:   "waits for another task, or for its lane",
 	Running:   "an attempt is in progress",
-	Retrying:  "an attempt failed, the next is due later",
+	Retrying:  "an attempt failed; the next one is due later",
 	Completed: "finished: exit 0, or no error",
-	Failed:    "finished: no attempt or loss left",
+	Failed:    "finished: failed, and no retry follows",
 	Cancelled: "finished: stopped on request, expired, or its dependency failed",
 }
 
-const statesHead = `<!-- Made from jobs/state.go. To write it anew: UPDATE_DOCS=1 go test ./jobs -->
+const statesHead = `<!-- Generated from jobs/state.go. To update it: UPDATE_DOCS=1 go test ./jobs -->
 
 # States
 
-A task is in one of eight states. The first five are *unfinished*, the last three *finished*; both words may be used wherever
-a state may, as in ` + "`runner list -s unfinished`" + `. These are all moves there are, each with the verb that makes it:
+A task is in one of eight states. The first five are *unfinished*, the last three *finished*. You can use both words wherever you
+can name a state, as in ` + "`runner list -s unfinished`" + `. The table lists all transitions, each with the action that makes it:
 
-| from | means | leaves to |
+| state | meaning | transitions |
 |---|---|---|
 `
 
 const statesTail = `
-A new task is pending, or scheduled when its start time lies ahead. Every move adds one to the task's ` + "`generation_id`" + `,
-and a writer that names an older one is refused. A worker that takes a running task from a hung one adds one, too, before it kills
-and *releases* it. *release* is the end of an attempt that was lost with its worker, or cut off
-by the worker's stop. *snooze* is for functions. *replace* is ` + "`enqueue --unique-mode replace`" + `. A task that names others to
-wait for is blocked from the start, as is one whose lane another task has; *free* lets it go on.
-What follows from the end of an attempt is decided in ` + "`jobs/next.go`" + ` alone.
+A new task is pending, or scheduled if its start time lies ahead. It is blocked from the start if it names tasks that it waits for, or if
+another task holds its lane. *free* ends this wait.
+
+Every transition adds one to the ` + "`generation_id`" + ` of the task. The database rejects a write that names an older generation. When a
+worker takes over a running task from a hung worker, it also adds one before it kills the processes of the task and *releases* it.
+
+* *release* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop.
+* *snooze* ends an attempt of a function that asks to be called again later.
+* *replace* is ` + "`enqueue --unique-mode replace`" + `.
+
+Only ` + "`jobs/next.go`" + ` decides which state follows from the end of an attempt.
 `
 
 // TestStatesAreDocumented compares docs/states.md with the moves.
