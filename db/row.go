@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// taskColumns are the columns of a task as people and jobs see it: row has a field for each of them, and sqlx fails on a column
-// without one. taskTables are the tables that they come from. A request to cancel and a report of progress belong to a claim, and
-// are shown with its outcome, which is the next generation, or the second next if the claim was revoked.
+// taskColumns are the columns of a task. row has a field for each of them, because sqlx fails on a column without a field. taskTables are
+// the tables of these columns. A cancel request and a progress report belong to the generation of a claim. The outcome of the claim has
+// the next generation, or the second next if the claim was revoked. So the joins accept these generations, too.
 const (
 	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
 	tasks.args, tasks.label, tasks.priority, tasks.run_at,
@@ -34,7 +34,7 @@ const (
 	inputBytes = `CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = tasks.id) ELSE 0 END`
 )
 
-// The column parts says what other tables hold of a task.
+// These bits of the column parts report which other tables have rows of a task.
 const (
 	partInput        = 1
 	partDependencies = 2
@@ -78,7 +78,7 @@ type row struct {
 	CancelText     text    `db:"cancel_text"`
 	Progress       text    `db:"progress"`
 	InputBytes     number  `db:"input_bytes"`
-	AfterOpen      text    `db:"after_open"` // JSON: what it still waits for
+	AfterOpen      text    `db:"after_open"` // JSON list of the ids of open dependencies
 	AfterAnyOpen   text    `db:"after_any_open"`
 }
 
@@ -102,8 +102,8 @@ func (r *row) task() jobs.Task {
 	return t
 }
 
-// text and number are columns that may be null: the empty text and 0 stand for it. A boolean is an integer column or a condition: any
-// number but 0 is true, null is false.
+// These types read columns that may be NULL. text reads NULL as the empty string, and number reads it as 0. boolean reads an integer column
+// or a condition: 0 and NULL are false, any other number is true.
 type (
 	text    string
 	number  int64
@@ -132,7 +132,7 @@ func (n *number) Scan(value any) error {
 		*n = 0
 	case int64:
 		*n = number(value)
-	case float64: // a sum or difference of numbers that plain SQL has written
+	case float64: // a sum or difference of very large numbers that plain SQL has written
 		*n = number(max(min(value, math.MaxInt64/2), math.MinInt64/2))
 	default:
 		return fmt.Errorf("integer column holds %T", value)
@@ -152,7 +152,7 @@ func (f *boolean) Scan(value any) error {
 	return err
 }
 
-// json returns the JSON that a column holds. What is not JSON, which only plain SQL can have written, becomes a JSON text.
+// json returns the JSON value of a column. It returns invalid JSON, which only plain SQL can write, as a JSON string.
 func (t text) json() json.RawMessage {
 	if t == "" {
 		return nil
@@ -163,7 +163,7 @@ func (t text) json() json.RawMessage {
 	return json.RawMessage(jsonText(string(t)))
 }
 
-// jsonText returns the JSON of a value that always has one, such as a list of numbers and texts.
+// jsonText returns the JSON of a value that encoding/json can always encode, such as a list of numbers and strings.
 func jsonText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -172,7 +172,7 @@ func jsonText(value any) string {
 	return string(text)
 }
 
-// ids reads a JSON array of ids that this package made.
+// ids decodes a JSON array of ids that this package has encoded.
 func (t text) ids() []int64 {
 	var ids []int64
 	if t == "" || json.Unmarshal([]byte(t), &ids) != nil {
@@ -181,13 +181,14 @@ func (t text) ids() []int64 {
 	return ids
 }
 
-// The times that RFC 3339 can write: the years 0 to 9999.
+// earliest and latest are the limits of the times that RFC 3339 can express, in Unix milliseconds: the years 0 to 9999.
 const (
 	earliest = number(-62167219200000)
 	latest   = number(253402300799999)
 )
 
-// time is the nearest time that RFC 3339 can write: plain SQL may have written any number.
+// time converts Unix milliseconds to a time. 0 is the zero time. Plain SQL may have written any number, so time returns the nearest time
+// that RFC 3339 can express.
 func (n number) time() time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -195,12 +196,12 @@ func (n number) time() time.Time {
 	return time.UnixMilli(int64(min(max(n, earliest), latest))).UTC()
 }
 
-// duration is the longest there is for what plain SQL may have written beyond it.
+// duration converts milliseconds to a duration. Plain SQL may have written a larger number than fits: then it returns the longest duration.
 func (n number) duration() time.Duration {
 	return time.Duration(min(n, number(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// The other way round: null for what is empty.
+// The functions nullText, nullNumber and nullTime convert empty values to NULL.
 
 func nullText[T ~string | ~[]byte](value T) any {
 	if len(value) == 0 {
@@ -223,5 +224,5 @@ func nullTime(t time.Time) any {
 	return t.UnixMilli()
 }
 
-// millis rounds up, so that a duration that is not 0 never becomes 0.
+// millis converts a duration to milliseconds. It rounds up, so that a positive duration never becomes 0.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

@@ -10,24 +10,24 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectSchedules reads schedules; a WHERE or an ORDER BY may follow.
+// selectSchedules reads schedules. The caller may append a WHERE clause or an ORDER BY clause.
 const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.state,
 	kept_state) AS last_state, tasks.started_at AS last_started_at,
 	tasks.finished_at AS last_finished_at, tasks.outcome AS last_outcome
 FROM {schedules} LEFT JOIN {schedule_inputs} AS i ON i.name = schedules.name LEFT JOIN {tasks} ON tasks.id = last_task_id`
 
-// selectNamed, selectByName and selectTicking are the rows of selectSchedules: schedule [1], all by name, those with a tick at or
-// before [1]. Index of the last: schedules_next.
+// selectNamed reads schedule [1]. selectByName reads all schedules, ordered by name. selectTicking reads the schedules with a tick at or
+// before [1]; its index is schedules_next.
 var (
 	selectNamed   = query(selectSchedules + ` WHERE schedules.name = ?`)
 	selectByName  = query(selectSchedules + ` ORDER BY schedules.name`)
 	selectTicking = query(selectSchedules + ` WHERE next_at <= ? ORDER BY next_at`)
 )
 
-// selectNextTick returns when the next schedule ticks; 0: none does. Index: schedules_next.
+// selectNextTick returns the time of the next tick of all schedules, or 0 if there is none. Index: schedules_next.
 var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL), 0)`)
 
-// insertSchedule adds a schedule, or gives the one of that name a new definition, keeping its history and its pause.
+// insertSchedule adds a schedule. If one of that name exists, it replaces the definition and keeps the history and the pause.
 var insertSchedule = command(`INSERT INTO {schedules} (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
 	updated_at, task, paused_at, paused_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
@@ -40,8 +40,8 @@ var (
 	deleteSchedule      = command(`DELETE FROM {schedules} WHERE name = ?`)
 )
 
-// pauseSchedule stops schedule [4] at [1] for [2], time [3]; resumeSchedule starts schedule [3] again, its next tick at [1], time [2].
-// Neither changes one that is as it is asked to be.
+// pauseSchedule pauses schedule [4] at time [1], by user [2]; update time [3]. resumeSchedule resumes schedule [3] with the next tick at
+// [1]; update time [2]. Both are idempotent.
 var (
 	pauseSchedule = command(`UPDATE {schedules} SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ?
 		AND paused_at IS NULL`)
@@ -52,12 +52,12 @@ var (
 // moveTick sets the next tick of schedule [3] to [1] and adds [2] to its skipped ticks.
 var moveTick = command(`UPDATE {schedules} SET next_at = ?, skipped = skipped + ? WHERE name = ?`)
 
-// noteTask makes task [2], due at [1], the last one of schedule [3].
+// noteTask makes task [2], due at [1], the last task of schedule [3].
 var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`)
 
-// The unfinished tasks of schedule [1]: selectOpen lists them, and whether they were asked to end; dropClosed forgets those that have
-// finished or were deleted; addOpen adds task [2]; findOpen finds all, for a schedule that is new; reopenTask adds task [1] to its
-// schedule, when a finished task waits again.
+// These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists those of schedule [1],
+// and whether each has a cancel request. dropClosed deletes the rows of tasks that have finished or were deleted. addOpen adds task [2].
+// findOpen adds all unfinished tasks, for a new schedule. reopenTask adds task [1], which had finished and waits again, to its schedule.
 var (
 	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id >= tasks.generation_id - 1) AS asked
@@ -73,15 +73,15 @@ WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`
 ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`)
 )
 
-// hasTick says whether schedule [1] has a task for tick [2]. Index: tasks_tick.
+// hasTick counts the tasks of schedule [1] for tick [2]: one or none. Index: tasks_tick.
 var hasTick = query(`SELECT count(*) FROM {tasks} WHERE schedule = ? AND tick = ?`)
 
-// selectRuns are the last tasks of schedule [1]: at most [2] by tick and as many run by hand. Index: tasks_tick.
+// selectRuns lists the last tasks of schedule [1]: at most [2] tasks by tick and at most [2] that a user ran by hand. Index: tasks_tick.
 var selectRuns = query(`SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC
 	LIMIT 0 + ?2) AS ticks
 UNION ALL SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT 0 + ?2) AS others`)
 
-// scheduleTask is the task of a schedule as its row keeps it.
+// scheduleTask is the stored form of the task of a schedule.
 type scheduleTask struct {
 	Job         string          `json:"job"`
 	Args        json.RawMessage `json:"args,omitempty"`
@@ -92,7 +92,7 @@ type scheduleTask struct {
 	ExpiresIn   int64           `json:"expires_in,omitempty"` // ms
 	MaxAttempts int             `json:"max_attempts,omitempty"`
 	MaxLosses   int             `json:"max_losses"`
-	Options     json.RawMessage `json:"options,omitempty"` // as in tasks
+	Options     json.RawMessage `json:"options,omitempty"` // same form as in the table tasks
 }
 
 func encodeTask(s *jobs.Spec) (string, error) {
@@ -171,7 +171,7 @@ func schedulesOf(rows []scheduleRow) ([]jobs.Schedule, error) {
 	return list, nil
 }
 
-// Schedules returns all schedules by name.
+// Schedules returns all schedules, ordered by name.
 func (d *DB) Schedules(ctx context.Context) ([]jobs.Schedule, error) {
 	rows, err := readRows[scheduleRow](ctx, d, selectByName)
 	if err != nil {
@@ -188,14 +188,14 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 	return ids[:min(n, len(ids))], err
 }
 
-// NextTick returns when the next schedule ticks; zero: none does.
+// NextTick returns the time of the next tick of all schedules, or the zero time if there is none.
 func (d *DB) NextTick(ctx context.Context) (time.Time, error) {
 	next, err := readValue[number](ctx, d, selectNextTick)
 	return next.time(), err
 }
 
-// ChangeSchedules calls change with all schedules, by name, and makes what it returns true: those in put are added or changed, those
-// in remove are forgotten, their tasks left alone. It is one transaction; change may be called twice.
+// ChangeSchedules calls change with all schedules, ordered by name. Then it adds or replaces the schedules in put, and deletes those
+// named in remove, but not their tasks. All this is one transaction. ChangeSchedules may call change twice.
 func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule, remove []string,
 	err error)) error {
 	return d.update(ctx, full, func(t *tx) error {
@@ -243,21 +243,21 @@ func (t *tx) putSchedule(s *jobs.Schedule, now time.Time) error {
 	return t.run(insertScheduleInput, s.Name, s.Spec.Input)
 }
 
-// PauseSchedule stops a schedule and says whether there is one of that name.
+// PauseSchedule pauses a schedule. It reports whether there is one of that name.
 func (d *DB) PauseSchedule(ctx context.Context, name, by string, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, _ jobs.Schedule) error {
 		return t.run(pauseSchedule, now.UnixMilli(), nullText(by), now.UnixMilli(), name)
 	})
 }
 
-// ResumeSchedule starts a paused schedule again at the tick that next returns, and says whether there is one of that name.
+// ResumeSchedule resumes a paused schedule at the tick that next returns. It reports whether there is one of that name.
 func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Schedule) time.Time, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
 		return t.run(resumeSchedule, nullTime(next(s)), now.UnixMilli(), name)
 	})
 }
 
-// RunSchedule enqueues a task of a schedule by hand, and says whether there is one of that name.
+// RunSchedule enqueues a task of a schedule that a user runs by hand. It reports whether there is a schedule of that name.
 func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time) (id int64, found bool, err error) {
 	found, err = d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
 		spec := s.Spec
@@ -271,7 +271,7 @@ func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time) (i
 	return id, found, err
 }
 
-// noteTask makes a task the last one of a schedule.
+// noteTask makes a task the last task of a schedule, and adds it to the open ones.
 func (t *tx) noteTask(schedule string, id int64, due time.Time) error {
 	if err := t.run(dropClosed, schedule); err != nil {
 		return err

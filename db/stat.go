@@ -11,12 +11,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// addCount adds [4] to the tasks of queue [1] that ended in state [2] in minute [3].
+// addCount adds [4] to the number of tasks of queue [1] that ended in state [2] in minute [3].
 var addCount = command(`INSERT INTO {counters} (queue, state, minute, n) VALUES (?, ?, ?, ?)
 ON CONFLICT (queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`)
 
-// countPending, countDue, countBlocked and countRunning count unfinished tasks by queue and state, from an index alone;
-// pending ones by job, too.
+// countPending, countDue, countBlocked and countRunning count unfinished tasks by queue and state. countPending also counts by job. Each
+// reads only an index.
 const (
 	countPending = `SELECT queue, job, 'pending' AS state, count(*) AS n FROM {tasks} WHERE state = 'pending' GROUP BY queue, job`
 	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'
@@ -28,18 +28,19 @@ const (
 // countEnded sums up the tasks that ended since minute [1].
 const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM {counters} WHERE minute >= ? GROUP BY queue, state`
 
-// countQueues is all of these.
+// countQueues returns the rows of all these queries.
 var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning +
 	` UNION ALL ` + countEnded)
 
-// countFailed counts, by queue, the tasks that failed since [1] and still are, among the newest [2]. Index: tasks_failed.
+// countFailed counts, by queue, the tasks that failed since [1] and are still failed, among the newest [2]. Index: tasks_failed.
 var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
 	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`)
 
-// failedMost is how many failed tasks are looked at: beyond it nobody asks whether one of them was run again.
+// failedMost is the largest number of failed tasks that countFailed reads. With more failed tasks DB.countFailed uses the counters, which
+// do not tell whether a failed task was run again.
 const failedMost = 1000
 
-// The heads of the pending tasks: the oldest entry of each queue, job and priority, found by seeks. Index: tasks_pending.
+// These queries find the oldest pending task of each queue, job and priority by index seeks. Index: tasks_pending.
 var (
 	nextJob      = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
 	nextPriority = query(`SELECT max(priority) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority < ?`)
@@ -47,19 +48,19 @@ var (
 		LIMIT 1`)
 )
 
-// count is what a counter counts.
+// count is the key of a counter.
 type count struct {
 	queue string
 	state jobs.State
 }
 
-// count adds to the counters of now's minute.
+// count adds counts to the counters of the minute of now.
 func (t *tx) count(counts map[count]int, now time.Time) error {
 	each := slices.SortedFunc(maps.Keys(counts), func(a, b count) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue),
 			cmp.Compare(a.state, b.state))
 	})
-	for _, c := range each { // in order: on a server two that go on at once must not wait for each other
+	for _, c := range each { // in order, so that two concurrent transactions on a server cannot deadlock
 		if err := t.later(addCount, c.queue, string(c.state), now.Unix()/60, int64(counts[c])); err != nil {
 			return err
 		}
@@ -74,19 +75,19 @@ type countRow struct {
 	N     int        `db:"n"`
 }
 
-// QueueStat is what is in one queue.
+// QueueStat has the figures of one queue.
 type QueueStat struct {
 	Queue  string
 	Counts map[jobs.State]int // tasks by unfinished state
 	Jobs   map[string]int     // pending tasks by job
-	Ended  map[jobs.State]int // tasks that ended since the asked time, by finished state; one that ends again is counted again
-	Failed int                // those of them that still stand failed: neither run again nor deleted
-	Pause  Pause              // why none of its tasks starts: its own, else the database's; zero: they start
-	Oldest time.Time          // when the pending task that waits longest was due; zero: none waits
+	Ended  map[jobs.State]int // tasks that ended since the given time, by finished state; a task that ends twice counts twice
+	Failed int                // failed tasks among Ended that were neither run again nor deleted
+	Pause  Pause              // pause of the queue, else that of the database; zero if there is none
+	Oldest time.Time          // due time of the pending task that waits longest; zero if none waits
 }
 
-// Queues returns what is in each queue that has unfinished tasks, is paused or had tasks end since then, by name. It never walks
-// over finished tasks.
+// Queues returns the figures of queues by their names. It returns each queue that has unfinished tasks, is paused or had tasks end since
+// the time since. It never scans finished tasks.
 func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat, error) {
 	stats := map[string]*QueueStat{}
 	of := func(queue string) *QueueStat {
@@ -135,7 +136,8 @@ func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat
 	return stats, nil
 }
 
-// countFailed sets how many tasks of each queue still stand failed: where there are too many to look at, as many as ended so.
+// countFailed sets the number of tasks of each queue that are still failed. If there are failedMost or more, it sets the number of tasks
+// that ended as failed instead.
 func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since time.Time) error {
 	ended := 0
 	for _, stat := range stats {
@@ -163,7 +165,7 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since
 	return nil
 }
 
-// oldest returns when the pending task of a queue that waits longest was due, seen from the heads of its jobs and priorities.
+// oldest returns the due time of the pending task of a queue that waits longest. It compares the first tasks of each job and priority.
 func (d *DB) oldest(ctx context.Context, queue string) (time.Time, error) {
 	var oldest number
 	for job := ""; ; {

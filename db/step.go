@@ -7,20 +7,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertStep keeps step [3] of task [1], if its claim of generation [2] is still running; values as in the schema. Promise: an attempt
-// that lost its task stores nothing. Writing a step twice, after an error that had committed, changes nothing.
+// insertStep stores step [3] of task [1] if its claim of generation [2] is still running. The values have the order of the columns. So an
+// attempt that lost its task stores nothing. The statement is idempotent: a caller can repeat it after an error whose transaction was
+// committed.
 var insertStep = command(`INSERT INTO {steps} (task_id, generation_id, seq, name, value, wake_at, at)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ON CONFLICT (task_id, seq) DO UPDATE SET generation_id = excluded.generation_id, name = excluded.name, value = excluded.value,
 	wake_at = excluded.wake_at, at = excluded.at`)
 
-// selectSteps lists the steps of task [1] in their order.
+// selectSteps lists the steps of task [1] in order.
 var selectSteps = query(`SELECT generation_id, name, value, wake_at, at FROM {steps} WHERE task_id = ? ORDER BY seq`)
 
 var deleteSteps = command(`DELETE FROM {steps} WHERE task_id = ?`)
 
-// AddStep keeps step seq (from 1) of a running attempt and returns when it is on the disk: jobs.ErrLost if the attempt no longer owns
-// its task.
+// AddStep stores step seq of a running attempt. Steps count from 1. The step is durable when AddStep returns. AddStep returns
+// jobs.ErrLost if the attempt no longer owns its task.
 func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.Step) error {
 	return w.db.update(ctx, full, func(t *tx) error {
 		n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt),
@@ -32,7 +33,7 @@ func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.
 	})
 }
 
-// Steps lists the steps of a task that have ended, and its sleeps, in their order.
+// Steps lists the ended steps of a task and its sleeps, in order.
 func (d *DB) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
 	type row struct {
 		GenerationID int64  `db:"generation_id"`

@@ -7,12 +7,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// suspectArm is claimArm for suspects (see jobs.Task.Suspect). Index: tasks_lost, which has few entries.
+// suspectArm is claimArm for suspects (see jobs.Task.Suspect). Its index tasks_lost has few entries.
 const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE {unindexed}state = 'pending'
 	AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
-// selectSuspects lists the queues and jobs of pending suspects, and since when they wait. Index: tasks_lost.
+// selectSuspects lists the queues and jobs of pending suspects, and the time since which each waits. Index: tasks_lost.
 var selectSuspects = query(`SELECT queue, job, updated_at FROM {tasks}
 WHERE {unindexed}state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL LIMIT 100`)
 

@@ -8,14 +8,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Ticked is what became of the due ticks of one schedule.
+// Ticked is the result of Tick for one schedule.
 type Ticked struct {
-	Schedule jobs.Schedule // as it was before
-	Next     time.Time     // its next tick; zero: there is none
-	Added    []Tick        // tasks that were enqueued
-	Skipped  int           // ticks that were skipped
-	Waiting  []int64       // unfinished tasks that are to be replaced: while they run the ticks stay due
-	Err      error         // why it cannot tick; it is left as it is
+	Schedule jobs.Schedule // schedule before the call
+	Next     time.Time     // next tick; zero if there is none
+	Added    []Tick        // enqueued tasks
+	Skipped  int           // number of skipped ticks
+	Waiting  []int64       // unfinished tasks to replace; the ticks stay due while these tasks run
+	Err      error         // reason why the schedule cannot tick; Tick does not change the schedule then
 }
 
 // Tick is one tick and its task.
@@ -24,12 +24,12 @@ type Tick struct {
 	TaskID int64
 }
 
-// Tick enqueues what is due of all schedules at now and returns when that is on the disk. plan says which ticks of a schedule get
-// a task, and which tick is the next; it must be quick, and may be called twice for the same schedule. With all it is called for
-// those too of which no tick is due, to set their next tick anew.
+// Tick enqueues the tasks of all schedules that are due at now. The tasks are durable when Tick returns. plan returns the ticks of a
+// schedule that get a task, and the next tick. plan must be quick, and Tick may call it twice for the same schedule. If all is true, Tick
+// also calls plan for schedules without a due tick, to set their next tick anew.
 //
-// One task per tick, whoever sees it: a worker reads, decides and moves next_at in one transaction. The unique index is there for
-// clocks that are set back, and for everything that nobody thought of.
+// A tick gets only one task, however many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
+// The unique index protects against clocks that are set back and against unforeseen cases.
 func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time,
 	err error)) ([]Ticked, error) {
 	text, args := selectTicking, []any{now.UnixMilli()}
@@ -97,7 +97,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 					one.Waiting = append(one.Waiting, task.ID)
 				}
 			}
-			if len(one.Waiting) > 0 { // it must be over before the new one begins
+			if len(one.Waiting) > 0 { // the open tasks must end before the new one begins
 				one.Next = s.NextAt
 				return one, nil
 			}
@@ -121,7 +121,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	return one, err
 }
 
-// untold leaves out the ticks that have their task: the clock was set back over them.
+// untold returns the ticks that have no task yet. A tick may have a task already if the clock was set back.
 func (t *tx) untold(s jobs.Schedule, ticks []time.Time) ([]time.Time, error) {
 	var left []time.Time
 	for _, at := range ticks {

@@ -18,14 +18,15 @@ import (
 
 const (
 	tokenBytes  = 32 // 256 bits
-	tokenLength = 22 // characters, at least: 128 bits in base64
+	tokenLength = 22 // minimum number of characters: 128 bits in base64
 )
 
-// TokenFile returns the path of the token's file: "token" in the directory beside the database.
+// TokenFile returns the path of the token file: "token" in the directory beside the database.
 func (d *DB) TokenFile() string { return filepath.Join(d.Dir(), "token") }
 
-// Token reads the token in a file (empty: TokenFile), or makes both. The file is its owner's alone from its first moment and appears
-// whole. Token refuses a file that is not a regular file of this user alone, and a directory where others may put another one in its place.
+// Token reads the token from the file at path, or from TokenFile if path is empty. If the file is missing, Token makes it with a new
+// token. The file has mode 0600 from the beginning, and it appears complete. Token rejects a file that is not a regular file of this user
+// alone, and a directory in which other users may replace the file.
 func (d *DB) Token(path string) (string, error) {
 	if path == "" {
 		if err := d.MakeDir(); err != nil {
@@ -47,19 +48,19 @@ func (d *DB) Token(path string) (string, error) {
 	}
 	defer os.Remove(made)
 	var random [tokenBytes]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	_, _ = rand.Read(random[:]) // Read never fails
 	_, err = io.WriteString(file, base64.RawURLEncoding.EncodeToString(random[:])+"\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return "", tokenProblem(path, err)
 	}
-	if err := os.Link(made, path); err != nil && !errors.Is(err, fs.ErrExist) { // another process was quicker: its token it is
+	if err := os.Link(made, path); err != nil && !errors.Is(err, fs.ErrExist) { // if another process was quicker, use its token
 		return "", tokenProblem(path, err)
 	}
 	return readToken(path)
 }
 
-// tokenDir refuses a directory where others may replace the file at path. In a sticky directory they may not, and readToken refuses a
-// file that they were quicker to make.
+// tokenDir returns an error for a directory in which other users may replace the file at path. In a sticky directory they may not. If
+// they make the file there first, readToken rejects it.
 func tokenDir(path string) error {
 	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)
@@ -89,7 +90,7 @@ func readToken(path string) (string, error) {
 		return "", err
 	case err != nil:
 		return "", tokenProblem(path, err)
-	case !info.Mode().IsRegular(): // a pipe would wait
+	case !info.Mode().IsRegular(): // opening a pipe would block
 		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenLink, Subject: path,
 			What: "the token file " + path + " is not a regular file",
 			Why:  []string{"a link may lead to a file of another user"}, Hint: "rm " + path + ", for a new token"}

@@ -7,26 +7,26 @@ import (
 	"example.com/runner/jobs"
 )
 
-// addTotal adds [4] to the attempts of queue [1] and job [2] that ended as [3] says.
+// addTotal adds [4] to the number of attempts of queue [1] and job [2] with result [3].
 var addTotal = command(`INSERT INTO {totals} (queue, job, result, n) VALUES (?, ?, ?, ?)
 ON CONFLICT (queue, job, result) DO UPDATE SET n = totals.n + excluded.n`)
 
-// selectTotals lists all totals: a row for each queue, job and result there was.
+// selectTotals lists all totals: one row for each queue, job and result.
 var selectTotals = query(`SELECT queue, job, result, n FROM {totals}`)
 
-// Total is how many attempts of a job in a queue ended in one way, ever.
+// Total is the number of attempts of a job in a queue that ever ended with one result.
 type Total struct {
 	Queue  string `db:"queue"`
 	Job    string `db:"job"`
-	Result string `db:"result"` // completed, or the reason
+	Result string `db:"result"` // completed, or the reason of the outcome
 	N      int64  `db:"n"`
 }
 
-// attemptCounter counts the attempts that ended since it was last written. Writing it with each of them would cost a lone finish
-// some percent.
+// attemptCounter counts the attempts that ended since its last write to the database. A write with each attempt would make a finish some
+// percent slower.
 type attemptCounter struct {
 	mu    sync.Mutex
-	ended map[Total]int64 // N of the key is 0
+	ended map[Total]int64 // number of attempts; N of each key is 0
 }
 
 func (y *attemptCounter) add(task jobs.Task, reason jobs.Reason) {
@@ -42,7 +42,7 @@ func (y *attemptCounter) add(task jobs.Task, reason jobs.Reason) {
 	y.ended[Total{Queue: task.Queue, Job: task.Job, Result: result}]++
 }
 
-// finished counts what a turn has ended.
+// finished counts the attempts that a cycle has ended.
 func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	for i, f := range list {
 		switch {
@@ -55,8 +55,8 @@ func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	}
 }
 
-// write writes the attemptCounter by update, and then does the rest of that transaction; what could not be written is kept for the
-// next time.
+// write adds the counts to the totals in a transaction of update, and runs rest in the same transaction. If the transaction fails, it
+// keeps the counts for the next write.
 func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx) error) error {
 	y.mu.Lock()
 	taken := y.ended
@@ -81,7 +81,7 @@ func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx
 	return err
 }
 
-// Totals returns how many attempts ended how, by queue and job.
+// Totals returns the number of attempts by queue, job and result.
 func (d *DB) Totals(ctx context.Context) ([]Total, error) {
 	return readRows[Total](ctx, d, selectTotals)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// memberError is the error of one member of a group: the transaction was rolled back.
+// memberError is the error of one member of a group. The transaction of the group was rolled back.
 type memberError struct{ err error }
 
 func (e *memberError) Error() string { return e.err.Error() }
 
-// Unwrap lets the code of the driver be seen.
+// Unwrap returns the error of the member, so that callers can read the error code of the driver.
 func (e *memberError) Unwrap() error { return e.err }
 
-// transaction runs the members of a group, all or none: a *memberError says that one of them failed.
+// transaction runs all members of a group in one transaction, or rolls it back. It returns a *memberError if one of them failed.
 func (w *writer) transaction(group []*request) (err error) {
 	ctx := context.Background()
 	if w.broken {
@@ -47,7 +47,7 @@ func (w *writer) transaction(group []*request) (err error) {
 		switch {
 		case err == nil:
 			return w.lookAfter()
-		case !w.db.engine.Busy(err): // else it waits for the lock, and looks when it has it
+		case !w.db.engine.Busy(err): // if it is busy, begin waits for the lock, and lookBefore checks the files under the lock
 			return &memberError{w.db.refused(w.explain(err))}
 		}
 	}
@@ -102,10 +102,10 @@ func (w *writer) transaction(group []*request) (err error) {
 	return nil
 }
 
-// explain turns an error of the driver into one that a person can act on.
+// explain turns an error of the driver into an error that tells a user what to do.
 func (w *writer) explain(err error) error { return w.db.engine.ExplainWrite(err) }
 
-// reopen opens the connection anew: what the system could not read or write once may be fine for a new descriptor.
+// reopen replaces a broken connection. After a failed read or write a new file descriptor may work.
 func (w *writer) reopen(ctx context.Context) error {
 	d := w.db
 	if err := d.Replaced(); err != nil {
@@ -127,10 +127,10 @@ var (
 	rollback = command(`ROLLBACK`)
 )
 
-// rollback ends a transaction that failed. The driver may have ended it already; then this fails, and that is fine.
+// rollback ends a transaction that failed. It ignores errors, because the driver may have ended the transaction already.
 func (w *writer) rollback(t *tx) { _, _ = t.exec(rollback) }
 
-// setLevel sets how far commits go.
+// setLevel sets the durability of commits.
 func (w *writer) setLevel(ctx context.Context, to level) error {
 	if to == w.level {
 		return nil
@@ -142,24 +142,24 @@ func (w *writer) setLevel(ctx context.Context, to level) error {
 	return err
 }
 
-// tx is a transaction: of the writer, whose statements are prepared once per DB and live as long as it does, or of the caller's own.
+// tx is a transaction of the writer or of the caller. The writer prepares each statement once and keeps it as long as its connection.
 type tx struct {
 	w     *writer
 	ctx   context.Context
-	used  features // what of the order of tasks is in use; see end.go
+	used  features // features in use; see end.go
 	moved bool     // tasks that waited for others may start now
-	outer *sqlx.Tx // the caller's; nil: the writer's
+	outer *sqlx.Tx // transaction of the caller; nil for one of the writer
 	db    *DB
 	space diskSpace
 
-	inserts *inserter // of its members
-	lastID  int64     // the highest id of a task; 0: not read yet
+	inserts *inserter // shared by the members of the group
+	lastID  int64     // highest id of a task; 0 if not read yet
 
-	news      bool // what the member does may be something for other workers
-	last      bool // the member that runs is the last one of its group
-	committed bool // with its last statement, on a server
-	changed   bool // it has changed something, or may have
-	wrote     bool // it is sure to have something to commit: a new task, or a new generation of one
+	news      bool // the member may have given other workers something to do
+	last      bool // the running member is the last one of its group
+	committed bool // the last statement has committed the transaction, on a server
+	changed   bool // the transaction has changed rows, or may have
+	wrote     bool // the transaction certainly has rows to commit: a new task, or a new generation of a task
 }
 
 func (t *tx) stmt(s *statement) (*sqlx.Stmt, error) {
@@ -174,7 +174,7 @@ func (t *tx) stmt(s *statement) (*sqlx.Stmt, error) {
 	return stmt, nil
 }
 
-// exec runs a statement and returns how many rows it changed.
+// exec runs a statement and returns the number of rows that it changed.
 func (t *tx) exec(s *statement, args ...any) (int64, error) {
 	result, err := t.do(s, args)
 	if err != nil {
@@ -183,7 +183,7 @@ func (t *tx) exec(s *statement, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// one runs a statement that changes one row, which this transaction has just read as it is.
+// one runs a statement that must change exactly one row, because this transaction has just read that row.
 func (t *tx) one(s *statement, args ...any) error {
 	n, err := t.exec(s, args...)
 	if err == nil && n != 1 {
@@ -217,7 +217,8 @@ func changes(s *statement, result sql.Result) bool {
 	return n > 0 || err != nil
 }
 
-// later is exec for what need not be answered at once: a server is sent it with the next statement. What is wrong with it, that one tells.
+// later is exec for a statement whose result is not needed at once. On a server it is sent together with the next statement, which
+// returns its error.
 func (t *tx) later(s *statement, args ...any) error {
 	if t.outer != nil || !t.db.traits.Pipelines {
 		return t.run(s, args...)
@@ -226,13 +227,13 @@ func (t *tx) later(s *statement, args ...any) error {
 	return t.db.engine.Later(t.w.conn, t.db.sql.Text(s), args)
 }
 
-// commitNext makes the next statement, which is the last one, commit the transaction, where the engine can do that: for as long as
-// the answers to statements are under way, everybody waits for the lock.
+// commitNext makes the next statement, which must be the last one, also commit the transaction, if the engine can do that. That saves a
+// round trip to the server during which other writers would wait for the lock.
 func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
-// insertRows runs insertTask, or one of insertTasks, for as many tasks as there are ids, and sets these, in the order of the tasks.
+// insertRows runs insertTask, or one of insertTasks, for len(ids) tasks. It sets ids in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.traits.GivesIDs { // others take numbers in between, but they rise
+	if t.db.traits.GivesIDs { // other transactions may take ids in between, but the ids rise
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)
@@ -249,7 +250,7 @@ func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 	return err
 }
 
-// scan reads a few plain columns of the one row of a query, or returns sql.ErrNoRows.
+// scan reads the columns of the single row of a query. It returns sql.ErrNoRows if there is no row.
 func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {
@@ -265,7 +266,7 @@ func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	return stmt.QueryRowxContext(t.ctx, args...).Scan(dest...)
 }
 
-// list scans all rows of a query: a query inside open rows of the same connection would hang.
+// list reads all rows of a query before it returns, because a query inside open rows of the same connection would hang.
 func (t *tx) list(dest any, s *statement, args ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {

@@ -13,23 +13,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The writes of this file are part of a transaction of the caller, on a handle of its own to the same file: they happen when it
-// commits, with what else is in it, or not at all. The caller decides about its level, its waiting and its end.
+// The writes of this file are part of a transaction of the caller, on the caller's own handle to the same database. They are committed
+// with the caller's other writes, or not at all. The caller decides about durability, lock timeouts and the end of the transaction.
 //
-// The end of a context must not reach a statement here: SQLite rolls back the whole transaction when one of its writes is
-// interrupted, and what follows would commit alone.
+// The end of a context must not interrupt a statement here. If a write is interrupted, SQLite rolls back the whole transaction, and later
+// statements would be committed alone.
 
 // selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
 
-// within makes a transaction of the caller's one of ours, after a look whether it is of the same file.
+// within returns a tx for a transaction of the caller. It returns an error if that is a transaction on another database.
 func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	same := weak.Make(outer)
-	if d.lastTx.Load() == same { // looked at a moment ago: the look takes as long as half an INSERT
+	if d.lastTx.Load() == same { // checked before; the check takes as long as half an INSERT
 		return t, nil
 	}
 	if err := d.Replaced(); err != nil {
@@ -42,17 +42,17 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 	return t, nil
 }
 
-// querier lets an engine run statements in a transaction.
+// querier implements engine.Querier for a transaction.
 type querier struct{ t *tx }
 
 func (q querier) Exec(s *statement, args ...any) (int64, error)    { return q.t.exec(s, args...) }
 func (q querier) Scan(s *statement, args []any, dest ...any) error { return q.t.scan(s, args, dest...) }
 
-// PathOf returns the path of the file that a handle has open. It must be of the driver that this package uses: two copies of SQLite in
-// one process break each other's locks.
+// PathOf returns the path of the file that a handle has open. The handle must use the same driver as this package, because two copies of
+// SQLite in one process break each other's locks.
 func PathOf(ctx context.Context, handle *sql.DB) (string, error) { return sqlite.PathOf(ctx, handle) }
 
-// InsertTx adds a task as part of the caller's transaction, and returns it as it is there. The spec must be valid.
+// InsertTx adds a task as part of the caller's transaction, and returns the task as that transaction sees it. The spec must be valid.
 func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now time.Time) (jobs.Task, error) {
 	t, err := d.within(ctx, outer)
 	if err != nil {
@@ -71,11 +71,11 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	if err := t.list(&rows, selectTask, added.ID); err != nil {
 		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.explain(err))
 	}
-	return rows[0].task(), nil // the transaction has just seen it
+	return rows[0].task(), nil // insertSpec has found or added it in this transaction
 }
 
-// FinishTx ends an attempt as part of the caller's transaction. After an error it has rolled that back: jobs.ErrLost if the
-// attempt no longer owns its task.
+// FinishTx ends an attempt as part of the caller's transaction. If it returns an error, it has rolled that transaction back. The error is
+// jobs.ErrLost if the attempt no longer owns its task.
 func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time.Time) error {
 	t, err := w.db.within(ctx, outer)
 	if err == nil {
@@ -85,7 +85,7 @@ func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time
 		}
 	}
 	if err != nil {
-		_ = outer.Rollback() // it may be over already
+		_ = outer.Rollback() // the transaction may have ended already
 		return fmt.Errorf("finish task %d: %w", f.Task.ID, w.db.explain(err))
 	}
 	return nil

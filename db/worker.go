@@ -10,81 +10,82 @@ import (
 	"github.com/google/uuid"
 )
 
-// insertWorker registers a start of a worker; values as in the schema.
+// insertWorker registers a started worker. The values have the order of the columns.
 var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
-// touchWorker is the sign of life of worker [2] at [1].
+// touchWorker records a heartbeat of worker [2] at [1].
 var touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 
 var drainWorker = command(`UPDATE {workers} SET state = 'draining' WHERE number = ?`)
 
 var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
 
-// loseWorker notes at [1] that worker [2] is dead. When it was last seen alive stays as it is.
+// loseWorker records at [1] that worker [2] is dead. It does not change the time of the last heartbeat.
 var loseWorker = command(`UPDATE {workers} SET ended_at = ? WHERE number = ? AND ended_at IS NULL`)
 
-// selectOwners lists the workers but [1] that have not said goodbye, or left running tasks behind. Indexes: workers_live, tasks_running.
+// selectOwners lists the workers except [1] that have not ended, or that ended with running tasks. Indexes: workers_live, tasks_running.
 var selectOwners = query(`SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM {tasks}
 	WHERE worker = workers.number AND state = 'running') AS busy
 FROM {workers} WHERE ended_at IS NULL AND number <> ?1
 UNION ALL SELECT number, id, host, boot_id, pid, pid_namespace, uid, TRUE FROM {workers}
 WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <> ?1) AND ended_at IS NOT NULL`)
 
-// selectWorkers lists the workers that have not said goodbye and were seen since [1]. Index: workers_live.
+// selectWorkers lists the workers that have not ended and whose last heartbeat is at or after [1]. Index: workers_live.
 var selectWorkers = query(`SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, started_at, beat_at,
 	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
 	ORDER BY id) AS claims) AS running
 FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
 
-// WorkerInfo is what a worker says of itself.
+// WorkerInfo describes a worker.
 type WorkerInfo struct {
 	ID        string
 	Name      string
 	Host      string
 	BootID    string
 	PID       int
-	Namespace string // of the pid
+	Namespace string // PID namespace
 	User      string
 	UID       int
 	Version   string
 	Slots     int
-	Queues    []QueueMax // nil: all
+	Queues    []QueueMax // queues that the worker serves; nil for all
 	Jobs      []string
 	Draining  bool
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time
-	Running   []int64 // ids of its running tasks
+	Running   []int64 // ids of the worker's running tasks
 }
 
-// QueueMax is a queue that a worker serves, and how many of its tasks it runs at once; 0: as many as it has slots.
+// QueueMax is a queue that a worker serves. Max is the number of tasks of the queue that the worker runs at the same time; 0 means the
+// number of its slots.
 type QueueMax struct {
 	Queue string `json:"queue"`
 	Max   int    `json:"max"`
 }
 
-// Worker is a registered worker. Cycle is for one goroutine; the other methods are safe for many.
+// Worker is a registered worker. Only one goroutine may call Cycle at a time. All other methods are safe for concurrent use.
 type Worker struct {
 	db             *DB
 	id             string
-	number         int64 // stands for the id in the rows of tasks and attempts
+	number         int64 // identifies the worker in the rows of tasks and attempts
 	claimer        *claimer
 	attemptCounter attemptCounter
 	slowPath       atomic.Int64 // number of cycles that still take the slow path
 }
 
-// Number returns the number that stands for the worker in the rows of tasks and attempts.
+// Number returns the number that identifies the worker in the rows of tasks and attempts.
 func (w *Worker) Number() int64 { return w.number }
 
-// ID returns the worker's id: random, never reused.
+// ID returns the worker's id, which is random and never reused.
 func (w *Worker) ID() string { return w.id }
 
-// NewWorkerID returns an id for a worker: random, never used before.
+// NewWorkerID returns a new random id for a worker.
 func NewWorkerID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// Register adds a worker that runs the tasks of jobs. Its id is from NewWorkerID; empty: a new one.
+// Register adds a worker that runs the tasks of jobs. If info.ID is empty, the worker gets an id from NewWorkerID.
 func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*Worker, error) {
 	if err := d.MakeDir(); err != nil {
 		return nil, err
@@ -108,41 +109,41 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*W
 	})
 }
 
-// Drain says that the worker starts nothing more.
+// Drain records that the worker starts no more tasks.
 func (w *Worker) Drain(ctx context.Context) error {
 	return w.db.update(ctx, normal, func(t *tx) error { return t.run(drainWorker, w.number) })
 }
 
-// Sync returns when everything that was committed before it is on the disk.
+// Sync returns when all earlier commits are durable.
 func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 	return w.db.update(ctx, full, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
 }
 
-// End says goodbye.
+// End records the end of the worker, and writes the last counts of its attempts.
 func (w *Worker) End(ctx context.Context, now time.Time) error {
 	return w.attemptCounter.write(func(run func(*tx) error) error { return w.db.update(ctx, normal, run) }, func(t *tx) error {
 		return t.run(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)
 	})
 }
 
-// Owner is a worker that may have died with tasks in hand.
+// Owner is a worker that may have died with running tasks.
 type Owner struct {
 	Number    int64  `db:"number"`
 	ID        string `db:"id"`
 	Host      string `db:"host"`
 	BootID    string `db:"boot_id"`
 	PID       int    `db:"pid"`
-	Namespace string `db:"pid_namespace"` // of the pid; empty: not known
-	UID       int    `db:"uid"`           // -1: not known
-	Busy      bool   `db:"busy"`          // it has running tasks
+	Namespace string `db:"pid_namespace"` // PID namespace; empty if unknown
+	UID       int    `db:"uid"`           // -1 if unknown
+	Busy      bool   `db:"busy"`          // the worker has running tasks
 }
 
-// Owners lists the other workers that have not said goodbye, or that did and left running tasks behind.
+// Owners lists the other workers that have not ended, or that ended with running tasks.
 func (w *Worker) Owners(ctx context.Context) ([]Owner, error) {
 	return readRows[Owner](ctx, w.db, selectOwners, w.number)
 }
 
-// Workers lists the workers that have not said goodbye and were seen since then.
+// Workers lists the workers that have not ended and whose last heartbeat is at or after the time since.
 func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error) {
 	type row struct {
 		ID        string `db:"id"`

@@ -8,8 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The schema leaves these places to the task options of the list in package jobs that are stored in the column options: their columns of
-// tasks_view, their columns of enqueue, the checks of enqueue, and the keys and values of the object that enqueue stores.
+// These placeholders of the schema stand for the task options that the column options stores. Package jobs has the list of task options.
+// The placeholders stand for the columns of tasks_view, the columns of enqueue, the checks of enqueue, and the keys and values of the JSON
+// object that enqueue stores.
 const (
 	placeOfView    = "/* task options: columns of tasks_view */"
 	placeOfColumns = "/* task options: columns of enqueue */"
@@ -17,7 +18,7 @@ const (
 	placeOfObject  = "/* task options: stored object */"
 )
 
-// withTaskOptions fills the places of the task options in a schema.
+// withTaskOptions replaces the placeholders of the task options in a schema.
 func withTaskOptions(schema string, onServer bool) string {
 	write := sqliteOption
 	if onServer {
@@ -31,7 +32,7 @@ func withTaskOptions(schema string, onServer bool) string {
 		}
 		s := write(o)
 		view = append(view, s.view+" AS "+o.Key)
-		if o.Key == "path" { // the worker looks it up
+		if o.Key == "path" { // not a column of enqueue, because the worker looks up the path
 			continue
 		}
 		columns = append(columns, "NULL"+s.cast+" AS "+o.Key)
@@ -43,14 +44,14 @@ func withTaskOptions(schema string, onServer bool) string {
 		placeOfObject, strings.Join(object, ", ")).Replace(schema)
 }
 
-// optionSQL is the SQL of a task option: its expression in tasks_view, its type in enqueue, its check, and its value in the stored object.
+// optionSQL is the SQL of a task option: its expression in tasks_view, its cast and its check in enqueue, and its value in the JSON object.
 type optionSQL struct{ view, cast, check, value string }
 
-// optionRange returns the least and the greatest number of an option, and its unit.
+// optionRange returns the smallest and the largest value of an option, and its unit.
 func optionRange(o *jobs.OptionInfo) (low, high int64, unit string) {
 	switch value := o.Default().(type) {
 	case *time.Duration:
-		if *value == 0 { // NULL says the same
+		if *value == 0 { // NULL means the same as 0
 			low = 1
 		}
 		return low, jobs.MaxDelay.Milliseconds(), "milliseconds"
@@ -60,7 +61,7 @@ func optionRange(o *jobs.OptionInfo) (low, high int64, unit string) {
 	return o.Min, 1<<31 - 1, "a number"
 }
 
-// optionDefault returns the default of an option as an SQL literal, or "" for none.
+// optionDefault returns the default of an option as an SQL literal, or "" if it has none.
 func optionDefault(o *jobs.OptionInfo) string {
 	switch value := o.Default().(type) {
 	case *time.Duration:
@@ -79,7 +80,7 @@ func optionDefault(o *jobs.OptionInfo) string {
 	return ""
 }
 
-// sqliteOption writes an option for SQLite.
+// sqliteOption returns the SQL of an option for SQLite.
 func sqliteOption(o *jobs.OptionInfo) optionSQL {
 	s := optionSQL{view: "t.options ->> '$." + o.Key + "'", value: "NEW." + o.Key}
 	if usual := optionDefault(o); usual != "" {
@@ -119,7 +120,7 @@ func sqliteOption(o *jobs.OptionInfo) optionSQL {
 	return s
 }
 
-// postgresOption writes an option for PostgreSQL.
+// postgresOption returns the SQL of an option for PostgreSQL.
 func postgresOption(o *jobs.OptionInfo) optionSQL {
 	s := optionSQL{view: "t.options ->> '" + o.Key + "'", cast: "::text", value: "NEW." + o.Key}
 	message, wrong := "", ""

@@ -1,8 +1,8 @@
-// Package schema holds the numbered files that make the tables of runner: for SQLite files here, for PostgreSQL servers in the
-// folder postgres.
+// Package schema contains the numbered files that create the tables of runner. The files for SQLite are in this folder, those for
+// PostgreSQL servers in the folder postgres.
 //
-// The first of the numbered files makes the schema. Those behind it are migrations, each run once, forward only. The number of the
-// last one is the version of the schema. An SQLite file of version 11 is converted by the files in the folder convert.
+// The first numbered file creates the schema. The later files are migrations. Each runs once, and there is no downgrade. The number of
+// the last file is the version of the schema. The files in the folder convert convert an SQLite file of version 11.
 package schema
 
 import (
@@ -24,14 +24,14 @@ var embedded embed.FS
 // Files are the numbered files. A test adds a migration to them.
 var Files fs.FS = embedded
 
-// Folders of numbered files.
+// SQLite, Convert and Postgres are the folders of numbered files.
 const (
 	SQLite   = "."
 	Convert  = "convert"
 	Postgres = "postgres"
 )
 
-// ConvertedVersion is the one version of SQLite files before the first of the numbered files that can be converted.
+// ConvertedVersion is the only version before the first numbered file from which SQLite files can be converted.
 const ConvertedVersion = 11
 
 // Migration is a numbered file.
@@ -44,12 +44,12 @@ type Migration struct {
 func (m Migration) Text() string {
 	text, err := fs.ReadFile(Files, m.Path)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the file is embedded
 	}
 	return withTaskOptions(string(text), path.Dir(m.Path) == Postgres)
 }
 
-// Migrations returns the numbered files in a folder, in their order.
+// Migrations returns the numbered files in a folder, in order.
 func Migrations(folder string) []Migration {
 	names, err := fs.Glob(Files, path.Join(folder, "*.sql")) // sorted
 	list := make([]Migration, len(names))
@@ -59,19 +59,19 @@ func Migrations(folder string) []Migration {
 		list[i] = Migration{version, name}
 	}
 	if err != nil || len(list) == 0 {
-		panic(fmt.Sprint("db: schema: ", err)) // it is embedded
+		panic(fmt.Sprint("db: schema: ", err)) // the files are embedded
 	}
 	return list
 }
 
-// Version returns the version of the schema that the files of a folder make.
+// Version returns the version of the schema that the files of a folder create.
 func Version(folder string) int {
 	list := Migrations(folder)
 	return list[len(list)-1].Version
 }
 
-// MigrationsFrom returns what brings an SQLite file of version have up to date, in order. One of ConvertedVersion is converted by a
-// file before the first schema file, and one behind it.
+// MigrationsFrom returns the migrations that upgrade an SQLite file of version have, in order. For ConvertedVersion it adds one file of the
+// folder convert before the first schema file, and the others after it.
 func MigrationsFrom(have int) (list []Migration) {
 	if have == ConvertedVersion {
 		convert, all := Migrations(Convert), Migrations(SQLite)
@@ -85,8 +85,8 @@ func MigrationsFrom(have int) (list []Migration) {
 	return list
 }
 
-// Names lists the names of tables, indexes, views and triggers that the files for SQLite make, also those that a conversion makes
-// and drops.
+// Names lists the names of the tables, indexes, views and triggers that the files for SQLite create. The list includes names that a
+// conversion creates and drops again.
 func Names() []string {
 	var list []string
 	for _, m := range MigrationsFrom(ConvertedVersion) {
@@ -96,10 +96,11 @@ func Names() []string {
 	return slices.Compact(list)
 }
 
-// MaxPrefix is the greatest length of a prefix in bytes.
+// MaxPrefix is the largest length of a prefix in bytes.
 const MaxPrefix = 32
 
-// ValidPrefix reports whether names may begin with prefix: a letter or underscore, then at most 31 letters, digits or underscores.
+// ValidPrefix reports whether prefix is valid: empty, or a letter or underscore and then at most 31 letters, digits or underscores. A
+// prefix that SQLite reserves is not valid.
 func ValidPrefix(prefix string) bool {
 	ok := len(prefix) <= MaxPrefix && !reserved(prefix)
 	for i := range len(prefix) {
@@ -109,5 +110,5 @@ func ValidPrefix(prefix string) bool {
 	return ok
 }
 
-// reserved reports whether SQLite keeps names that begin with prefix for itself.
+// reserved reports whether SQLite reserves the names that begin with prefix for itself.
 func reserved(prefix string) bool { return strings.HasPrefix(strings.ToLower(prefix), "sqlite_") }

@@ -1,2 +1,2 @@
-// Package owner tells whose a file is.
+// Package owner returns the owner of a file.
 package owner

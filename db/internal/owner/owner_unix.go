@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Of returns whose a file is. ok is false where the system has no owners.
+// Of returns the user and the group that own a file. ok is false if the system has no owners.
 func Of(info fs.FileInfo) (uid, gid int, ok bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -16,5 +16,5 @@ func Of(info fs.FileInfo) (uid, gid int, ok bool) {
 	return int(stat.Uid), int(stat.Gid), true
 }
 
-// NoFollow keeps a link in a file's place from leading elsewhere.
+// NoFollow is the flag of open that rejects a symbolic link.
 const NoFollow = syscall.O_NOFOLLOW

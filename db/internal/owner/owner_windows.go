@@ -2,8 +2,8 @@ package owner
 
 import "io/fs"
 
-// Of returns false: the modes of this system do not tell.
+// Of returns false, because file modes on Windows do not contain the owner.
 func Of(fs.FileInfo) (uid, gid int, ok bool) { return 0, 0, false }
 
-// NoFollow has no counterpart on this system.
+// NoFollow is 0, because Windows has no such flag.
 const NoFollow = 0

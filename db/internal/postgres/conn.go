@@ -12,12 +12,12 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// connector opens connections that can send statements together.
+// connector opens connections that can send several statements in one message.
 type connector struct {
 	driver.Connector
 	begins   *begins
 	together func(context.Context, driver.Conn, []engine.Statement) (driver.Rows, []int64, error)
-	reads    bool // and nothing else
+	reads    bool // the connections only read
 }
 
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -28,13 +28,12 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &session{driverConn: conn.(driverConn), begins: c.begins, together: c.together, reads: c.reads}, nil
 }
 
-// connectError is why there is no connection, whatever the driver says to that: no server of several is one that can be written,
-// for instance.
+// connectError marks any error of the driver while it connects as errNoServer. An example is that none of several servers accepts writes.
 type connectError struct{ error }
 
 func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
 
-// driverConn is what a connection of the driver can do.
+// driverConn has the methods that a connection of the driver must have.
 type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -45,19 +44,19 @@ type driverConn interface {
 	driver.Pinger
 }
 
-// session is a connection to a server. Statements whose answer nobody needs wait for the next one and go with it: a transaction that has
-// the lock keeps everybody waiting, most of all for messages that go there and back.
+// session is a connection to a server. It sends a statement whose result is not needed together with the next one. That saves round trips.
+// Most of the time for which a transaction holds the lock, and other writers wait, is the time of round trips.
 type session struct {
 	driverConn
 	begins   *begins
 	together func(context.Context, driver.Conn, []engine.Statement) (driver.Rows, []int64, error)
 	reads    bool
-	waiting  []engine.Statement // in the words of the server
+	waiting  []engine.Statement // statements to send with the next one, rendered for the server
 	begun    bool               // the first of them begins a transaction
-	commits  bool               // the next statement is the last one of it
+	commits  bool               // the next statement is the last one of the transaction
 }
 
-// beginError is the error of the beginning of a transaction, told by the first statement in it.
+// beginError is the error of the BEGIN of a transaction. The first statement of the transaction returns it.
 type beginError struct{ error }
 
 func (e beginError) Unwrap() error { return e.error }
@@ -67,12 +66,12 @@ const (
 	rollback = `ROLLBACK`
 )
 
-// later has statements sent with the next one.
+// later queues statements that send sends with the next one.
 func (c *session) later(list ...engine.Statement) { c.waiting = append(c.waiting, list...) }
 
 func (c *session) waits() bool { return c.waiting != nil || c.commits }
 
-// begin has a transaction begin with the next statement.
+// begin makes the next statement begin a transaction.
 func (c *session) begin(shared bool) {
 	lock := c.begins.exclusive
 	if shared {
@@ -82,14 +81,14 @@ func (c *session) begin(shared bool) {
 	c.begun = true
 }
 
-// send sends a statement, and before it those that wait. Rows are nil unless it has some.
+// send sends the waiting statements and then a statement, in one message. The rows are nil unless the statement returns some.
 func (c *session) send(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, int64, error) {
 	list, begun, commits := append(c.waiting, engine.Statement{Text: text, Args: args}), c.begun, c.commits
 	c.waiting, c.begun, c.commits = nil, false, false
 	switch {
-	case begun && (text == rollback || text == commit && len(list) == 3): // it has done nothing
+	case begun && (text == rollback || text == commit && len(list) == 3): // the transaction is empty
 		return nil, 0, nil
-	case text == rollback: // what waits was to be done before
+	case text == rollback: // the waiting statements would be rolled back, too
 		list = list[len(list)-1:]
 	case commits:
 		list = append(list, engine.Statement{Text: commit})
@@ -107,7 +106,7 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	return rows, affected[len(affected)-1], nil
 }
 
-// exec runs a statement, now or with those that wait.
+// exec sends a statement with the waiting ones. If none wait, it calls now.
 func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
 	if c.waits() {
@@ -128,7 +127,8 @@ func (c *session) query(ctx context.Context, text string, args []driver.NamedVal
 	return rows, c.again(ctx, err)
 }
 
-// again has the pool ask another connection what this one, which was cut since it was last used, could not answer: reading twice is safe.
+// again returns driver.ErrBadConn for a lost connection that only reads. Then the pool repeats the query on another connection. That is
+// safe for a read.
 func (c *session) again(ctx context.Context, err error) error {
 	if c.reads && ctx.Err() == nil && isLost(err) {
 		return driver.ErrBadConn
@@ -160,7 +160,7 @@ func (c *session) QueryContext(ctx context.Context, text string, args []driver.N
 	})
 }
 
-// driverStmt is what a prepared statement of the driver can do.
+// driverStmt has the methods that a prepared statement of the driver must have.
 type driverStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -181,7 +181,7 @@ func (s *sessionStmt) QueryContext(ctx context.Context, args []driver.NamedValue
 	return s.conn.query(ctx, s.text, args, s.driverStmt.QueryContext)
 }
 
-// CheckNamedValue makes values that the server takes.
+// CheckNamedValue converts a value to one that the server accepts.
 func (c *session) CheckNamedValue(value *driver.NamedValue) (err error) {
 	if value.Value, err = driver.DefaultParameterConverter.ConvertValue(value.Value); err == nil {
 		value.Value = argument(value.Value)
@@ -189,7 +189,8 @@ func (c *session) CheckNamedValue(value *driver.NamedValue) (err error) {
 	return err
 }
 
-// argument makes numbers of flags, and of a text one that the server takes: it refuses a NUL, and what is not UTF-8.
+// argument converts a value to one that the server accepts. Booleans become 0 and 1. The server rejects a NUL and invalid UTF-8 in a
+// string, so argument replaces both by U+FFFD.
 func argument(value any) any {
 	switch value := value.(type) {
 	case bool:
@@ -205,7 +206,7 @@ func argument(value any) any {
 	return value
 }
 
-// pool opens a pool of connections that can send statements together.
+// pool opens a pool of at most most connections that can send several statements in one message.
 func (s *Server) pool(c driver.Connector, most int, reads bool) *sqlx.DB {
 	pool := sqlx.NewDb(sql.OpenDB(&connector{c, &s.begins, s.Together, reads}), "postgres")
 	pool.SetMaxOpenConns(most)

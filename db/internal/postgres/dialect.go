@@ -1,5 +1,5 @@
-// Package postgres is what package db does in a way of its own for databases on PostgreSQL servers. It contains no driver: package
-// internal/pgdriver has one, so that programs that use files only link none.
+// Package postgres implements the parts of package db that are specific to databases on PostgreSQL servers. It contains no driver. The
+// driver is in package internal/pgdriver, so that programs that only use files do not link it.
 package postgres
 
 import (
@@ -8,7 +8,7 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// fragments are what PostgreSQL says in its own way. Package sqlite explains each of them.
+// fragments are the parts of SQL statements that are specific to PostgreSQL. Package sqlite explains each of them.
 var fragments = map[string]string{
 	"json_each":     "jsonb_array_elements(CAST(? AS jsonb)) AS json_each (value)",
 	"json_list":     "json_agg",
@@ -22,7 +22,7 @@ var fragments = map[string]string{
 	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') ||
 		jsonb_build_object('reason', 'cancelled', 'error', CAST(? AS text)) AS json)`,
 
-	// The server gives ids. They are stated only where rows are copied from another database.
+	// The server assigns ids. A statement gives an id only when it copies a row from another database.
 	"id_column":    "",
 	"id_param":     "",
 	"returning_id": " RETURNING id",
@@ -30,7 +30,7 @@ var fragments = map[string]string{
 
 	"highest_id": "SELECT coalesce(max(id), 0) FROM {tasks}",
 
-	// A list of ids would be looked up for each of all tasks: so each step is a seek.
+	// With a list of ids the server would look up the list for each task. So each step of the recursion is an index seek.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
 	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
 SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.started_at AS duration FROM stretches, LATERAL (SELECT *
@@ -39,14 +39,14 @@ SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.
 	WHERE ended.started_at IS NOT NULL`,
 }
 
-// Dialect returns the dialect of a server with our tables in schema.
+// Dialect returns the dialect of a server that has runner's tables in schema.
 func Dialect(schema string) *sqltext.Dialect {
 	return &sqltext.Dialect{Prefix: schema + ".", Numbered: true, Fragments: fragments}
 }
 
-// ClaimJob returns the template of the tasks of job i of n in a claim, of which tasks is the SELECT, with 3 parameters. No UNION
-// can lock rows. So each job has a SELECT of its own, which locks its tasks up to the limit of the claim, and passes over tasks
-// that another transaction has locked.
+// ClaimJob returns the template of the SELECT for job i of n in a claim. tasks is the SELECT without ORDER BY; it has 3 parameters. A UNION
+// cannot lock rows. So each job has a SELECT of its own, which locks its tasks up to the limit of the claim. It skips tasks that another
+// transaction has locked.
 func ClaimJob(tasks string, i, n int) string {
 	return fmt.Sprintf("SELECT * FROM (%s ORDER BY priority DESC, id LIMIT ?%d FOR UPDATE SKIP LOCKED) AS job%d", tasks, 3*n+1, i)
 }

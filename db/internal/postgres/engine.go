@@ -27,10 +27,10 @@ func (s *Server) Address() string { return s.address }
 // Identity returns the address with the schema, without its password.
 func (s *Server) Identity() string { return s.Name() + "?search_path=" + s.Schema }
 
-// Dir returns the directory of this host for what belongs to the database.
+// Dir returns the directory on this host for files that belong to the database.
 func (s *Server) Dir() string { return s.dir }
 
-// MakeDir makes that directory, and those above it.
+// MakeDir makes that directory and its parents.
 func (s *Server) MakeDir() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return engine.FileError(err, s.dir)
@@ -44,18 +44,18 @@ func (s *Server) Created() bool { return s.created }
 // Reader returns the pool of connections that cannot write.
 func (s *Server) Reader() *sqlx.DB { return s.read }
 
-// Dialect renders statements.
+// Dialect returns the dialect that renders statements.
 func (s *Server) Dialect() *sqltext.Dialect { return s.sql }
 
-// Traits are those of a server, where each statement is a message there and back.
+// Traits returns the traits of a server, where each statement costs a round trip.
 func (*Server) Traits() engine.Traits {
 	return engine.Traits{GivesIDs: true, InsertMost: 128, CompletesAsJSON: true, Pipelines: true, FastPath: true, OutlivedByClient: true}
 }
 
-// ClaimJob locks the tasks of a job.
+// ClaimJob returns the template of a SELECT that locks the tasks of a job; see the function ClaimJob.
 func (*Server) ClaimJob(tasks string, i, n int) string { return ClaimJob(tasks, i, n) }
 
-// Values makes values that the server takes.
+// Values converts args to values that the server accepts.
 func (*Server) Values(args []any) []any {
 	for i := range args {
 		args[i] = argument(args[i])
@@ -92,7 +92,7 @@ func (*Server) Begin(conn *sqlx.Conn, shared, _ bool, _ func() error) (waited bo
 	return false, conn.Raw(func(c any) error { c.(*session).begin(shared); return nil })
 }
 
-// Later sends a statement with the next one.
+// Later sends a statement together with the next one.
 func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	values := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
@@ -101,13 +101,13 @@ func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	return conn.Raw(func(c any) error { c.(*session).later(engine.Statement{Text: text, Args: values}); return nil })
 }
 
-// CommitWithNext makes the next statement commit the transaction: for as long as the answers to statements are under way, everybody
-// waits for the lock.
+// CommitWithNext makes the next statement also commit the transaction. That saves a round trip during which other writers would wait for
+// the lock.
 func (*Server) CommitWithNext(conn *sqlx.Conn) bool {
 	return conn.Raw(func(c any) error { c.(*session).commits = true; return nil }) == nil
 }
 
-// SetLevel sets whether a commit is on the disk when it returns.
+// SetLevel sets whether a commit is durable when it returns.
 func (*Server) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	text := "SET synchronous_commit = off"
 	if durable {
@@ -117,7 +117,7 @@ func (*Server) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 	return err
 }
 
-// The server itself does what these are for on files.
+// These methods have work to do only for files. A server does that work itself.
 
 func (*Server) CommitBegins()                                     {}
 func (*Server) CommitEnds(bool)                                   {}
@@ -128,23 +128,23 @@ func (*Server) Rest(time.Duration)                                {}
 func (*Server) Leave(bool, time.Duration)                         {}
 func (*Server) Space() error                                      { return nil } // it reports a full disk itself
 func (*Server) Vacuum(context.Context, *sqlx.Conn) (bool, error)  { return false, nil }
-func (*Server) Integrity(context.Context, bool) ([]string, error) { return nil, nil } // pg_amcheck is for those who run the server
+func (*Server) Integrity(context.Context, bool) ([]string, error) { return nil, nil } // the server's administrator has pg_amcheck
 func (*Server) Readers() []engine.Process                         { return nil }
 func (*Server) Unclean() bool                                     { return false }
 
-// Size returns what our tables and their indexes take.
+// Size returns the size of runner's tables and their indexes.
 func (s *Server) Size() (file, wal int64) {
-	_ = s.read.Get(&file, s.sql.Text(serverSize), s.Schema) // 0: it cannot be told now
+	_ = s.read.Get(&file, s.sql.Text(serverSize), s.Schema) // after an error the size is 0
 	return file, 0
 }
 
-// Backup returns an error: the server has tools for that.
+// Backup returns an error, because the server has its own tools for backups.
 func (s *Server) Backup(context.Context, string, bool) (int64, error) { return 0, s.noBackup() }
 
-// BackupFile returns an error: the server has tools for that.
+// BackupFile returns an error, because the server has its own tools for backups.
 func (s *Server) BackupFile(context.Context) (string, error) { return "", s.noBackup() }
 
-// The sequences of the server give ids. Their names are parameters.
+// These statements read and set the sequences of the server, which assign ids. The names of the tables are parameters.
 var (
 	serverHighestID = sqltext.Query(`SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`)
 	serverSetID     = sqltext.Command(`SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`)
@@ -173,7 +173,7 @@ func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) err
 	return q.Scan(serverSetWorker, []any{s.sql.Prefix + "workers"}, &set)
 }
 
-// The triggers that refuse writes while a database is moved. serverFrozen reads their function in the schema [1].
+// These templates create and drop the triggers that reject writes to a frozen database.
 const (
 	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` +
 		notNow + `', MESSAGE = %s; END $moving$`
@@ -184,7 +184,7 @@ const (
 
 var serverFrozen = sqltext.Query(`SELECT prosrc FROM pg_proc WHERE proname = 'moving' AND pronamespace = to_regnamespace(?)`)
 
-// FrozenBy returns the query for the function of the triggers.
+// FrozenBy returns the query for the source of the function of the triggers, and its argument.
 func (s *Server) FrozenBy() (*sqltext.Statement, string) { return serverFrozen, s.Schema }
 
 // Freezing returns the statements that replace these triggers.

@@ -15,13 +15,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// What a server says is told by its five letters (SQLSTATE), which every driver's error has; that there is no server, by the kinds of
-// errors that networks have.
+// These SQLSTATE codes identify errors of a server. The errors of every driver have such a code of five characters. isLost identifies
+// a lost connection by the types of network errors, too.
 const (
 	lockNotAvailable = "55P03"
 	undefinedTable   = "42P01"
 	divisionByZero   = "22012"
-	notNow           = "55000" // object_not_in_prerequisite_state: what frozen tables say
+	notNow           = "55000" // object_not_in_prerequisite_state: the error of frozen tables
 )
 
 func sqlState(err error) string {
@@ -32,8 +32,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// isLost says whether an error means that the connection to the server is gone, or was never there. Where a prepared statement finds its
-// connection bad, database/sql tries it once more on the same, and says of it only that it is closed.
+// isLost reports whether an error means that the connection to the server is lost or could not be made. If the connection of a prepared
+// statement is bad, database/sql tries the same connection once more and returns only that it is closed.
 func isLost(err error) bool {
 	if err == nil {
 		return false
@@ -42,18 +42,18 @@ func isLost(err error) bool {
 		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == "25P03" || state == "53300"
 	}
 	var network net.Error
-	var retry interface{ SafeToRetry() bool } // what pgx has to say of a connection, and nothing else has
+	var retry interface{ SafeToRetry() bool } // only the connection errors of pgx have this method
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, errNoServer) || !errors.Is(err, context.Canceled) &&
 		(errors.As(err, &network) || errors.As(err, &retry))
 }
 
-// Explain turns an error of the driver into one that a person can act on. It goes by the code of the error, and never by its text
-// but where a pooler has no code of its own. Other errors and nil pass.
+// Explain turns an error of the driver into an error that tells a user what to do. It uses the code of the error. It reads the text only to
+// recognize poolers, some of which send no code of their own. It returns other errors and nil unchanged.
 func (s *Server) Explain(err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // explained already, by one who knew more
+		return err // explained already
 	}
 	if err != nil && errors.Is(err, engine.ErrPoolClosed()) {
 		return jobs.ErrClosed
@@ -93,8 +93,8 @@ func (s *Server) Explain(err error) error {
 	return err
 }
 
-// text1 is the first line of what an error says, or the second where the first only leads to it. Drivers name the server and the user in
-// it, never a password.
+// text1 returns the first line of the text of an error, or the second line if the first ends with a colon. Drivers name the server and the
+// user in it, but never a password.
 func text1(err error) string {
 	text, more, _ := strings.Cut(err.Error(), "\n")
 	if strings.HasSuffix(text, ":") {
@@ -106,19 +106,19 @@ func text1(err error) string {
 // ExplainWrite is Explain.
 func (s *Server) ExplainWrite(err error) error { return s.Explain(err) }
 
-// Busy reports whether another transaction had the lock for too long.
+// Busy reports whether another transaction held the lock for too long.
 func (*Server) Busy(err error) bool { return sqlState(err) == lockNotAvailable }
 
-// Broken reports whether the connection is gone.
+// Broken reports whether the connection is lost.
 func (*Server) Broken(err error) bool { return isLost(err) }
 
-// BeginFailed returns why the transaction of a statement did not begin, in good words.
+// BeginFailed returns the explained error if the transaction of a statement did not begin, else nil.
 func (s *Server) BeginFailed(err error) error {
 	begun, ok := errors.AsType[beginError](err)
 	switch {
 	case !ok:
 		return nil
-	case s.Busy(begun): // it has waited for the lock for as long as it may
+	case s.Busy(begun): // it has waited for the lock for BusyTimeout
 		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: s.Name(), What: "database is busy: " + s.Name(),
 			Err: begun,
 			Why: []string{fmt.Sprintf("another transaction has held the write lock for %v", s.options.BusyTimeout), "nothing was written"}}
@@ -126,16 +126,16 @@ func (s *Server) BeginFailed(err error) error {
 	return s.Explain(begun)
 }
 
-// Refused reports whether the triggers of a database that is being moved refused a write.
+// Refused reports whether the triggers of a frozen database rejected a write.
 func (*Server) Refused(err error) bool { return sqlState(err) == notNow }
 
-// Asserted reports whether an assertion did not hold: it divides by zero then.
+// Asserted reports whether an assertion in SQL did not hold. Such an assertion divides by zero.
 func (*Server) Asserted(err error) bool { return sqlState(err) == divisionByZero }
 
-// BusyRetries returns 0: the server lets writers wait in a queue.
+// BusyRetries returns 0, because writers wait for the lock in a queue of the server.
 func (*Server) BusyRetries() int64 { return 0 }
 
-// Unanswered is the error of a commit whose answer was lost with the connection.
+// Unanswered returns the error for a commit whose result is unknown because the connection was lost.
 func (s *Server) Unanswered(err error) error {
 	if !isLost(err) {
 		return err

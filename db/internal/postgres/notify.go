@@ -14,28 +14,28 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Who waits for something on a server is told by NOTIFY. It is not part of the transactions that are worth telling: a commit that
-// notifies takes a lock of the whole server. So a goroutine sends it after them, one for all that were committed while it sent the last.
-// A message that is lost, with the process or the connection, is found by the timer of whoever waits.
+// Processes learn of commits on a server by NOTIFY. The NOTIFY is not part of the committed transaction, because a commit that notifies
+// takes a lock of the whole server. So a goroutine sends the notification later. It sends one notification for all commits since the last
+// one. A notification is lost if the process or the connection ends. So each waiting process also looks from time to time.
 
-// notify tells all that listen on channel [1] that process [2] has committed something.
+// notify sends the message [2] to all processes that listen on channel [1].
 var notify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
 const noticePatience = 2 * time.Second
 
-// endsOnly follows the name of the process in a message that no worker needs: tasks have completed, or were claimed. If each such
-// commit of a worker made the others look what there is, and their looking the next ones, they would do nothing else.
+// endsOnly ends a message about commits that give workers nothing to do: tasks have completed, or were claimed. Otherwise each such commit
+// would wake all other workers, their commits would wake all workers again, and workers would do nothing else.
 const endsOnly = " ends"
 
-// noticeEvery is the least time between two notices of a process: each wakes every other one, which looks what there is.
+// noticeEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.
 const noticeEvery = 5 * time.Millisecond
 
 type notifier struct {
-	self    string // of this process's own messages
+	self    string // identifies this process's own messages
 	mu      sync.Mutex
-	due     bool
-	wakeups bool // for workers, too
-	busy    bool
+	due     bool // a notification is not sent yet
+	wakeups bool // that notification is for workers, too
+	busy    bool // a goroutine is sending
 	idle    sync.Cond
 }
 
@@ -44,10 +44,10 @@ func (n *notifier) start() {
 	n.idle.L = &n.mu
 }
 
-// channel is where commits are told.
+// channel returns the name of the channel for notifications of commits.
 func (s *Server) channel() string { return "runner_" + s.Schema }
 
-// Notify tells other processes that something was committed. wakeups reports whether workers may have something to do. It does not wait.
+// Notify notifies other processes of a commit. wakeups reports whether workers may have something to do. Notify does not wait.
 func (d *Server) Notify(wakeups bool) {
 	n := &d.notifier
 	n.mu.Lock()
@@ -75,7 +75,8 @@ func (d *Server) Notify(wakeups bool) {
 	}()
 }
 
-// notice sends a message, and leaves a pause after it. A connection that was idle may have been cut unnoticed: then another one is tried.
+// notice sends a message, and pauses for noticeEvery after it. An idle connection may have been lost without an error. So notice tries
+// again on another one after an error.
 func (d *Server) notice(message string) {
 	ctx, cancel := context.WithTimeout(context.Background(), noticePatience)
 	defer cancel()
@@ -86,13 +87,13 @@ func (d *Server) notice(message string) {
 		case <-d.quit:
 			closing = true
 		}
-		if err == nil || closing || ctx.Err() != nil { // whoever waits looks now and then
+		if err == nil || closing || ctx.Err() != nil { // give up: waiting processes also look from time to time
 			return
 		}
 	}
 }
 
-// stop waits until all was told.
+// stop waits until all notifications are sent.
 func (n *notifier) stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,10 +102,11 @@ func (n *notifier) stop() {
 	}
 }
 
-// listenPause is how long to wait before listening again after the connection broke; meanwhile each such pause ends with a notice.
+// listenPause is the pause before listen connects again after a lost connection. At the end of each pause listen calls told, because it
+// may have missed notifications.
 const listenPause = time.Second
 
-// listen calls told when another process, or a program with plain SQL, has committed something, or may have. wakeups reports
+// listen calls told when another process, or a program with plain SQL, has committed something, or may have done so. wakeups reports
 // whether workers may have something to do.
 func (d *Server) listen(ctx context.Context, told func(wakeups bool)) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -131,17 +133,16 @@ func (d *Server) listen(ctx context.Context, told func(wakeups bool)) {
 	})
 }
 
-// CheckNotifications returns nil when a message of this process has come back to it from the server, and an error of kind
-// ErrInvalid when none came for so long: something between them, such as a pooler that gives each transaction another connection,
-// takes LISTEN away.
+// CheckNotifications returns nil when a message of this process has come back from the server. It returns an error of kind ErrInvalid if
+// none comes back within patience. Then LISTEN does not work, for instance because a pooler gives each transaction another connection.
 func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	mine, came := rand.Text(), false
 	err := d.Listen(waiting, d.channel(), func(message string) {
 		switch message {
-		case "": // it listens
-			_, _ = d.read.ExecContext(waiting, d.sql.Text(notify), d.channel(), mine) // what becomes of it is waited for
+		case "": // Listen listens now
+			_, _ = d.read.ExecContext(waiting, d.sql.Text(notify), d.channel(), mine) // after an error no message comes back
 		case mine:
 			came = true
 			cancel()
@@ -166,16 +167,16 @@ func (d *Server) Watch(ctx context.Context, _ bool, told func(wakeups bool)) err
 	return nil
 }
 
-// WatchSlowly does nothing: notices have a pace of their own.
+// WatchSlowly does nothing, because noticeEvery already limits the rate of notifications.
 func (*Server) WatchSlowly(bool) {}
 
-// revisions counts notices.
+// revisions counts notifications.
 type revisions struct {
 	told atomic.Int64
 	stop context.CancelFunc
 }
 
-// Revisions listens until it is closed.
+// Revisions starts to count notifications. Close of the result ends that.
 func (d *Server) Revisions(ctx context.Context) (engine.Revisions, error) {
 	r := &revisions{}
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))

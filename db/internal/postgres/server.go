@@ -23,13 +23,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a server the tables are in a schema of their own, and everything that SQLite's one write lock gives is given by one advisory lock of
-// that schema: each of our transactions takes it first, and the server lets it go with the end of the transaction, or of its connection. So
-// what is decided by reading and writing (limits, lanes, dependencies, ticks) is decided as in a file, by the same statements, and no two
-// of our transactions can lock each other out. Those that decide nothing hold it together (plain.go of package db). Readers wait
-// for nobody.
+// On a server the tables are in a schema of their own. One advisory lock of that schema replaces SQLite's single write lock. Each
+// transaction of runner takes this lock first. The server releases it at the end of the transaction or of the connection. So decisions that
+// read and then write (limits, lanes, dependencies, ticks) use the same statements as in a file, and transactions of runner cannot
+// deadlock. Transactions without such decisions share the lock (fastpath.go of package db). Readers take no lock.
 
-// SelectBackend returns which process of the server answers.
+// SelectBackend returns the id of the server process of a connection.
 const SelectBackend = `SELECT pg_backend_pid()`
 
 // Address reports whether address names a database on a server, and not a file.
@@ -37,7 +36,8 @@ func Address(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// What is asked of a server when it is opened: its version, whether our tables are there and what time it is; and the row about them.
+// serverVersion reads the version of the server, whether runner's tables exist, and the time. selectOurs reads the version of the tables
+// and the id of the database. setVersion sets the version. hasSchema reports whether a schema exists.
 var (
 	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
 	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`)
@@ -57,33 +57,33 @@ type Server struct {
 	begins  begins
 	lock    int64            // number of the advisory lock that all writers of the schema take
 	sql     *sqltext.Dialect // renders statements
-	version int64            // of PostgreSQL, as 150004
-	skew    time.Duration    // of the clock of this host ahead of the server's, when the writer last connected
-	id      string           // of the database; it stays when the server moves
-	dir     string           // on this host
+	version int64            // version of PostgreSQL, such as 150004
+	skew    time.Duration    // time by which this host's clock was ahead of the server's when the writer last connected
+	id      string           // id of the database, which stays the same if the server moves
+	dir     string           // directory on this host
 	created bool
 
-	write *sqlx.DB // two connections: of the writer, and of the second writer
+	write *sqlx.DB // two connections: one for the writer, one for the second writer
 	read  *sqlx.DB // connections that cannot write
 
 	notifier notifier
 	watches  sync.WaitGroup
-	quit     chan struct{} // closed by Quit: ends the watches
+	quit     chan struct{} // closed by Quit, which ends the watches
 }
 
-// begins are the statements that take the write lock at the beginning of a transaction.
+// begins has the statements that take the write lock at the beginning of a transaction.
 type begins struct {
 	exclusive string
-	shared    string // together with other transactions that begin so
+	shared    string // shares the lock with other transactions that begin with this statement
 }
 
-// lockExclusive takes the advisory lock [1] for the rest of a transaction; lockTogether takes it together with others.
+// lockExclusive takes the advisory lock [1] for the rest of a transaction. lockTogether takes it in shared mode.
 const (
 	lockExclusive = `SELECT pg_advisory_xact_lock(%d)`
 	lockTogether  = `SELECT pg_advisory_xact_lock_shared(%d)`
 )
 
-// New prepares a database on a server; nothing is dialled.
+// New prepares a database on a server. It does not connect.
 func New(address string, driver *engine.Driver, o engine.Options) (*Server, error) {
 	if driver == nil {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "this program has no driver for PostgreSQL",
@@ -146,7 +146,7 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	return conn, err
 }
 
-// connect checks a new connection and returns the version of the schema; 0 if there is none.
+// connect checks a new connection. It returns the version of the schema, or 0 if there is none.
 func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
 	var some bool
 	s.skew, err = measure(func() (at time.Time, err error) {
@@ -195,7 +195,7 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	return have, err
 }
 
-// Reconnect opens a connection to the same tables as before.
+// Reconnect opens a new connection. It returns an error if the tables are not those that were opened before.
 func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, err error) {
 	if conn, err = s.write.Connx(ctx); err != nil {
 		return nil, s.Explain(err)
@@ -224,12 +224,12 @@ func (s *Server) replaced() error {
 		Why: []string{"its tables are not those that were opened"}}
 }
 
-// migrate makes the schema, or brings it to the present version, in one transaction. It is a no-op when another process was quicker.
+// migrate creates the schema or upgrades it to the present version, in one transaction. It does nothing if another process was quicker.
 func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.begins.exclusive); err != nil {
 		return err
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // a warning once committed
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // only a warning after the COMMIT
 	have, err := s.connect(ctx, conn)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 		if err := conn.QueryRowxContext(ctx, s.sql.Text(hasSchema), s.Schema).Scan(&some); err != nil {
 			return err
 		}
-		if !some { // one that was made for us need not be made by us
+		if !some { // an administrator may have created the schema
 			if _, err := conn.ExecContext(ctx, "CREATE SCHEMA "+s.Schema); err != nil {
 				return err
 			}
@@ -263,7 +263,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	return err
 }
 
-// script sends statements as they are written.
+// script runs several statements as one unprepared text.
 func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 	return conn.Raw(func(conn any) error {
 		_, err := conn.(*session).driverConn.ExecContext(ctx, text, nil)
@@ -271,8 +271,8 @@ func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 	})
 }
 
-// stateDir is the directory of this host for what belongs to a database on a server: results on their way, locks by which workers of
-// one host know each other alive. It is not made yet.
+// stateDir returns the directory on this host for files that belong to a database on a server: results that are not stored yet, and locks
+// by which workers of one host detect that other workers are alive. It does not make the directory.
 func stateDir(dir, id string) (string, error) {
 	if dir != "" {
 		return filepath.Join(dir, id), nil
@@ -295,20 +295,20 @@ func (s *Server) Server() *engine.ServerInfo {
 
 var errNoServer = errors.New("no connection to the server")
 
-// serverSize adds up what our tables take, with their indexes.
+// serverSize returns the total size of runner's tables and their indexes.
 var serverSize = sqltext.Query(`SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS bigint) FROM pg_class WHERE relkind = 'r'
 	AND relnamespace = to_regnamespace(?)`)
 
-// noBackup says how a database on a server is backed up.
+// noBackup returns an error that tells the user how to back up a database on a server.
 func (s *Server) noBackup() error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: "a database on a server is backed up by the server's own tools",
 		Why: []string{s.Name()}, Hint: "pg_dump --schema=" + s.Schema}
 }
 
-// outerServer is asked of a transaction of the caller's: which of ours it would see, and the lock.
+// outerServer runs in a transaction of the caller. It reads the id of the database that the transaction sees, and takes the write lock.
 var outerServer = sqltext.Query(`SELECT id, CAST(pg_advisory_xact_lock(?) AS text) FROM {runner_schema}`)
 
-// Within returns an error unless a transaction of the caller's is of this database, and takes the write lock for the rest of it.
+// Within returns an error unless a transaction of the caller is on this database. It takes the write lock for the rest of the transaction.
 func (s *Server) Within(q engine.Querier) error {
 	var id, locked string
 	err := q.Scan(outerServer, []any{s.lock}, &id, &locked)
@@ -322,11 +322,12 @@ func (s *Server) Within(q engine.Querier) error {
 	return nil
 }
 
-// selectServerTriggers lists the triggers of our tables.
+// selectServerTriggers lists the triggers in the schema.
 var selectServerTriggers = sqltext.Query(`SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 WHERE NOT tgisinternal AND relnamespace = to_regnamespace(?) ORDER BY tgname`)
 
-// CheckSchema returns an error if somebody has added a trigger to one of runner's tables: it acts in each write of a worker.
+// CheckSchema returns an error if somebody has added a trigger to one of runner's tables, because the trigger runs in each write of a
+// worker.
 func (s *Server) CheckSchema(ctx context.Context) error {
 	type trigger struct {
 		Table string `db:"relname"`

@@ -7,22 +7,22 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Times in the tables are those of the hosts that write them, and a task is due by the clock of the host that looks. On a server there
-// are several hosts, so their clocks have to agree with the server's: a few seconds make a task early or late by so much, and minutes are
-// refused. Leases compare no two clocks.
+// Each host writes times by its own clock, and compares the due time of a task with its own clock. Several hosts can use one server, so
+// their clocks have to agree with the server's clock. A difference of some seconds makes a task early or late by that much. A difference
+// of more than skewMost is an error. Leases do not depend on it, because they never compare two clocks.
 
-// skewMost is how far the clock of a host may be from the server's.
+// skewMost is the largest accepted difference between the clock of a host and the server's clock.
 const skewMost = time.Minute
 
-// measure returns how far the clock of this host is ahead of the one that ask reads.
+// measure returns the time by which the clock of this host is ahead of the clock that ask reads.
 func measure(ask func() (time.Time, error)) (time.Duration, error) {
 	asked := time.Now()
 	at, err := ask()
 	return skew(at, asked, time.Now()), err
 }
 
-// skew returns how far the clock of this host is ahead of the server's, which was at during a question from asked to answered; what the
-// question took is in doubt, and in the host's favour.
+// skew returns the time by which the clock of this host is ahead of the server's clock. The server read at on its clock at some moment
+// between asked and answered on this host's clock. skew returns the smallest difference that is possible.
 func skew(at, asked, answered time.Time) time.Duration {
 	switch {
 	case at.Before(asked):
@@ -33,7 +33,7 @@ func skew(at, asked, answered time.Time) time.Duration {
 	return 0
 }
 
-// skewed is the error of a clock that is too far from the server's; nil: it is not.
+// skewed returns an error if the clock differs from the server's clock by more than skewMost, else nil.
 func skewed(by time.Duration, name string) error {
 	if by.Abs() <= skewMost {
 		return nil
