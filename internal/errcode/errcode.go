@@ -23,7 +23,7 @@ const (
 	NoDatabase        = "no_database"         // the file does not exist, and this call does not create it
 	NoPath            = "no_path"             // the path is empty
 	NoTables          = "no_tables"           // the server has no tables of runner, and this call does not create them
-	NoTask            = "no_task"             // the subject is the id
+	NoTask            = "no_task"             // no task has this id; the subject is the id
 	NotRunner         = "not_runner"          // the file is not a database of runner
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
 	TablesDiffer      = "tables_differ"       // after a move the databases differ; the subject is the source
@@ -36,16 +36,16 @@ const (
 
 // Codes of package runner.
 const (
-	NoLimit         = "no_limit"         // the subject is the target
-	NoSchedule      = "no_schedule"      // the subject is the name
+	NoLimit         = "no_limit"         // the target has no limit; the subject is the target
+	NoSchedule      = "no_schedule"      // no schedule has this name; the subject is the name
 	ScheduleDiffers = "schedule_differs" // a schedule of that name has another definition
 )
 
 // Codes of package web. The subject is the address.
 const (
-	ListenAddress = "listen_address" // not HOST:PORT or unix:PATH
+	ListenAddress = "listen_address" // the address is neither HOST:PORT nor unix:PATH
 	ListenFailed  = "listen_failed"  // the operating system does not let the process listen there
 	PlainText     = "plain_text"     // the token would cross the network without encryption
-	PublicURL     = "public_url"     // not a URL
-	TokenMissing  = "token_missing"  // a TCP address without a token
+	PublicURL     = "public_url"     // the address is not a URL
+	TokenMissing  = "token_missing"  // the address is a TCP address, and there is no token
 )
