@@ -46,6 +46,6 @@ const (
 	ListenAddress = "listen_address" // the address is neither HOST:PORT nor unix:PATH
 	ListenFailed  = "listen_failed"  // the operating system does not let the process listen there
 	PlainText     = "plain_text"     // the token would cross the network without encryption
-	PublicURL     = "public_url"     // the address is not a URL
+	PublicURL     = "public_url"     // the public URL is not an http or https URL
 	TokenMissing  = "token_missing"  // the address is a TCP address, and there is no token
 )
