@@ -9,7 +9,8 @@ import (
 	"example.com/runner/test/codeblock"
 )
 
-// writeBlock is the script command "block PAGE LANG N FILE": it writes the Nth block of a language on a page, from 1, to a file.
+// writeBlock implements the script command "block PAGE LANG N FILE". It writes the Nth block of a language on a page, counted from 1, to
+// a file.
 func writeBlock(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: block PAGE LANG N FILE")

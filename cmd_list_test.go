@@ -18,7 +18,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// noon is the moment of the samples: 14:11:15 in Berlin.
+// noon is the current time of the samples: 14:11:15 in Berlin.
 var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 
 // sampleTasks returns a task in each of several states.
@@ -186,7 +186,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// Pages are put together without gap or repetition, in both directions, and end where --rows says.
+// The pages of a list have no gaps and no duplicates in both directions, and the list ends after --rows tasks.
 func TestListPages(t *testing.T) {
 	r := testRunner(t)
 	specs := make([]jobs.Spec, 2500)

@@ -96,7 +96,7 @@ func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 	}
 }
 
-// What was named or printed by others never drives the terminal.
+// Text from other users, such as names and output, does not control the terminal.
 func TestShowIsSafe(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleSheet()

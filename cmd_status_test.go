@@ -136,7 +136,7 @@ func TestProblems(t *testing.T) {
 	}
 	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
 	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
-	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // has run again what had failed
+	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // the failed task has run again
 	problem := func(code, message, try, about string) present.Problem {
 		return present.Problem{Code: code, Message: message, Try: try, About: about}
 	}
@@ -179,7 +179,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// --follow draws at once, and ends with its context.
+// --follow draws the status at once and stops when its context ends.
 func TestStatusFollows(t *testing.T) {
 	r := testRunner(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,8 @@ import (
 	"example.com/runner/internal/cli"
 )
 
-// needs returns where a program is; without it the test is skipped, which .ci/run does not accept: it installs them all.
+// needs returns the path of a program. It skips the test if the program is missing. .ci/run installs all programs and does not accept
+// skipped tests.
 func needs(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -28,8 +29,8 @@ func needs(t *testing.T, program string) string {
 	return path
 }
 
-// The units are what systemd accepts, options of work included. ExecStart must exist to be verified, so the copies name a program that
-// does, and the original's words are read by this program.
+// systemd accepts the units, and runner accepts the options of work in them. systemd-analyze requires that the program of ExecStart
+// exists. So the copies name an existing program, and runner itself parses the original words.
 func TestUnitsAreValid(t *testing.T) {
 	verify := needs(t, "systemd-analyze")
 	start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/runner (.*)$`)
@@ -54,8 +55,8 @@ func TestUnitsAreValid(t *testing.T) {
 		}
 		copied := filepath.Join(t.TempDir(), unit.as)
 		text = bytes.ReplaceAll(text, []byte("/usr/bin/runner"), []byte("/bin/true"))
-		text = bytes.ReplaceAll(text, []byte("User=runner"), []byte("User=daemon")) // one that exists everywhere
-		text = bytes.ReplaceAll(text, []byte("Documentation=man:runner(1)\n"), nil) // the page need not be installed
+		text = bytes.ReplaceAll(text, []byte("User=runner"), []byte("User=daemon")) // a user that exists everywhere
+		text = bytes.ReplaceAll(text, []byte("Documentation=man:runner(1)\n"), nil) // the manual page may not be installed
 		if err := os.WriteFile(copied, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func TestLaunchdFileIsXML(t *testing.T) {
 
 const manFile = "contrib/man/runner.1"
 
-// The manual page is made of the help texts. UPDATE_DOCS=1 go test -run TestManualPage . writes it.
+// The manual page consists of the help texts. UPDATE_DOCS=1 go test -run TestManualPage . writes it.
 func TestManualPageIsTheHelp(t *testing.T) {
 	a := &cli.App{Stdin: strings.NewReader(""), Stderr: io.Discard, Getenv: func(string) string { return "" }, Commands: commands}
 	help := func(args ...string) string {
@@ -108,7 +109,7 @@ func TestManualPageIsTheHelp(t *testing.T) {
 	}
 }
 
-// The page is what man can show: no warning, and no line that was lost.
+// groff formats the manual page without a warning and without losing a line.
 func TestManualPageIsWellFormed(t *testing.T) {
 	command := exec.CommandContext(t.Context(), needs(t, "groff"), "-man", "-Tutf8", "-ww", "-P-cbou", manFile)
 	var said bytes.Buffer
@@ -125,7 +126,7 @@ func TestManualPageIsWellFormed(t *testing.T) {
 	}
 }
 
-// manualPage sets the help texts as they are, between .nf and .fi.
+// manualPage returns the manual page: the unchanged help texts between .nf and .fi.
 func manualPage(list []*cli.Command, help func(...string) string) string {
 	var b strings.Builder
 	b.WriteString(`.\" Made of the help texts by a test (TestManualPage): do not edit.
@@ -153,7 +154,7 @@ prints it.
 				words = append(words, sub.Name)
 			}
 			text := help(words...)
-			if at := strings.Index(text, "\nGLOBAL OPTIONS\n"); at >= 0 { // told once
+			if at := strings.Index(text, "\nGLOBAL OPTIONS\n"); at >= 0 { // the global options are listed once
 				rest := text[at+1:]
 				if next := strings.Index(rest, "\n\n"); next >= 0 {
 					text = text[:at] + rest[next:]
@@ -185,7 +186,8 @@ settings of the service, as in RUNNER_CONCURRENCY=8
 	return b.String()
 }
 
-// manualText writes lines that are shown as they are: a backslash, a leading dot or quote, a hyphen and a quote mean something to roff.
+// manualText writes lines unchanged. It escapes characters that have a meaning for roff: a backslash, a leading dot or quote, a hyphen
+// and a quote.
 func manualText(b *strings.Builder, text string) {
 	escape := strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", "\\(ga", "^", `\(ha`, "~", `\(ti`)
 	b.WriteString(".PP\n.nf\n")

@@ -33,8 +33,8 @@ var (
 	demoEmail   = jobs.DefineResult[demoLetter, string]("email.send")
 )
 
-// demo is the program "runnerdemo [forever]" of the scripts: it runs the functions of the database at $RUNNER_DB until none is
-// due, or until a signal.
+// demo implements the program "runnerdemo [forever]" of the scripts. It runs the functions of the database at $RUNNER_DB until no task is
+// due; with forever, until a signal.
 func demo() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -69,7 +69,7 @@ func runDemo(ctx context.Context, forever bool) error {
 	return r.WorkUntilEmpty(ctx)
 }
 
-// sleepUntilStopped tells a file that it has begun, and why it was stopped.
+// sleepUntilStopped waits until its context ends. It writes to a file that it has begun, and the cause of the end.
 func sleepUntilStopped(ctx context.Context, file string) error {
 	if err := os.WriteFile(file, []byte("begun\n"), 0o600); err != nil {
 		return err
@@ -81,7 +81,7 @@ func sleepUntilStopped(ctx context.Context, file string) error {
 	return context.Cause(ctx)
 }
 
-// once returns err the first time it is called for a marker, a file that is not there yet.
+// once returns err in the first call for a marker, which is a file that does not exist yet.
 func once(marker string, err error) error {
 	if _, stat := os.Stat(marker); stat == nil {
 		return nil

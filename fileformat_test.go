@@ -18,9 +18,8 @@ import (
 	"example.com/runner/test/codeblock"
 )
 
-// TestTheFileFormatPageNamesEverything compares docs/file-format.md with the schema of a new file: the diagram and the list name every
-// table, and
-// no table that does not exist.
+// TestTheFileFormatPageNamesEverything compares docs/file-format.md with the schema of a new file. The diagram and the list name every
+// table, and no other table.
 func TestTheFileFormatPageNamesEverything(t *testing.T) {
 	t.Parallel()
 	page := pageText(t, "docs/file-format.md")
@@ -58,7 +57,8 @@ func TestTheFileFormatPageNamesEverything(t *testing.T) {
 	}
 }
 
-// TestTheViewsHaveTheKeysOfTheRecords compares the reader views with what --json prints: docs/sql.md says that they have the same names.
+// TestTheViewsHaveTheKeysOfTheRecords compares the reader views with the records of --json. docs/sql.md promises that they use the same
+// names.
 func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 	t.Parallel()
 	pool := newFile(t)
@@ -116,7 +116,7 @@ func tableRows(page string) string {
 	return rows.String()
 }
 
-// newFile opens a new file with SQLite alone.
+// newFile creates a database and opens it with SQLite alone.
 func newFile(t *testing.T) *sql.DB {
 	path := filepath.Join(t.TempDir(), "runner.db")
 	r, err := runner.Open(t.Context(), path, runner.Options{})

@@ -22,7 +22,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// The sample of docs/json.md, which is binding: keys, their order, and how values are written.
+// sampleRecord is the sample of docs/json.md. It defines the keys, their order, and the format of the values.
 const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://example.com/hook"],"label":null,"queue":"default",
  "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"after":[],"after_any":[],
  "schedule":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,
@@ -41,14 +41,14 @@ func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return at.In(time.FixedZone("", 3600)) // records are in UTC whatever the time's zone
+		return at.In(time.FixedZone("", 3600)) // records use UTC whatever the zone of the time
 	}
 	task.GenerationID, task.WorkerID, task.Worker = 6, "0199…", "web1:811"
 	task.CreatedAt, task.UpdatedAt = at("2026-01-31T13:02:11.004Z"), at("2026-01-31T13:11:15.220Z")
 	task.StartedAt, task.OutputBytes = at("2026-01-31T13:11:13.120Z"), 118
 	want := strings.ReplaceAll(sampleRecord, "\n ", "") + "\n"
 	got := jsonLine(t, record.NewTask(task, noon))
-	for _, o := range jobs.OptionList() { // an option that is newer than the sample
+	for _, o := range jobs.OptionList() { // options that the sample does not have
 		if o.Stored() && !strings.Contains(want, `"`+o.Key+`":`) {
 			got = regexp.MustCompile(`"`+o.Key+`":[^,]*,`).ReplaceAllString(got, "")
 		}
@@ -121,7 +121,7 @@ func TestDurationOfARunningTaskIsSoFar(t *testing.T) {
 	}
 }
 
-// records are those of docs/json.md, by heading. Keys that an embedded record brings are told once, with that record.
+// records are the records of docs/json.md by heading. Keys of an embedded record are documented once, with that record.
 var records = map[string]any{
 	"task": record.NewTask(jobs.Task{}, noon), "enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, noon)},
 	"revealed task": more{record.NewTask(jobs.Task{}, noon).Reveal(nil, nil)}, "task in full": more{(&view.Task{}).Record()},
@@ -167,7 +167,7 @@ func keysOf(t *testing.T, one any) (keys []string) {
 	return keys
 }
 
-// docs/json.md and the records have the same keys in the same order, each with a line of meaning.
+// docs/json.md and the records have the same keys in the same order, and each key has a description.
 func TestRecordsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("docs/json.md")
 	if err != nil {

@@ -22,21 +22,23 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// The test binary is the programs of the scripts, too: "runner" in a script is this main, in a process of its own, and
-// "runnerdemo" somebody's own program, which registers functions.
+// TestMain makes the test binary act as the programs of the scripts. "runner" in a script runs this main in its own process. "runnerdemo"
+// is a user's program that registers functions.
 func TestMain(m *testing.M) {
-	if signal.Ignored(os.Interrupt) { // by a shell that runs the tests in its background: scripts end what they have started by INT
+	if signal.Ignored(os.Interrupt) { // a shell ignores INT for tests in its background, but scripts stop their processes with INT
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo, "notifysink": notifySink})
 }
 
-// TestScript runs the scripts, which specify the command line. A script starts in an empty directory with a HOME of its own
-// and RUNNER_DB set to a file there, so that no test run ever finds a database in use (as root, /var/lib/runner would be
-// one); of the environment outside it sees PATH only. To rewrite the goldens: UPDATE_SCRIPTS=1 go test -run TestScript .
+// TestScript runs the scripts, which specify the command line. A script starts in an empty directory with its own HOME, and with
+// RUNNER_DB set to a file there. So no test finds a database in use, which could be /var/lib/runner for root. Of the environment a script
+// sees only PATH.
+//
+// To rewrite the golden files: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {
 	t.Parallel()
-	// by nohup; not in TestMain, since a runner of the scripts begins there, too, and may be told to ignore it
+	// nohup ignores HUP. TestMain must not change that, because the scripts' runner also begins there and may have to ignore HUP.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
@@ -50,8 +52,8 @@ func TestScript(t *testing.T) {
 			env.Setenv("HOME", home)
 			env.Setenv("RUNNER_DB", filepath.Join(env.WorkDir, "runner.db"))
 			env.Setenv("USER", "ann")
-			env.Setenv("NODE_PATH", os.Getenv("NODE_PATH")) // where its modules are installed, if they are
-			env.Setenv("GORACE", "atexit_sleep_ms=0")       // or each process of go test -race lingers for a second
+			env.Setenv("NODE_PATH", os.Getenv("NODE_PATH")) // directory of installed node modules
+			env.Setenv("GORACE", "atexit_sleep_ms=0")       // otherwise each process of go test -race lingers for 1 s
 			env.Setenv("TZ", "Europe/Berlin")
 			return os.Mkdir(home, 0o700)
 		},
@@ -74,12 +76,12 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// server is the PostgreSQL server of the scripts: one for all of them, with a database for each.
+// server is the PostgreSQL server of the scripts. They share one server, and each has its own schema.
 var server = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
 
 var serverDatabases atomic.Int64
 
-// useServer is the script command "onserver": from now on RUNNER_DB is a fresh schema on a PostgreSQL server.
+// useServer implements the script command "onserver": it sets RUNNER_DB to a new schema on a PostgreSQL server.
 func useServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: onserver")
@@ -90,8 +92,8 @@ func useServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SERVER", s.Dir)
 }
 
-// expectStatus is the script command "status N program [args...]": it runs the program and checks its exit status.
-// stdout and stderr can then be looked at as after exec.
+// expectStatus implements the script command "status N program [args...]". It runs the program and checks its exit status. As with exec,
+// the script can then check stdout and stderr.
 func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N program [args...]")
@@ -110,7 +112,7 @@ func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaitText is the script command "await FILE REGEXP": it returns when the file is there and has a line that matches.
+// awaitText implements the script command "await FILE REGEXP". It waits until the file exists and has a line that matches.
 func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await FILE REGEXP")
@@ -126,8 +128,8 @@ func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s has no %q after a minute: %s %v", args[0], args[1], text, err)
 }
 
-// expectGone is the script command "gone FILE...": no process whose number stands in one of the files exists. One that is dead and
-// was not yet waited for, by an init that takes its time, does not count as existing.
+// expectGone implements the script command "gone FILE...". It fails if a process whose number is in one of the files exists. A dead
+// process that init has not yet waited for does not count.
 func expectGone(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args {
 		pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(name)))

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// notifySink is the program notifysink of the scripts: a service manager's end of a notify socket. Each message becomes a block of lines
-// in the file, with the milliseconds since the one before it, until the worker says STOPPING for the second time.
+// notifySink implements the program notifysink of the scripts, which receives the messages of a notify socket like a service manager. It
+// writes each message to the file as a block of lines, with the milliseconds since the previous message. It stops when the worker sends
+// STOPPING for the second time.
 func notifySink() {
 	socket, file := os.Args[1], os.Args[2]
 	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})

@@ -10,7 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// checkWindow is the script command "window N DURATION": stdout holds times, a line each; no DURATION holds more than N of them.
+// checkWindow implements the script command "window N DURATION". stdout has one time per line. No period of DURATION may have more than N
+// of them.
 func checkWindow(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: window N DURATION")
@@ -36,7 +37,7 @@ func checkWindow(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// useGo is the script command "usego": it lets a script run the go command with the cache of this run of the tests.
+// useGo implements the script command "usego": it lets a script run the go command with the build cache of this test run.
 func useGo(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"GOROOT", "GOCACHE"} {
 		value, err := exec.Command("go", "env", name).Output()
@@ -45,7 +46,7 @@ func useGo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// checkOrder is the script command "order IDS ID": the task ID started when all of IDS had finished.
+// checkOrder implements the script command "order IDS ID". It checks that the task ID started after all of IDS had finished.
 func checkOrder(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: order IDS ID")

@@ -16,7 +16,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// buildRunner builds the program as it is shipped.
+// buildRunner builds the program with the flags of a release.
 func buildRunner(b *testing.B) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "runner")
@@ -28,8 +28,8 @@ func buildRunner(b *testing.B) string {
 	return path
 }
 
-// BenchmarkEnqueueProcess runs `runner enqueue -- true`, a process each, while another process has the database open, as a
-// worker has.
+// BenchmarkEnqueueProcess runs `runner enqueue -- true` in a new process each time. Another process has the database open, as a worker
+// has.
 func BenchmarkEnqueueProcess(b *testing.B) {
 	b.StopTimer()
 	program := buildRunner(b)
@@ -39,7 +39,7 @@ func BenchmarkEnqueueProcess(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.Queues(b.Context()); err != nil { // a connection that stays open
+	if _, err := r.Queues(b.Context()); err != nil { // open a connection that stays open
 		b.Fatal(err)
 	}
 	var bare time.Duration
@@ -67,7 +67,7 @@ func BenchmarkEnqueueProcess(b *testing.B) {
 	b.ReportMetric(float64(peak)/1024, "MB")
 }
 
-// BenchmarkEnqueueBatch enqueues b.N lines by one `runner enqueue --batch`, and the same tasks by the library's EnqueueAll.
+// BenchmarkEnqueueBatch enqueues b.N lines with one `runner enqueue --batch`, and the same tasks with EnqueueAll of the library.
 func BenchmarkEnqueueBatch(b *testing.B) {
 	b.StopTimer()
 	program := buildRunner(b)

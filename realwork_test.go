@@ -16,15 +16,17 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Real work: the digests of the Go sources below src/encoding and src/net of this Go installation, by the real sha256sum.
+// The following commands test real work: sha256sum computes the digests of the Go sources below src/encoding and src/net of this Go
+// installation.
 
-// sumDirs are where the files are, with the priorities of their tasks. The urgent ones come last in the batch.
+// sumDirs are the directories of the files, with the priorities of their tasks. The tasks with the highest priority come last in the
+// batch.
 var sumDirs = []struct {
 	dir      string
 	priority int
 }{{"net", 3}, {"encoding", 8}}
 
-// makeSumBatch is the script command "sumbatch FILE": it writes a line for enqueue --batch for each file.
+// makeSumBatch implements the script command "sumbatch FILE": it writes a line for enqueue --batch for each file.
 func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sumbatch FILE")
@@ -50,13 +52,13 @@ func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("%d files", n)
 }
 
-// checkSums is the script command "sumcheck BATCH LIST SHOW LOGS": the last three are what "list --json", "show --json" and "logs"
-// say of the batch's tasks.
+// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS". LIST, SHOW and LOGS hold the output of "list --json", "show
+// --json" and "logs" for the tasks of the batch.
 func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: sumcheck BATCH LIST SHOW LOGS")
 	}
-	digests := map[int64]string{} // as printed by the tasks
+	digests := map[int64]string{} // digests that the tasks printed
 	for line := range strings.Lines(ts.ReadFile(args[3])) {
 		var id int64
 		var digest, path string
@@ -98,7 +100,7 @@ func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sumTask is what checkSums reads of a task's record.
+// sumTask has the keys of a task's record that checkSums needs.
 type sumTask struct {
 	ID        int64
 	Args      []string
@@ -124,7 +126,7 @@ func readRecords[T any](ts *testscript.TestScript, name string) (list []T) {
 	return list
 }
 
-// printElapsed is the script command "elapsed program [args...]": it runs the program and logs how long that took.
+// printElapsed implements the script command "elapsed program [args...]". It runs the program and logs the duration.
 func printElapsed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: elapsed program [args...]")

@@ -33,11 +33,11 @@ var (
 	rowsSeed = flag.Uint64("rows-seed", 0, "makes the same choices again; 0: others each time")
 )
 
-// canaryWithin is how long an ordinary task may wait beside the rows of TestRowsOfPlainSQL.
+// canaryWithin is the maximum time in which an ordinary task must complete during TestRowsOfPlainSQL.
 const canaryWithin = 30 * time.Second
 
-// TestRowsOfPlainSQL writes rows with extreme values into the tables, as any program can that has the file, or the server, beside a
-// running worker. Meanwhile ordinary tasks are enqueued and complete, and whatever shows tasks shows these.
+// TestRowsOfPlainSQL writes rows with extreme values into the tables, as any program with access to the file or the server can. A worker
+// runs at the same time. Meanwhile ordinary tasks must complete, and all commands and pages must show the rows.
 func TestRowsOfPlainSQL(t *testing.T) {
 	t.Parallel()
 	seed := *rowsSeed
@@ -67,7 +67,7 @@ func TestRowsOfPlainSQL(t *testing.T) {
 	}
 }
 
-// extremeFiles are names of what is no file to read, or is one that never ends.
+// extremeFiles returns paths that are not readable files, or whose content never ends.
 func extremeFiles(t *testing.T, dir string) []any {
 	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(large, bytes.Repeat([]byte("#\n"), 1<<20), 0o600),
@@ -80,7 +80,7 @@ func extremeFiles(t *testing.T, dir string) []any {
 		"/no/such", "/\x00", "/\xff", "/" + strings.Repeat("d/", 2047), strings.Repeat("x", 5000), "/bin/true"}
 }
 
-// rowFuzz is a database, a worker on it, and who writes rows.
+// rowFuzz is a database with a worker, and the state of the test that writes rows.
 type rowFuzz struct {
 	*testing.T
 	values       rowValues
@@ -88,10 +88,10 @@ type rowFuzz struct {
 	r            *runner.Runner
 	raw          *sql.DB
 	pages        http.Handler
-	columns      map[string][]string // of each table
+	columns      map[string][]string // columns of each table
 	canaries     []canary
-	taken        int            // rows that were taken
-	seen         map[string]int // errors of the engine, cut short
+	taken        int            // number of accepted rows
+	seen         map[string]int // shortened errors of the engine and their numbers
 }
 
 type canary struct {
@@ -99,7 +99,7 @@ type canary struct {
 	from time.Time
 }
 
-// rowTables are the tables that plain SQL may write, or can, and how often: enqueue is the contract, the others are private.
+// rowTables are the tables that plain SQL may write or is able to write, with weights. enqueue is public; the others are private.
 var rowTables = []struct {
 	name string
 	n    int
@@ -113,7 +113,7 @@ func (f *rowFuzz) run() {
 	gone := make(chan error, 1)
 	go func() { gone <- worker.Wait() }()
 	looked := time.Now()
-	const rowsLeast = 10 // on a busy machine they take longer than rowsFor
+	const rowsLeast = 10 // on a busy machine these rows take longer than rowsFor
 	for end, n := time.Now().Add(*rowsFor), 0; (time.Now().Before(end) || f.taken < rowsLeast) && !f.Failed(); n++ {
 		f.write()
 		if n%10 == 0 {
@@ -175,7 +175,7 @@ func (f *rowFuzz) open() {
 	f.columns = map[string][]string{}
 	for _, table := range rowTables {
 		if table.name == "last_ids" && admin.OnServer(f.address) {
-			continue // a server has a sequence
+			continue // a server uses a sequence instead
 		}
 		rows, err := f.raw.QueryContext(ctx, `SELECT * FROM `+table.name+` LIMIT 0`)
 		if err != nil {
@@ -211,7 +211,7 @@ func (f *rowFuzz) work() *exec.Cmd {
 	return c
 }
 
-// log is the end of what the worker said that is no failure of a task.
+// log returns the last lines of the worker's log without failures of tasks.
 func (f *rowFuzz) log() string {
 	text, _ := os.ReadFile(filepath.Join(f.dir, "log"))
 	var lines []string
@@ -251,7 +251,7 @@ func (f *rowFuzz) write() {
 	f.exec(fmt.Sprintf(`INSERT INTO %s (%s) VALUES (%s)`, table, strings.Join(names, ", "), f.marks(len(row))), row...)
 }
 
-// row draws some columns of a row, and their values.
+// row returns random columns of a row and their values.
 func (f *rowFuzz) row(table string) (names []string, row []any) {
 	large := table == "enqueue" || table == "tasks"
 	for _, column := range f.columns[table] {
@@ -263,7 +263,7 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 	if large && !slices.Contains(names, "args") {
 		names, row = append(names, "args"), append(row, extremeJSON[f.values.IntN(6)])
 	}
-	if table == "tasks" { // what a row of it must have
+	if table == "tasks" { // columns that a row of tasks must have
 		now := time.Now().UnixMilli()
 		for _, required := range append(f.stateValues(), []columnValue{{"generation_id", int64(1)}, {"state", "pending"},
 			{"queue", "default"},
@@ -285,7 +285,7 @@ type columnValue struct {
 	value  any
 }
 
-// stateValues returns columns that make a row of tasks pending, or sometimes one of another state.
+// stateValues returns columns that make a row of tasks pending, or sometimes give it another state.
 func (f *rowFuzz) stateValues() []columnValue {
 	finished := []columnValue{{"attempt", int64(1)}, {"max_attempts", int64(1)}, {"worker", int64(1)},
 		{"started_at", f.value("tasks", "started_at")},
@@ -309,15 +309,16 @@ func (f *rowFuzz) stateValues() []columnValue {
 	return nil
 }
 
-// value draws a value. No row stops the canaries by what it means: a pause, or a limit, of all that there is.
+// value returns a random value. It never returns a pause or a limit that applies to all tasks, because such a row would stop the
+// canaries.
 func (f *rowFuzz) value(table, column string) any {
 	for {
 		value := f.values.of(column)
-		text := fmt.Sprintf("%s", value) // a server takes bytes for text
+		text := fmt.Sprintf("%s", value) // a server accepts bytes as text
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
-		if table == "cancel_requests" && column == "task_id" { // a request means what it says: no canary is to have one, now or later
+		if table == "cancel_requests" && column == "task_id" { // a request is always valid, so no canary may get one, now or later
 			if value = f.newest(); value == int64(1) {
 				value = int64(0)
 			}
@@ -330,7 +331,7 @@ func (f *rowFuzz) value(table, column string) any {
 	}
 }
 
-// update changes some columns of a row that is no canary.
+// update changes some columns of a row that is not a canary.
 func (f *rowFuzz) update(table string) {
 	columns := f.columns[table]
 	var sets []string
@@ -372,7 +373,7 @@ func (f *rowFuzz) marks(n int) string {
 	return strings.Join(marks, ", ")
 }
 
-// exec writes, and is not surprised when the database says no.
+// exec runs a statement. It accepts that the database rejects the statement.
 func (f *rowFuzz) exec(text string, row ...any) {
 	result, err := f.raw.ExecContext(f.Context(), text, row...)
 	if err != nil {
@@ -380,6 +381,6 @@ func (f *rowFuzz) exec(text string, row ...any) {
 		return
 	}
 	if n, err := result.RowsAffected(); err == nil {
-		f.taken += int(max(n, 1)) // a view says 0
+		f.taken += int(max(n, 1)) // a view reports 0 rows
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// canary enqueues an ordinary task, and looks whether the one before has completed in time.
+// canary enqueues an ordinary task and checks that the previous canary has completed in time.
 func (f *rowFuzz) canary() {
 	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
 	id, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
@@ -31,7 +31,7 @@ func (f *rowFuzz) canary() {
 	}
 }
 
-// flags enqueues a task with options of extreme values. A file that is read now is none that has no end.
+// flags enqueues a task with options of extreme values. It skips files without an end if the command reads the file at once.
 func (f *rowFuzz) flags() {
 	options := []string{"--queue", "--priority", "--in", "--at", "--expires-in", "--after", "--after-any", "--lane", "--unique", "--label",
 		"--cwd", "--env", "--env-file", "--timeout",
@@ -44,7 +44,7 @@ func (f *rowFuzz) flags() {
 			f.values.files}[f.values.IntN(4)])), "\x00", "")
 		waits := strings.HasSuffix(value, "fifo") || value == "/proc/kmsg"
 		if waits && (option == "--input" || option == "--batch") || len(value) >= 128<<10 {
-			continue // who names such a file waits for its writer; no argument is so long
+			continue // the command would wait for a writer of this file; arguments have a maximum length
 		}
 		words = append(words, option+"="+value)
 	}
@@ -85,7 +85,7 @@ func (f *rowFuzz) awaitCanary() {
 	f.canaries = f.canaries[1:]
 }
 
-// look shows what there is, in every way.
+// look shows the tasks with each command and page.
 func (f *rowFuzz) look() {
 	f.views()
 	last := strconv.FormatInt(f.newest(), 10)
@@ -120,7 +120,7 @@ func (f *rowFuzz) look() {
 	}
 }
 
-// views reads all rows of the views, as any program may.
+// views reads all rows of the views, as other programs may do.
 func (f *rowFuzz) views() {
 	for _, view := range []string{"tasks_view", "attempts_view", "schedules_view"} {
 		rows, err := f.raw.QueryContext(f.Context(), `SELECT * FROM `+view)
@@ -128,7 +128,7 @@ func (f *rowFuzz) views() {
 			f.Errorf("%s: %v", view, err)
 			continue
 		}
-		for rows.Next() { // values are read as they come
+		for rows.Next() { // the driver reads every value
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			f.Errorf("%s: %v", view, err)
@@ -136,7 +136,7 @@ func (f *rowFuzz) views() {
 	}
 }
 
-// newest is the id of a task that is no canary.
+// newest returns the highest id of a task that is not a canary.
 func (f *rowFuzz) newest() (id int64) {
 	if err := f.raw.QueryRowContext(f.Context(), `SELECT coalesce(max(id), 1) FROM tasks WHERE queue <> 'canary'`).Scan(&id); err != nil {
 		f.Fatal(err)
@@ -144,11 +144,11 @@ func (f *rowFuzz) newest() (id int64) {
 	return id
 }
 
-// wantJSON checks a line: valid JSON, valid UTF-8, and times of RFC 3339.
+// wantJSON checks that a line is valid JSON and valid UTF-8, and that its times are in RFC 3339.
 func (f *rowFuzz) wantJSON(words string, line []byte) {
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.UseNumber() // of any size
+	decoder.UseNumber() // keep numbers of any size
 	if err := decoder.Decode(&value); err != nil || !utf8.Valid(line) {
 		f.Errorf("runner %s: no JSON, or no UTF-8: %v: %.500q", words, err, line)
 	}

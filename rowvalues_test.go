@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Values that plain SQL may write by mistake, or by malice: the ends of what a type can hold, and what breaks a reader that trusts.
+// The following values may be written with plain SQL by mistake or with bad intent: the limits of each type, and values that break a
+// reader without checks.
 
 var extremeNumbers = []any{int64(math.MinInt64), int64(math.MinInt64 + 1), int64(-62167219200001), int64(-1 << 53), int64(-1 << 31),
 	int64(-1000), int64(-1), int64(0),
@@ -48,7 +49,7 @@ var extremeJSON = []any{`["true"]`, `["false"]`, `["sh","-c","exit 3"]`, `["sh",
 	`{"job":"command","args":["true"],"queue":"q1","max_losses":3,"options":{"timeout":"x","kill_after":null}}`,
 	`{"job":"command","args":["true"],"queue":"q1","max_losses":3,"options":[1],"expires_in":-9223372036854775808}`}
 
-// extremeObjects are what the columns options and outcome could hold.
+// extremeObjects are values for the columns options and outcome.
 var extremeObjects = []any{`{}`, `{"timeout":1}`, `{"timeout":0}`, `{"timeout":-1}`, `{"timeout":9223372036854775807}`, `{"timeout":1e999}`,
 	`{"timeout":"x"}`,
 	`{"kill_after":null}`, `{"kill_after":1.5}`, `{"backoff":1}`, `{"backoff":"never","backoff_delay":-5}`,
@@ -65,13 +66,13 @@ var extremeObjects = []any{`{}`, `{"timeout":1}`, `{"timeout":0}`, `{"timeout":-
 
 var extremeBytes = []any{[]byte{}, []byte{0}, []byte{0xff, 0xfe}, []byte("text"), bytes.Repeat([]byte{0}, 100_000)}
 
-// rowValues draws values of a column.
+// rowValues returns random values of columns.
 type rowValues struct {
 	*rand.Rand
 	files []any // names of files
 }
 
-// of draws a value that a column of that name could hold, or as often as not any.
+// of returns a random value. Most values fit a column of that name; the others are arbitrary.
 func (v *rowValues) of(column string) any {
 	pools := [][]any{extremeNumbers, extremeReals, extremeTexts, extremeJSON, extremeBytes, v.files, {nil}}
 	switch n := v.IntN(1000); {

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// steerable is a database with n waiting tasks in queue media.
+// steerable returns a database with n waiting tasks in queue media.
 func steerable(t *testing.T, n int, options ...jobs.Option) *runner.Runner {
 	t.Helper()
 	r := runnerkit.Open(t, runner.Options{})

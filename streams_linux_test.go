@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector takes memory of its own, so this test runs without it.
+// The race detector needs additional memory, so this test runs without it.
 
 package main
 
@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-// Ten thousand clients ask for the stream of events at once: those that are served and those that are not cost little memory, a person
-// still gets pages, and the memory is given back when they have gone.
+// 10,000 clients request the event stream at once. Accepted and rejected clients cost little memory, and pages still load for other
+// users. The server releases the memory after the clients have gone.
 func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	const (
 		clients = 10_000
 		streams = 500
-		while   = 100 << 10 // KiB of the whole process
+		while   = 100 << 10 // KiB for the whole process
 		after   = 60 << 10
 	)
 	server, address, token := serving(t)
@@ -88,7 +88,7 @@ func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	}
 	got := resident(t, server)
 	for began := time.Now(); got > after && time.Since(began) < 20*time.Second; got = resident(t, server) {
-		time.Sleep(50 * time.Millisecond) // for another process
+		time.Sleep(50 * time.Millisecond) // poll another process
 	}
 	t.Logf("%d MiB afterwards", got>>10)
 	if got > after {
@@ -126,7 +126,7 @@ func serving(t *testing.T) (server *os.Process, address, token string) {
 	return c.Process, address, token
 }
 
-// page gets a page as a person does.
+// page requests a page as a browser does.
 func page(t *testing.T, address, token string) {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+address+"/", nil)
@@ -146,7 +146,7 @@ func page(t *testing.T, address, token string) {
 	}
 }
 
-// resident is the memory of a process, in KiB.
+// resident returns the resident memory of a process in KiB.
 func resident(t *testing.T, p *os.Process) (kib int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid))

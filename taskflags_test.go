@@ -21,14 +21,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// setSample gives an option a value that is not its default. The path is left to the worker: any other path is the one that enqueue finds.
+// setSample sets an option to a value that is not its default. It leaves the path empty, so the worker looks up the program: enqueue
+// would set any other path itself.
 func setSample(o *jobs.OptionInfo, s *jobs.Spec) {
 	if sample.Set(o, s, os.TempDir()); o.Key == "path" {
 		s.Path = ""
 	}
 }
 
-// commandTest enqueues tasks, and enqueues them again with the command line that "as a command" shows.
+// commandTest enqueues tasks, and then enqueues each again with the command line that "as a command" shows.
 type commandTest struct {
 	*testing.T
 	dir  string
@@ -47,7 +48,7 @@ func newCommandTest(t *testing.T) *commandTest {
 	return &commandTest{t, dir, jobs.Command{Argv: []string{"true"}, Path: program, Dir: dir}}
 }
 
-// open creates a database with two tasks that others can wait for.
+// open creates a database with two tasks for others to depend on.
 func (c *commandTest) open(name string) *runner.Runner {
 	r, err := runner.Open(c.Context(), filepath.Join(c.dir, name), runner.Options{})
 	if err != nil {
@@ -124,7 +125,7 @@ func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
 		s := c.base.With()
 		setSample(o, &s)
 		c.compare(o.Key, s, false)
-		if o.Key != "in" && o.Key != "expires_at" { // run_at and expires_in exclude them
+		if o.Key != "in" && o.Key != "expires_at" { // these options exclude run_at and expires_in
 			setSample(o, &all)
 		}
 	}

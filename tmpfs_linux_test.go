@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mayMount is the script condition "mount".
+// mayMount implements the script condition "mount".
 func mayMount() bool { return os.Getuid() == 0 }
 
-// mountTmpfs is the script command "tmpfs DIR SIZE": a disk of so many bytes, until the script ends.
+// mountTmpfs implements the script command "tmpfs DIR SIZE": it mounts a filesystem of that size until the script ends.
 func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: tmpfs DIR SIZE")
@@ -21,7 +21,7 @@ func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 }
 
-// remount is the script command "remount DIR ro|rw".
+// remount implements the script command "remount DIR ro|rw".
 func remount(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: remount DIR ro|rw")

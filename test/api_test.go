@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/api.txt")
 
-// public has the packages that programs import, and the most exported identifiers that each may have. Fields are not counted.
+// public lists the packages that other programs import, with the maximum number of exported identifiers. Fields do not count.
 var public = []struct {
 	path string
 	most int
@@ -29,8 +29,8 @@ var dbType = regexp.MustCompile(`\bdb\.`)
 
 const goldenAPI = "testdata/api.txt"
 
-// TestPublicAPI compares the exported identifiers of the public packages with testdata/api.txt, which has a line for each. -update
-// writes the file. A commit that changes the file changes the API.
+// TestPublicAPI compares the exported identifiers of the public packages with testdata/api.txt, which has a line for each. -update writes
+// the file. A commit that changes this file changes the API.
 func TestPublicAPI(t *testing.T) {
 	var got strings.Builder
 	for _, p := range public {
@@ -71,7 +71,7 @@ func TestPublicAPI(t *testing.T) {
 	t.Errorf("the public API differs from %s; if it should: go test ./test -run PublicAPI -update", goldenAPI)
 }
 
-// exported returns a line for each exported identifier of a package, sorted, and how many of them are not fields.
+// exported returns a sorted list with a line for each exported identifier of a package, and the number of those that are not fields.
 func exported(t *testing.T, path string) (names int, lines []string) {
 	t.Helper()
 	for _, file := range parsePackage(t, path) {
@@ -88,7 +88,7 @@ func exported(t *testing.T, path string) (names int, lines []string) {
 	return names, lines
 }
 
-// parsePackage returns the syntax of the files of a package that are built here.
+// parsePackage returns the syntax trees of the files of a package that this system builds.
 func parsePackage(t *testing.T, dir string) (files []*ast.File) {
 	t.Helper()
 	pkg, err := build.ImportDir(dir, 0)
@@ -105,7 +105,7 @@ func parsePackage(t *testing.T, dir string) (files []*ast.File) {
 	return files
 }
 
-// declLines returns the lines of what a declaration exports.
+// declLines returns a line for each exported identifier of a declaration.
 func declLines(decl ast.Decl) (lines []string) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:

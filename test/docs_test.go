@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	testCommand = "go test ./...\n" // of README: the only block that is not run here, as it is what runs this
+	testCommand = "go test ./...\n" // block of README that the test does not run, because the command would run this test again
 	mark        = "\n@@@ end of block\n"
 )
 
-// TestDocs keeps the pages true: it runs every code block of README.md, CONTRIBUTING.md and docs. What a block is, its first word says:
+// TestDocs checks README.md, CONTRIBUTING.md and the pages in docs: it runs every code block. The first word after the fence is the type
+// of the block:
 //
 //	sh      runs. The blocks of a page are one shell script, in order, as a newcomer would type them in a fresh checkout, with an empty
 //	        HOME, on an 80-column terminal, bin in PATH.
@@ -42,7 +43,7 @@ func TestDocs(t *testing.T) {
 	}
 	checkout := linkedCheckout(t)
 	environ := shellEnviron(t, checkout)
-	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) { // README builds bin/runner
+	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) { // README comes first, because it builds bin/runner
 		list, err := codeblock.Read(page)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +83,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// linkedCheckout is a directory that looks like a fresh checkout and may be written to.
+// linkedCheckout returns a directory that looks like a new checkout and may be changed.
 func linkedCheckout(t *testing.T) string {
 	dir := t.TempDir()
 	entries, err := os.ReadDir(".")
@@ -101,13 +102,13 @@ func linkedCheckout(t *testing.T) string {
 
 func shellEnviron(t *testing.T, checkout string) []string {
 	environ := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "RUNNER_") })
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // as HOME changes
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // their defaults depend on HOME, which changes
 		environ = append(environ, name+"="+strings.TrimSpace(goOutput(t, "env", name)))
 	}
 	return append(environ, "USER=ann", "RUNNER_FORCE_TTY=80", "NO_COLOR=1", "PATH="+filepath.Join(checkout, "bin")+":"+os.Getenv("PATH"))
 }
 
-// runShell runs the sh blocks of a page, and compares what they print.
+// runShell runs the sh blocks of a page and compares their output.
 func runShell(t *testing.T, page string, list []codeblock.Block, checkout string, environ []string) {
 	script := "set -eu\nexec 2>&1\n"
 	var ran []codeblock.Block
@@ -139,7 +140,7 @@ func runShell(t *testing.T, page string, list []codeblock.Block, checkout string
 
 var loose = regexp.MustCompile(`…|\d\d:\d\d:\d\d|\b\d+(\\\.\d+)?(ms|s|m|h)\b`)
 
-// looksLike compares line by line and word by word: columns are as wide as what happens to be in them.
+// looksLike compares two texts by line and word, because the width of columns depends on their content.
 func looksLike(got, want string) bool {
 	words := func(text string) string {
 		var lines []string
@@ -161,7 +162,7 @@ func looksLike(got, want string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(words(got))
 }
 
-// vetProgram compiles a program as its reader would have it: in a module of its own that requires this one.
+// vetProgram compiles a program as a reader of the page would: in its own module, which requires this one.
 func vetProgram(t *testing.T, b codeblock.Block) {
 	dir := t.TempDir()
 	mod := strings.Replace(readFile(t, "go.mod"), "module "+module+"\n", "module example.com/app\n", 1) +

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// TestErrorCodesAreDocumented finds each code of internal/errcode in docs/embedding.md, with its meaning, and in the source of a
-// package that sets it.
+// TestErrorCodesAreDocumented checks that docs/embedding.md describes each code of internal/errcode, and that a package sets the code.
 func TestErrorCodesAreDocumented(t *testing.T) {
 	page := readFile(t, "docs/embedding.md")
 	var source strings.Builder

@@ -15,14 +15,15 @@ import (
 
 type layer struct {
 	path         string
-	ours, others []string // what it may import; a path of others stands for everything below it
-	not          []string // packages and words of the standard library that it must not need
+	ours, others []string // allowed imports; a path in others allows everything below it
+	not          []string // forbidden packages and words of the standard library
 }
 
-// layers is the house from the ground up: a package imports only what stands above it here. A new folder needs a row.
+// layers lists the packages from the lowest layer up. A package may import only packages that stand above it in this list. A new folder
+// needs a row.
 var layers = []layer{
 	{path: "internal/jsonscan"},
-	{path: "jobs", ours: []string{"internal/jsonscan"}, // words and rules: no clock, no I/O
+	{path: "jobs", ours: []string{"internal/jsonscan"}, // types and rules, without a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/humanize"},
 	{path: "internal/timetext"},
@@ -30,31 +31,31 @@ var layers = []layer{
 	{path: "internal/crontab", ours: []string{"jobs"}},
 	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/timetext"},
 		others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "internal/taskoption/sample", ours: []string{"jobs"}}, // tests only
+	{path: "internal/taskoption/sample", ours: []string{"jobs"}}, // only tests import it
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
 	{path: "db/schema", ours: []string{"db/internal/sqltext", "jobs"}},
 	{path: "db/internal/owner"},
-	// the boundary: no driver
+	// The interface between db and the engines imports no driver.
 	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
 	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/internal/postgres", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
-		others: []string{"github.com/jmoiron/sqlx"}, // not pgx: internal/pgdriver has the driver
+		others: []string{"github.com/jmoiron/sqlx"}, // not pgx, because internal/pgdriver imports the driver
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
 		"db/internal/owner", "db/schema", "jobs",
-		"internal/errcode"}, // it returns errors and logs nothing
+		"internal/errcode"}, // it returns errors and writes no log
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
-	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // nobody else links the driver
-	{path: "internal/pgserver"}, // tests, and the selftest
+	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // no other package does
+	{path: "internal/pgserver"}, // only tests and the selftest import it
 	{path: "db/dbtest", ours: []string{"db", "jobs", "internal/taskoption", "internal/taskoption/sample", "internal/pgdriver"}},
-	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // tests only
+	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import it
 	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
-	{path: "runner/internal/cron/crontest"}, // tests only
+	{path: "runner/internal/cron/crontest"}, // only tests import it
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "runner/internal/exec", ours: []string{"db", "jobs", "internal/supervisor"}},
 	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
@@ -63,13 +64,13 @@ var layers = []layer{
 	{path: "internal/access", ours: []string{"db"}},
 	{path: "runner", ours: []string{"db", "internal/access", "internal/errcode", "jobs",
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
-		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // those belong to the program
-	{path: "internal/testkit"}, // tests only
-	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // tests only
+		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the program may use these
+	{path: "internal/testkit"}, // only tests import it
+	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // only tests import it
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver"}},
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
-	// the judge does not use what it judges
+	// The selftest must not use the code that it tests.
 	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "internal/admin", ours: []string{"runner", "db", "jobs", "internal/access", "internal/supervisor"}},
 	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
@@ -81,7 +82,7 @@ var layers = []layer{
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
 	{path: "internal/term", ours: []string{"internal/humanize", "jobs"},
 		others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},
-	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // tests only
+	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // only tests import it
 	{path: "internal/failure", ours: []string{"internal/humanize", "internal/present", "internal/term", "jobs"}},
 	{path: "internal/signals", ours: []string{"jobs", "runner"}},
 	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "jobs"}},
@@ -106,7 +107,7 @@ var layers = []layer{
 		"internal/jsonscan", "internal/record", "internal/term", "jobs", "runner"}},
 	{path: "internal/selftestrole", ours: []string{"internal/failure", "internal/pgserver", "internal/selftest",
 		"internal/signals", "jobs", "runner", "runner/postgres", "web"}},
-	{path: "", // not db: the command line is the library's first user
+	{path: "", // not db, because the command line uses only the library
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
 			"internal/await",
@@ -136,10 +137,10 @@ var layers = []layer{
 		others: []string{"al.essio.dev/pkg/shellescape",
 			"github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
-	{path: "test/codeblock"}, // tests only
+	{path: "test/codeblock"}, // only tests import it
 	{path: "test/picture"},
-	{path: "test/sample"}, // tests only
-	{path: "test"},        // tests only
+	{path: "test/sample"}, // only tests import it
+	{path: "test"},        // only tests import it
 }
 
 const module = "example.com/runner"
@@ -207,7 +208,7 @@ func (l layer) check(t *testing.T, p listed) {
 	}
 }
 
-// TestDependenciesAreDocumented compares the modules that go.mod requires for our own code with docs/dependencies.md.
+// TestDependenciesAreDocumented compares the modules that go.mod requires for the product's own code with docs/dependencies.md.
 func TestDependenciesAreDocumented(t *testing.T) {
 	var mod struct {
 		Require []struct {
@@ -241,7 +242,7 @@ func TestDependenciesAreDocumented(t *testing.T) {
 	}
 }
 
-// local is a package's path within the module; empty for the command line.
+// local returns a package's path within the module. It is empty for the command line.
 func local(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, module), "/") }
 
 func goOutput(t *testing.T, args ...string) string {

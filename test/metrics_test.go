@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// metricName is a metric of ours in a dashboard or a rule; the suffixes of histograms are not part of it.
+// metricName matches a metric of runner in a dashboard or a rule, without the suffixes of histograms.
 var metricName = regexp.MustCompile(`\brunner_[a-z_]+[a-z]\b`)
 
-// TestDashboardsNameMetricsThatThereAre compares contrib with what /metrics tells.
+// TestDashboardsNameMetricsThatThereAre checks that the metrics in contrib exist in the output of /metrics.
 func TestDashboardsNameMetricsThatThereAre(t *testing.T) {
 	text, err := os.ReadFile("web/metrics.go")
 	if err != nil {

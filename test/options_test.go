@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOptionTables compares the rows of the tables in docs with jobs.OptionList. UPDATE_DOCS=1 go test ./test -run TestOptionTables
-// writes them.
+// TestOptionTables compares the rows of the option tables in docs with jobs.OptionList. UPDATE_DOCS=1 go test ./test -run
+// TestOptionTables writes the rows.
 func TestOptionTables(t *testing.T) {
 	for _, table := range []struct {
 		page, heading string
@@ -51,7 +51,7 @@ func TestOptionTables(t *testing.T) {
 	}
 }
 
-// setRow replaces the row of a key in a table, or adds the row behind that of the key previous.
+// setRow replaces the row of a key in a table, or adds the row after the row of the key previous.
 func setRow(table, key, previous, row string) string {
 	old := regexp.MustCompile("(?m)^\\| `" + key + "` \\|.*$")
 	if old.MatchString(table) {
@@ -61,7 +61,7 @@ func setRow(table, key, previous, row string) string {
 	return behind.ReplaceAllStringFunc(table, func(above string) string { return above + "\n" + row })
 }
 
-// meaning is the text of an option for docs.
+// meaning returns the text of an option for docs.
 func meaning(o *jobs.OptionInfo) string {
 	text := o.Doc
 	if text == "" {
@@ -73,10 +73,10 @@ func meaning(o *jobs.OptionInfo) string {
 	return text
 }
 
-// recordRow is the row of an option in the table of a JSON record.
+// recordRow returns the row of an option in the table of a JSON record.
 func recordRow(o *jobs.OptionInfo) string { return fmt.Sprintf("| `%s` | %s |", o.Key, meaning(o)) }
 
-// columnRow is the row of an option in the table of the view enqueue.
+// columnRow returns the row of an option in the table of the view enqueue.
 func columnRow(o *jobs.OptionInfo) string {
 	usual := storedDefault(o)
 	switch {
@@ -88,7 +88,7 @@ func columnRow(o *jobs.OptionInfo) string {
 	return fmt.Sprintf("| `%s` | %s | %s |", o.Key, usual, meaning(o))
 }
 
-// storedRow is the row of an option in the table of the stored form.
+// storedRow returns the row of an option in the table of the stored form.
 func storedRow(o *jobs.OptionInfo) string {
 	usual := storedDefault(o)
 	switch {
@@ -100,7 +100,7 @@ func storedRow(o *jobs.OptionInfo) string {
 	return fmt.Sprintf("| `%s` | %s |", o.Key, usual)
 }
 
-// storedDefault is the default of an option as the database has it; it is empty for none.
+// storedDefault returns the default of an option as the database stores it, or an empty string if there is none.
 func storedDefault(o *jobs.OptionInfo) string {
 	if o.Zero != "" {
 		return ""

@@ -9,10 +9,10 @@ import (
 
 var namedFile = regexp.MustCompile(`\b(cmd_[a-z_]+|(db|jobs|runner|internal|web|test|bench|examples)/[a-z0-9_/]+)\.go\b`)
 
-// TestNamedFilesExist looks for each source file that a page names.
+// TestNamedFilesExist checks that the source files that pages name exist.
 func TestNamedFilesExist(t *testing.T) {
 	for _, page := range append(globbed(t, "*.md"), globbed(t, "docs/*.md")...) {
-		if page == "CHANGELOG.md" { // it names what was there at the time
+		if page == "CHANGELOG.md" { // it names files that existed at the time
 			continue
 		}
 		for i, line := range strings.Split(readFile(t, page), "\n") {

@@ -15,7 +15,7 @@ import (
 
 const pictureFile = "docs/pictures/packages.svg"
 
-// ofTheProgram returns the packages of the program, each with the packages of this module that it imports.
+// ofTheProgram returns the packages of the program and, for each, the packages of this module that it imports.
 func ofTheProgram(t *testing.T) map[string][]string {
 	t.Setenv("GOOS", "linux") // the picture is the same on every system
 	imports := map[string][]string{}
@@ -31,7 +31,7 @@ func ofTheProgram(t *testing.T) map[string][]string {
 			continue
 		}
 		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
-			if _, err := os.Stat(name); err != nil { // go test runs the test again when a file has changed
+			if _, err := os.Stat(name); err != nil { // os.Stat makes go test run the test again when the file has changed
 				t.Error(err)
 			}
 		}
@@ -52,8 +52,8 @@ func pictureName(path string) string {
 	return local(path)
 }
 
-// TestThePictureOfThePackagesIsCurrent draws the picture at the beginning of docs/design.md again.
-// UPDATE_DOCS=1 go test -run TestThePicture ./test writes it.
+// TestThePictureOfThePackagesIsCurrent compares the picture at the beginning of docs/design.md with the packages. UPDATE_DOCS=1 go test
+// -run TestThePicture ./test writes the picture.
 func TestThePictureOfThePackagesIsCurrent(t *testing.T) {
 	want := picture.SVG(ofTheProgram(t), func(name string) string {
 		switch {
@@ -75,7 +75,7 @@ func TestThePictureOfThePackagesIsCurrent(t *testing.T) {
 	}
 }
 
-// TestTheDesignDescribesEachPackage looks in docs/design.md for a paragraph that begins with the name of each package.
+// TestTheDesignDescribesEachPackage checks that docs/design.md has a paragraph for each package, which begins with the package's name.
 func TestTheDesignDescribesEachPackage(t *testing.T) {
 	text := readFile(t, "docs/design.md")
 	imports := ofTheProgram(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What docs/reliability.md and docs/postgres.md name as the proof of a line is there.
+// The tests that docs/reliability.md and docs/postgres.md name as proofs exist.
 func TestTheProofsOfReliabilityExist(t *testing.T) {
 	proofsExist(t, "docs/reliability.md", 120)
 	proofsExist(t, "docs/postgres.md", 20)

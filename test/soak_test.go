@@ -20,10 +20,11 @@ import (
 
 var soakFor = flag.Duration("soak", 5*time.Minute, "how long TestSoak runs")
 
-// TestSoak lets three workers, one of which is replaced every 20 s, do the ticks of 50 schedules for minutes, some of them in lanes and
-// in queues with limits, beside chains of tasks and a trickle of batches, and forget what is older than ten seconds. Afterwards: each
-// tick had one task and none was missed; no two tasks of a lane ran at once, nor three of a queue that two may run of; and the size of
-// the database stayed where it was at half of the time.
+// TestSoak runs three workers for minutes and replaces one of them every 20 s. They run the ticks of 50 schedules, some of them in lanes
+// and in queues with limits. They also run chains of tasks and a steady number of batches, and delete tasks that are older than 10 s.
+//
+// At the end the test checks three things. Each tick had exactly one task. No two tasks of a lane ran at once, and no three tasks of a
+// queue with a limit of two. The size of the database did not grow during the second half of the test.
 //
 //	make soak SOAKTIME=30m
 func TestSoak(t *testing.T) {
@@ -78,7 +79,7 @@ type soak struct {
 	*testing.T
 	dir   string
 	names []string
-	every map[string]time.Duration // between the ticks of a schedule
+	every map[string]time.Duration // interval between the ticks of each schedule
 }
 
 // runner runs a command and returns what it printed.
@@ -116,7 +117,7 @@ func (s *soak) work() *exec.Cmd {
 	return cmd
 }
 
-// stop lets a worker finish what it runs.
+// stop drains a worker.
 func (s *soak) stop(worker *exec.Cmd) {
 	if err := worker.Process.Signal(syscall.SIGTERM); err != nil {
 		s.Fatal(err)
@@ -126,7 +127,8 @@ func (s *soak) stop(worker *exec.Cmd) {
 	}
 }
 
-// addSchedules adds schedules that tick each 1 to 5 s, and each minute in some zones. Each task writes down its tick.
+// addSchedules adds schedules that tick every 1 to 5 s, and some that tick every minute in different zones. Each task writes its tick to
+// a file.
 func (s *soak) addSchedules(n int) {
 	s.every = map[string]time.Duration{}
 	const noted = `echo $RUNNER_TASK_SCHEDULE $RUNNER_TASK_DUE $RUNNER_TASK_ID >>ticks`
@@ -158,7 +160,7 @@ func (s *soak) addSchedules(n int) {
 	}
 }
 
-// enqueue adds a fan-in and a chain behind it, one of which fails, and some tasks that nobody waits for.
+// enqueue adds tasks with a common dependent, a chain after it that has a failing task, and some independent tasks.
 func (s *soak) enqueue() {
 	lines := `{"id":"a","args":["true"]}
 {"id":"b","args":["true"],"lane":"chain"}
@@ -176,7 +178,7 @@ func (s *soak) enqueue() {
 	}
 }
 
-// size is what the database and its log take.
+// size returns the size of the database and its log in bytes.
 func (s *soak) size() (bytes int64) {
 	for _, end := range []string{"", "-wal"} {
 		if info, err := os.Stat(filepath.Join(s.dir, "runner.db"+end)); err == nil {
@@ -186,7 +188,7 @@ func (s *soak) size() (bytes int64) {
 	return bytes
 }
 
-// checkTicks reads what the tasks have written down.
+// checkTicks checks the ticks that the tasks have written to the file.
 func (s *soak) checkTicks(paused time.Time) {
 	text, err := os.ReadFile(filepath.Join(s.dir, "ticks"))
 	if err != nil {
@@ -230,7 +232,7 @@ func (s *soak) checkTicks(paused time.Time) {
 	s.Logf("%d ticks of %d schedules, each once", len(tasks), len(s.names))
 }
 
-// checkSizes: the largest size of the last quarter is that of the quarter before it, or little more.
+// checkSizes checks that the largest size in the last quarter exceeds that of the quarter before it by at most 25 % and 1 MiB.
 func (s *soak) checkSizes(sizes []int64) {
 	n := len(sizes)
 	if n < 120 {
@@ -249,7 +251,7 @@ func descriptors(worker *exec.Cmd) int {
 	return len(list)
 }
 
-// memory is what a process keeps in memory, in MB.
+// memory returns the resident memory of a process in MB.
 func memory(worker *exec.Cmd) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", worker.Process.Pid))
 	pages, _ := strconv.Atoi(cmp.Or(strings.Join(strings.Fields(string(text))[1:2], ""), "0"))

@@ -17,8 +17,8 @@ var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|
 	`doctor|enqueue|fence|limit|list|logs|move|pause|resume|retry|` +
 	`schedule|serve|show|status|wait|work)\b`)
 
-// TestLibraryDoesNotMentionTheCommandLine keeps words of the command line out of the texts of db, runner and jobs, and out of the
-// errors of web: package present adds them.
+// TestLibraryDoesNotMentionTheCommandLine checks that the texts of db, runner and jobs, and the errors of web, have no words of the
+// command line. Package present adds these words.
 func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
 	for _, text := range []string{"--db PATH", "or insist: --unsafe-fs", "try: again", "exit status 75 means", "runner resume --deletion"} {
 		if !commandWords.MatchString(text) {
@@ -45,7 +45,7 @@ func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
 	}
 }
 
-// sourceFiles returns the Go files of a folder and the folders in it, but not the tests.
+// sourceFiles returns the Go files in a folder and its subfolders, without tests.
 func sourceFiles(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -54,7 +54,7 @@ func sourceFiles(t *testing.T, dir string) (paths []string) {
 			return err
 		case entry.IsDir() && (entry.Name() == "dbtest" || entry.Name() == "testdata"):
 			return filepath.SkipDir
-		case path == filepath.Join("jobs", "options.go"): // the list of task options has their flags
+		case path == filepath.Join("jobs", "options.go"): // the list of task options contains their flags
 		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 			paths = append(paths, path)
 		}
@@ -66,7 +66,7 @@ func sourceFiles(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// literals returns the strings of a file, or only those that are parts of errors.
+// literals returns the string literals of a file, or only those in errors.
 func literals(file *ast.File, errorsOnly bool) (list []*ast.BasicLit) {
 	collect := func(node ast.Node) {
 		ast.Inspect(node, func(n ast.Node) bool {

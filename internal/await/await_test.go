@@ -33,14 +33,14 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	steer(ids[1], true) // gone before anyone looked
+	steer(ids[1], true) // deleted before the first poll
 	steer(ids[0], false)
 	var states []jobs.State
 	var seen []int64
 	err := Each(t.Context(), r, ids[:4], func(task jobs.Task) (bool, error) {
 		seen, states = append(seen, task.ID), append(states, task.State)
 		switch len(seen) {
-		case 2: // what happens between two looks is seen at the next: one ends, one ends and is forgotten
+		case 2: // the next poll sees two changes: one task ends, and one ends and is deleted
 			steer(ids[2], false)
 			steer(ids[3], true)
 		}
@@ -53,7 +53,7 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 		t.Errorf("%q, want %q", states, want)
 	}
 
-	// the end of the context ends it with its cause
+	// When the context ends, Each returns its cause.
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, TimedOut{After: time.Millisecond})
 	defer cancel()
 	err = Each(ctx, r, ids[4:], func(jobs.Task) (bool, error) { t.Error("nothing has ended"); return false, nil })

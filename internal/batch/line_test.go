@@ -185,7 +185,7 @@ func FuzzBatchLine(f *testing.F) {
 		if err != nil || !strings.HasPrefix(strings.TrimSpace(line), "{") {
 			return
 		}
-		var values map[string]any // the same reading by encoding/json
+		var values map[string]any // the same line, parsed by encoding/json
 		if err := json.Unmarshal([]byte(line), &values); err != nil {
 			t.Fatalf("%q was read, and is not JSON: %v", line, err)
 		}

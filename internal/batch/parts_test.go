@@ -15,7 +15,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// scraps brings its text in pieces of a random length.
+// scraps is a reader that returns its text in pieces of random length.
 type scraps struct {
 	text   string
 	random *rand.Rand
@@ -80,7 +80,7 @@ func TestPartsEndWithWhatCannotBeRead(t *testing.T) {
 func TestABadLineOfASlowPipeIsToldAtOnce(t *testing.T) {
 	out, in := io.Pipe()
 	defer in.Close()
-	go func() { _, _ = io.WriteString(in, "[\"true\"]\n{\"quue\":1}\n[\"tr") }() // and no more
+	go func() { _, _ = io.WriteString(in, "[\"true\"]\n{\"quue\":1}\n[\"tr") }() // the writer sends no more data
 	b, err := openBatch(&term.Printer{Now: time.Now}, Options{File: "-", Stdin: out, Base: jobs.Command{}.With(), NoResolve: true})
 	if err != nil {
 		t.Fatal(err)

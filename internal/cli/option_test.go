@@ -11,14 +11,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// parsed is what a command of testCommands got to see.
+// parsed is the parsed command line that a command of testCommands received.
 type parsed struct {
 	command string
 	c       *Context
 	words   []string
 }
 
-// parse runs a command line against three small commands, through permute and urfave/cli, and returns what arrived.
+// parse parses a command line for three small commands with Parse and urfave/cli. It returns the arguments that the command received.
 func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) {
 	t.Helper()
 	a := &App{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
@@ -60,7 +60,7 @@ func TestOptionsStandAnywhere(t *testing.T) {
 	}
 }
 
-// urfave #1424: its own reordering lost the "--".
+// urfave/cli issue #1424: its reordering of arguments lost the "--".
 func TestWordsBelongToTheCommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"enqueue -- help":                          "help",
@@ -131,7 +131,7 @@ func TestEnvironment(t *testing.T) {
 	if !Get[bool](got.c, "tee") || got.c.IsSet("max-wait") || Get[time.Duration](got.c, "busy-timeout") != 3*time.Second {
 		t.Error("tee, max-wait or busy-timeout")
 	}
-	// options win in both places
+	// Options win over variables both before and after the command.
 	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} {
 		got, err = parse(t, env, strings.Fields(line)...)
 		if err != nil || Get[int](got.c, "concurrency") != 2 || Get[time.Duration](got.c, "busy-timeout") != time.Second ||

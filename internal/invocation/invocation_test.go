@@ -24,7 +24,7 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(dir+"/a/plain", 0o755); err != nil { // a directory in PATH is no program
+	if err := os.Mkdir(dir+"/a/plain", 0o755); err != nil { // a directory is not a program
 		t.Fatal(err)
 	}
 	if err := os.Symlink(dir+"/sub", dir+"/a/link"); err != nil {
@@ -37,20 +37,20 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 	here := Invocation{Dir: dir + "/sub", Path: dir + "/a:" + dir + "/b:" + dir + "/c"}
 	for _, test := range []struct {
 		path, name, cwd string
-		want            string // relative to dir, or the start of what went wrong
+		want            string // path relative to dir, or the start of the error
 		exit            int
 	}{
 		{here.Path, "tool", "", "/a/tool", 0},
 		{here.Path, "plain", "", "/c/plain", 0},
 		{dir + "/b", "plain", "", `"` + dir + `/b/plain" cannot be executed: permission denied`, 126},
-		{"../b", "tool", "", "/b/tool", 0}, // what is relative in PATH is seen from here
+		{"../b", "tool", "", "/b/tool", 0}, // a relative entry of PATH is relative to the caller's directory
 		{dir + "/a:", "local", "", "/sub/local", 0},
 		{dir + "/a", "local", "", `"local" not found in PATH`, 127},
 		{"", "tool", "", `"tool" not found in PATH`, 127},
 		{"", "./local", "", "/sub/local", 0},
 		{"", "./tool", dir + "/a", "/a/tool", 0},
 		{"", "../b/tool", dir + "/a", "/b/tool", 0},
-		{"", "../b/tool", dir + "/a/link", "/b/tool", 0}, // behind the link .. is another directory
+		{"", "../b/tool", dir + "/a/link", "/b/tool", 0}, // after the link, .. is another directory
 		{"", "./plain", "", `"./plain" cannot be executed: permission denied`, 126},
 		{"", "./plain", dir + "/a", `"./plain" is a directory`, 126},
 		{"", "./nosuch", "", `"./nosuch" not found`, 127},

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Members yields the keys and values of a valid JSON object, in order. Keys are decoded, and values are JSON. Both point into text, or are
-// copies.
+// Members yields the keys and values of a valid JSON object, in order. Keys are decoded; values are JSON. A key or value shares memory
+// with text or is a copy.
 func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		i := Blank(text, Blank(text, 0)+1) // behind the brace
+		i := Blank(text, Blank(text, 0)+1) // after the brace
 		for text[i] != '}' {
 			end := Value(text, i)
 			key := text[i+1 : end-1]
@@ -24,7 +24,7 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 				}
 				key = []byte(decoded)
 			}
-			i = Blank(text, Blank(text, end)+1) // behind the colon
+			i = Blank(text, Blank(text, end)+1) // after the colon
 			end = Value(text, i)
 			if !yield(key, text[i:end]) {
 				return
@@ -36,7 +36,7 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Blank returns the position of the first byte from i on that is no white space.
+// Blank returns the position of the first byte from i on that is not white space.
 func Blank(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
 		i++
@@ -44,7 +44,7 @@ func Blank(text []byte, i int) int {
 	return i
 }
 
-// Value returns the position behind the value that begins at i.
+// Value returns the position after the value that begins at i.
 func Value(text []byte, i int) int {
 	depth := 0
 	for ; i < len(text); i++ {

@@ -17,7 +17,7 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// logged is what a log of this style writes for one record.
+// logged returns the text that a log of this style writes for one record.
 func logged(t *testing.T, to term.Stream, style Style, level slog.Level, message string, args ...any) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -102,7 +102,7 @@ func TestLogTimesOfTheDayHaveNoDateOnATerminal(t *testing.T) {
 	}
 }
 
-// The standard library's own tests of a slog.Handler, on the plain style read back.
+// slogtest, the standard library's test of a slog.Handler, accepts the parsed output of the plain style.
 func TestLogHandlerKeepsThePromisesOfSlog(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {
@@ -150,7 +150,7 @@ func TestLogStyleFollowsStderr(t *testing.T) {
 		{"auto", "", term.Stream{Writer: io.Discard}, Plain},
 		{"auto", "", term.Stream{Writer: file, TTY: true}, Terminal},
 		{"auto", journal, term.Stream{Writer: file}, Journal},
-		{"auto", "1:2", term.Stream{Writer: file}, Plain}, // systemd started a shell, which redirected us
+		{"auto", "1:2", term.Stream{Writer: file}, Plain}, // systemd started a shell, which redirected the log
 		{"auto", journal, term.Stream{Writer: io.Discard}, Plain},
 		{"text", journal, term.Stream{Writer: file, TTY: true}, Plain},
 		{"json", journal, term.Stream{Writer: file, TTY: true}, JSON},

@@ -25,7 +25,7 @@ func TestTailOf(t *testing.T) {
 	}{
 		{[]string{"a\nb\nc\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb\nc"}, 2, "b\nc", true},
-		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // what is before might belong to the first line
+		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // an earlier piece might belong to the first line
 		{[]string{"a\n", "b", "\n", "c\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb", "b\n"}, 1, "bb\n", true},
 		{[]string{"a\n", "b\n"}, 1, "b\n", true},
@@ -87,7 +87,7 @@ func TestTranscriptLines(t *testing.T) {
 	}
 }
 
-// What somebody sees who follows, together with what is said to be missing, is what was printed.
+// The lines that a follower prints and the reported missing bytes add up to the whole output.
 func TestFollowerCountsWhatIsMissing(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p}
@@ -101,9 +101,9 @@ func TestFollowerCountsWhatIsMissing(t *testing.T) {
 		}
 	}
 	show(1, 0, "0123456789") // the head
-	show(2, 0, "abcde")      // seen, and dropped later
-	show(4, 12, "vwxyz")     // 12 bytes between head and here are not kept: these 5, and 7 that were never seen
-	show(5, 12, "end")       // seen in order: nothing is missing, though its count was set when it became the first
+	show(2, 0, "abcde")      // shown, and dropped later
+	show(4, 12, "vwxyz")     // 12 bytes between the head and this piece were dropped: the 5 bytes shown above, and 7 that were never shown
+	show(5, 12, "end")       // follows the last shown piece, so nothing is missing, although it has a count as the first piece of the tail
 	if p.Flush(); out.String() != "0123456789abcdevwxyzend" || talk.String() != "--- 7 B not kept (--output-limit 20) ---\n" {
 		t.Errorf("stdout %q, stderr %q", out, talk)
 	}

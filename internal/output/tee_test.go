@@ -28,7 +28,7 @@ func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
 		data := []byte(piece.data)
 		tee.Copy(piece.task, piece.stream, data)
 		for i := range data {
-			data[i] = '!' // its owner uses it again
+			data[i] = '!' // the caller reuses the buffer
 		}
 	}
 	if want := "[7] a\n[7] b\n[1041] frame 1\n[1041] \n[7] c\n[1041] last\n"; out.String() != want {

@@ -59,7 +59,8 @@ func TestASearchSelects(t *testing.T) {
 	}
 }
 
-// TestAFilterSurvivesBeingWritten: what a filter can say as a search is read back as the same filter.
+// TestAFilterSurvivesBeingWritten formats filters as searches and parses them again. Each filter that a search can express must stay the
+// same.
 func TestAFilterSurvivesBeingWritten(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`)
 	text := rapid.StringOf(rapid.RuneFrom([]rune(" \"\\:abcé\t-")))
@@ -121,7 +122,7 @@ func TestAVerbSelectsWhatItIsFor(t *testing.T) {
 		{VerbRetry, jobs.Filter{}, []jobs.State{jobs.Failed}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Cancelled}}, []jobs.State{jobs.Cancelled}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, false},
-		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true}, // an id is meant whatever its state
+		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true}, // ids select a task in any state
 		{VerbCancel, jobs.Filter{}, jobs.Unfinished(), true},
 		{VerbCancel, jobs.Filter{States: []jobs.State{jobs.Failed}}, nil, false},
 		{VerbDelete, jobs.Filter{States: []jobs.State{jobs.Failed, jobs.Pending}}, []jobs.State{jobs.Failed}, true},

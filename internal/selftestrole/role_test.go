@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A role that gets SIGTERM before the database is open returns no error. The selftest would take an error for a fault of the product.
+// A role that gets SIGTERM before the database is open returns no error. The selftest would report an error as a fault of the product.
 func TestARoleEndsBeforeTheDatabaseIsOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

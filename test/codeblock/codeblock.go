@@ -1,4 +1,4 @@
-// Package codeblock reads the code blocks of the pages in docs. Tests of the pages run them.
+// Package codeblock reads the code blocks of the pages in docs, so that tests can run them.
 package codeblock
 
 import (
@@ -9,12 +9,12 @@ import (
 
 // Block is a code block of a page.
 type Block struct {
-	At   string // page and line of its first fence
-	Lang string // first word behind the fence; says what the block is
+	At   string // page and line of its opening fence
+	Lang string // first word after the fence; the type of the block
 	Text string
 }
 
-// File returns the name of the file that a block of Go says it is, or nothing if it says none.
+// File returns the file name in the first line of a Go block, or an empty string.
 func (b Block) File() string {
 	first, _, _ := strings.Cut(b.Text, "\n")
 	if name, ok := strings.CutPrefix(first, "// "); ok && b.Lang == "go" && strings.HasSuffix(name, ".go") {
@@ -23,7 +23,7 @@ func (b Block) File() string {
 	return ""
 }
 
-// Read returns the blocks of a page in their order.
+// Read returns the code blocks of a page in order.
 func Read(page string) ([]Block, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 const (
 	boxHeight = 30
 	rowHeight = 66
-	gap       = 14  // between boxes of a row
-	lane      = 10  // width of an arrow that passes a row
+	gap       = 14  // space between boxes of a row
+	lane      = 10  // width for an arrow that crosses a row
 	letter    = 7.2 // width of a letter of the font
 	margin    = 12
 )
@@ -40,7 +40,7 @@ func SVG(imports map[string][]string, class func(name string) string) string {
 	return draw(rows, class)
 }
 
-// layers puts each package below all packages that import it, and adds a point to each row that an arrow passes.
+// layers assigns each package to a row below all packages that import it. It adds a point to each row that an arrow crosses.
 func layers(imports map[string][]string) [][]*node {
 	nodes := map[string]*node{}
 	for name := range imports {
@@ -87,7 +87,7 @@ func link(above, below *node) {
 	below.above = append(below.above, above)
 }
 
-// reduced returns the imports of a package that no other of its imports reaches.
+// reduced returns the imports of a package without those that another of its imports reaches.
 func reduced(imports map[string][]string, name string) []string {
 	list := slices.Sorted(slices.Values(imports[name]))
 	return slices.DeleteFunc(slices.Clone(list), func(to string) bool {
@@ -99,7 +99,7 @@ func reaches(imports map[string][]string, from, to string) bool {
 	return from == to || slices.ContainsFunc(imports[from], func(next string) bool { return reaches(imports, next, to) })
 }
 
-// order moves the nodes of each row below and above their neighbours, so that few arrows cross.
+// order sorts the nodes of each row by the position of their neighbours in other rows, so that few arrows cross.
 func order(rows [][]*node) {
 	for _, row := range rows {
 		pack(row)
@@ -112,7 +112,7 @@ func order(rows [][]*node) {
 	}
 }
 
-// pack puts the nodes of a row beside each other, around zero.
+// pack places the nodes of a row next to each other, centered at zero.
 func pack(row []*node) {
 	total := -float64(gap)
 	for _, n := range row {
@@ -130,7 +130,7 @@ func sortBy(row []*node, neighbours func(*node) []*node) {
 	pack(row)
 }
 
-// mean is the middle of the neighbours; a node without neighbours stays.
+// mean returns the average position of the neighbours, or the node's own position if it has none.
 func mean(n *node, of []*node) float64 {
 	if len(of) == 0 {
 		return n.x
@@ -142,7 +142,7 @@ func mean(n *node, of []*node) float64 {
 	return sum / float64(len(of))
 }
 
-// place moves each node towards the middle of its neighbours, as far as those beside it allow.
+// place moves each node towards the mean of its neighbours, as far as the adjacent nodes allow.
 func place(rows [][]*node) {
 	for range 30 {
 		for _, row := range rows {
@@ -198,7 +198,7 @@ func draw(rows [][]*node, class func(name string) string) string {
 
 func (n *node) top() float64 { return float64(n.row*rowHeight + margin) }
 
-// arrow is the path from a package to the next one, through the points between them.
+// arrow returns the path from a package to the next one, through the points between them.
 func arrow(from, to *node) string {
 	path := fmt.Sprintf("<path marker-end=\"url(#head)\" d=\"M%.0f %.0f", from.x, from.top()+boxHeight)
 	for {

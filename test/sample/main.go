@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// text is a comment or a sentence and its place.
+// text is a comment or a sentence, with its location.
 type text struct{ at, words string }
 
 func main() {
@@ -157,7 +157,7 @@ var (
 	entry    = regexp.MustCompile(`^ {2,}(\S.*?) {2,}(\S.*)$`)
 )
 
-// sentences splits a paragraph. A sentence has three words or more; numbers do not count.
+// sentences splits a paragraph into sentences. It drops sentences of fewer than three words; numbers do not count.
 func sentences(paragraph string) []string {
 	split := strings.Split(boundary.ReplaceAllString(strings.Join(strings.Fields(paragraph), " "), "$1\n$2"), "\n")
 	return slices.DeleteFunc(split, func(s string) bool { return len(words.FindAllString(s, 3)) < 3 })
@@ -176,7 +176,7 @@ func helpSentences(program string, command []string) (list []text, err error) {
 			continue
 		}
 		global = strings.HasPrefix(block, "GLOBAL OPTIONS")
-		if global && len(command) > 0 { // they are the same in every help
+		if global && len(command) > 0 { // every help has the same global options
 			continue
 		}
 		list = append(list, blockSentences(page, block)...)
