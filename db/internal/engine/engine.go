@@ -1,17 +1,17 @@
 // Package engine is the boundary between package db and the database systems below it. It has one interface, Engine, with two
 // implementations: sqlite.File, a database in an SQLite file, and postgres.Server, a database on a PostgreSQL server.
 //
-// Package db does everything that is the same on both: it claims, finishes and inserts tasks, groups commits, and owns lanes,
-// limits, dependencies and schedules. It opens the right engine once, in Open, and asks nobody afterwards which engine it is. What
-// an engine does differently is one of four things:
+// Package db does everything that is the same on both: it claims, finishes and inserts tasks, groups commits, and owns lanes, limits,
+// dependencies and schedules. It opens the right engine once, in Open, and never asks afterwards which engine it is. The engines
+// differ in four ways:
 //
 //   - words of a statement: a fragment of the engine's dialect (package sqltext);
 //   - a different way to do a step, such as to begin a transaction: a method of Engine;
-//   - a way that only pays on one engine, such as many completions in one statement: a field of Traits;
-//   - something that only one engine has, such as the backup of a file: a method that returns a typed error, or nothing, on the other.
+//   - an optimisation that only pays on one engine, such as many completions in one statement: a field of Traits;
+//   - a feature that only one engine has, such as the backup of a file: a method that returns a typed error, or nothing, on the other.
 //
-// An engine owns its pools and reads. The writer of package db owns the connection that Open and Reconnect return, and calls the
-// methods of group "transactions" with it, from one goroutine at a time. All other methods are safe for many goroutines.
+// An engine owns its pools and the connections for reading. The writer of package db owns the connection that Open and Reconnect
+// return. It calls the methods of Transactions with it, from one goroutine at a time. All other methods are safe for concurrent use.
 package engine
 
 import (
@@ -32,27 +32,27 @@ type Engine interface {
 	Files
 	Changes
 
-	// Dialect renders statements. It is known after Open.
+	// Dialect returns the dialect that renders statements. It is valid after Open.
 	Dialect() *sqltext.Dialect
-	// Traits returns what package db decides by. They never change.
+	// Traits returns the properties of the engine. They never change.
 	Traits() Traits
-	// ClaimJob returns the template of the tasks of job i of n in a claim, of which tasks is the SELECT.
+	// ClaimJob returns the template that selects the tasks of job i of n in a claim. tasks is the SELECT of these tasks.
 	ClaimJob(tasks string, i, n int) string
-	// Values converts the arguments of a statement for a handle of the caller's.
+	// Values converts the arguments of a statement for a database handle of the caller.
 	Values(args []any) []any
-	// Within returns an error unless a transaction of the caller's is of this database. On a server it takes the write lock.
+	// Within returns an error unless a transaction of the caller belongs to this database. On a server it takes the write lock.
 	Within(q Querier) error
 
-	// HighestID returns the highest id that a task ever had.
+	// HighestID returns the highest id that a task has or had.
 	HighestID(ctx context.Context) (int64, error)
-	// RaiseIDs makes the next id of a task higher than last, and the next number of a worker higher than those in the table.
+	// RaiseIDs makes the next task id higher than last, and the next worker number higher than those in the table.
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
-	// FrozenBy returns the query for the source of the trigger that refuses writes while the database is moved, and its argument.
+	// FrozenBy returns the query for the source of the trigger that rejects writes during a migration, and the argument of the query.
 	FrozenBy() (*sqltext.Statement, string)
-	// Freezing returns the statements that replace triggers that refuse writes with the message is by those with the message text. An empty
-	// message means no triggers.
+	// Freezing returns the statements that replace the triggers that reject writes: those with the message is by those with the
+	// message text. An empty message means no triggers.
 	Freezing(is, text string) []string
 }
 
@@ -60,30 +60,30 @@ type Engine interface {
 type Lifecycle interface {
 	// Name returns the path of the file, or the address without its password.
 	Name() string
-	// Address returns what Open of package db opens the database by. It may hold a password.
+	// Address returns the path or address with which Open of package db opens the database. It may contain a password.
 	Address() string
-	// Identity tells the database from every other one: two databases may be on one server.
+	// Identity returns a name that no other database has, since two databases may be on one server.
 	Identity() string
-	// Dir returns the directory of this host for what belongs to the database.
+	// Dir returns the directory on this host for the files of the database.
 	Dir() string
-	// MakeDir makes that directory if it is missing.
+	// MakeDir creates that directory if it is missing.
 	MakeDir() error
-	// Created reports whether Open made the database.
+	// Created reports whether Open created the database.
 	Created() bool
-	// Server describes the server; nil for a file.
+	// Server describes the server. It returns nil for a file.
 	Server() *ServerInfo
 
-	// Open connects, creates or upgrades the tables if the options say so, and returns the writer's connection. The caller calls
+	// Open connects, creates or upgrades the tables if the options say so, and returns the writer's connection. The caller must call
 	// Close after an error, too.
 	Open(ctx context.Context) (*sqlx.Conn, error)
 	// Reader returns the pool of connections that cannot write.
 	Reader() *sqlx.DB
 	// Disconnecting is called before the writer closes its connection.
 	Disconnecting()
-	// Reconnect returns a new connection in place of a broken one, or the first one of the second writer. It returns an error of
-	// kind ErrReplaced if the tables are not those that were opened.
+	// Reconnect returns a new connection in place of a broken one, or the first connection of the second writer. It returns an error
+	// of kind ErrReplaced if the tables are not those that Open has opened.
 	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
-	// Quit ends watches.
+	// Quit ends all watches.
 	Quit()
 	// BeforeClose is called before the writer closes its last connection. The caller calls release after Close.
 	BeforeClose() (release func())
@@ -91,62 +91,63 @@ type Lifecycle interface {
 	Close() error
 }
 
-// Transactions are the steps of a write that the engines do in different ways.
+// Transactions are the steps of a write in which the engines differ.
 type Transactions interface {
-	// Begin starts a transaction with the write lock. shared lets other transactions that begin so have it at the same time, where
-	// the engine can do that. single reports that no other write of this process may follow soon. begin runs BEGIN IMMEDIATE.
-	// waited reports whether others had the lock.
+	// Begin starts a transaction with the write lock. shared lets other shared transactions hold the lock at the same time, if the
+	// engine supports that. single reports that no other write of this process may follow soon. begin runs BEGIN IMMEDIATE. waited
+	// reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
-	// Later sends a statement together with the next one. Only an engine with the trait Pipelines can do that.
+	// Later sends a statement together with the next one. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error
-	// CommitWithNext makes the next statement commit the transaction. It returns false if the engine cannot do that.
+	// CommitWithNext makes the next statement commit the transaction. It returns false if the engine does not support that.
 	CommitWithNext(conn *sqlx.Conn) bool
-	// SetLevel sets whether a commit of the connection is on the disk when it returns.
+	// SetLevel sets whether commits of the connection are durable when they return.
 	SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error
 	// CommitBegins is called before a commit that is sure to change something, and CommitEnds after each commit.
 	CommitBegins()
 	CommitEnds(failed bool)
-	// Replaced returns an error of kind ErrReplaced if the database is not the one that was opened any more.
+	// Replaced returns an error of kind ErrReplaced if the database is no longer the one that Open has opened.
 	Replaced() error
-	// Committed is Replaced after a commit.
+	// Committed is Replaced for the time after a commit.
 	Committed() error
-	// Notify tells other processes of a commit. wakeups reports whether workers may have something to do.
+	// Notify notifies other processes of a commit. wakeups reports whether workers may have something to do.
 	Notify(wakeups bool)
 	// Awaited reports whether a short write of another process waits for the lock.
 	Awaited() bool
-	// Rest leaves the lock to other processes for a moment.
+	// Rest leaves the lock to other processes for about pause.
 	Rest(pause time.Duration)
-	// Leave ends a stretch of writing, at once or when no write follows within pause.
+	// Leave ends a stretch of writing: at once, or if no write follows within pause.
 	Leave(now bool, pause time.Duration)
 	// Space returns an error of kind ErrFull if the disk has no space for another task.
 	Space() error
-	// Vacuum gives some free pages back to the filesystem, in a transaction on conn. It reports whether there are more.
+	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether there are more.
 	Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error)
 }
 
-// Errors tells the errors of the drivers apart.
+// Errors classifies the errors of the drivers.
 type Errors interface {
-	// Explain turns an error of the driver into a *jobs.Error if it can. Other errors and nil pass.
+	// Explain turns an error of the driver into a *jobs.Error if it can. It returns other errors and nil unchanged.
 	Explain(err error) error
 	// ExplainWrite is Explain for an error of the writer.
 	ExplainWrite(err error) error
-	// Busy reports whether others had the lock.
+	// Busy reports whether other processes held the lock.
 	Busy(err error) bool
-	// Broken reports whether the connection must be opened anew.
+	// Broken reports whether the connection must be opened again.
 	Broken(err error) bool
-	// BeginFailed returns why the transaction of a statement did not begin; nil if it did.
+	// BeginFailed returns why the transaction of a statement did not begin, or nil if it did.
 	BeginFailed(err error) error
-	// Unanswered returns the error of a commit that may have happened or not, for err of its connection.
+	// Unanswered returns the error of a commit with an unknown result. err is the error of its connection.
 	Unanswered(err error) error
-	// Refused reports whether a constraint or a trigger refused a write.
+	// Refused reports whether a constraint or a trigger rejected a write.
 	Refused(err error) bool
-	// Asserted reports whether err is that of an assertion that did not hold: a division by zero.
+	// Asserted reports whether err is that of an assertion that failed: a division by zero.
 	Asserted(err error) bool
 	// BusyRetries returns how often writes found the lock taken and tried again.
 	BusyRetries() int64
 }
 
-// Files are questions about the file of a database. On a server they have empty answers, or errors of kind ErrInvalid.
+// Files returns information about the file of a database, and copies it. On a server its methods return zero values, or errors of kind
+// ErrInvalid.
 type Files interface {
 	Size() (file, wal int64)
 	Backup(ctx context.Context, to string, replace bool) (int64, error)
@@ -156,30 +157,30 @@ type Files interface {
 	Unclean() bool
 }
 
-// Changes tell of commits.
+// Changes reports commits.
 type Changes interface {
 	Watch(ctx context.Context, brief bool, told func(wakeups bool)) error
 	WatchSlowly(slowly bool)
 	Revisions(ctx context.Context) (Revisions, error)
-	// CheckNotifications returns nil if notifications of this process come back to it from the server within patience.
+	// CheckNotifications returns an error unless a notification of this process comes back from the server within patience.
 	CheckNotifications(ctx context.Context, patience time.Duration) error
 }
 
-// Revisions tells whether anything was committed since the last question.
+// Revisions reports whether anything was committed since the last call of Now: then Now returns a different number.
 type Revisions interface {
 	Now(ctx context.Context) (int64, error)
 	Close()
 }
 
-// Traits are properties of an engine that decide which of two ways pays.
+// Traits are the properties of an engine that decide which of two ways is faster.
 type Traits struct {
-	GivesIDs         bool // the engine gives new tasks their ids, and returns them
-	InsertMost       int  // rows of one INSERT
-	CompletesAsJSON  bool // one statement completes any number of tasks, which it gets as JSON
-	SingleStatements bool // a statement alone is a cheap transaction
-	Pipelines        bool // statements can wait for each other and travel together
-	FastPath         bool // turns that decide nothing run beside each other
-	OutlivedByClient bool // the engine may forget commits in a crash that its clients live through: so all but heartbeats are durable
+	GivesIDs         bool // whether the engine assigns the ids of new tasks and returns them
+	InsertMost       int  // greatest number of rows of one INSERT
+	CompletesAsJSON  bool // whether one statement, with JSON as its argument, completes any number of tasks
+	SingleStatements bool // whether a statement without BEGIN is a cheap transaction
+	Pipelines        bool // whether several statements can be sent in one message
+	FastPath         bool // whether cycles that only complete and claim tasks run concurrently; see db/fastpath.go
+	OutlivedByClient bool // whether clients outlive a crash of the engine, so that only heartbeats may commit asynchronously
 }
 
 // Querier runs statements in a transaction.
@@ -188,7 +189,7 @@ type Querier interface {
 	Scan(s *sqltext.Statement, args []any, dest ...any) error
 }
 
-// Options are those of package db that engines need.
+// Options are the options of package db that engines need.
 type Options struct {
 	Create      bool
 	ReadOnly    bool
@@ -209,32 +210,34 @@ type Process struct {
 
 // ServerInfo describes the server that a database is on.
 type ServerInfo struct {
-	Version int64         // of PostgreSQL, as 150004
-	Schema  string        // with our tables
-	Tables  int           // the version of these
-	Skew    time.Duration // of the clock of this host ahead of the server's
+	Version int64         // version of PostgreSQL, as 150004
+	Schema  string        // schema of runner's tables
+	Tables  int           // version of these tables
+	Skew    time.Duration // how far the clock of this host is ahead of the clock of the server
 }
 
-// Driver is how to reach servers. Package internal/pgdriver has one, so that programs that use files only link no driver for servers.
+// Driver connects to servers. Package internal/pgdriver has one, so that programs that use only files link no driver for servers.
 type Driver struct {
-	// Connect prepares connections to the database that address names; nothing is dialled yet. patience is how long a statement waits for
-	// a lock. The error never holds a password.
+	// Connect prepares connections to the database that address names. It does not dial yet. patience is how long a statement waits
+	// for a lock. The error never contains a password.
 	Connect func(address string, patience time.Duration) (Connectors, error)
 }
 
-// Connectors reach one database on a server.
+// Connectors connect to one database on a server.
 type Connectors struct {
-	Name        string           // for people: the address without its password
-	Schema      string           // of our tables
-	Write, Read driver.Connector // connections that write, and some that cannot
-	// Together sends statements on a connection of Write in one message. It returns the rows of the last one that has columns, and how many
-	// each of them has changed, or returned. One that fails ends it; the list of these numbers ends before it.
+	Name        string           // address without the password, for messages
+	Schema      string           // schema of runner's tables
+	Write, Read driver.Connector // connectors for connections that write, and for connections that cannot write
+	// Together sends statements on a connection of Write in one message. It returns the rows of the last statement that has columns,
+	// and for each statement the number of rows that it has changed or returned. A statement that fails ends the list, and affected
+	// holds only the numbers of the statements before it.
 	Together func(ctx context.Context, conn driver.Conn, list []Statement) (rows driver.Rows, affected []int64, err error)
-	// Listen calls told with "" once it listens on a channel, then with each message there, until ctx ends or the connection breaks.
+	// Listen calls told with "" once it listens on a channel, and then with each message there, until ctx ends or the connection
+	// breaks.
 	Listen func(ctx context.Context, channel string, told func(message string)) error
 }
 
-// Statement is a text of SQL with its arguments.
+// Statement is an SQL statement with its arguments.
 type Statement struct {
 	Text string
 	Args []driver.NamedValue

@@ -13,19 +13,19 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ErrPoolClosed returns the error of database/sql for a pool that was closed, which has no name there.
+// ErrPoolClosed returns the error of database/sql for a closed pool, which that package does not export.
 var ErrPoolClosed = sync.OnceValue(func() error {
 	pool := sql.OpenDB(nowhere{})
 	return cmp.Or(pool.Close(), pool.Ping())
 })
 
-// nowhere connects to nothing.
+// nowhere is a connector whose connections always fail.
 type nowhere struct{}
 
 func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, driver.ErrBadConn }
 func (nowhere) Driver() driver.Driver                        { return nil }
 
-// FileError returns the error of a file or directory that cannot be used.
+// FileError returns the *jobs.Error for a file or directory that cannot be used.
 func FileError(err error, path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -8,13 +8,13 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// FrozenTables are the tables that refuse writes while a database is moved. What else there is follows from their rows.
+// FrozenTables are the tables that reject writes during a migration. The other tables change only together with these.
 var FrozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
-// FrozenText is what the message of a trigger that refuses writes begins with.
+// FrozenText is the beginning of the message of a trigger that rejects writes.
 const FrozenText = "this database "
 
-// FrozenMessage returns the message of a trigger.
+// FrozenMessage returns the message of such a trigger. body is its source.
 func FrozenMessage(body string) string {
 	_, text, _ := strings.Cut(body, "'"+FrozenText)
 	end := strings.LastIndexByte(text, '\'')
@@ -24,7 +24,7 @@ func FrozenMessage(body string) string {
 	return FrozenText + strings.ReplaceAll(text[:end], "''", "'")
 }
 
-// NoRow returns nil for the error of a query that has no row.
+// NoRow returns nil for sql.ErrNoRows, and other errors unchanged.
 func NoRow(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -32,6 +32,6 @@ func NoRow(err error) error {
 	return err
 }
 
-// SelectAtWork reads which worker has given a sign of life that is still good at [1], and until when. Index: workers_live.
+// SelectAtWork returns a worker whose lease has not expired at [1], and when it expires. Index: workers_live.
 var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
 	ORDER BY beat_at DESC LIMIT 1`)

@@ -12,15 +12,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// vacuumInto writes a consistent copy of the database into the empty file [1]: everything that was committed before it began, nothing
-// that is committed later. Writers go on meanwhile; the log cannot start afresh until it is done.
+// vacuumInto writes a consistent copy of the database to the empty file [1]. The copy holds everything that was committed before the
+// statement began, and nothing that is committed later. Writers continue during the copy, but SQLite cannot restart the write-ahead
+// log until the copy is done.
 const vacuumInto = `VACUUM INTO ?`
 
-// copyMode gives a copy the mode of the original: VACUUM INTO leaves it out of WAL, and nobody would set it when the copy is restored.
+// copyMode sets the copy to WAL mode. VACUUM INTO does not copy the journal mode, and a user who restores the copy would not set it.
 const copyMode = `PRAGMA journal_mode = WAL`
 
-// Backup writes a copy of the database to the file to, which appears complete or not at all, mode 0600 and on the disk. A file that
-// is there is an error of kind ErrConflict unless replace, and one that is a database in use always. It returns the bytes of the copy.
+// Backup writes a copy of the database to the file to, with mode 0600, and returns its size in bytes. The copy is durable and appears
+// complete or not at all. If to exists, Backup returns an error of kind ErrConflict unless replace is true. It never replaces a
+// database that is in use.
 func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, error) {
 	to, err := Resolve(to)
 	if err != nil {
@@ -29,7 +31,8 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 	if err := d.mayBackup(to, replace); err != nil {
 		return 0, err
 	}
-	// Beside its place, so that it can be renamed. The name is nobody's: nothing that was planted is followed or written.
+	// The temporary file is in the directory of to, so that a rename works. Its name is random, so that no other user can plant a file
+	// or symlink there.
 	part := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"."+rand.Text()[:8]+".part")
 	defer os.Remove(part)
 	n, err := d.copyTo(ctx, part, to)
@@ -44,7 +47,7 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 	return n, syncDir(filepath.Dir(to))
 }
 
-// BackupFile writes a copy of the database into a new file of the directory beside it, for whoever hands it on, and returns its path.
+// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
 func (d *File) BackupFile(ctx context.Context) (string, error) {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", backupProblem(err, d.Dir())
@@ -57,7 +60,7 @@ func (d *File) BackupFile(ctx context.Context) (string, error) {
 	return part, nil
 }
 
-// mayBackup returns why a copy cannot be the file to, which is behind every symlink that leads somewhere.
+// mayBackup returns an error if Backup must not write the file to. The caller has resolved symlinks in to.
 func (d *File) mayBackup(to string, replace bool) error {
 	info, err := os.Lstat(to)
 	switch {
@@ -74,7 +77,7 @@ func (d *File) mayBackup(to string, replace bool) error {
 		return backupProblem(err, to)
 	}
 	for _, end := range []string{"-wal", "-shm", "-journal"} {
-		if _, err := os.Lstat(to + end); err == nil { // SQLite would take it for the copy's own
+		if _, err := os.Lstat(to + end); err == nil { // SQLite would use this file as the log of the copy
 			return &jobs.Error{Kind: jobs.ErrConflict, What: to + end + " exists",
 				Why:  []string{"a database of that name is in use, or was left by a crash: its log would ruin the copy"},
 				Hint: "another name"}
@@ -83,16 +86,17 @@ func (d *File) mayBackup(to string, replace bool) error {
 	return nil
 }
 
-// copyTo writes a copy to a new file, 0600 from its first moment, and syncs it. Errors speak of the file to, that people know.
+// copyTo writes a copy to the new file part, with mode 0600 from its creation, and syncs it. Its errors name the file to, which the
+// user knows.
 func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return 0, backupProblem(err, to)
 	}
-	if err := file.Close(); err != nil { // before SQLite opens it: closing it later would drop locks
+	if err := file.Close(); err != nil { // close it before SQLite opens it: closing it later would drop locks
 		return 0, err
 	}
-	// A connection of its own: those for reading may write nothing, and a copy of many seconds must not hold up the writer.
+	// Use a separate connection: those of the read pool may write nothing, and a copy of many seconds must not block the writer.
 	from, err := Connect(d.path, "rw", "busy_timeout(5000)")
 	if err != nil {
 		return 0, err
@@ -106,7 +110,7 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 		return 0, err
 	}
 	_, err = copied.ExecContext(ctx, copyMode)
-	if err := errors.Join(err, copied.Close()); err != nil { // the last connection takes -wal and -shm away
+	if err := errors.Join(err, copied.Close()); err != nil { // closing the last connection removes -wal and -shm
 		return 0, explain(err, to)
 	}
 	if file, err = os.OpenFile(part, os.O_RDWR, 0); err != nil {
@@ -123,12 +127,13 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	return info.Size(), nil
 }
 
-// notRegular is the problem of a backup that would take the place of a device, a FIFO, a socket or a symlink that leads nowhere.
+// notRegular returns the error of a backup that would replace a device, a FIFO, a socket or a dangling symlink.
 func notRegular(path string) error {
 	return &jobs.Error{Kind: jobs.ErrConflict, What: path + " is not a regular file", Hint: "another name"}
 }
 
-// place gives a finished copy its name. It replaces a regular file only, and without replace none, not even one that has just come.
+// place renames a finished copy to its final name. It replaces only regular files. Without replace it replaces no file, not even one
+// that was created a moment ago.
 func place(part, to string, replace bool) error {
 	if replace {
 		if info, err := os.Lstat(to); err == nil && !info.Mode().IsRegular() {
@@ -139,11 +144,11 @@ func place(part, to string, replace bool) error {
 	err := os.Link(part, to)
 	switch {
 	case err == nil:
-		return os.Remove(part) // a database with two names is refused
+		return os.Remove(part) // Open rejects a database with two hard links
 	case errors.Is(err, fs.ErrExist):
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil { // a filesystem without links
+	if _, err := os.Lstat(to); err == nil { // the filesystem has no hard links
 		return fs.ErrExist
 	}
 	return os.Rename(part, to)

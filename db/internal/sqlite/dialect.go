@@ -1,17 +1,18 @@
-// Package sqlite is what package db does in a way of its own for databases in SQLite files.
+// Package sqlite implements the engine for databases in SQLite files.
 package sqlite
 
 import "example.com/runner/db/internal/sqltext"
 
-// fragments are what SQLite says in its own way in the statements of package db. Package postgres has a fragment for each of them.
+// fragments are the SQLite versions of the fragments in the statements of package db. Package postgres has a fragment for each of
+// them.
 var fragments = map[string]string{
 	// json_each has a row for each value of the JSON array in the next parameter, with the value in its column value.
 	"json_each": "json_each(?)",
 	// json_list collects the values of rows in a JSON array.
 	"json_list": "json_group_array",
-	// join_in_order keeps the tables of a join in the order in which they are written.
+	// join_in_order makes the planner join tables in the order in which they are written.
 	"join_in_order": "CROSS JOIN",
-	// unindexed before a column keeps the planner from an index of that column.
+	// unindexed before a column keeps the planner from using an index on that column.
 	"unindexed": "+",
 	// like compares texts without regard to case.
 	"like": "LIKE",
@@ -19,7 +20,7 @@ var fragments = map[string]string{
 	"greatest": "max",
 	// bigint_param is the next parameter as the value of a column.
 	"bigint_param": "?",
-	// features has the bits 1, 2 and 4 for open dependencies, limits and pauses. Index: dependencies_open.
+	// features is a number with the bits 1, 2 and 4 for open dependencies, limits and pauses. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
 		"FROM {pauses})",
 	// cancelled_outcome is the outcome of the last attempt with the reason cancelled and the error in the next parameter.
@@ -31,7 +32,7 @@ var fragments = map[string]string{
 	"returning_id": "",
 	"given_ids":    "",
 
-	// highest_id returns the highest id that a task has or had; 0 if there was none. See the trigger tasks_deleted for the limit.
+	// highest_id returns the highest id that a task has or had, or 0 if there was none. See the trigger tasks_deleted for the limit.
 	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496" +
 		" UNION ALL SELECT max(id) FROM {last_ids}) AS ids",
 
@@ -44,11 +45,11 @@ SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.finished_at - tasks.
 WHERE tasks.started_at IS NOT NULL`,
 }
 
-// Dialect returns the dialect of a file whose names of tables begin with prefix.
+// Dialect returns the dialect of a file whose table names begin with prefix.
 func Dialect(prefix string) *sqltext.Dialect {
 	return &sqltext.Dialect{Prefix: prefix, Fragments: fragments}
 }
 
-// ClaimJob returns the template of the tasks of job i of n in a claim, of which tasks is the SELECT. SQLite merges these SELECTs in
-// the order of an index and stops at the limit of the claim.
+// ClaimJob returns the template that selects the tasks of job i of n in a claim. tasks is the SELECT of these tasks. SQLite merges
+// these SELECTs in the order of an index and stops at the limit of the claim.
 func ClaimJob(tasks string, _, _ int) string { return tasks }

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a full disk SQLite cannot even delete rows. So while little space is left, tasks are neither enqueued nor claimed, and the
-// results of running tasks still fit. Work goes on by itself when there is space again.
+// On a full disk SQLite cannot even delete rows. So while little space is left, package db neither enqueues nor claims tasks, and the
+// results of running tasks still fit. Enqueues and claims resume without intervention when there is space again.
 
 const (
 	roomMost  = 64 << 20 // bytes that stay free on a large disk
@@ -21,7 +21,7 @@ const (
 func reserve(total int64) int64 { return min(roomMost, max(total/50, roomLeast)) }
 
 func lacksRoom(free, total int64, path string) error {
-	if total == 0 || free >= reserve(total) { // 0: not known
+	if total == 0 || free >= reserve(total) { // 0 if unknown
 		return nil
 	}
 	return &jobs.Error{Kind: jobs.ErrFull, What: "the disk is nearly full: " + path,
@@ -32,11 +32,11 @@ func lacksRoom(free, total int64, path string) error {
 
 // Disk describes the filesystem that a database is on.
 type Disk struct {
-	Kind        string // ext4; empty if it cannot be told
-	Network     bool   // locks cannot be trusted
-	ReadOnly    bool   // it is mounted read-only
-	Free, Total int64  // bytes that this user may write, and all; 0, 0 if it cannot be told
-	Reserve     int64  // with less than that free nothing is enqueued or claimed
+	Kind        string // such as ext4; empty if unknown
+	Network     bool   // whether it is a network filesystem, where locks are unreliable
+	ReadOnly    bool   // whether it is mounted read-only
+	Free, Total int64  // bytes that this user may write, and total size in bytes; 0, 0 if unknown
+	Reserve     int64  // bytes of free space below which nothing is enqueued or claimed
 }
 
 // DiskOf describes the filesystem of the database at path, which need not exist.

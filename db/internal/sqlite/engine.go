@@ -27,33 +27,33 @@ type File struct {
 	path string // absolute, symlinks resolved
 	id   fileID
 
-	logPath, sharedPath string // of the files beside it
+	logPath, sharedPath string // paths of the files beside it
 
-	found   int64                      // bytes of the log before it was opened
+	found   int64                      // bytes of the write-ahead log before it was opened
 	beside  atomic.Pointer[companions] // nil while the file is not open in WAL mode
 	options engine.Options
 	created bool
-	single  bool // whether the present write is a single one; see lockQueue
+	single  bool // whether the current write is a single one; see lockQueue
 
 	content   atomic.Pointer[content] // nil if unknown
 	contentMu sync.Mutex
 	shared    *sharedMemory // guarded by contentMu; nil if it cannot be read
-	queue     lockQueue     // of the processes that wait for the write lock
-	commits   commitCount   // read by the watch
+	queue     lockQueue     // queue of the processes that wait for the write lock
+	commits   commitCount   // counter that the watch reads
 
-	conn  *sqlx.Conn // of the writer, as it was opened last
+	conn  *sqlx.Conn // connection of the writer that was opened last
 	write *sqlx.DB   // one connection
 	read  *sqlx.DB   // query_only
 	sql   *sqltext.Dialect
 
 	watches     sync.WaitGroup
-	slowly      atomic.Bool   // the watch looks at the slow pace
+	slowly      atomic.Bool   // whether the watch looks at the slow pace
 	hurry       chan struct{} // ends a pause of the slow pace
 	busyRetries atomic.Int64
-	quit        chan struct{} // closed by Quit: ends the watches
+	quit        chan struct{} // closed by Quit; ends the watches
 }
 
-// New prepares a database in the file at path; nothing is opened.
+// New prepares a database in the file at path. It does not open the file.
 func New(path string, o engine.Options) (*File, error) {
 	path, err := Resolve(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *File) Identity() string { return d.path }
 // Dir returns the directory beside the file.
 func (d *File) Dir() string { return d.path + ".d" }
 
-// MakeDir makes that directory if it is missing: it comes with the file, but a copy of the file may have been made without it.
+// MakeDir creates that directory if it is missing. Open creates it with the file, but a user may have copied the file without it.
 func (d *File) MakeDir() error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return engine.FileError(err, d.Dir())
@@ -86,30 +86,30 @@ func (d *File) MakeDir() error {
 // Created reports whether Open made the file.
 func (d *File) Created() bool { return d.created }
 
-// Server returns nil: there is none.
+// Server returns nil, since there is no server.
 func (*File) Server() *engine.ServerInfo { return nil }
 
 // Reader returns the pool of connections that cannot write.
 func (d *File) Reader() *sqlx.DB { return d.read }
 
-// Dialect renders statements.
+// Dialect returns the dialect that renders statements.
 func (d *File) Dialect() *sqltext.Dialect { return d.sql }
 
-// Traits are those of a file.
+// Traits returns the traits of a file.
 func (*File) Traits() engine.Traits {
 	return engine.Traits{InsertMost: 16, SingleStatements: true}
 }
 
-// ClaimJob returns the tasks of a job as they are.
+// ClaimJob returns the SELECT of a job unchanged.
 func (*File) ClaimJob(tasks string, i, n int) string { return ClaimJob(tasks, i, n) }
 
-// Values returns the arguments as they are.
+// Values returns the arguments unchanged.
 func (*File) Values(args []any) []any { return args }
 
-// selectMain names the file of the main database of a connection.
+// selectMain returns the file of the main database of a connection.
 var selectMain = sqltext.Query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
 
-// Within returns an error unless a transaction of the caller's is of this file.
+// Within returns an error unless a transaction of the caller belongs to this file.
 func (d *File) Within(q engine.Querier) error {
 	var file string
 	if err := q.Scan(selectMain, nil, &file); err != nil {
@@ -133,12 +133,12 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	return d.conn, nil
 }
 
-// Disconnecting lets the shared memory go: with the last connection SQLite does so, and nobody may use it any more.
+// Disconnecting stops the use of the shared memory, which SQLite unmaps with the last connection.
 func (d *File) Disconnecting() { d.forgetContent() }
 
-// Reconnect opens the file anew: what the system could not read or write once may be fine for a new descriptor.
+// Reconnect opens the file again. An I/O error of one descriptor may not occur with a new one.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
-	d.beside.Store(nil) // they go with the last connection, and come with the next
+	d.beside.Store(nil) // SQLite removes these files with the last connection, and creates them with the next
 	if err := d.write.Close(); err != nil {
 		return nil, d.Explain(err)
 	}
@@ -165,7 +165,7 @@ func (d *File) Quit() {
 	d.watches.Wait()
 }
 
-// BeforeClose keeps the log of a file that was replaced.
+// BeforeClose keeps SQLite from removing the write-ahead log of a file that was replaced; see keepLog.
 func (d *File) BeforeClose() (release func()) {
 	if d.Replaced() != nil {
 		return d.keepLog()
@@ -177,7 +177,7 @@ func (d *File) BeforeClose() (release func()) {
 func (d *File) Close() error {
 	d.forgetContent()
 	var errs []error
-	for _, pool := range []*sqlx.DB{d.read, d.write} { // the writer last: it leaves the file tidy
+	for _, pool := range []*sqlx.DB{d.read, d.write} { // the writer last: it runs a checkpoint and removes the log
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
@@ -199,13 +199,13 @@ func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited b
 	return tries > 1, err
 }
 
-// Later is not for files: a statement that is sent at once costs no more.
+// Later returns errors.ErrUnsupported. It would gain nothing, since SQLite sends no messages.
 func (*File) Later(*sqlx.Conn, string, []any) error { return errors.ErrUnsupported }
 
-// CommitWithNext returns false: a COMMIT of its own costs no more.
+// CommitWithNext returns false. It would gain nothing over a separate COMMIT.
 func (*File) CommitWithNext(*sqlx.Conn) bool { return false }
 
-// SetLevel sends the pragma as text: a prepared one acts once only, when it is prepared.
+// SetLevel sends the pragma as text, since a prepared pragma takes effect only once, when it is prepared.
 func (*File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	text := "PRAGMA synchronous = NORMAL"
 	if durable {
@@ -218,20 +218,21 @@ func (*File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error 
 // CommitBegins counts a commit of the writer before it is made.
 func (d *File) CommitBegins() { d.commits.begin() }
 
-// CommitEnds follows CommitBegins.
+// CommitEnds is called after the commit that CommitBegins has counted.
 func (d *File) CommitEnds(failed bool) { d.commits.end(failed) }
 
-// Commits returns the number of all commits, and of those of other connections; false if it cannot tell.
+// Commits returns the number of all commits, and of those of other connections. ok is false if the counter cannot be read.
 func (d *File) Commits() (all, others uint32, ok bool) { return d.commits.read() }
 
-// Queued reports whether a process has the lock and lets others wait in the queue. ok is false if there is no queue.
+// Queued reports whether a process of the queue holds the lock, so that other processes wait in the queue. ok is false if there is no
+// queue.
 func (d *File) Queued() (held, ok bool) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	return d.queue.word != nil && d.queue.word.Load()%2 != 0, d.queue.word != nil
 }
 
-// Notify does nothing: other processes watch the file.
+// Notify does nothing, since other processes watch the file.
 func (*File) Notify(bool) {}
 
 // Awaited reports whether a process with a single write waits for the lock.
@@ -261,10 +262,11 @@ func (d *File) Space() error {
 	return lacksRoom(free, total, d.path)
 }
 
-// Explain turns an error of the driver into one that a person can act on.
+// Explain turns an error of the driver into a *jobs.Error that explains it.
 func (d *File) Explain(err error) error { return explain(err, d.path) }
 
-// ExplainWrite is Explain for an error of the writer. That the file was replaced explains more than what SQLite met there.
+// ExplainWrite is Explain for an error of the writer. If the file was replaced, it returns that error instead, since it explains more
+// than the error of SQLite.
 func (d *File) ExplainWrite(err error) error {
 	if isDamage(err) {
 		err = cmp.Or(d.Replaced(), err)
@@ -272,28 +274,28 @@ func (d *File) ExplainWrite(err error) error {
 	return explain(err, d.path)
 }
 
-// Busy reports whether others had the lock.
+// Busy reports whether other connections held the lock.
 func (*File) Busy(err error) bool { return isBusy(err) }
 
-// Broken reports whether the connection must be opened anew.
+// Broken reports whether the connection must be opened again.
 func (*File) Broken(err error) bool { return isDamage(err) }
 
-// BeginFailed returns nil: Begin has told of it.
+// BeginFailed returns nil, since Begin has returned such an error itself.
 func (*File) BeginFailed(error) error { return nil }
 
-// Unanswered returns err: the answer of a commit is never lost.
+// Unanswered returns err, since the result of a commit is never lost.
 func (*File) Unanswered(err error) error { return err }
 
-// Refused reports whether a constraint or a trigger refused a write.
+// Refused reports whether a constraint or a trigger rejected a write.
 func (*File) Refused(err error) bool { return isRefused(err) }
 
-// Asserted returns false: no statement for files asserts anything.
+// Asserted returns false, since no statement for files has an assertion.
 func (*File) Asserted(error) bool { return false }
 
-// BusyRetries returns how often writes found the file locked by others, and tried again.
+// BusyRetries returns how often writes found the file locked by other processes and tried again.
 func (d *File) BusyRetries() int64 { return d.busyRetries.Load() }
 
-// Size returns the bytes of the file and of its write-ahead log.
+// Size returns the sizes in bytes of the file and of its write-ahead log.
 func (d *File) Size() (file, wal int64) {
 	if info, err := os.Stat(d.path); err == nil {
 		file = info.Size()
@@ -305,13 +307,13 @@ func (d *File) Size() (file, wal int64) {
 }
 
 // quickCheck reads every page and finds damage. fullCheck also compares indexes with their tables, and takes several times as long.
-// Both list up to ten problems, or one row "ok".
+// Both return up to ten problems, or one row "ok".
 const (
 	quickCheck = `PRAGMA quick_check(10)`
 	fullCheck  = `PRAGMA integrity_check(10)`
 )
 
-// Integrity returns what is wrong with the file itself; nil if nothing is. It reads all of it.
+// Integrity reads the whole file and returns the damage that it finds, or nil. thorough also compares the indexes with their tables.
 func (d *File) Integrity(ctx context.Context, thorough bool) (found []string, err error) {
 	check := quickCheck
 	if thorough {
@@ -324,24 +326,26 @@ func (d *File) Integrity(ctx context.Context, thorough bool) (found []string, er
 	return found, d.Explain(err)
 }
 
-// Readers lists the processes that read the file at this moment and keep its log from starting afresh, where the system tells.
+// Readers lists the processes that are reading the file now. While they read, SQLite cannot restart the write-ahead log. The list is
+// empty on systems that do not show locks.
 func (d *File) Readers() []engine.Process { return readers(d.sharedPath) }
 
-// selectPages returns how many pages the file has, and how many of them are free; none in a file that cannot give them back.
+// selectPages returns the number of pages of the file, and the number of free pages. The second number is 0 if the file cannot return
+// free pages to the filesystem.
 const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) FROM pragma_page_count,
 	pragma_freelist_count, pragma_auto_vacuum`
 
-// vacuumPages gives up to 256 free pages, 1 MiB, back to the filesystem. Each row that it returns is one page.
+// vacuumPages returns up to 256 free pages, 1 MiB, to the filesystem. It returns a row for each page.
 const vacuumPages = `PRAGMA incremental_vacuum(256)`
 
-// Vacuum gives some free pages back to the filesystem. It keeps a twentieth of the file, and 1 MiB, for what comes next. The file
-// shrinks with the next checkpoint.
+// Vacuum returns some free pages to the filesystem. It keeps a twentieth of the file, and 1 MiB, for new rows. The file shrinks with
+// the next checkpoint.
 func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error) {
 	var pages, free int64
 	if err := conn.QueryRowxContext(ctx, selectPages).Scan(&pages, &free); err != nil || free <= pages/20+256 {
 		return false, err
 	}
-	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would take one step, which is one page
+	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would run one step, which is one page
 	if err != nil {
 		return true, err
 	}
@@ -351,17 +355,17 @@ func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err erro
 	return true, rows.Err()
 }
 
-// CheckNotifications returns nil: files need no notifications.
+// CheckNotifications returns nil, since files need no notifications.
 func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }
 
-// revisions reads the data version of a connection of its own.
+// revisions reads the data version on a connection of its own.
 type revisions struct {
 	file *File
 	pool *sqlx.DB
 	conn *sqlx.Conn
 }
 
-// Revisions opens a connection for looking.
+// Revisions opens a connection that reads the data version.
 func (d *File) Revisions(ctx context.Context) (engine.Revisions, error) {
 	pool, err := Connect(d.path, "rw", "busy_timeout(5000)", "query_only(1)")
 	if err != nil {

@@ -30,10 +30,10 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
-// isRefused reports whether a constraint or a trigger refused a write.
+// isRefused reports whether a constraint or a trigger rejected a write.
 func isRefused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTRAINT }
 
-// isDamage says whether an error, explained or not, is one of the file or of what it lies on, and not of what was asked of it.
+// isDamage reports whether an error, explained or not, comes from the file or its disk, and not from the statement.
 func isDamage(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
@@ -42,11 +42,11 @@ func isDamage(err error) bool {
 	return false
 }
 
-// explain turns an error of the driver into one that a person can act on, by its code and never by its text. Other errors, and
-// nil, pass.
+// explain turns an error of the driver into a *jobs.Error that explains it. It uses the code of the error and never its text. It
+// returns other errors and nil unchanged.
 func explain(err error, file string) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // explained already, by one who knew more
+		return err // the error was explained before, with more knowledge
 	}
 	if err != nil && (errors.Is(err, engine.ErrPoolClosed()) || errors.Is(err, sql.ErrConnDone)) {
 		return jobs.ErrClosed
@@ -78,7 +78,7 @@ func explain(err error, file string) error {
 	return err
 }
 
-// readOnly is the problem of a file that cannot be written.
+// readOnly returns the error of a file that cannot be written.
 func readOnly(err error, file string) error {
 	p := &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + file, Err: err,
 		Why:  []string{"the file, or its directory, is read-only for this user"},

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Resolve returns the absolute path of the file itself, behind every symlink.
+// Resolve returns the absolute path of a file, with all symlinks resolved.
 func Resolve(path string) (string, error) {
 	if path == "" {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.NoPath, What: "no path for the database"}
@@ -29,7 +29,7 @@ func Resolve(path string) (string, error) {
 	return path, nil
 }
 
-// find looks at the file, without opening it, and makes an empty one when there is none and the options say so.
+// find checks the file without opening it. It creates an empty file if there is none and the options say so.
 func (d *File) find() error {
 	if kind := networkFS(filepath.Dir(d.path)); kind != "" && !d.options.UnsafeFS {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NetworkFilesystem, Subject: d.path,
@@ -48,11 +48,11 @@ func (d *File) find() error {
 	}
 	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
 		var file *os.File
-		// 0600 from its first moment; the -wal and -shm files take their mode from it.
+		// Mode 0600 from its creation; SQLite gives the -wal and -shm files the same mode.
 		if file, err = os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 			d.created = true
 			err = file.Close() // no connection is open yet, so no lock is dropped
-		} else if errors.Is(err, fs.ErrExist) { // another process was quicker
+		} else if errors.Is(err, fs.ErrExist) { // another process has created it in the meantime
 			err = nil
 		}
 		if err == nil {
@@ -67,7 +67,7 @@ func (d *File) find() error {
 	case info.IsDir():
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.IsDirectory, Subject: d.path,
 			What: d.path + " is a directory, not a database", Hint: "the path of a file in it"}
-	case info.Size() == 1: // SQLite takes a file of one byte for an empty one
+	case info.Size() == 1: // SQLite treats a file of one byte as an empty one
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database",
 			Hint: "another file",
 			Why:  []string{"it is not an SQLite file; nothing was changed"}}
@@ -93,7 +93,7 @@ func (d *File) find() error {
 	if err := d.agree(); err != nil {
 		return err
 	}
-	if d.options.Create { // who may make it means to write: SQLite would open it all the same, and fail at the first write
+	if d.options.Create { // a caller with Create wants to write; otherwise SQLite would open the file and fail at the first write
 		if err := writable(d.path); err != nil {
 			return readOnly(err, d.path)
 		}
@@ -101,7 +101,7 @@ func (d *File) find() error {
 	return nil
 }
 
-// dangling is the problem of a symlink to a file that does not exist.
+// dangling returns the error of a symlink to a file that does not exist.
 func dangling(path, to string) error {
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(path), to)

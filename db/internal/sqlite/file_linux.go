@@ -9,17 +9,18 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// writeLockByte is where the lock of a WAL database's writer is, in its -shm file (SQLite's WALINDEX_LOCK_OFFSET).
+// writeLockByte is the byte of the -shm file that the writer of a WAL database locks (SQLite's WALINDEX_LOCK_OFFSET).
 const writeLockByte = "120"
 
 // lock is a line of /proc/locks about one file.
 type lock struct {
 	pid   int
 	write bool
-	byte0 string // the first byte that is locked
+	byte0 string // first locked byte
 }
 
-// locks lists the locks on the file at path, as the kernel shows them to everyone: opening the file to ask would drop our own.
+// locks lists the locks on the file at path. It reads the list that the kernel shows to every user, since opening and closing the file
+// would drop the locks of this process.
 func locks(path string) []lock {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -45,11 +46,13 @@ func locks(path string) []lock {
 	return found
 }
 
-// lockLooks is how often the lock's holder is looked for. The kernel hands its list out a page at a time, and forgets some of it when
-// others lock and unlock meanwhile (measured: 4 looks of 1000 miss a lock that is there the whole time, beside 900 that come and go).
+// lockLooks is how often lockHolder reads the list of locks. The kernel returns its list a page at a time, and the list misses some
+// locks if other processes lock and unlock meanwhile (measured: 4 of 1000 reads miss a lock that is there the whole time, beside 900
+// that come and go).
 const lockLooks = 10
 
-// lockHolder returns the pid and name of the process that holds the write lock: best effort, 0 when it cannot be told.
+// lockHolder returns the pid and name of the process that holds the write lock, on a best effort basis. pid is 0 if the process is
+// unknown.
 func lockHolder(shm string) (pid int, name string) {
 	for range lockLooks {
 		for _, l := range locks(shm) {
@@ -62,10 +65,11 @@ func lockHolder(shm string) (pid int, name string) {
 	return 0, ""
 }
 
-// readLockBytes are where the locks of readers that are in the middle of something are, beside writeLockByte.
+// readLockBytes are the bytes of the -shm file that connections lock during a read transaction.
 var readLockBytes = []string{"123", "124", "125", "126", "127"}
 
-// readers lists the processes that read the database now, other than this one. Locks of open files, as runner's own, name nobody.
+// readers lists the other processes that are reading the database now. It cannot list processes with OFD locks, such as those of
+// runner, since the kernel shows no pid for such locks.
 func readers(shm string) []engine.Process {
 	var found []engine.Process
 	for _, l := range locks(shm) {
@@ -81,7 +85,7 @@ func readers(shm string) []engine.Process {
 	return found
 }
 
-// othersOpen says whether another process has the database open: each connection holds a lock on the -shm file.
+// othersOpen reports whether another process has the database open: each connection holds a lock on the -shm file.
 func othersOpen(shm string) bool {
 	self := os.Getpid()
 	return slices.ContainsFunc(locks(shm), func(l lock) bool { return l.pid != self })

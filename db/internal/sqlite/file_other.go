@@ -4,17 +4,17 @@ package sqlite
 
 import "example.com/runner/db/internal/engine"
 
-// lockHolder cannot tell on this system who holds a lock.
+// lockHolder returns 0, since this system does not show who holds a lock.
 func lockHolder(string) (pid int, name string) { return 0, "" }
 
-// othersOpen cannot tell either, and says what makes a busy writer polite.
+// othersOpen returns true, since this system does not show locks. So a busy writer rests from time to time.
 func othersOpen(string) bool { return true }
 
-// networkFS cannot tell on this system.
+// networkFS returns an empty name, since it does not know the filesystems of this system.
 func networkFS(string) string { return "" }
 
-// filesystem cannot tell either.
+// filesystem returns an empty name for the same reason.
 func filesystem(string) string { return "" }
 
-// readers cannot tell on this system who reads.
+// readers returns nil, since this system does not show locks.
 func readers(string) []engine.Process { return nil }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileID tells one file from another, whatever it is called.
+// fileID identifies a file independently of its name.
 type fileID struct{ device, inode uint64 }
 
 func identify(info fs.FileInfo) fileID {
@@ -35,7 +35,7 @@ func statFile(path string) (stamp, error) {
 	}
 }
 
-// links is how many names the file has.
+// links returns the number of hard links of the file.
 func links(info fs.FileInfo) uint64 {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -44,7 +44,7 @@ func links(info fs.FileInfo) uint64 {
 	return uint64(stat.Nlink)
 }
 
-// syncDir makes the names in a directory as durable as its files.
+// syncDir makes the entries of a directory as durable as its files.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -54,7 +54,8 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// writable returns why this process may not write to a file or directory: syscall.EACCES, syscall.EROFS. What does not exist is fine.
+// writable returns why this process may not write to a file or directory: syscall.EACCES, syscall.EPERM or syscall.EROFS. It returns
+// nil if the file does not exist.
 func writable(path string) error {
 	switch err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err {
 	case unix.EACCES, unix.EPERM, unix.EROFS:

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Filesystems that reach over a network, by the magic of statfs, and those that come through FUSE, by their name in the mount
-// table. On them locks or shared memory are no more than a promise of somebody else.
+// networkMagic lists network filesystems by the magic number of statfs. networkNames lists network filesystems that use FUSE by their
+// name in the mount table. Their locks and shared memory depend on a remote server, and are unreliable.
 var (
 	networkMagic = map[int64]string{
 		unix.NFS_SUPER_MAGIC: "nfs", unix.SMB_SUPER_MAGIC: "smb", unix.CIFS_SUPER_MAGIC: "cifs", unix.SMB2_SUPER_MAGIC: "smb2",
@@ -19,7 +19,7 @@ var (
 		"fuse.davfs2": true, "fuse.cephfs": true}
 )
 
-// networkFS returns the name of the network filesystem that path is on; empty: it is on a local one, or cannot be told.
+// networkFS returns the name of the network filesystem of path. It returns an empty name if the filesystem is local or unknown.
 func networkFS(path string) string {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
@@ -34,7 +34,7 @@ func networkFS(path string) string {
 	return ""
 }
 
-// filesystem returns the type of the filesystem that path is on, as in ext4; empty: it cannot be told.
+// filesystem returns the type of the filesystem of path, such as ext4. It returns an empty name if the type is unknown.
 func filesystem(path string) string {
 	var stat unix.Stat_t
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -44,7 +44,7 @@ func filesystem(path string) string {
 	return mountName(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev))
 }
 
-// mountName returns the type of the filesystem on a device, as the mount table has it:
+// mountName returns the type of the filesystem on a device from the mount table:
 //
 //	36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - fuse.sshfs host:/dir rw
 func mountName(mounts string, major, minor uint32) string {

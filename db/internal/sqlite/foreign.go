@@ -15,7 +15,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectSchema lists what a file has of tables, indexes, triggers and views. The indexes of constraints have no text.
+// selectSchema lists the tables, indexes, triggers and views of a file. It leaves out the indexes of constraints, which have no text.
 const selectSchema = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name`
 
 // object is a table, an index, a trigger or a view.
@@ -26,10 +26,10 @@ type object struct {
 	Text  string `db:"sql"`
 }
 
-// ownSum is the sum of ownSchema without a prefix: to make that, only to compare it, is 20 ms of the start of each worker.
+// ownSum is the sum of ownSchema without a prefix. Computing it would take 20 ms at the start of each worker.
 const ownSum = "a6474082c31d6118a94e9811bb704eb72527be900474f806390d59eacfbbd59a"
 
-// sum tells one schema from another.
+// sum returns a hash of a schema.
 func sum(objects []object) string {
 	h := sha256.New()
 	for _, o := range objects {
@@ -38,7 +38,7 @@ func sum(objects []object) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// ownSchema is the schema as this program makes it in a dialect.
+// ownSchema returns the schema that this program creates in a dialect.
 func ownSchema(ctx context.Context, dialect *sqltext.Dialect) ([]object, error) {
 	memory, err := sqlx.Open("sqlite", "file::memory:")
 	if err != nil {
@@ -59,15 +59,15 @@ func ownSchema(ctx context.Context, dialect *sqltext.Dialect) ([]object, error) 
 	return own, conn.SelectContext(ctx, &own, selectSchema)
 }
 
-// CheckSchema returns an error of kind ErrSchema when runner's tables, indexes, triggers and views are not as runner made them, or somebody
-// has added a trigger or an index to one of them: what such a trigger does is done by each write of a worker. Tables, views and
-// triggers of an application beside them are welcome.
+// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, indexes, triggers or views, or has added a
+// trigger or an index to one of runner's tables: each write of a worker would run such a trigger. Other tables, views and triggers in
+// the same file are allowed.
 func (d *File) CheckSchema(ctx context.Context) error {
 	var all []object
 	if err := d.read.SelectContext(ctx, &all, selectSchema); err != nil {
 		return d.Explain(err)
 	}
-	if sum(all) == ownSum { // nothing beside it, as most files are
+	if sum(all) == ownSum { // the file has only runner's tables, as most files do
 		return nil
 	}
 	own, err := ownSchema(ctx, d.sql)
@@ -107,10 +107,10 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// checkMost is the size of file that is checked when it was left by a crash: it takes half a second.
+// checkMost is the greatest size of a file that is checked after a crash. A file of that size takes half a second.
 const checkMost = 100 << 20
 
-// Unclean says whether the file was left by a process that did not close it, and is small enough to be checked before it is used.
+// Unclean reports whether a process left the file without closing it, and the file is small enough for a check before it is used.
 func (d *File) Unclean() bool {
 	size, _ := d.Size()
 	return d.found > 0 && size < checkMost && !othersOpen(d.path+"-shm")

@@ -13,35 +13,35 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// The locks of SQLite: a connection in WAL mode has a shared lock on these bytes of the database file, and a process one on a byte of the
-// shared memory.
+// These are the bytes that SQLite locks. A connection in WAL mode has a shared lock on the first range, in the database file. A
+// process that uses the shared memory has a lock on inUseByte of that file.
 const (
 	sharedFirst, sharedSize = 0x40000000 + 2, 510
 	inUseByte               = 128
 )
 
-// inUse is what other open files hold of a database's files.
+// inUse reports which files of a database other open files use.
 type inUse struct {
-	file   bool // a connection in WAL mode has the database file open
-	shared bool // a process uses the shared memory. It is not asked when file is true
+	file   bool // whether a connection in WAL mode has the database file open
+	shared bool // whether a process uses the shared memory; only set if file is false
 }
 
 // usedBy returns which of the files at path are in use. It must not open shared memory that this process has open: the locks there are
-// POSIX locks, which closing any descriptor drops.
+// POSIX locks, and closing any descriptor of the file drops them.
 func usedBy(path string) inUse {
 	if !driver.OFDLockingEnabled() {
-		return inUse{} // neither may the database file be opened
+		return inUse{} // then the locks on the database file are POSIX locks too, so usedBy must not open it
 	}
 	var use inUse
 	header := make([]byte, 20)
 	look(path, func(file *os.File) {
 		n, _ := file.ReadAt(header, 0)
-		use.file = n == len(header) && header[18] == 2 && header[19] == 2 && locked(file, sharedFirst, sharedSize) // 2: in WAL mode
+		use.file = n == len(header) && header[18] == 2 && header[19] == 2 && locked(file, sharedFirst, sharedSize) // 2 means WAL mode
 	})
 	if use.file {
 		return use
 	}
-	if _, _, err := mapped(path + "-shm"); err == nil { // by this process, for a file that is not at path any more
+	if _, _, err := mapped(path + "-shm"); err == nil { // this process uses shared memory of a file that is no longer at path
 		use.shared = true
 	} else {
 		look(path+"-shm", func(file *os.File) { use.shared = locked(file, inUseByte, 1) })
@@ -49,7 +49,7 @@ func usedBy(path string) inUse {
 	return use
 }
 
-// look opens a regular file for do, if there is one.
+// look opens the file at path, if there is one, and calls do with it.
 func look(path string, do func(*os.File)) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -59,30 +59,31 @@ func look(path string, do func(*os.File)) {
 	do(file)
 }
 
-// locked says whether anybody has a lock on these bytes, by another descriptor.
+// locked reports whether another descriptor has a lock on these bytes.
 func locked(file *os.File, start, size int64) bool {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: start, Len: size}
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock) == nil && lock.Type != unix.F_UNLCK
 }
 
-// lockShared locks a database file as a connection does.
+// lockShared locks a database file in the same way as a connection.
 func lockShared(file *os.File) error {
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart, Start: sharedFirst, Len: sharedSize}
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
 }
 
-// isMountPoint says whether a filesystem, or a file of one, is mounted at path itself.
+// isMountPoint reports whether a filesystem, or a file of one, is mounted at path itself.
 func isMountPoint(path string) bool {
 	var stat unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO, &stat)
 	if err == nil && stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
 		return stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // a kernel before 5.8
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // for kernels before 5.8
 	return hasMount(string(mounts), path)
 }
 
-// hasMount says whether the mount table has a mount at path: its fifth field, in which blanks and backslashes are octal.
+// hasMount reports whether the mount table has a mount at path. The path is the fifth field, in which blanks and backslashes are
+// octal.
 func hasMount(mounts, path string) bool {
 	path = strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
 	for line := range strings.Lines(mounts) {
@@ -93,16 +94,16 @@ func hasMount(mounts, path string) bool {
 	return false
 }
 
-// sharedMemory is the shared memory of a database, as SQLite has mapped it into this process. It is read by way of the process's own
-// memory: to open the file would drop the locks on it.
+// sharedMemory is the shared memory of a database, as SQLite has mapped it into this process. It is read through /proc/self/mem, since
+// opening and closing the file would drop the locks on it.
 type sharedMemory struct {
 	memory   *os.File
 	start    int64
 	writable bool
 }
 
-// openShared returns the shared memory of the file at path; nil: it cannot be read. Filesystems of FUSE are left out: their servers date
-// writes when they like, and so nothing can be told of a change.
+// openShared returns the shared memory of the file at path, or nil if it cannot be read. It returns nil for FUSE filesystems: their
+// servers may change the modification time of a file at any moment, so it shows nothing about changes.
 func openShared(path string) *sharedMemory {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type == unix.FUSE_SUPER_MAGIC {
@@ -119,7 +120,7 @@ func openShared(path string) *sharedMemory {
 	return &sharedMemory{memory, start, writable}
 }
 
-// checkpoints reads SQLite's WAL-index, whose header has 136 bytes.
+// checkpoints reads the progress of checkpoints from SQLite's WAL-index, whose header has 136 bytes.
 func (s *sharedMemory) checkpoints() (checkpoints, bool) {
 	var index [136]byte
 	if _, err := s.memory.ReadAt(index[:], s.start); err != nil || index[12] == 0 {
@@ -130,7 +131,8 @@ func (s *sharedMemory) checkpoints() (checkpoints, bool) {
 
 func (s *sharedMemory) close() { s.memory.Close() }
 
-// mapped returns where the beginning of a file is in the memory of this process, and whether the process may write there.
+// mapped returns the address at which the beginning of a file is mapped into this process, and whether the mapping is writable. It
+// reads the memory map of the process:
 //
 //	7f0a1c000000-7f0a1c008000 rw-s 00000000 fe:00 1234                     /path/of/runner.db-shm
 func mapped(path string) (address int64, writable bool, err error) {

@@ -4,19 +4,19 @@ package sqlite
 
 import "os"
 
-// inUse is what other open files hold of a database's files.
+// inUse reports which files of a database other open files use.
 type inUse struct{ file, shared bool }
 
-// usedBy cannot tell on this system.
+// usedBy returns the zero inUse, since this system does not show locks.
 func usedBy(string) inUse { return inUse{} }
 
-// lockShared is not needed where usedBy cannot tell.
+// lockShared does nothing, since usedBy cannot see such a lock on this system.
 func lockShared(*os.File) error { return nil }
 
-// isMountPoint cannot tell on this system.
+// isMountPoint returns false, since it does not know the mounts of this system.
 func isMountPoint(string) bool { return false }
 
-// sharedMemory cannot be read on this system.
+// sharedMemory is empty, since the shared memory cannot be read on this system.
 type sharedMemory struct{}
 
 func openShared(string) *sharedMemory                  { return nil }

@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// lockQueue lets processes that wait for the write lock sleep in a queue of the kernel (a futex). SQLite has no such queue: without it each
-// of them tries again every half millisecond, and the one that tries at the right moment gets the lock.
+// lockQueue lets processes that wait for the write lock sleep in a queue of the kernel (a futex). SQLite has no such queue. Without it
+// each waiting process tries again every half millisecond, and the one that tries at the right moment gets the lock.
 //
-// The queue is a hint. SQLite's own lock decides who writes, and every sleep has a short limit. So a program that does not use the queue,
-// such as the sqlite3 shell, works as before; and a process that is killed or stopped, with the lock or as the next one in the
-// queue, delays the others by one such limit in addition to the time for which it has SQLite's lock.
+// The queue is only a hint. SQLite's own lock decides which process writes, and every sleep has a short limit. So a program that does
+// not use the queue, such as the sqlite3 shell, works as before. A process may be killed or stopped while it has the lock or is the
+// next one in the queue. Then it delays the others by one such limit, in addition to the time for which it has SQLite's lock.
 //
-// The queue belongs to a word in the shared memory of the database. A process that gets the write lock sets the word to a new odd
-// number. At the end of its stretch of writing, which may be many transactions, the process adds one and wakes the first that
-// sleeps.
+// The queue uses a word in the shared memory of the database. A process that gets the write lock sets the word to a new odd number. At
+// the end of its stretch of writing, which may be many transactions, the process adds one and wakes the first sleeping process.
 //
-// A process that writes now and then does not wait for the end of a stretch: it sleeps on a word of its own, and the holder lets it
-// write after the present transaction.
+// A process that writes only from time to time does not wait for the end of a stretch. It sleeps on a second word, and the holder of
+// the lock lets it write after the current transaction.
 type lockQueue struct {
 	mu    sync.Mutex
-	word  *atomic.Uint32 // nil: there is no queue
-	quick *atomic.Uint32 // not 0: processes with a single write wait
-	mine  uint32         // the odd number that this process has set; 0: its stretch is over
-	timer *time.Timer    // ends the stretch when no write follows
+	word  *atomic.Uint32 // nil if there is no queue
+	quick *atomic.Uint32 // not 0 if processes with a single write wait
+	mine  uint32         // odd number that this process has set; 0 after the end of its stretch
+	timer *time.Timer    // ends the stretch if no write follows
 }
 
-// queueLongest limits a sleep in the queue.
+// queueLongest is the longest sleep in the queue.
 const queueLongest = 20 * time.Millisecond
 
-// open sets the words of the queue; nil: there is none.
+// open sets the words of the queue; nil if there is no queue.
 func (q *lockQueue) open(word, quick *atomic.Uint32) {
 	q.leave()
 	q.mu.Lock()
@@ -55,7 +54,8 @@ func (q *lockQueue) enter() {
 	}
 }
 
-// leave ends the stretch of this process, and wakes those with a single write, or the first in the queue. It returns false if nobody waits.
+// leave ends the stretch of this process. It wakes the processes with a single write, or else the first one in the queue. It returns
+// false if no process waits.
 func (q *lockQueue) leave() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,12 +68,12 @@ func (q *lockQueue) leave() bool {
 		q.timer.Stop()
 	}
 	if !q.word.CompareAndSwap(mine, mine+1) {
-		return false // another process has the lock already, and will wake the others
+		return false // another process already has the lock and will wake the others
 	}
 	return q.quick.Swap(0) != 0 && wake(q.quick, math.MaxInt32) || wake(q.word, 1)
 }
 
-// isAwaited returns whether a process with a single write waits for the lock that this process has.
+// isAwaited reports whether a process with a single write waits for the lock that this process has.
 func (q *lockQueue) isAwaited() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,8 +93,8 @@ func (q *lockQueue) leaveAfter(pause time.Duration) {
 	}
 }
 
-// wait sleeps until the process that has the write lock leaves, or for a limited time; single: this process has a single write. It returns
-// false at once when no other process of the queue has the lock.
+// wait sleeps until the process that has the write lock leaves, or for a limited time. single reports whether this process has a
+// single write. wait returns false at once if no other process of the queue has the lock.
 func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	q.mu.Lock()
 	word, quick, mine := q.word, q.quick, q.mine
@@ -111,10 +111,10 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 		return sleepWhile(word, now, longest)
 	}
 	quick.Store(1)
-	return word.Load() != now || sleepWhile(quick, 1, longest) // it may have left before it could see that
+	return word.Load() != now || sleepWhile(quick, 1, longest) // the holder may have left before it could see the new value of quick
 }
 
-// pass gives the process that leave has woken the time to get the lock, and joins the end of the queue.
+// pass gives the process that leave has woken the time to get the lock, and then waits at the end of the queue.
 func (q *lockQueue) pass(longest time.Duration) {
 	q.mu.Lock()
 	word := q.word

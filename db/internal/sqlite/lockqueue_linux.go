@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The operations of futex(2), between processes.
+// These are operations of futex(2) that work between processes.
 const (
 	futexWait = 0
 	futexWake = 1
 )
 
-// sleepWhile sleeps while the word has a value, until another process wakes it or the time has passed. It returns false when it cannot.
+// sleepWhile sleeps while the word has a value, until another process wakes it or the time has passed. It returns false if it cannot
+// sleep.
 func sleepWhile(word *atomic.Uint32, value uint32, longest time.Duration) bool {
 	if longest <= 0 {
 		return false
@@ -25,24 +26,25 @@ func sleepWhile(word *atomic.Uint32, value uint32, longest time.Duration) bool {
 	return err == 0 || err == unix.EAGAIN || err == unix.ETIMEDOUT || err == unix.EINTR
 }
 
-// wake wakes so many of those that sleep on the word, at most. It returns false when there are none.
+// wake wakes at most most processes that sleep on the word. It returns false if there are none.
 func wake(word *atomic.Uint32, most int) bool {
 	n, _, err := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, uintptr(most), 0, 0, 0)
 	return err == 0 && n > 0
 }
 
-// Places in the shared memory.
+// These are offsets in the shared memory.
 const (
-	commitsAt = 8   // SQLite's counter of commits, in the header of the WAL-index
-	queueAt   = 120 // the words of the lock queue: the eight bytes from here are those that SQLite locks, and it never reads or writes them
+	commitsAt = 8   // counter of commits of SQLite, in the header of the WAL-index
+	queueAt   = 120 // words of the lock queue: SQLite only locks the eight bytes from here, and never reads or writes them
 	quickAt   = 124
 )
 
-// word returns the word at a place in the shared memory, for as long as SQLite has that mapped; nil: it cannot be used.
+// word returns the word at an offset in the shared memory, or nil if the memory cannot be written. The word is valid for as long as
+// SQLite has the memory mapped.
 func (s *sharedMemory) word(place uintptr) *atomic.Uint32 {
 	if s == nil || !s.writable {
 		return nil
 	}
 	address := uintptr(s.start) + place
-	return *(**atomic.Uint32)(unsafe.Pointer(&address)) // memory that Go does not manage
+	return *(**atomic.Uint32)(unsafe.Pointer(&address)) // the garbage collector does not manage this memory
 }

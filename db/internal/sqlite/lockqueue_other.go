@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// There is no queue on this system: who waits for the write lock tries again and again.
+// There is no queue on this system. A process that waits for the write lock tries again and again.
 
 func sleepWhile(*atomic.Uint32, uint32, time.Duration) bool { return false }
 func wake(*atomic.Uint32, int) bool                         { return false }

@@ -18,13 +18,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ApplicationID marks a file as ours (PRAGMA application_id): "Runr".
+// ApplicationID marks a file as one of runner (PRAGMA application_id): "Runr".
 const ApplicationID = 0x52756e72
 
 const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
 	FROM pragma_application_id, pragma_user_version`
 
-// What stands in a database of another program in place of application_id and user_version, which are its own.
+// These statements are for the table runner_schema in a database of another program. The table holds the version of the schema, since
+// application_id and user_version belong to that program.
 const (
 	hasMarks    = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'runner_schema'`
 	selectMarks = `SELECT prefix, version FROM runner_schema ORDER BY prefix`
@@ -35,11 +36,12 @@ const (
 	insertMark = `INSERT INTO runner_schema (prefix, version) VALUES (?, ?) ON CONFLICT (prefix) DO UPDATE SET version = excluded.version`
 )
 
-// selectTaken lists which of the names [1], a JSON array, are those of something in the file.
+// selectTaken lists the names of [1], a JSON array, that something in the file already has.
 const selectTaken = `SELECT name FROM sqlite_schema WHERE lower(name) IN (SELECT lower(value) FROM json_each(?)) ORDER BY name LIMIT 3`
 
-// version returns the version of the file's schema, 0 where there is none yet, and the prefix of its names. A file that is not ours and
-// where we are not to be beside its tables, or that a newer program wrote, is refused, and nothing is written to it.
+// version returns the version of the file's schema, or 0 if there is none yet, and the prefix of its names. It rejects a file that a
+// newer program wrote. It also rejects a file of another program, unless the options allow runner's tables beside it. It writes
+// nothing.
 func (d *File) version(ctx context.Context) (have int, prefix string, err error) {
 	var id, tables int
 	if err := d.conn.QueryRowxContext(ctx, readVersion).Scan(&id, &have, &tables); err != nil {
@@ -85,14 +87,14 @@ func (d *File) mark(ctx context.Context) (have int, prefix string, err error) {
 	if err = d.conn.QueryRowxContext(ctx, hasMarks).Scan(&some); err == nil && some {
 		err = d.conn.SelectContext(ctx, &marks, selectMarks)
 	}
-	if code(err) == sqlite3.SQLITE_ERROR { // it has other columns
+	if code(err) == sqlite3.SQLITE_ERROR { // the table has other columns
 		return 0, "", notOurMark(d.path, err)
 	}
 	if err != nil {
 		return 0, "", d.Explain(err)
 	}
 	for _, m := range marks {
-		if strings.EqualFold(m.Prefix, asked) || asked == "" && len(marks) == 1 { // as SQLite compares names
+		if strings.EqualFold(m.Prefix, asked) || asked == "" && len(marks) == 1 { // SQLite ignores case in names
 			if err := ValidPrefix(m.Prefix); err != nil {
 				return 0, "", notOurMark(d.path, err)
 			}
@@ -117,11 +119,11 @@ func notOurMark(file string, err error) error {
 		Err: err}
 }
 
-// migrate brings the schema to SchemaVersion in one transaction: after a crash at any point the file has the old schema or
-// the new one. It is a no-op when another process was quicker.
+// migrate upgrades the schema to SchemaVersion in one transaction. So after a crash at any point the file has the old schema or the
+// new one. migrate changes nothing if another process has upgraded the schema in the meantime.
 func (d *File) migrate(ctx context.Context) error {
-	// An index of millions of rows is sorted in a temporary file. The views and triggers of others go on naming tasks while that is
-	// renamed.
+	// SQLite sorts an index of millions of rows in a temporary file. With legacy_alter_table, views and triggers of other programs
+	// keep the name tasks while the migration renames that table.
 	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE; PRAGMA legacy_alter_table = ON"); err != nil {
 		return d.Explain(err)
 	}
@@ -131,7 +133,7 @@ func (d *File) migrate(ctx context.Context) error {
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return d.Explain(err)
 	}
-	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // an error once committed
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // it fails after a commit, which is expected
 	have, _, err := d.version(ctx)
 	if err != nil {
 		return err
@@ -156,7 +158,7 @@ func (d *File) migrate(ctx context.Context) error {
 			return fmt.Errorf("migration %s: %w", path.Base(m.Path), d.Explain(err))
 		}
 	}
-	if text := engine.FrozenMessage(freezing); text != "" { // the triggers that say so went with their tables
+	if text := engine.FrozenMessage(freezing); text != "" { // the migration has dropped these triggers with their tables
 		for _, statement := range d.Freezing(text, text) {
 			if _, err := d.conn.ExecContext(ctx, statement); err != nil {
 				return d.Explain(err)
@@ -176,8 +178,8 @@ func (d *File) migrate(ctx context.Context) error {
 	return d.Explain(err)
 }
 
-// olderWorker returns an error while a worker of schema.ConvertedVersion is running: after the conversion it could write nothing
-// more, and what it executes would be executed again.
+// olderWorker returns an error while a worker of schema.ConvertedVersion is running. After the conversion it could not write the
+// results of its tasks, so they would run again.
 func (d *File) olderWorker(ctx context.Context) error {
 	if !othersOpen(d.path + "-shm") {
 		return nil
@@ -196,7 +198,7 @@ func (d *File) olderWorker(ctx context.Context) error {
 			"it could not write the results of its tasks after the upgrade"}, Hint: "again when that worker has stopped"}
 }
 
-// taken returns an error when the other program has something of a name that we need.
+// taken returns an error if the database of the other program already uses a name that runner needs.
 func (d *File) taken(ctx context.Context) error {
 	list := schema.Names()
 	for i := range list {

@@ -9,19 +9,19 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// selectHighestID returns the highest id that a task has or had; 0 if there was none. rememberID makes the next one higher than [1].
+// selectHighestID returns the highest id that a task has or had, or 0 if there was none. rememberID makes the next id higher than [1].
 var (
 	selectHighestID = sqltext.Query(`{highest_id}`)
 	rememberID      = sqltext.Command(`INSERT INTO {last_ids} (id) VALUES (?) ON CONFLICT DO NOTHING`)
 )
 
-// HighestID returns the highest id that a task ever had.
+// HighestID returns the highest id that a task has or had.
 func (d *File) HighestID(ctx context.Context) (id int64, err error) {
 	err = d.read.GetContext(ctx, &id, d.sql.Text(selectHighestID))
 	return id, d.Explain(err)
 }
 
-// RaiseIDs makes the next id of a task higher than last. The numbers of workers rise by themselves.
+// RaiseIDs makes the next id of a task higher than last. The numbers of workers need no such step in a file.
 func (d *File) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error {
 	own, err := d.HighestID(ctx)
 	if err == nil && own < last {
@@ -30,7 +30,8 @@ func (d *File) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error
 	return err
 }
 
-// The triggers that refuse writes while a database is moved. selectFrozen reads the trigger named [1].
+// freezeRows creates a trigger that rejects writes during a migration, and thawRows drops it. selectFrozen returns the source of the
+// trigger named [1].
 const (
 	freezeRows = `CREATE TRIGGER %[1]smoving_%[2]s_%[3]s BEFORE %[3]s ON %[1]s%[2]s BEGIN SELECT RAISE(ABORT, %[4]s); END`
 	thawRows   = `DROP TRIGGER IF EXISTS %smoving_%s_%s`
@@ -38,7 +39,7 @@ const (
 
 var selectFrozen = sqltext.Query(`SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
 
-// FrozenBy returns the query for the source of one of the triggers.
+// FrozenBy returns the query for the source of one of the triggers, and its argument.
 func (d *File) FrozenBy() (*sqltext.Statement, string) {
 	return selectFrozen, d.sql.Prefix + "moving_tasks_INSERT"
 }

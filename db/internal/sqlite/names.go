@@ -11,19 +11,19 @@ import (
 	"example.com/runner/jobs"
 )
 
-// In a database of another program our tables, indexes, views and triggers have a prefix, so that they are beside its own, whatever it
-// calls them. The templates of statements and of the schema mark our names, and package sqltext puts the prefix in.
+// In a database of another program, runner's tables, indexes, views and triggers have a prefix, so that their names differ from those
+// of that program. The templates of statements and of the schema mark runner's names, and package sqltext inserts the prefix.
 //
-// Which prefix it is stands in the file, in the table runner_schema, with the version of the schema: application_id and user_version
-// belong to the other program. So everybody who opens the file finds our tables in it, the command line, too.
+// The table runner_schema in the file holds the prefix and the version of the schema, since application_id and user_version belong to
+// the other program. So every process that opens the file finds runner's tables, including the command line.
 //
-// What was tried: a second file that is attached. A transaction over two files is not atomic in WAL mode, and that is what one wants
-// from tables in the same database.
+// What was tried: an attached second file. A transaction over two files is not atomic in WAL mode, but atomic transactions are the
+// purpose of tables in the same database.
 
-// DefaultPrefix is what the names of our tables begin with in a database of another program that says nothing else.
+// DefaultPrefix is the default prefix of the names of runner's tables in a database of another program.
 const DefaultPrefix = "runner_"
 
-// ValidPrefix returns an error unless names may begin with prefix.
+// ValidPrefix returns an error unless prefix is valid; see schema.ValidPrefix.
 func ValidPrefix(prefix string) error {
 	if schema.ValidPrefix(prefix) {
 		return nil
@@ -32,7 +32,7 @@ func ValidPrefix(prefix string) error {
 		prefix, schema.MaxPrefix-1)}
 }
 
-// PathOf returns the path of the file that a handle has open. It must be of the driver that this package uses: two copies of SQLite in
+// PathOf returns the path of the file that a handle has open. The handle must use the driver of this package: two copies of SQLite in
 // one process break each other's locks.
 func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	if _, ok := handle.Driver().(*driver.Driver); !ok {

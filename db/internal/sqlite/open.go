@@ -23,9 +23,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// setDriver makes the driver strict once per process. OFD locks, where the system has them, survive that some other code of
-// the process opens and closes the file; the driver refuses the switch when a host program has already locked a file, and then
-// the host's choice stands.
+// setDriver sets options of the driver, once per process. It makes the driver strict about pragmas. It also enables OFD locks, where
+// the system has them: these survive if other code of the process opens and closes the file. The driver rejects this change if the
+// program has already locked a file with it. Then the previous setting stays.
 var setDriver = sync.OnceFunc(func() {
 	_, _ = driver.OFDLocking(true)
 	driver.StrictPragmas(true)
@@ -34,14 +34,14 @@ var setDriver = sync.OnceFunc(func() {
 // Version returns the version of SQLite that is linked in, as in "3.54.1".
 func Version() string { return sqlite3.SQLITE_VERSION }
 
-// dsn names the file to the driver. The path goes through url.URL, so that ?, # and % in it stay part of the name. Pragmas
-// stand here because one sent by Exec reaches a single connection of a pool. mode is a mode of SQLite's URIs: rw or ro.
+// dsn returns the data source name of the file. The path goes through url.URL, so that ?, # and % stay part of the name. Pragmas are
+// part of the DSN, since a pragma sent with Exec reaches only one connection of a pool. mode is a mode of SQLite's URIs: rw or ro.
 func dsn(path, mode string, pragmas ...string) string {
 	query := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
 	for _, pragma := range append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)") {
 		query.Add("_pragma", pragma)
 	}
-	if len(path) > 2 && path[1] == ':' { // C:\dir\file as /C:/dir/file
+	if len(path) > 2 && path[1] == ':' { // C:\dir\file becomes /C:/dir/file
 		path = "/" + strings.ReplaceAll(path, `\`, "/")
 	}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
@@ -54,7 +54,7 @@ func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 	return connectBy(driverName, path, mode, 1, pragmas...)
 }
 
-// connectBy is Connect with a driver of database/sql.
+// connectBy is Connect with the name of a database/sql driver and the greatest number of connections.
 func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
 	pool, err := sqlx.Open(name, dsn(path, mode, pragmas...))
 	if err != nil {
@@ -65,7 +65,7 @@ func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, 
 	return pool, nil
 }
 
-// open finds the file, makes it if it may, checks whose it is, and leaves d with its pools and the writer's connection.
+// open finds or creates the file, checks that it is a database of runner, and sets the pools of d and the connection of the writer.
 func (d *File) open(ctx context.Context) error {
 	setDriver()
 	defer d.lockOpening()()
@@ -98,15 +98,15 @@ func (d *File) open(ctx context.Context) error {
 	return d.knowFiles()
 }
 
-// connectWriter opens the writer's connection and returns the version of the schema, and the prefix of its names. It never waits
-// inside SQLite, whose back-off starves beside a busy process: begin tries again itself.
+// connectWriter opens the connection of the writer. It returns the version of the schema and the prefix of its names. The connection
+// has no busy timeout, since the back-off of SQLite starves beside a busy process. Instead, retryBusy tries again.
 func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err error) {
 	level := "synchronous(FULL)"
 	if d.options.Normal {
 		level = "synchronous(NORMAL)"
 	}
-	// A statement of many rows keeps what it would take to undo it. With more than 64 KiB of that, such as the claim of a hundred
-	// tasks has, SQLite would make a file in the system's temporary directory, each time.
+	// A statement of many rows keeps a journal for its rollback. Beyond 64 KiB, such as for the claim of a hundred tasks, SQLite would
+	// create a file in the system's temporary directory each time. So the journal stays in memory.
 	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)", "temp_store(MEMORY)"}
 	if d.options.ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
@@ -114,7 +114,7 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 	if d.write, err = connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
 		return 0, "", err
 	}
-	err = d.retryBusy(func() error { // while another process makes the file, even the pragmas of a connection find it locked
+	err = d.retryBusy(func() error { // while another process creates the file, even the pragmas of a connection find it locked
 		if d.conn == nil {
 			if d.conn, err = d.write.Connx(ctx); err != nil {
 				return d.Explain(err)
@@ -126,8 +126,8 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 	return have, prefix, err
 }
 
-// initialise turns an empty file into a database, or an old schema into the present one. One process at a time does it: the
-// switch to WAL ignores the busy handler, and eight openers of a new file would collide (measured: 1 of 96).
+// initialise creates the schema in an empty file, or upgrades an old schema. Only one process at a time does this: the switch to WAL
+// ignores the busy handler, and eight openers of a new file would collide (measured: 1 of 96).
 func (d *File) initialise(ctx context.Context) error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
 		return engine.FileError(err, d.path)
@@ -140,7 +140,7 @@ func (d *File) initialise(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case waiting.Err() == nil: // not a matter of waiting
+		case waiting.Err() == nil: // the error is not a timeout
 			return engine.FileError(err, d.Dir())
 		}
 		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
@@ -151,7 +151,7 @@ func (d *File) initialise(ctx context.Context) error {
 		if err != nil || have == schema.Version(schema.SQLite) {
 			return err
 		}
-		if have == 0 { // with a prefix the file may have tables already: it keeps its auto_vacuum
+		if have == 0 { // a file with a prefix may have tables already, so it keeps its auto_vacuum
 			if _, err := d.conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
 				return d.Explain(err)
 			}
@@ -168,7 +168,7 @@ func (d *File) initialise(ctx context.Context) error {
 	})
 }
 
-// retryBusy repeats do while the file is locked by others, for as long as the busy timeout says.
+// retryBusy repeats do while other connections lock the file, until the busy timeout has passed.
 func (d *File) retryBusy(do func() error) error {
 	err := d.repeat(do, func(err error) bool {
 		busy := isBusy(err)
@@ -183,12 +183,12 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// roundLongest is how much of the busy timeout one try and the pause after it use up at most. They take longer when the process is
-// stopped, or the machine sleeps: afterwards the write must not fail at its first try.
+// roundLongest is the greatest time that one try and the pause after it count towards the busy timeout. They take longer if the
+// process is stopped or the machine sleeps. After that the write must not fail at its first try.
 const roundLongest = 100 * time.Millisecond
 
-// repeat calls do again while it fails and again says so, until the busy timeout has passed. It returns the last error. In between
-// it waits in the queue for the write lock, or for a moment where it cannot.
+// repeat calls do until it succeeds, until again returns false for its error, or until the busy timeout has passed. It returns the
+// last error. Between two tries it waits in the queue for the write lock, or for a short time if there is no queue.
 func (d *File) repeat(do func() error, again func(error) bool) error {
 	waited := time.Duration(0)
 	for {
@@ -204,7 +204,7 @@ func (d *File) repeat(do func() error, again func(error) bool) error {
 	}
 }
 
-// busy is the error of a write that waited for too long. It names who holds the lock, if the system tells.
+// busy returns the error of a write that has waited for too long. It names the process that holds the lock, if the system shows it.
 func (d *File) busy(err error) error {
 	why := fmt.Sprintf("another process has held the write lock for %v", d.options.BusyTimeout)
 	if pid, name := lockHolder(d.path + "-shm"); pid != 0 {
@@ -214,11 +214,12 @@ func (d *File) busy(err error) error {
 		Why: []string{why, "nothing was written; it is safe to try again"}}
 }
 
-// pauseMost is the longest of the first pauses between two tries to get the write lock. A busy writer rests for longer.
+// pauseMost limits the first pauses between two tries to get the write lock. A busy writer rests for longer than such a pause.
 const pauseMost = time.Millisecond
 
-// pauseBusy waits before the lock is tried again: for less than a busy writer rests, and jittered so that a crowd spreads. Who has
-// waited for long is one of a crowd, which must leave the processor to whoever holds the lock: the pause grows to ten times that.
+// pauseBusy waits before the next try to get the lock. The pause is shorter than the rest of a busy writer, and has jitter, so that
+// many processes do not try at the same time. The pause grows to ten times its first length: a process that has waited for long is one
+// of many, which must leave the processor to the holder of the lock.
 func pauseBusy(waited time.Duration) {
 	pause := pauseMost*3/10 + rand.N(pauseMost*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))

@@ -10,36 +10,40 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A process that has a database open goes on writing into its own file, log and shared memory when these are removed, moved or replaced.
-// Nobody else sees such a task. So each write looks whether the paths still lead to the files of this process: after its commit,
-// before it answers, and before it writes, too, unless it has looked within the last millisecond. A look costs three calls of stat (4 µs
-// of processor time), and a group of writes shares it. See agree for the look of a process that opens the database.
+// These functions find out whether the files of an open database were removed, moved or replaced. A process that has them open
+// continues to write to its own file, log and shared memory, but no other process sees these writes. So each write checks that the
+// paths still lead to the files of this process. It checks after its commit, before it returns. It also checks before it writes,
+// unless the last check was within the last millisecond.
+//
+// A check costs three calls of stat (4 µs of processor time), and a group of writes shares it. See agree for the check of a process
+// that opens the database.
 
-// stamp tells one file from another, and one content from another.
+// stamp identifies a file and its content.
 type stamp struct {
 	id      fileID
-	written int64 // nanoseconds
+	written int64 // modification time in nanoseconds
 	size    int64
 }
 
-// companions are the files beside the database. SQLite keeps them for as long as anybody has the database open.
+// companions are the files beside the database. SQLite keeps them while any process has the database open.
 type companions struct{ log, shared fileID }
 
-// content is the state of the database file when this process last looked.
+// content is the state of the database file at the last check of this process.
 type content struct {
 	stamp
 	checkpoints checkpoints
-	settled     bool // no checkpoint was under way
+	settled     bool // whether no checkpoint was in progress
 }
 
-// checkpoints is the progress of the log's checkpoints, as SQLite's shared memory has it. Only a checkpoint writes to the database file.
+// checkpoints is the progress of the checkpoints of the log, from the shared memory of SQLite. Only a checkpoint writes to the
+// database file.
 type checkpoints struct {
 	salt            [8]byte
-	done, attempted uint32 // frames of the log
+	done, attempted uint32 // number of frames of the log
 }
 
-// Replaced returns an error of kind ErrReplaced when the database's paths no longer lead to the files that this process has open, or when
-// somebody has overwritten the database file. A database on a server is never replaced.
+// Replaced returns an error of kind ErrReplaced if the paths of the database no longer lead to the files that this process has open,
+// or if somebody has overwritten the database file.
 func (d *File) Replaced() error {
 	now, err := statFile(d.path)
 	if err != nil || now.id != d.id {
@@ -61,7 +65,7 @@ func (d *File) Replaced() error {
 	return nil
 }
 
-// overwritten takes a new look at the content. It returns true when the file has changed and no checkpoint has changed it.
+// overwritten reads the state of the content again. It reports whether the file has changed without a checkpoint.
 func (d *File) overwritten() bool {
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
@@ -73,7 +77,8 @@ func (d *File) overwritten() bool {
 	return false
 }
 
-// Committed is Replaced after a commit. It follows what a commit changes in the shared memory.
+// Committed is Replaced for the time after a commit. It also updates the state of the content if a commit has changed the shared
+// memory.
 func (d *File) Committed() error {
 	if err := d.Replaced(); err != nil {
 		return err
@@ -86,7 +91,7 @@ func (d *File) Committed() error {
 	return nil
 }
 
-// readContent returns the state of the content; nil: it cannot be told.
+// readContent returns the state of the content, or nil if it is unknown.
 func (d *File) readContent() *content {
 	if d.shared == nil {
 		return nil
@@ -100,7 +105,7 @@ func (d *File) readContent() *content {
 	return &content{now, after, before == after && after.done == after.attempted}
 }
 
-// opening is held, by path, while a database is looked at and opened. See usedBy.
+// opening holds mutexes by the hash of a path. Open holds the mutex of its path while it checks and opens the database; see usedBy.
 var opening [64]sync.Mutex
 
 var openingSeed = maphash.MakeSeed()
@@ -111,9 +116,10 @@ func (d *File) lockOpening() (unlock func()) {
 	return mu.Unlock
 }
 
-// agree returns an error of kind ErrReplaced when other processes have the database open, and its path does not lead this process to the
-// same file, log and shared memory: one of them was removed or replaced, or those processes use another path to the file. Processes that
-// are just opening or closing the database may look like that for a moment, so agree looks again until the busy timeout has passed.
+// agree returns an error of kind ErrReplaced if other processes have the database open, and its path does not lead this process to the
+// same file, log and shared memory. Then a file was removed or replaced, or those processes use another path to the file. A process
+// that is just opening or closing the database may cause the same state for a moment. So agree checks again until the state is gone or
+// the busy timeout has passed.
 func (d *File) agree() error {
 	if err := d.leftLog(); err != nil {
 		return err
@@ -121,9 +127,9 @@ func (d *File) agree() error {
 	return d.repeat(d.disagreement, func(error) bool { return true })
 }
 
-// leftLog refuses a log whose database is missing or empty: SQLite would remove it, with the tasks that are in it.
+// leftLog returns an error if there is a log whose database is missing or empty. SQLite would remove the log with its tasks.
 func (d *File) leftLog() error {
-	log, _ := os.Stat(d.logPath) // before the file: a new database has no log while it is empty
+	log, _ := os.Stat(d.logPath) // read the log first, since a new database has no log while it is empty
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
 		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
 			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},
@@ -153,7 +159,7 @@ func (d *File) elsewhere(why string, err error) error {
 		Why: []string{why, "nothing was changed"}, Hint: "stop every process that uses it, then again"}
 }
 
-// knowFiles takes note of the files beside the database, which the connection has open, and of its content.
+// knowFiles records the files beside the database, which the connection has open, and the state of its content.
 func (d *File) knowFiles() error {
 	log, err := statFile(d.logPath)
 	if err != nil {
@@ -176,7 +182,7 @@ func (d *File) knowFiles() error {
 	return nil
 }
 
-// forgetContent makes the content unknown.
+// forgetContent makes the state of the content unknown, and closes the shared memory.
 func (d *File) forgetContent() {
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
@@ -189,7 +195,7 @@ func (d *File) forgetContent() {
 	}
 }
 
-// gone is the error of a file that is not at its path any more.
+// gone returns the error of a file that is no longer at its path.
 func (d *File) gone(name string, err error) error {
 	what, why := "was replaced", "another file is in its place"
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,12 +211,13 @@ func (d *File) replaced(name, what, why string, err error) error {
 			", then start them again"}
 }
 
-// keepLog keeps the last connection of a database that was replaced from moving its log into the file and removing it as it closes: the log
-// may hold the tasks of others by now. Without the exclusive lock, which another reader denies, SQLite leaves both alone.
+// keepLog prevents SQLite from moving the log of a replaced database into the file, and from removing the log, when the last
+// connection closes. The log may hold tasks of other processes by now. SQLite needs an exclusive lock for that, and the shared lock of
+// keepLog denies it.
 func (d *File) keepLog() (release func()) {
 	file, err := os.Open(d.path)
 	if err != nil {
-		return func() {} // SQLite looks itself whether the file is at its path
+		return func() {} // SQLite checks itself whether the file is at its path
 	}
 	_ = lockShared(file)
 	return func() { file.Close() }

@@ -4,7 +4,7 @@ package sqlite
 
 import "golang.org/x/sys/unix"
 
-// space returns how many bytes of the filesystem at path this user may still write, and how many it has.
+// space returns how many bytes this user may still write to the filesystem of path, and its size in bytes.
 func space(path string) (free, total int64) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {

@@ -7,20 +7,19 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// dataVersion changes on a connection when any other connection, of this process or another, has committed (measured: 7 µs).
+// dataVersion returns a number that changes when any other connection, of this process or another, has committed (measured: 7 µs).
 const dataVersion = `PRAGMA data_version`
 
-// sweep is how often the watch looks without having been told: the net under lost notices.
+// sweep is how often the watch looks for commits without an event, in case an event was lost.
 const sweep = time.Second
 
-// briefSweep is how often a brief watch looks. Nothing tells it of a write: the end of an inotify descriptor takes the kernel up to
-// 20 ms, and the process ends no sooner.
+// briefSweep is how often a brief watch looks for commits. It uses no inotify: closing such a descriptor takes the kernel up to 20 ms,
+// and the process cannot end before.
 const briefSweep = 20 * time.Millisecond
 
-// Watch calls told when another connection has committed; several commits may be one call, and one for this process's own commits is
-// possible. news says that it may be something for workers: on a server it is known of some commits that they only end tasks, or claim
-// them, and of a file that the writer of this DB has made them. told must not wait. A brief watch costs more, and tells up to 20 ms
-// later, but is begun and ended at once. The watching ends with ctx.
+// Watch calls told when another connection has committed. One call may stand for several commits, and a commit of this process may
+// cause a call. news is false only if the writer of this DB has made all of these commits. told must not block. A brief watch starts
+// and stops at once, but costs more and calls told up to 20 ms later. Watch runs in the background until ctx ends.
 func (d *File) Watch(ctx context.Context, brief bool, told func(news bool)) error {
 	w := &watch{db: d, told: told, every: sweep}
 	close := func() {}
@@ -49,10 +48,10 @@ func (d *File) Watch(ctx context.Context, brief bool, told func(news bool)) erro
 	return nil
 }
 
-// slowEvery is the least time between two looks at the slow pace.
+// slowEvery is the shortest time between two looks at the slow pace.
 const slowEvery = 20 * time.Millisecond
 
-// WatchSlowly sets the pace of the watch: with true it looks every 20 ms at most, else as soon as it can.
+// WatchSlowly sets the pace of the watch: with true it looks for commits at most every 20 ms, else as soon as it can.
 func (d *File) WatchSlowly(slowly bool) {
 	if d.slowly.Swap(slowly) && !slowly {
 		select {
@@ -64,21 +63,21 @@ func (d *File) WatchSlowly(slowly bool) {
 
 type watch struct {
 	db     *File
-	conn   *sqlx.Conn // for the pragma; nil: the counter of commits is read instead
+	conn   *sqlx.Conn // connection for the pragma; nil if the watch reads the counter of commits instead
 	told   func(news bool)
 	looked time.Time
-	last   int64         // the counter, or what the pragma said
-	others uint32        // the commits of other connections, by the counter
-	every  time.Duration // the time between two looks without an event
+	last   int64         // last value of the counter or of the pragma
+	others uint32        // number of commits of other connections, if there is a counter
+	every  time.Duration // time between two looks without an event
 }
 
-// again are the pauses before the looks after an event: it comes when the log is written, and its commit is visible a little later,
-// or with an fsync a good deal: on a busy disk that takes tens of milliseconds, or hundreds.
+// again are the pauses before the looks after an event. The event comes when the log is written, and the commit becomes visible a
+// little later. With an fsync on a busy disk that takes tens or hundreds of milliseconds.
 var again = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
 	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
 	160 * time.Millisecond, 320 * time.Millisecond}
 
-// seen is where the looks go on once a commit was seen.
+// seen is the index in again at which the looks continue after one that has found a commit.
 const seen = 4
 
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
@@ -103,9 +102,9 @@ func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan str
 	}
 }
 
-// await looks for the commit that an event has told of. There may be none, since events come of checkpoints and rollbacks, too; and the
-// first one that is seen may be an earlier one, so that it looks on, only less often. A new event begins anew. It returns false when the
-// watching is to end.
+// await looks for the commit that caused an event. There may be none, since checkpoints and rollbacks cause events too. The first
+// commit that await finds may be an earlier one, so await continues to look, but less often. A new event starts the sequence of pauses
+// again. await returns false if the watch must end.
 func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 	for i := 0; i < len(again); i++ {
 		if rest := slowEvery - time.Since(w.looked); rest > 0 && w.db.slowly.Load() {
@@ -137,21 +136,21 @@ func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 	return true
 }
 
-// changed looks once, and tells if there was a commit since the last look.
+// changed looks once, and calls told if there was a commit since the last look.
 func (w *watch) changed() bool {
 	w.looked = time.Now()
 	var now int64
 	news := true
 	if w.conn == nil {
 		all, others, ok := w.db.commits.read()
-		if !ok { // the connection of the writer is opened anew, or could not be
+		if !ok { // the connection of the writer is being opened again, or could not be opened
 			w.told(true)
 			return true
 		}
 		now, news = int64(all), others != w.others
 		w.others = others
 	} else if err := w.conn.QueryRowxContext(context.Background(), dataVersion).Scan(&now); err != nil {
-		return false // whoever writes next tells of the error; a watch has nobody to tell
+		return false // the next write reports the error; a watch cannot report it
 	}
 	if now == w.last && (!news || w.conn != nil) {
 		return false
