@@ -17,13 +17,14 @@ func (b *bubble) kept() int {
 	return len(tasks)
 }
 
-// A worker that starts days after the last heartbeat of any worker cannot tell a machine that was off from a clock that is wrong.
+// TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour starts a worker a day after the last heartbeat of any worker. The worker cannot
+// know whether the machine was off or the clock is wrong.
 func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 	fake(t, Options{Keep: time.Hour}, nil, func(b *bubble) {
 		b.enqueue(work.With("x"))
 		b.work(time.Minute)
 		time.Sleep(25 * time.Hour)
-		for range 2 { // a restart within that hour changes nothing
+		for range 2 { // a restart within the hour changes nothing
 			b.work(20 * time.Minute)
 			if got := b.kept(); got != 1 {
 				t.Errorf("after %v got %d tasks, want the one that completed", time.Since(b.began), got)
@@ -36,7 +37,8 @@ func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 	})
 }
 
-// Where a worker runs for some minutes every week, each worker deletes the tasks that were old when the previous worker ran.
+// TestAWorkerOfSomeMinutesAWeekDeletesWithAWeeksDelay runs a worker for some minutes every week. Each worker deletes the tasks that were
+// old when the previous worker ran.
 func TestAWorkerOfSomeMinutesAWeekDeletesWithAWeeksDelay(t *testing.T) {
 	fake(t, Options{Keep: time.Hour}, nil, func(b *bubble) {
 		for week, want := range []int{1, 2, 2, 2} {

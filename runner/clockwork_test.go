@@ -19,8 +19,8 @@ type clockwork struct {
 	*testing.T
 	path string
 	r    *Runner
-	ran  map[string][]time.Time // when the function "note" was called, by schedule
-	hold atomic.Int64           // how long the function takes, in ns
+	ran  map[string][]time.Time // times of the calls of the function "note", by schedule
+	hold atomic.Int64           // duration of each call, in ns
 	stop func()
 }
 

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner/internal/cron/crontest"
 )
 
-// spelledOut has the nicknames of a crontab as five fields, for the oracle.
+// spelledOut maps the nicknames of a crontab to five fields, for the oracle.
 var spelledOut = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}
 
 func doNothing(context.Context, jobs.Task) (json.RawMessage, error) { return nil, nil }

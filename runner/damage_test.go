@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// once makes the n-th commit from now succeed and return an error to its caller.
+// once lets the n-th commit from now reach the disk but return an error to its caller.
 func (b *bubble) once(n int) {
 	b.disk.Decide(func(e fault.Event) fault.Code {
 		if e.Op == fault.Committed {
@@ -28,7 +28,7 @@ func (b *bubble) once(n int) {
 
 func TestAFinishWhoseAnswerWasLostCountsOnce(t *testing.T) {
 	fakeOnDisk(t, func(_ context.Context, b *bubble, in string) (string, error) {
-		b.once(1) // the next commit is that of the finish, because nothing else writes now
+		b.once(1) // the next commit writes the finish, because nothing else writes now
 		return in, nil
 	}, func(b *bubble) {
 		id := b.enqueue(work.With("x"))
@@ -49,7 +49,7 @@ func TestAFinishWhoseAnswerWasLostCountsOnce(t *testing.T) {
 func TestAClaimWhoseAnswerWasLostIsGivenBackAtTheNextBeat(t *testing.T) {
 	fakeOnDisk(t, nil, func(b *bubble) {
 		b.within(65*time.Second, func() { // between two heartbeats
-			b.once(2) // the first commit is that of the enqueue, the second that of the claim
+			b.once(2) // the first commit writes the enqueue, the second one the claim
 			b.enqueue(work.With("x"))
 		})
 		b.work(time.Hour)
@@ -95,7 +95,7 @@ func isUnusable(err error) bool {
 	return errors.Is(err, jobs.ErrCorrupt) || errors.Is(err, jobs.ErrPermission) || errors.Is(err, jobs.ErrReplaced)
 }
 
-// A worker whose file fails tries once more, and then stops its attempts and itself.
+// TestDamageEndsTheWork checks that a worker whose file fails opens the file once more, then cancels its attempts and ends.
 func TestDamageEndsTheWork(t *testing.T) {
 	for _, code := range []fault.Code{fault.IOErr, fault.Corrupt, fault.ReadOnly} {
 		fakeOnDisk(t, func(ctx context.Context, b *bubble, in string) (string, error) {
@@ -126,7 +126,7 @@ func TestDamageEndsTheWork(t *testing.T) {
 				b.Error("the file was not opened anew")
 			}
 			b.disk.Decide(nil)
-			b.want(id, jobs.Running, "") // until a worker reaps it
+			b.want(id, jobs.Running, "") // the task stays running until a worker reaps it
 		})
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// rounds is how often a test repeats what depends on chance. make storm repeats it 200 times.
+// rounds is the number of rounds of a test that depends on chance. make storm uses 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-// A worker is stopped at any time and with any grace. It leaves no process of its commands. Each task has ended, or waits as if it
-// had never been started, except tasks that must not run twice.
+// TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff stops a worker at random times. The worker leaves no process of its commands.
+// Each task has ended or is pending as if it had never started. Only a task that must not run twice may have failed.
 func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
@@ -38,7 +38,7 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))
 		err := r.Work(ctx)
 		stop()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the work ended before it began
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the context ended before the work began
 			t.Fatalf("got %v; want not (err != nil && !Is(err, context.DeadlineExceeded))", err)
 		}
 		for _, id := range ids[6*round:] {
@@ -66,8 +66,8 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 	}
 }
 
-// A task is not to blame if the machine has no free descriptors. The worker gives it back without a counted attempt, with pauses,
-// until it can start.
+// TestWantOfDescriptorsGivesBackWithoutHurry checks a task that cannot start because a guardian has no free descriptors. The worker
+// returns the task to the queue without counting an attempt, with pauses, until the task can start.
 func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
@@ -76,7 +76,7 @@ func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
 	first := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())
 	work(t, r)
 	until(t, r, func() bool { return get(t, r, first.ID).State == jobs.Completed })
-	guardian := familyOf(file)[0] // it is idle
+	guardian := familyOf(file)[0] // idle by now
 	var most unix.Rlimit
 	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
 	}
 	began := time.Now()
 	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	until(t, r, func() bool { return get(t, r, task.ID).GenerationID >= 7 }) // claimed and given back three times
+	until(t, r, func() bool { return get(t, r, task.ID).GenerationID >= 7 }) // the worker has claimed and returned the task three times
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("three times in %v", took)
 	}

@@ -19,10 +19,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// The costs of a worker on a small machine and in a program that embeds it: memory, wakeups, and what a closed Runner leaves behind.
+// The tests in this file check the costs of a worker on a small machine and in a program that embeds it: memory, wakeups, and the remains
+// of a closed Runner.
 
-// The embedding program of these tests is this test binary. It is a worker of the job noop on the file that the variable names, and ends
-// with its stdin.
+// edgeVariable makes the test program an embedding program: a worker of the job noop. Its value is the path of the database. The worker
+// ends when its standard input ends.
 const edgeVariable = "RUNNER_TEST_EDGE"
 
 func init() {
@@ -146,7 +147,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// A worker does its work within a memory limit of 24 MiB, which small machines set.
+// TestALittleMemoryIsEnough runs a worker with a memory limit of 24 MiB, as small machines set.
 func TestALittleMemoryIsEnough(t *testing.T) {
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
@@ -190,11 +191,12 @@ func idOf(stack string) string {
 	return head
 }
 
-// A closed Runner leaves no goroutine, no open file, and beside the database only an empty directory.
+// TestCloseLeavesNothingBehind checks that a closed Runner leaves no goroutine and no open file. Beside the database it leaves only an
+// empty directory.
 func TestCloseLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "test.db")
-	before := ours(t) // goroutines of other tests
+	before := ours(t) // includes the goroutines of other tests
 	for range 3 {     // the second round finds an existing file
 		r, err := runner.Open(t.Context(), path, runner.Options{Sync: runner.Normal})
 		if err != nil {

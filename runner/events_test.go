@@ -24,7 +24,7 @@ func TestEventsTellWhatWorkDoes(t *testing.T) {
 	drain(t, r)
 	stop()
 	var got []runner.Event
-	for event := range whole { // the end of the context closes the channel
+	for event := range whole { // the channel closes when the context ends
 		got = append(got, event)
 	}
 	if len(got) != 4 || got[0].Kind != runner.EventStarted || got[0].Task.State != jobs.Running || got[1].Kind != runner.EventEnded ||

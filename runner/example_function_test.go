@@ -66,7 +66,7 @@ func ExampleStep() {
 	// <nil>
 }
 
-// The error of a function decides what follows. Its progress appears while it runs.
+// The error that a function returns decides what happens next. The progress of the function is visible while it runs.
 func ExampleProgress() {
 	ctx := context.Background()
 	r, remove := temp()

@@ -13,7 +13,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The row of the application and its task appear together or not at all. Workers notice the commit themselves.
+// One transaction writes the row of the application and its task, so neither exists without the other. Workers notice the commit by
+// themselves.
 func ExampleRunner_EnqueueTx() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -49,7 +50,7 @@ func ExampleRunner_EnqueueTx() {
 	// <nil>
 }
 
-// The effect of a task and its end are committed together: exactly once, whatever process dies.
+// One transaction commits the effect of a task and its end. So the effect happens exactly once, even if a process dies.
 func ExampleFinishTx() {
 	ctx := context.Background()
 	r, remove := temp()

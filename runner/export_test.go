@@ -6,7 +6,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Surroundings are what Why reads about a task.
+// Surroundings holds the data that Why reads about a task.
 type Surroundings struct {
 	Ahead   int
 	Holder  int64
@@ -15,7 +15,7 @@ type Surroundings struct {
 	Run     time.Duration
 }
 
-// Wait returns what a task waits for in these surroundings.
+// Wait returns the reason why a task waits in these surroundings.
 func (s Surroundings) Wait(t jobs.Task, now time.Time) Wait {
 	return waitContext{ahead: s.Ahead, holder: s.Holder, holds: s.Holds, workers: s.Workers, run: s.Run}.wait(t, now)
 }

@@ -14,12 +14,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// flood is a task that takes a slot for a millisecond and enqueues its successor, so that their number stays the same.
+// flood is a task that takes a slot for a millisecond and enqueues its successor, so that the number of floods stays the same.
 var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
 
 // BenchmarkFair measures the time from the enqueue to the start of single tasks on a worker with ten slots. It enqueues one task every 5
 // ms: alone, beside a flood in another queue, and beside a flood in the same queue with a higher priority, with and without MaxWait. It
-// prints p50 and p99 of the wait, and the share of starts that the flood had. Below a flood of higher priority and without MaxWait the
+// prints p50 and p99 of the wait, and the flood's share of the starts. If the flood has a higher priority and there is no MaxWait, the
 // tasks wait until the flood ends.
 func BenchmarkFair(b *testing.B) {
 	const late = 100 * time.Millisecond

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The tests on fake time use bubbles of testing/synctest. The clock stands while anything works, and jumps when everything waits. So the
-// tests can check exactly when something happens, and an hour takes milliseconds.
+// The tests on fake time use bubbles of testing/synctest. The clock of a bubble stands still while a goroutine runs, and jumps when all
+// goroutines wait. So the tests can check exact times, and an hour takes milliseconds.
 
 // bubble is a Runner in a bubble of fake time, with the calls of its function.
 type bubble struct {
@@ -38,7 +38,7 @@ type run struct {
 var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
 	jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 
-// fake runs a test on fake time. do is the function of the job work; nil does nothing.
+// fake runs a test on fake time. do is the function of the job work; nil means a function that does nothing.
 func fake(t *testing.T, options Options, do func(ctx context.Context, b *bubble, in string) (string, error), test func(b *bubble)) {
 	t.Helper()
 	fakeOn(t, nil, options, do, test)
@@ -92,7 +92,7 @@ func (b *bubble) enqueue(spec jobs.Spec) int64 {
 	return task.ID
 }
 
-// work works for a while, and then drains.
+// work runs the worker for a while and then drains it.
 func (b *bubble) work(d time.Duration) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), d)
@@ -102,7 +102,7 @@ func (b *bubble) work(d time.Duration) {
 	}
 }
 
-// within calls look after d, beside the Work. The bubble waits for look.
+// within calls look after d, while Work runs. The bubble waits for look.
 func (b *bubble) within(d time.Duration, look func()) {
 	b.looks.Go(func() {
 		time.Sleep(d - time.Since(b.began))
@@ -218,7 +218,7 @@ func TestATaskExpiresOnTimeWhenNobodyRunsItsJob(t *testing.T) {
 	})
 }
 
-// A worker without free slots makes tasks pending and expired in time, and does not spin meanwhile.
+// TestABusyWorkerStillKeepsTime checks that a worker without free slots makes tasks pending and expired in time, and does not spin.
 func TestABusyWorkerStillKeepsTime(t *testing.T) {
 	fake(t, Options{Concurrency: 1}, func(_ context.Context, _ *bubble, in string) (string, error) {
 		if in == "long" {

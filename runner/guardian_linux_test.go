@@ -70,7 +70,7 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 	task, worker, members := runningFamily(t, r, runner.MinLease)
 	work(t, r)
 	halt(t, r, worker.Pid)
-	lease := get(t, r, task.ID).LeaseExpiresAt // the worker renews it no more
+	lease := get(t, r, task.ID).LeaseExpiresAt // the stopped worker does not renew it
 	var died time.Time
 	testkit.Eventually(t, "the end of the family", func() bool { died = time.Now(); return living(members) == 0 })
 	t.Log("all dead", lease.Sub(died), "before the end of the lease")
@@ -80,7 +80,7 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 		t.Errorf("runs again at %v, and the lease lasted until %v", again.StartedAt, lease)
 	}
 	signal(t, worker.Pid, syscall.SIGCONT)
-	// Any worker may run it: the first one can write again, and its writes for the old claim are refused.
+	// Any worker may run this task. The stopped worker can write again, but the database refuses its writes for the old claim.
 	next := enqueue(t, r, quick.With(nil))
 	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
 	if got := get(t, r, task.ID); got.GenerationID != again.GenerationID || got.State != jobs.Running {
@@ -88,7 +88,8 @@ func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
 	}
 }
 
-// A worker that was stopped, as by ^Z or in a frozen container, continues its tasks if no other worker has taken them over.
+// TestALoneWorkerThatWasStoppedGoesOn stops a worker, as ^Z or a frozen container does. The worker then continues its tasks, because no
+// other worker has taken them over.
 func TestALoneWorkerThatWasStoppedGoesOn(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{})
@@ -129,7 +130,8 @@ func TestBothStoppedAreSweptWhenTheLeaseIsOver(t *testing.T) {
 	testkit.Eventually(t, "the guardian's end", func() bool { return !alive(guardian) })
 }
 
-// A guardian that has served and is killed costs its own command only, and the worker continues, however often that happens.
+// TestAKilledGuardianCostsItsOwnCommandOnly kills guardians that have started a command, again and again. Each kill ends only the command
+// of that guardian, and the worker continues.
 func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Grace: -1})
@@ -170,7 +172,7 @@ func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 // text encodes a short text of a message between worker and guardian.
 func text(s string) []byte { return append([]byte{byte(2 * len(s))}, s...) }
 
-// A worker gives up if guardians die before they have started a command.
+// TestGuardiansThatDieAtOnceEndTheWork checks that a worker ends if its guardians die before they have started a command.
 func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 	t.Parallel()
 	const protocol = 3
@@ -231,7 +233,7 @@ func TestCommandsNeedTheHook(t *testing.T) {
 	if out, err := program(""); err == nil || !strings.Contains(out, "unguarded") {
 		t.Errorf(`got %+v, %v; want an error, Contains(out, "unguarded")`, out, err)
 	}
-	// Prints nothing, like a program whose main does not call Guardian.
+	// The script prints nothing, like a program whose main does not call Guardian.
 	if out, err := program("/bin/true"); err == nil || !strings.Contains(out, "no hello") {
 		t.Errorf(`got %+v, %v; want an error, Contains(out, "no hello")`, out, err)
 	}
@@ -260,7 +262,7 @@ func TestFunctionsNeedNoGuardian(t *testing.T) {
 	}
 }
 
-// The first guardian of a worker is killed while it starts. The worker starts another one.
+// TestAGuardianThatIsKilledWhileItStartsIsReplaced kills the first guardian of a worker during its start. The worker starts another one.
 func TestAGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

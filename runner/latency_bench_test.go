@@ -20,10 +20,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// stamp is a task whose input is the time before its enqueue, in ns of the wall clock.
+// stamp is a job whose input is the time of the wall clock before its enqueue, in ns.
 var stamp = jobs.Define[int64]("stamp", jobs.MaxAttempts(1))
 
-// The other process of a benchmark is this test binary. It enqueues n stamps, one after each pause, and prints how long each took.
+// The other process of a benchmark is this test binary. It enqueues n stamps, one after each pause, and prints how long each enqueue took.
 func init() {
 	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD")) // a path without spaces, n, and the pause
 	if len(words) != 3 {
@@ -131,7 +131,7 @@ func idleCPU(d time.Duration) float64 {
 		}
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	time.Sleep(d / 2) // earlier work has ended
+	time.Sleep(d / 2) // let earlier work end
 	before := used()
 	time.Sleep(d)
 	return (used() - before).Seconds() / d.Seconds()

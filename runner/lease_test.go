@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// other registers a second worker in the same file and claims a task with it. The test makes all other calls of that worker.
+// other registers a second worker in the same file and claims a task with it. The test itself makes all other calls for that worker.
 func (b *bubble) other(lease time.Duration) (*db.Worker, jobs.Task) {
 	b.Helper()
 	w, err := b.store.Register(b.Context(), db.WorkerInfo{Name: "other", Lease: lease, StartedAt: now()},
@@ -28,7 +28,7 @@ func (b *bubble) other(lease time.Duration) (*db.Worker, jobs.Task) {
 
 func claimID(t jobs.Task) db.ClaimID { return db.ClaimID{ID: t.ID, GenerationID: t.GenerationID} }
 
-// ranOnce checks that the function was called once, not before a time and at most two seconds after it.
+// ranOnce checks that the function was called once, at the given time or at most two seconds later.
 func (b *bubble) ranOnce(since time.Duration) run {
 	b.Helper()
 	b.mu.Lock()
@@ -58,7 +58,7 @@ func TestAReaperThatHasJustStartedWaitsForALeaseOfItsOwn(t *testing.T) {
 	fake(t, Options{}, nil, func(b *bubble) {
 		b.enqueue(work.With("x"))
 		b.other(time.Minute)
-		time.Sleep(24 * time.Hour) // by the wall clock the lease ended long ago
+		time.Sleep(24 * time.Hour) // on the wall clock the lease ended long ago
 		b.work(time.Hour)
 		b.ranOnce(24*time.Hour + time.Minute)
 	})
@@ -143,7 +143,7 @@ func TestAnAttemptWhoseTaskWasTakenAwayIsStoppedAndRefused(t *testing.T) {
 	})
 }
 
-// hold keeps the write lock for a while, from a connection of its own, beside the Work.
+// hold keeps the write lock for a while, on a connection of its own, while Work runs.
 func (b *bubble) hold(from, until time.Duration) {
 	raw, err := sql.Open("sqlite", "file:"+b.Path()+"?_pragma=busy_timeout(0)")
 	if err != nil {

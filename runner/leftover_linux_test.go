@@ -32,7 +32,7 @@ func init() {
 		pid, err = syscall.ForkExec("/bin/sleep", []string{"sleep", "300"},
 			&syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT}})
 		fmt.Println(pid)
-	case "undumpable": // /proc hides it from other processes of its user, as it hides ssh-agent
+	case "undumpable": // /proc hides the process from other processes of its user, as it hides ssh-agent
 		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		fmt.Println(os.Getpid())
 		os.Stdout.Close()
@@ -134,7 +134,8 @@ func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...
 	})
 }
 
-// An earlier attempt is dead before the next one starts, however its processes tried to escape. A task of another slot runs meanwhile.
+// TestARetryDoesNotRunBesideItsOwnPast checks that all processes of an attempt are dead before the next attempt starts, even if they
+// tried to escape. A task in another slot runs meanwhile.
 func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
@@ -171,7 +172,7 @@ func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 	}
 }
 
-// A worker does not wait for a process that it may not kill. It logs that process.
+// TestWhatCannotBeKilledIsNamed checks that a worker logs a process that it may not kill, and does not wait for it.
 func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
@@ -200,7 +201,7 @@ func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	}
 }
 
-// A task that leaves processes behind, again and again, does not delay the end of other tasks.
+// TestALeftOverHoldsUpNoNeighbour checks that a task that leaves processes behind again and again does not delay the end of other tasks.
 func TestALeftOverHoldsUpNoNeighbour(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})

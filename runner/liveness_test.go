@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// pulses are the calls of Options.Liveness. They come from the loop, one after the other.
+// pulses are the calls of Options.Liveness. The loop makes them one after the other.
 type pulses struct {
 	began time.Time
 	at    []time.Duration
@@ -47,7 +47,7 @@ func TestPulsesComeWhileIdleAndWhileBusy(t *testing.T) {
 	}
 }
 
-// A loop that goes round and cannot read the database does not count as alive.
+// TestNoPulseWithoutTheDatabase checks that a loop does not count as alive while it cannot read the database.
 func TestNoPulseWithoutTheDatabase(t *testing.T) {
 	var heard pulses
 	nap := func(_ context.Context, _ *bubble, in string) (string, error) {

@@ -24,8 +24,8 @@ var (
 	output  = runnerkit.Output
 )
 
-// A test that kills a worker needs one in a process of its own. That process is the test program, with this variable set to the path of
-// a database, the number of slots and the lease.
+// workerVariable makes the test program a worker, for tests that kill a worker. Its value is the path of a database, the number of slots
+// and the lease.
 const workerVariable = "RUNNER_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	hang  = jobs.Define[any]("hang")  // reports that it has begun, and runs until its worker is killed
+	hang  = jobs.Define[any]("hang")  // reports its start, and runs until its worker is killed
 	quick = jobs.Define[any]("quick") // ends at once
 )
 
@@ -64,7 +64,7 @@ func handlers(r *runner.Runner) {
 		quick.Handler(func(context.Context, any) error { return nil }))
 }
 
-// unhookedVariable makes the test program one that does not call Guardian. Its value is the path of a database.
+// unhookedVariable makes the test program a program that does not call Guardian. Its value is the path of a database.
 const unhookedVariable = "RUNNER_TEST_UNHOOKED"
 
 func unhooked() int {
@@ -99,7 +99,7 @@ func testWorker(path string, how []string) error {
 	return r.Work(context.Background())
 }
 
-// longLease ends after every test. So an event in a test with longLease has not waited for the end of a lease.
+// longLease is longer than every test. So no event in a test with longLease has waited for the end of a lease.
 const longLease = time.Hour
 
 // startWorker starts a worker in another process.

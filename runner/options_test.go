@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A worker does not execute a task whose options it does not know, and does not lose the options. A worker of a newer version can still
-// take the task.
+// TestATaskWithOptionsOfANewerVersionIsPutOff checks that a worker does not execute a task with unknown options, and keeps the options. A
+// worker of a newer version can still take the task.
 func TestATaskWithOptionsOfANewerVersionIsPutOff(t *testing.T) {
 	fake(t, Options{}, nil, func(b *bubble) {
 		spec := work.With("x")

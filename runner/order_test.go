@@ -18,7 +18,7 @@ func TestARateWakesTheWorkerWhenTheNextMayStart(t *testing.T) {
 		for range 4 {
 			b.enqueue(work.With("x"))
 		}
-		// After two and a half hours the limit is removed, and delays no task any more.
+		// The test removes the limit after two and a half hours. From then on the limit delays no task.
 		b.within(150*time.Minute, func() {
 			if err := b.RemoveLimit(b.Context(), l.Target); err != nil {
 				b.Error(err)

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// outlive starts a process that has the mark of a claim and no guardian that would kill it.
+// outlive starts a process that has the mark of a claim, but no guardian that would kill the process.
 func outlive(t *testing.T, task jobs.Task, generation int64) int {
 	t.Helper()
 	p := exec.Command("sleep", "300")

@@ -8,12 +8,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A worker that stood still between its claim and the start finds that its lease is over. It starts nothing, because the task may belong
-// to another worker by now.
+// TestNothingStartsWhenItsLeaseIsOver checks a worker whose lease expires between its claim and the start of the task. The worker does
+// not start the task, because the task may belong to another worker by now.
 func TestNothingStartsWhenItsLeaseIsOver(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, runs *atomic.Int64) {
 		e := newEngine(t, o)
-		for _, claimed := range []time.Duration{time.Minute, time.Second} { // ago
+		for _, claimed := range []time.Duration{time.Minute, time.Second} { // age of the claim at the start
 			a := e.add(jobs.Task{ID: 1, GenerationID: 2, Job: "work", Args: []byte(`"x"`)}, time.Now().Add(-claimed))
 			a.begin()
 			<-e.ended

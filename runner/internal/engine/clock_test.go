@@ -8,15 +8,15 @@ import (
 	"example.com/runner/db"
 )
 
-// A clock that jumps under a running worker pauses the deletions of all workers. The pause ends after an hour, when a person confirms
-// that the clock is right, or when the clock jumps back.
+// TestAJumpOfTheClockPausesDeletions checks that a jump of the clock during the work of a worker pauses the deletions of all workers. The
+// pause ends after an hour, when a person confirms that the clock is right, or when the clock jumps back.
 func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		jump    time.Duration
-		after   func(t *testing.T, e *Engine) *Engine // returns the engine that looks next
-		later   time.Duration                         // of the look that counts, on the steady clock
-		back    time.Duration                         // how far the clock jumped back before that
+		after   func(t *testing.T, e *Engine) *Engine // returns the engine that makes the last check
+		later   time.Duration                         // time of that check after the jump, on the steady clock
+		back    time.Duration                         // distance by which the clock jumps back before that check
 		deletes bool
 	}{
 		"at once":          {jump: century},

@@ -17,14 +17,15 @@ import (
 
 // The tests of this package look inside an Engine whose loop has not begun. Package runner has the tests of whole workers.
 
-// noObserver is an Observer that wants to know nothing.
+// noObserver is an Observer that ignores all events.
 type noObserver struct{}
 
 func (noObserver) Observing() bool   { return false }
 func (noObserver) Started(jobs.Task) {}
 func (noObserver) Ended(jobs.Task)   {}
 
-// onFakeTime runs a test in a bubble of fake time, with the options of an Engine in a new database. Its job "work" counts its runs.
+// onFakeTime runs a test in a bubble of fake time, with the options of an Engine on a new database. The counter runs counts the runs of
+// the job "work".
 func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.Int64)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

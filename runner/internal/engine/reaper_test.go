@@ -18,8 +18,8 @@ func TestExpiredCountsOnlyWhatItHasSeenItself(t *testing.T) {
 	next.GenerationID++
 	for name, c := range map[string]struct {
 		looks []db.Lease
-		every time.Duration // between two looks
-		lost  int           // the look that finds it lost; -1: none does
+		every time.Duration // time between two looks
+		lost  int           // index of the look that finds the lease lost; -1 if no look does
 	}{
 		"over long ago, by the clock on the wall": {slices.Repeat([]db.Lease{lease(1)}, 9), 10 * time.Second, 6},
 		"valid for years, by the same clock":      {slices.Repeat([]db.Lease{lease(1 << 50)}, 9), 10 * time.Second, 6},
@@ -28,7 +28,7 @@ func TestExpiredCountsOnlyWhatItHasSeenItself(t *testing.T) {
 		"renewed with the clock set back": {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)},
 			10 * time.Second, -1},
 		"claimed again": {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, 10 * time.Second, -1},
-		// 30 s, like the leases of this worker
+		// The reaper assumes a lease of 30 s, like the leases of its own worker.
 		"of an unknown worker":                 {slices.Repeat([]db.Lease{unknown}, 9), 10 * time.Second, 3},
 		"seen by a reaper that was stopped":    {[]db.Lease{lease(1), lease(1), lease(1)}, 24 * time.Hour, -1},
 		"seen by a reaper that is always late": {slices.Repeat([]db.Lease{lease(1)}, 9), time.Hour, 3},

@@ -8,10 +8,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The output that a command has printed before its end is in the pipe, however late this process reads it.
+// TestOutputThatIsReadLateIsKept checks that this process keeps all output that a command has printed before its end, even if it reads
+// the pipe late.
 func TestOutputThatIsReadLateIsKept(t *testing.T) {
 	c := NewCapture(jobs.Task{Options: jobs.DefaultOptions()}, nil, nil)
-	c.closed = true // nothing is stored
+	c.closed = true // the capture stores nothing
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	first := true
 	c.Tee = func(jobs.Task, string, []byte) {
@@ -33,7 +34,7 @@ func TestOutputThatIsReadLateIsKept(t *testing.T) {
 	if _, err := w.Write(rest); err != nil {
 		t.Fatal(err)
 	}
-	escaped, err := c.pipe("stderr") // held by a process that drain does not wait for
+	escaped, err := c.pipe("stderr") // a process keeps this pipe open; drain does not wait for that process
 	if err != nil {
 		t.Fatal(err)
 	}
