@@ -38,7 +38,7 @@ func alive(pid int) bool {
 	return state != 0 && state != 'Z' && state != 'X'
 }
 
-// stateOf returns the state letter of a process as in ps; 0 for no process.
+// stateOf returns the state letter of a process as in ps, or 0 if the process does not exist.
 func stateOf(pid int) byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -47,7 +47,7 @@ func stateOf(pid int) byte {
 	return stat[bytes.LastIndexByte(stat, ')')+2]
 }
 
-// parentOf returns the parent of a process; 0 if the process has ended.
+// parentOf returns the parent of a process, or 0 if the process has ended.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -79,7 +79,7 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 	}
 }
 
-// freeze stops a process and waits until none of its threads runs, because the signal reaches the threads some time later.
+// freeze stops a process and waits until none of its threads runs, because the threads receive the signal some time later.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	signal(t, pid, syscall.SIGSTOP)
@@ -92,7 +92,7 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// halt stops a worker outside of a transaction, because no process could write while a transaction is open.
+// halt stops a worker outside of a transaction. If the worker stopped inside one, no other process could write.
 func halt(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(200)")

@@ -40,7 +40,7 @@ func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
 	r := open(t, runner.Options{Grace: -1})
 	task := killed(t, r, longLease, hang.With(nil))
 	once := killed(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
-	task = get(t, r, task.ID)          // the second worker has taken the task over, and was lost, too
+	task = get(t, r, task.ID)          // the second worker had taken the task over and was lost, too
 	if n := len(locks(t, r)); n != 1 { // the second worker has reaped the first one
 		t.Error(n, "locks")
 	}
@@ -130,7 +130,8 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 	}
 }
 
-// A worker makes the directory beside the database again when someone has removed it, because results and locks need it.
+// TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain removes the directory beside the database. The worker makes it again, because
+// results and locks need it.
 func TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Lease: runner.MinLease})

@@ -43,7 +43,7 @@ func TestTasksAreForgottenWhenTheyAreOld(t *testing.T) {
 	})
 }
 
-// Counters outlive the tasks: by the minute for two days, then by the hour.
+// TestHistoryOutlivesTasks checks that counters outlive the tasks. They count by the minute for two days, then by the hour.
 func TestHistoryOutlivesTasks(t *testing.T) {
 	fake(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(b *bubble) {
 		const days = 5

@@ -62,8 +62,9 @@ func noneDiedBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	}
 }
 
-// A worker and its guardian are stopped past their lease. Another worker begins to take over, cannot write, and is then stopped itself.
-// When the first two continue, their commands must not be killed already. Otherwise they would report that as a kill by someone else.
+// TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal stops a worker and its guardian past their lease. Another worker begins to take
+// over, cannot write, and is then stopped itself. When the first two continue, their commands must still be alive. Otherwise the worker
+// would report the deaths as kills by someone else.
 func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{})
@@ -108,8 +109,8 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	signal(t, reaper.Pid, syscall.SIGCONT)
 }
 
-// A reaper dies after it has revoked the claims of a worker that hangs. The next reaper kills the processes and records the loss. The
-// database refuses the reports of the worker when it continues.
+// TestAReaperThatDiesAfterARevocationIsReplaced lets a reaper die after it has revoked the claims of a worker that hangs. The next reaper
+// kills the processes and records the loss. When the worker continues, the database refuses its reports.
 func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Grace: -1})
@@ -164,9 +165,9 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	}
 }
 
-// All workers and guardians are stopped for longer than their leases, as in a frozen container. The guardians then kill their commands,
-// which are lost, because another worker might run them by now. Functions continue: no reaper takes tasks from a worker that has not had
-// the time to renew its leases.
+// TestAFreezeOfEverythingFailsNothingBySignal stops all workers and guardians for longer than their leases, as in a frozen container. The
+// guardians then kill their commands, because another worker might run them by now. These tasks are lost. Functions continue, because no
+// reaper takes tasks from a worker that has not had the time to renew its leases.
 func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{})
@@ -237,7 +238,8 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	}
 }
 
-// A worker is killed while its guardian is stopped, and the guardian still holds the worker's lock. No worker waits for the lease.
+// TestAStoppedGuardianOfADeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the worker's lock.
+// No other worker waits for the end of the lease.
 func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Grace: -1})

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// shopVariable makes the test program a worker of a shop. Its value is the path of a database and the point at which the program kills
+// shopVariable makes the test program a worker of a shop. Its value is the path of a database and the point at which the worker kills
 // itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
@@ -93,7 +93,7 @@ func startShop(t *testing.T, path, point string) *exec.Cmd {
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = worker.Process.Kill() }) // it still runs only if the test has failed
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // the worker still runs only if the test has failed
 	return worker
 }
 
@@ -116,7 +116,7 @@ func TestEachEffectExactlyOnceWhereverItsWorkerIsKilled(t *testing.T) {
 				worker := startShop(t, r.Path(), "none")
 				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
 				_ = worker.Process.Kill()
-				if worker.Wait() == nil { // it ended before this process looked again
+				if worker.Wait() == nil { // the worker ended before this process looked again
 					if i == 0 {
 						t.Error("nobody was killed")
 					}

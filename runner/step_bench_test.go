@@ -10,8 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// BenchmarkStep does steps that do nothing, a hundred in each of several tasks. The bare loop commits a row for each step. "again" is the
-// cost of a step that an earlier attempt has done: it is read together with all steps of its task.
+// BenchmarkStep runs steps that do nothing, a hundred in each of several tasks. The bare loop commits a row for each step. "again" is the
+// cost of a step that an earlier attempt has done. The new attempt reads such a step together with all steps of its task.
 func BenchmarkStep(b *testing.B) {
 	for _, level := range levels {
 		b.Run(level.name, func(b *testing.B) {

@@ -74,7 +74,7 @@ func TestSleepGivesTheSlotBack(t *testing.T) {
 		b.enqueue(work.With("other"))
 		b.within(time.Minute, func() {
 			b.want(id, jobs.Scheduled, "")
-			if _, err := b.Retry(b.Context(), []int64{id}, 0); err != nil { // makes the task due, and it continues to sleep
+			if _, err := b.Retry(b.Context(), []int64{id}, 0); err != nil { // makes the task due, but the task continues to sleep
 				b.Error(err)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// While a laptop is suspended nothing runs. When it resumes, the wall clock has moved and timers have not. A worker sees the same if all
-// times in its file move back. So the tests change the times in the file while the worker runs.
+// While a laptop is suspended, no process runs. When it resumes, the wall clock has moved but timers have not. A worker sees the same if
+// all times in its file move back. So the tests in this file change the times in the file while the worker runs.
 
 const asleep = 8 * time.Hour
 
@@ -48,7 +48,7 @@ func TestAWorkerGoesOnWhenItsMachineWasAsleep(t *testing.T) {
 			Spec: work.With("tick")}); err != nil {
 			b.Fatal(err)
 		}
-		const lid = 3*time.Minute + time.Second // at a time at which no heartbeat writes
+		const lid = 3*time.Minute + time.Second // ends at a time at which no heartbeat writes
 		b.within(lid, b.suspend)
 		b.work(15 * time.Minute)
 

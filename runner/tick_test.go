@@ -97,9 +97,9 @@ func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
 		c.work()
-		time.Sleep(90 * time.Second) // the task of the tick at 00:01 has completed
+		time.Sleep(90 * time.Second) // let the task of the tick at 00:01 complete
 		c.hold.Store(int64(70 * time.Second))
-		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // it runs until 00:02:40
+		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // the task runs until 00:02:40
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -119,7 +119,7 @@ func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
 		if err := c.r.RemoveSchedule(c.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
-		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"}) // its task of the tick at 00:03 still runs
+		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"}) // the task of the tick at 00:03 still runs
 		time.Sleep(2 * time.Minute)
 		c.want("skipped because of a task of before", c.get("s").Skipped, 2)
 	})
@@ -161,7 +161,7 @@ func TestClockThatWasWrong(t *testing.T) {
 		c.work()
 		time.Sleep(61 * time.Minute)
 		c.stop()
-		// The same times come again, as after the clock was set back by an hour and a half. The next tick lies years ahead.
+		// The same times come again, as if someone set the clock back by an hour and a half. The next tick is years ahead.
 		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, future, nil })
 		if err != nil {
@@ -183,7 +183,8 @@ func TestClockThatWasWrong(t *testing.T) {
 	})
 }
 
-// The next tick of a schedule was computed by another process whose clock was ahead for a moment.
+// TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker sets the next tick of a schedule as another process does whose clock is
+// ahead for a moment.
 func TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -199,7 +200,8 @@ func TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker(t *testing.T
 	})
 }
 
-// A clock at the last year that the calendar has leaves a schedule without a next tick.
+// TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker starts with a schedule without a next tick. A clock at the last year of the
+// calendar leaves such a schedule.
 func TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker(t *testing.T) {
 	inBubble(t, func(c *clockwork) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -216,7 +218,8 @@ func TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker(t *testing.T) {
 	})
 }
 
-// A retry that was written by a clock years ahead starts after its delay, not years later.
+// TestARetryOfAClockThatWasAhead checks that a retry starts after its delay, not years later, if the clock that wrote the retry was years
+// ahead.
 func TestARetryOfAClockThatWasAhead(t *testing.T) {
 	fake(t, Options{}, nil, func(b *bubble) {
 		id := b.enqueue(work.With("x"))
@@ -244,7 +247,8 @@ func TestARetryOfAClockThatWasAhead(t *testing.T) {
 	})
 }
 
-// A worker may read its clock some time before it can write. Another worker has done the tick meanwhile.
+// TestAWorkerThatHadToWaitMovesNoTick checks a worker that reads its clock some time before it can write. Another worker has handled the
+// tick meanwhile.
 func TestAWorkerThatHadToWaitMovesNoTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {

@@ -94,7 +94,7 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	if done, err := r.Await(ctx, task.ID); err != nil || done.State != jobs.Completed || done.CreatedBy != task.CreatedBy {
-		// The worker knows of the task by the commit only.
+		// Only the commit tells the worker about the task.
 		t.Errorf("got %+v, %v; want no error, done.State = Completed, done.CreatedBy = task.CreatedBy", done, err)
 	}
 	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
@@ -121,7 +121,7 @@ func TestATransactionOfAnotherFileIsRefused(t *testing.T) {
 	}
 }
 
-// shipper returns a function that has its effect and finishes its task in one transaction. It calls around at each point of that.
+// shipper returns a function that has its effect and finishes its task in one transaction. The function calls around at each of its steps.
 func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *sql.Tx) error) func(context.Context, any) error {
 	return func(ctx context.Context, _ any) error {
 		if err := around(ctx, "start", nil); err != nil {
@@ -245,7 +245,7 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 			if calls++; calls > 1 {
 				return nil
 			}
-			// A reaper that takes this worker for dead does the same.
+			// A reaper that considers this worker dead does the same.
 			_, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1,
 				lease_expires_at = NULL`)
 			return err
@@ -277,7 +277,8 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 	}
 }
 
-// The event of the end has the result, wherever the task was finished.
+// TestTheEventOfAFinishInATransactionHasItsResult checks that the event of the end has the result, even if a transaction of the caller
+// finished the task.
 func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
 	r := open(t, runner.Options{})
 	handle := app(t, r)
@@ -304,7 +305,8 @@ func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
 	}
 }
 
-// The transaction that finishes a task releases its dependents, and a task that is enqueued in a transaction waits like any other.
+// TestATransactionFreesWhatWaitsForItsTask checks that the transaction that finishes a task releases its dependents. A task that a
+// transaction enqueues waits like any other.
 func TestATransactionFreesWhatWaitsForItsTask(t *testing.T) {
 	r := open(t, runner.Options{Concurrency: 4})
 	handle := app(t, r)

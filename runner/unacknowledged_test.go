@@ -17,7 +17,7 @@ func (b *bubble) raw(statements ...string) {
 	defer raw.Close()
 	for _, text := range statements {
 		_, err := raw.Exec(text)
-		for range 1000 { // the Work may hold the lock, and SQLite would wait in real time
+		for range 1000 { // Work may hold the lock, and SQLite would wait in real time
 			if err == nil {
 				break
 			}
@@ -30,11 +30,12 @@ func (b *bubble) raw(statements ...string) {
 	}
 }
 
-// The answer to a claim can be lost after its commit. Then this worker does not run the task that the database says it runs.
+// TestAClaimWhoseAnswerWasLostIsGivenBack checks a claim whose answer was lost after its commit. The worker then does not run a task that
+// it runs according to the database.
 func TestAClaimWhoseAnswerWasLostIsGivenBack(t *testing.T) {
 	fake(t, Options{Lease: time.Minute}, nil, func(b *bubble) {
 		id := b.enqueue(work.With("x", jobs.In(time.Hour)))
-		b.within(25*time.Second, func() { // after a first check of the worker
+		b.within(25*time.Second, func() { // after the first check by the worker
 			b.raw(`UPDATE tasks SET state = 'running', generation_id = generation_id + 1, attempt = 1, lease_expires_at = 1 << 47,
 				worker = (SELECT number FROM workers)`)
 		})
@@ -48,8 +49,9 @@ func TestAClaimWhoseAnswerWasLostIsGivenBack(t *testing.T) {
 	})
 }
 
-// A claim is not fsynced, so a power failure may undo it. A task that must never run twice starts when its claim is on the disk. In this
-// test the fsync fails until the task has been claimed and given back ten times, with growing pauses.
+// TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk checks a task that must never run twice. A claim is not fsynced, so a power failure
+// may undo it. Such a task therefore starts only when its claim is on the disk. In this test the fsync fails until the worker has claimed
+// and returned the task ten times, with growing pauses.
 func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
 	fake(t, Options{Lease: time.Minute, ForeignTriggers: true}, nil, func(b *bubble) {
 		b.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers

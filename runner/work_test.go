@@ -131,7 +131,8 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// A command that answers the TERM of a stopping worker with exit status 0 is completed. After a timeout or a cancel it is not.
+// TestACommandThatAnswersTermWithExitZero checks a command that answers SIGTERM with exit status 0. If a stopping worker sent the signal,
+// the task is completed. After a timeout or a cancel it is not.
 func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo "\"saved\"" >"$RUNNER_RESULT"; exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`
@@ -203,7 +204,7 @@ func TestAbortKills(t *testing.T) {
 	}
 }
 
-// Another process holds the write lock, so the loop waits in a write. The commands are killed all the same.
+// TestAbortKillsWhileTheDatabaseIsLocked holds the write lock, so that the loop waits in a write. Abort kills the commands all the same.
 func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	r := open(t, runner.Options{BusyTimeout: 3 * time.Second})
 	r.Register(runner.Commands(runner.CommandOptions{}))
@@ -250,7 +251,8 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	}
 }
 
-// While all slots are taken a worker claims from the queues that it knows, and looks for new queues at intervals.
+// TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess checks a worker whose slots are all taken. It claims from the queues that it
+// knows, and looks for new queues at intervals.
 func TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess(t *testing.T) {
 	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.Normal})
@@ -289,7 +291,8 @@ func TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// A worker that ends when nothing is left notices the commits of other processes, too.
+// TestWorkUntilEmptyRunsWhatAnotherProcessAddsMeanwhile checks that a worker that ends when no task is left also notices the commits of
+// other processes.
 func TestWorkUntilEmptyRunsWhatAnotherProcessAddsMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := open(t, runner.Options{Concurrency: 2})

@@ -49,7 +49,7 @@ func TestASelectionIsRetriedAndDeleted(t *testing.T) {
 	if state(t, r, c) != "gone" {
 		t.Errorf("got state %s, want gone", state(t, r, c))
 	}
-	_, body = s.post("/actions/cancel", url.Values{"id": ids(a), "back": {"/tasks"}}) // the task is pending, so no question is asked
+	_, body = s.post("/actions/cancel", url.Values{"id": ids(a), "back": {"/tasks"}}) // the task is pending, so the page asks no question
 	has(t, body, "1 task cancelled")
 	for _, bad := range []url.Values{{}, {"id": {"x"}}, {"id": {"1"}, "query": {"state:failed"}}, {"query": {"quue:x"}},
 		{"query": {"state:failed"}, "count": {"x"}}} {

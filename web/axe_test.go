@@ -11,8 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axe returns the source of axe-core, an auditor of accessibility, from NODE_PATH. It skips the test if axe-core is not
-// there.
+// axe returns the source of axe-core, an auditor of accessibility, from NODE_PATH. It skips the test if axe-core is not installed.
 func axe(t *testing.T) string {
 	t.Helper()
 	for _, dir := range filepath.SplitList(os.Getenv("NODE_PATH")) {
@@ -64,7 +63,7 @@ func TestPagesAreAccessible(t *testing.T) {
 		for _, theme := range themes {
 			b.screen(width, theme)
 			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				// without transitions of colours
+				// axe-core must not see transitions of colours
 				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 			for _, page := range pages {
 				b.open(page.path)

@@ -86,7 +86,7 @@ func TestHostileTextIsInertInABrowser(t *testing.T) {
 	defer stop()
 	defer func() { r.Cancel(t.Context(), []int64{running}, runner.CancelOptions{}) }()
 	testkit.Eventually(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
-	b := browse(t, serve(t, r, webOptions)) // at the end the test fails on any console message, such as a violation of the policy
+	b := browse(t, serve(t, r, webOptions)) // fails at the end if there was a console message, such as a violation of the policy
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules",
 		"/tasks?q=" + "%3Cscript%3Edocument", fmt.Sprintf("/tasks/%d", running)} {
 		b.open(path)

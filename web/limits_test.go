@@ -73,8 +73,8 @@ func TestStreamsAreLimited(t *testing.T) {
 	s.page("/") // pages are still served
 }
 
-// A client that holds all connections of the server does not keep other users from the pages. The state of its
-// connections does not matter.
+// TestPagesAreServedWhileAClientHoldsAllConnections checks that other users get pages while a client holds all connections of the server.
+// The state of these connections does not matter.
 func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
@@ -98,7 +98,7 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 		s.client.CloseIdleConnections()
 		s.page("/")
 		if strings.HasPrefix(text, "POST") {
-			break // for busy connections it depends on chance which one is closed, and it may be the stream
+			break // the server closes a random busy connection, which may be the stream
 		}
 		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than any other limit
 			t.Fatal(err)

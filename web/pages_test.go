@@ -33,7 +33,7 @@ func TestOverview(t *testing.T) {
 		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
 	hasNot(t, page, "There are no tasks yet")
 
-	// A failed task that runs again is no longer an alarm, although it failed today.
+	// A failed task that runs again raises no alarm, although it failed today.
 	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "sure": {"1"},
 		"back": {"/tasks?q=state:failed%20queue:default"}})
 	has(t, page, "1 task retried, to run again", `No task matches. <a href="/tasks?q=queue%3Adefault">In any state</a>`)
@@ -275,7 +275,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	hasNot(t, log.String(), "marker-env", "marker-input")
-	has(t, log.String(), "1 task retried") // proves that the log is in use
+	has(t, log.String(), "1 task retried") // checks that the log is in use
 	has(t, s.page("/tasks/1"), "env TOKEN=•••", "input 12 B")
 }
 
@@ -300,7 +300,7 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	has(t, s.page("/tasks"), "night", "exit 1")
 	has(t, s.page("/tasks?q=marker-args"), "arguments are hidden")
 	shown := serve(t, r, web.ServerOptions{})
-	has(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // proves that the markers exist
+	has(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // checks that the markers exist
 }
 
 // links matches the URLs in a page that a browser follows.

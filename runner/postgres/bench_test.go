@@ -34,7 +34,7 @@ func runnerOn(b *testing.B, at string, concurrency int) *runner.Runner {
 	return r
 }
 
-// BenchmarkDrain runs functions that do nothing, 100 at once.
+// BenchmarkDrain runs functions that do nothing, 100 at a time.
 func BenchmarkDrain(b *testing.B) {
 	r := runnerOn(b, durable(b), 100)
 	r.Register(count.Handler(func(context.Context, int) error { return nil }))

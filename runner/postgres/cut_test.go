@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// A connection is cut before the commit is sent. database/sql only reports that the connection is closed. The next write uses another
-// connection.
+// TestAConnectionIsGoneBeforeTheCommit cuts a connection before it sends the commit. database/sql only reports that the connection is
+// closed. The next write uses another connection.
 func TestAConnectionIsGoneBeforeTheCommit(t *testing.T) {
 	at := address(t)
 	r := open(t, at, runner.Options{})

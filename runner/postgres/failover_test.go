@@ -15,8 +15,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// A server dies under load and does not come back, and a standby takes its place. With synchronous replication every confirmed write is
-// there, and every task completes once. Workers and clients have an address that names both servers, and continue by themselves.
+// TestAStandbyTakesOver kills a server under load, and a standby takes its place. With synchronous replication the standby has every
+// confirmed write, and every task completes once. Workers and clients have an address that names both servers, and continue by
+// themselves.
 func TestAStandbyTakesOver(t *testing.T) {
 	first := start(t, "fsync=off")
 	second, err := first.Standby(t.Context())
@@ -73,7 +74,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	enqueue(150) // the server refuses it
+	enqueue(150) // the server refuses this task
 	if err := second.Promote(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// A server that was killed still knows a worker that registered just before. Otherwise no worker could take over its later claims.
+// TestAKilledServerKnowsItsWorkers checks that a killed server still knows a worker that registered just before the kill. Otherwise no
+// worker could take over the later claims of that worker.
 func TestAKilledServerKnowsItsWorkers(t *testing.T) {
 	s := start(t, "fsync=off", "wal_writer_delay=10s") // only commits flush
 	r := open(t, s.Address("postgres"), runner.Options{})

@@ -16,8 +16,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Busy workers do not make each other look for tasks, and idle workers send no notices. Otherwise each look would make the other worker
-// look again.
+// TestWorkersDoNotKeepEachOtherBusy checks that busy workers do not make each other look for tasks, and that idle workers send no
+// notices. Otherwise each look would make the other worker look again.
 func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	at := address(t)
 	client := open(t, at, runner.Options{})
@@ -76,8 +76,8 @@ func listener(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// A notice whose connection is cut is sent by another connection. The enqueue was confirmed, and without the notice the worker would find
-// the task only at its next look.
+// TestANoticeOutlivesItsConnection checks that another connection sends a notice whose connection was cut. The enqueue is confirmed, and
+// without the notice the worker would find the task only at its next look.
 func TestANoticeOutlivesItsConnection(t *testing.T) {
 	at := address(t)
 	s, _ := common()
@@ -101,7 +101,7 @@ func TestANoticeOutlivesItsConnection(t *testing.T) {
 	})
 }
 
-// A read whose connection is cut is repeated on another connection.
+// TestAReadOutlivesItsConnection checks that another connection repeats a read whose connection was cut.
 func TestAReadOutlivesItsConnection(t *testing.T) {
 	open(t, address(t), runner.Options{})
 	s, _ := common()

@@ -108,7 +108,7 @@ const patience = 2 * time.Minute
 
 var count = jobs.Define[int]("count")
 
-// runs counts how often each task runs, and how many of its attempts run at the same time.
+// runs counts the runs of each task, and how many of its attempts run at the same time.
 type runs struct {
 	mu        sync.Mutex
 	running   map[int]int
@@ -135,8 +135,8 @@ func (s *runs) handle(_ context.Context, n int) error {
 	return nil
 }
 
-// A server is killed under load, twice. Every confirmed enqueue is there, every task completes once and never runs twice at the same time,
-// and the workers continue by themselves.
+// TestWorkGoesOnWhenTheServerIsBack kills a server under load, twice. No confirmed enqueue is lost. Every task completes once and never
+// runs twice at the same time. The workers continue by themselves.
 func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 	for name, end := range map[string]func(*pgserver.Server) error{"killed": (*pgserver.Server).Kill, "crashed": (*pgserver.Server).Crash} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,8 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 	}
 }
 
-// Connections are cut again and again, sometimes in the middle of a commit. Every confirmed task is there once, and ends once.
+// TestCutConnectionsLoseNothingAndDoubleNothing cuts connections again and again, sometimes in the middle of a commit. Every confirmed
+// task exists once and ends once.
 func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 	at := address(t)
 	s, _ := common()
@@ -348,7 +349,7 @@ func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
 	})
 }
 
-// A worker finds a task at once that a program commits by plain SQL, or that another process enqueues.
+// TestWorkIsWoken checks that a worker immediately finds a task that a program commits by plain SQL or that another process enqueues.
 func TestWorkIsWoken(t *testing.T) {
 	at := address(t)
 	r, client := open(t, at, runner.Options{}), open(t, at, runner.Options{})

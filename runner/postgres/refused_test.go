@@ -161,7 +161,8 @@ func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.
 	return c.Conn.QueryContext(ctx, strings.Replace(text, "current_setting('server_version_num')", "'120022'", 1), args)
 }
 
-// Tables of a version that cannot be upgraded, and tables of a newer program, stay as they are.
+// TestTablesOfAnotherVersionAreRefused checks that Open does not change tables of a version that it cannot upgrade, or of a newer
+// program.
 func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
 	at := address(t)
 	open(t, at, runner.Options{})
@@ -211,7 +212,7 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, told func(string)) error { // as if another client had its connection now
+		s.Listen = func(ctx context.Context, _ string, told func(string)) error { // acts as if another client had its connection now
 			told("")
 			<-ctx.Done()
 			return ctx.Err()
