@@ -47,7 +47,7 @@ type level int
 
 const (
 	normal level = iota // survives the death of any process
-	full                // survives a power cut
+	full                // survives a power failure
 )
 
 // answerTime limits how long a caller waits for its write. After that time the write may still be made.
@@ -193,7 +193,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 		w.lead()
 		return r.answer()
 	case <-timer.C:
-		go func() { // the previous leader needs a receiver if it makes this caller the leader
+		go func() { // this caller may still become the leader, and must then commit for the others
 			select {
 			case <-r.done:
 			case <-r.lead:

@@ -12,8 +12,8 @@ import (
 var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, n FROM {counters} WHERE minute >= ?
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
-// recentMost is the number of tasks, of all queues, that the figures of a queue are computed from: the last ones that ended. It bounds
-// the cost of a query.
+// recentMost is the number of tasks that the figures of a queue are computed from: the last tasks of all queues that ended. It bounds
+// the cost of the query.
 const recentMost = 10_000
 
 // selectRecent lists the wait and the duration of the last attempts of tasks of queue [2] that ended since [1]. It reads only the last
@@ -36,8 +36,8 @@ var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 
 	OR tasks.state = 'retrying')
 		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
-// HistoryPoint is the number of tasks of a queue that ended in one state within a minute. For times more than two days ago it is the
-// number of an hour.
+// HistoryPoint is the number of tasks of a queue that ended in one state within a minute, or within an hour for times more than two
+// days ago.
 type HistoryPoint struct {
 	Queue string
 	State jobs.State

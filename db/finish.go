@@ -9,6 +9,21 @@ import (
 	"example.com/runner/jobs"
 )
 
+// A finish writes the end of an attempt. It is the first part of a worker's Cycle. Package jobs decides the new state of the task
+// (jobs.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task (end.go).
+//
+// Invariants:
+//   - An end changes a task only while the worker owns the claim. Each statement checks the id, the generation, the worker and the
+//     state, and the caller counts the changed rows. The end of an attempt that has lost its claim is reported as Fenced and writes
+//     nothing.
+//   - A finish can be repeated if its result was lost. The second one finds the record of the first, and returns the same change.
+//   - A cancel request that is committed before the end decides the new state, unless the attempt completes its task. A completion
+//     wins over a cancel request.
+//   - A finish is durable when it returns, unless Options.Normal is set.
+//
+// Why there are several ways: most ends are completions, and these need the fewest columns. So completions have a statement of their
+// own, and many of them share one statement (complete.go). All other ends go through finishTask, one by one.
+
 // finishTask ends the attempt of task [9] that worker [11] claimed as generation [10]. It changes nothing if the worker does not own
 // the task any more. It also changes nothing if there is a cancel request, unless [12] says that the worker knows of it. [1] is the
 // new state, and [2] to [8] are the other columns in their order.
@@ -25,8 +40,8 @@ var completeTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1
 	finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`)
 
-// insertAttempt stores the record of an attempt that did not complete its task. The record of an attempt that did is in the row of the
-// task (finish of a task 13.7 → 9.9 µs). The primary key rejects a second outcome of one claim.
+// insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed it needs no such row, since
+// the row of the task holds its record (finish of a task 13.7 → 9.9 µs). The primary key rejects a second outcome of one claim.
 var insertAttempt = command(`INSERT INTO {attempts} (task_id, generation_id, attempt,
 	state, counted, worker, started_at, finished_at, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -147,7 +162,7 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 			return Finished{Fenced: true}, false, nil
 		case err != nil:
 			return Finished{}, false, err
-		case bool(before): // accepted by a write whose answer was lost
+		case bool(before): // an earlier write has ended it, and its result was lost
 			return Finished{Change: change}, false, nil
 		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() &&
 			cancelAt != 0:

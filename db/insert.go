@@ -21,7 +21,8 @@ const insertColumns = `{id_column}generation_id, state, queue, job, args, label,
 	priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
 	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome`
 
-// insertPlain adds a task that needs none of the columns that are missing here; see alone. Its values are those of appendPlain.
+// insertPlain adds a task for which alone returns false: it needs none of the columns that are missing here. Its values are those of
+// appendPlain.
 const insertPlain = `INSERT INTO {tasks} (` + plainColumns + `) VALUES ` + plainRow
 
 const plainColumns = `{id_column}generation_id, state, queue, job, args, label, priority,
@@ -151,7 +152,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	return Inserted{ID: id}, err
 }
 
-// insertOne adds one task that depends on no row of the database, in a transaction of its own.
+// insertOne adds one task for which alone returns false, in a transaction of its own.
 func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.room(); err != nil {
 		return 0, err
