@@ -87,7 +87,8 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	return o, s.Require("wait")
 }
 
-// mapped changes the exit status of runner's own failures if the exit status is that of one task. So callers can tell them apart.
+// mapped changes the exit status of runner's own failures if the exit status is that of one task, so that callers can tell them apart.
+// See failure.WhileWaiting.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)

@@ -23,7 +23,7 @@ import (
 )
 
 // TestMain makes the test binary act as the programs of the scripts. "runner" in a script runs this main in its own process. "runnerdemo"
-// is a user's program that registers functions.
+// acts as a user's program that registers functions.
 func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // a shell ignores INT for tests in its background, but scripts stop their processes with INT
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 // To rewrite the golden files: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {
 	t.Parallel()
-	// nohup ignores HUP. TestMain must not change that, because the scripts' runner also begins there and may have to ignore HUP.
+	// Under nohup this process ignores HUP. TestMain must not change that: it also runs for each "runner" of a script, which may have to
+	// ignore HUP.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}

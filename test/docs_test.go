@@ -26,14 +26,14 @@ const (
 // TestDocs checks README.md, CONTRIBUTING.md and the pages in docs: it runs every code block. The first word after the fence is the type
 // of the block:
 //
-//	sh      runs. The blocks of a page are one shell script, in order, as a newcomer would type them in a fresh checkout, with an empty
-//	        HOME, on an 80-column terminal, bin in PATH.
-//	output  what the block above has printed. … stands for anything on a line, a time or a duration for any other
-//	sql     is a query that finds something in the database of its page
-//	go      is a whole program, in a module of its own; or, if it begins with a comment like "// main.go", that file of ~/app, which its
-//	        page's sh blocks build
-//	shell   python js   need programs that go test does not ask for: scripts run them, by the command block
-//	text    is a picture, diff is an example of a change
+//	sh      part of a shell script, which has all sh blocks of the page in order. It runs as a new user would type it: in a new
+//	        checkout, with an empty HOME, on an 80-column terminal, with bin in PATH
+//	output  output of the block above. … matches any text on a line; a time or a duration matches any other
+//	sql     query that finds at least one row in the database of its page
+//	go      program that compiles in its own module. If it begins with a comment like "// main.go", it is that file of ~/app,
+//	        which the sh blocks of the page build
+//	shell   python js   code that needs other programs: scripts run it with the command block
+//	text    picture; diff is an example of a change
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages := globbed(t, "docs/*.md")

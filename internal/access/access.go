@@ -1,4 +1,4 @@
-// Package access lets the packages of this module reach what a runner.Runner does not export. Package runner sets its variables.
+// Package access gives the packages of this module access to unexported parts of a runner.Runner. Package runner sets its variables.
 package access
 
 import "example.com/runner/db"

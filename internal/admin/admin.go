@@ -50,7 +50,7 @@ func Size(r *runner.Runner) (file, wal int64) { return store(r).Size() }
 // Server describes the server that the database is on. It returns nil for a file.
 func Server(r *runner.Runner) *ServerInfo { return store(r).Server() }
 
-// Foreign returns an error when somebody has changed runner's own tables, or added triggers or indexes to them: see
+// Foreign returns an error if runner's own tables were changed, or if triggers or indexes were added to them: see
 // runner.Options.ForeignTriggers.
 func Foreign(ctx context.Context, r *runner.Runner) error { return store(r).Foreign(ctx) }
 
@@ -75,7 +75,7 @@ func ListenCheck(ctx context.Context, r *runner.Runner, patience time.Duration) 
 	return store(r).CheckNotifications(ctx, patience)
 }
 
-// Writable returns why the next write would probably fail, without a write: jobs.ErrReplaced, jobs.ErrFull or nil.
+// Writable returns the error that the next write would probably return, without writing: jobs.ErrReplaced, jobs.ErrFull or nil.
 func Writable(r *runner.Runner) error {
 	if err := store(r).Replaced(); err != nil {
 		return err
@@ -89,8 +89,8 @@ func Writable(r *runner.Runner) error {
 	return nil
 }
 
-// Readers lists the processes that read the database at this moment. The write-ahead log cannot start afresh before they end their
-// transactions. Not every system, and not every lock, names the process.
+// Readers returns the processes that read the database now. The write-ahead log can only be reset after they end their transactions. The
+// list may be incomplete, because not every system and not every lock names its process.
 func Readers(r *runner.Runner) []Process { return store(r).Readers() }
 
 // Token returns the secret that opens the pages of the database, from a file. An empty name means the file that TokenFile returns.

@@ -8,22 +8,22 @@ import (
 	"example.com/runner/runner"
 )
 
-// MoveResult is a finished move.
+// MoveResult is the result of a finished move.
 type MoveResult struct {
 	To     string          // path or address of the database that has the tasks now: see Runner.Path
 	Before bool            // whether the move was finished before this call
 	Rows   []db.TableCount // rows of each table, the same number in both databases; nil if Before
 }
 
-// Move copies everything to the database at an address: tasks under their ids with attempts, output, inputs, results, steps and
-// dependencies; schedules, limits, pauses and counters. Move opens that database with options, and creates it if it is missing. It
-// must hold no task, schedule, limit or pause. No worker may live on either database, and no task may run. Otherwise the error is
-// jobs.ErrConflict, and nothing was changed.
+// Move copies all data to the database at the address to: tasks under their ids with attempts, output, inputs, results, steps and
+// dependencies; schedules, limits, pauses and counters. Move opens the destination with options and creates it if it is missing. The
+// destination must hold no task, schedule, limit or pause. Neither database may have a live worker, and no task may run. Otherwise Move
+// changes nothing and returns jobs.ErrConflict.
 //
-// From the beginning of a move, every write to either database fails with jobs.ErrConflict, so no task can run twice. When Move
-// returns without error the tasks may run in the other database. The source stays for reading, and refuses writes for ever. A move
-// that was interrupted goes on when Move is called again with the same databases. UndoMove gives it up. progress is called with the
-// number of tasks that this call has copied, and of all that it has to copy. It may be nil.
+// From the beginning of a move, every write to either database fails with jobs.ErrConflict, so no task can run twice. When Move returns
+// without error, tasks may run in the destination. The source stays readable and refuses writes for ever. To continue an interrupted
+// move, call Move again with the same databases; to give it up, call UndoMove. Move calls progress with the number of tasks that it has
+// copied and the number that it has to copy. progress may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
 	if err := store(r).MayMigrate(ctx, time.Now()); err != nil {
 		return MoveResult{}, err
@@ -59,6 +59,6 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 	return moved, err
 }
 
-// UndoMove gives up a move from this database that has not ended. The database takes writes again. The destination of the move refuses
-// writes for ever. After a finished move UndoMove returns jobs.ErrConflict, because the tasks may run in the other database.
+// UndoMove gives up an unfinished move from this database. The database accepts writes again, and the destination refuses writes for
+// ever. After a finished move UndoMove returns jobs.ErrConflict, because tasks may run in the destination.
 func UndoMove(ctx context.Context, r *runner.Runner) error { return store(r).UndoMigration(ctx) }

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// OrphanProcess is a process of a command that should be dead: its attempt is over, or was to end, or its worker is dead. Its task does not
-// start again while the process lives, unless Unawaited is set.
+// OrphanProcess is a process of a command that should be dead: its attempt has ended or should have ended, or its worker is dead. Its
+// task does not start again while the process lives, unless Unawaited is set.
 type OrphanProcess struct {
 	PID       int
 	Name      string
@@ -30,9 +30,8 @@ const (
 	stopWait   = 5 * time.Second        // time after kill_after in which a worker ends an attempt
 )
 
-// OrphanProcesses lists the processes of this user that should be dead. It returns at once if there is none. Otherwise it looks
-// again for two seconds, and returns the processes that are still there: they do not die by themselves. It finds processes on Linux
-// only.
+// OrphanProcesses returns the processes of this user that should be dead. If there are any, it repeats the search for 2 s and returns the
+// processes that remain, because these do not die by themselves. It finds processes on Linux only.
 func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	found, err := orphans(ctx, r)
 	for end := time.Now().Add(orphanWait); err == nil && len(found) > 0 && time.Now().Before(end); {
@@ -50,8 +49,8 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 	return found, err
 }
 
-// OrphansOf lists the processes of one task that should be dead. It does not wait: when an attempt ends, its worker has killed the
-// processes that it may kill.
+// OrphansOf returns the processes of one task that should be dead. It does not wait: when an attempt ends, its worker has already killed
+// the processes that it may kill.
 func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
 	for _, p := range supervisor.FindMarked() {
 		if p.Mark.Task() != task.ID {

@@ -9,10 +9,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// Problem is something that somebody should look at. Code says which of the other fields are set:
+// Problem is a condition that needs attention. Code decides which of the other fields are set:
 //
 //	paused           Queue (empty: all queues) is paused since Since, and Tasks wait
-//	deletion_paused  workers delete no old tasks; Reason
+//	deletion_paused  workers delete no old tasks, because of Reason
 //	lost_worker      Worker has no heartbeat since Since, and holds Tasks
 //	no_worker        no worker is ready, and Tasks wait; or Schedules tick, if Tasks is 0
 //	no_queue         no ready worker serves Queue, and Tasks wait
@@ -42,7 +42,7 @@ type snapshot struct {
 	found     []Problem
 }
 
-// Problems returns what somebody should look at. workers are those with a recent heartbeat.
+// Problems returns the conditions that need attention. workers are those with a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
 	s := snapshot{queues: queues, pauses: pauses, workers: workers, schedules: schedules}
 	s.paused()
@@ -98,7 +98,7 @@ func (s *snapshot) lostWorkers(now time.Time) {
 func (s *snapshot) unserved() {
 	waiting := 0
 	for _, q := range s.queues {
-		for _, n := range q.Counts { // running tasks too: no worker is there to run them
+		for _, n := range q.Counts { // includes running tasks, because no worker is there to run them
 			waiting += n
 		}
 	}

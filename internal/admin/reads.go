@@ -11,13 +11,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// CountUpTo counts the tasks that a filter selects, but at most most of them.
+// CountUpTo counts the tasks that a filter selects. It stops counting at most.
 func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) (int, error) {
 	return store(r).CountUpTo(ctx, filter, most)
 }
 
-// PreviousRuns returns up to n earlier tasks that have started and ran the same as a task, the last first. These are tasks of its
-// schedule; else of the same function, with the same label, or with the same command line, among the last few thousand tasks.
+// PreviousRuns returns up to n earlier tasks like the given one that have started, the latest first. If the task has a schedule, these
+// are tasks of that schedule. Otherwise they have the same function, label or command line and are among the last few thousand tasks.
 func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) ([]jobs.Task, error) {
 	ids, err := store(r).PreviousRuns(ctx, task, n)
 	if err != nil || len(ids) == 0 {

@@ -9,20 +9,20 @@ import (
 	"example.com/runner/runner"
 )
 
-// HistoryPoint is how many tasks of a queue ended in one state within a minute, or within an hour of more than two days ago.
+// HistoryPoint is the number of tasks of a queue that ended in one state within a minute. For ends more than two days ago it is the
+// number within an hour.
 type HistoryPoint = db.HistoryPoint
 
-// Total is how many attempts of a job in a queue ended with one result since the database was created.
+// Total is the number of attempts of a job in a queue that ended with one result since the database was created.
 type Total = db.Total
 
-// History returns how many tasks ended since a time, by queue and state, oldest first: by the minute for two days, by the hour for
-// a year. Tasks are counted when they end. The counts stay when the tasks are deleted.
+// History returns the numbers of tasks that ended after since, by queue and state, oldest first. It has a point per minute for two days,
+// and a point per hour for a year. Tasks are counted when they end. The counts stay when the tasks are deleted.
 func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryPoint, error) {
 	return store(r).History(ctx, since)
 }
 
-// Totals returns how many attempts ended with which result, by queue and job. The counts only grow. Workers add to them with their
-// heartbeats.
+// Totals returns the numbers of attempts by queue, job and result. The counts only grow. Workers add to them with their heartbeats.
 func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
 // TimeBucket has the tasks that ended within a period. Its durations come from a sample of the tasks. WaitP50 is the median of the times
@@ -30,7 +30,7 @@ func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return sto
 type TimeBucket struct {
 	At               time.Time // start of the period
 	Ended            map[jobs.State]int
-	Sampled          int // tasks with times; 0 if there are none
+	Sampled          int // number of sampled tasks; 0 if there are none
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
 }
@@ -38,9 +38,8 @@ type TimeBucket struct {
 // sampled is the maximum number of tasks of a bucket in its sample.
 const sampled = 30
 
-// Trend returns what ended in the last n buckets of a length in whole minutes, the present bucket last. The counts stay when the
-// tasks are deleted. The times are those of up to 30 tasks of each bucket that still exist. The cost does not depend on the number
-// of tasks.
+// Trend returns the last n buckets, the current one last. length is in whole minutes. The counts stay when the tasks are deleted. The
+// durations come from up to 30 tasks of each bucket that still exist. The cost does not depend on the number of tasks.
 func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) ([]TimeBucket, error) {
 	since := time.Now().Truncate(length).Add(-time.Duration(n-1) * length)
 	list, err := store(r).Trend(ctx, since, length, n, sampled)

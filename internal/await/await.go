@@ -1,4 +1,4 @@
-// Package await waits for tasks and turns the way they end into an exit status.
+// Package await waits for tasks and maps the end of a task to an exit status.
 package await
 
 import (

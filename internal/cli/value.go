@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The following functions parse option values. An error of theirs continues a line that begins with the option and the typed text.
+// The following functions parse option values. Their errors continue a line that begins with the option and the typed text.
 
 var (
 	ErrName = errors.New("is no NAME or NAME=VALUE")

@@ -20,7 +20,7 @@ type Table struct {
 	MailLine  int // the line of MAILTO; 0 if there is none
 }
 
-// Options supply what a crontab takes from its machine.
+// Options are the settings of the machine that a crontab uses, and the prefix of names.
 type Options struct {
 	Zone   string // time zone of the entries above any CRON_TZ
 	Home   string // absolute path of the working directory of commands, unless the crontab sets HOME
@@ -168,7 +168,7 @@ func crontabTimes(n int, line string) (when, rest string, err error) {
 	switch {
 	case when == "@reboot":
 		return "", "", lineError(n, "@reboot names no time; a service manager starts things with the machine")
-	case when == "@every": // cron does not know it, but its successors do
+	case when == "@every": // cron does not support it, but newer schedulers do
 		every, after, _ := strings.Cut(rest, " ")
 		return when + " " + every, strings.TrimLeft(after, " \t"), nil
 	}

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Advice returns what the command line says about an error besides its message: more lines of explanation, and a command or value to type.
-// Where the command line has no words of its own, try is the error's hint.
+// Advice returns the text that the command line adds to an error: lines of explanation, and a command or value to type. For codes without
+// such a text, try is the error's hint.
 func Advice(e *jobs.Error) (why []string, try string) {
 	switch e.Code {
 	case errcode.EmptyFile:

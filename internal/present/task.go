@@ -15,7 +15,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// JobText returns what a task runs, after its label if it has one: the column JOB of lists. The text is not safe for a terminal.
+// JobText returns the text of the column JOB of lists: the label of a task, if it has one, and the command or function. The text is not
+// safe for a terminal.
 func JobText(t jobs.Task) string {
 	if t.Label != "" {
 		return t.Label + ": " + tasktext.Describe(t)
@@ -54,13 +55,13 @@ func Headline(t jobs.Task, now time.Time) string {
 		parts = []string{word, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
 	case t.State == jobs.Blocked:
 		parts = []string{word}
-	default: // it may start
+	default: // the task may start
 		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + humanize.Age(now.Sub(t.RunAt)) + " ago"}
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
-// LimitRunning returns how many tasks of a limit run, and how many may run, such as 1/2. It is empty for a limit without that part.
+// LimitRunning returns how many tasks of a limit run and may run, such as 1/2. It is empty if the limit does not restrict running tasks.
 func LimitRunning(l runner.LimitStatus) string {
 	if l.Running == 0 {
 		return ""
@@ -76,10 +77,10 @@ func LimitRate(l runner.LimitStatus) string {
 	return fmt.Sprintf("%d/%s", l.Rate, timetext.WriteDuration(l.Per))
 }
 
-// noteMost is the most bytes of a task's error in a note.
+// noteMost is the maximum number of bytes of a task's error in a note.
 const noteMost = 24
 
-// Note returns in a word or two what is special about a task: the column NOTE of lists.
+// Note returns the text of the column NOTE of lists: the most important fact about a task, in a word or two.
 func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 	if held := holdNote(t, h); held != "" {
 		return held
@@ -87,7 +88,7 @@ func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
 		if !t.RunAt.After(now) {
-			return "due" // no worker has looked yet
+			return "due" // no worker has released it yet
 		}
 		return "in " + humanize.Age(humanize.Soon(t.RunAt.Sub(now)))
 	case jobs.Blocked:
@@ -102,7 +103,7 @@ func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 			return "expired"
 		}
 		line, _, _ := strings.Cut(t.Error, "\n")
-		return humanize.Cut(line, noteMost) // who cancelled it, or the task that it depends on
+		return humanize.Cut(line, noteMost) // names the user who cancelled the task, or the dependency
 	}
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)
@@ -152,7 +153,7 @@ func progress(report json.RawMessage) string {
 	return cmp.Or(humanize.Cut(p.Text, 12), p.Done.String())
 }
 
-// holdNote returns in a word what holds a pending task. It is empty if nothing does.
+// holdNote returns in one word why a pending task cannot start. It is empty if nothing prevents the start.
 func holdNote(t jobs.Task, h runner.Holds) string {
 	if t.State != jobs.Pending {
 		return ""

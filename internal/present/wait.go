@@ -52,7 +52,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		return "no worker has job " + t.Job
 	case "slots":
 		text := fmt.Sprintf("behind %s, %d/%d slots busy", humanize.Plural(w.Ahead, "task"), w.Busy, w.Slots)
-		if w.Estimate >= time.Minute { // less says nothing that the number of tasks does not
+		if w.Estimate >= time.Minute { // a shorter estimate adds nothing to the number of tasks
 			text += ", about " + humanize.Age(w.Estimate)
 		}
 		return text
@@ -60,7 +60,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	return w.Reason
 }
 
-// pauseWait returns since when a queue is paused, by whom and why.
+// pauseWait returns when, by whom and why a queue was paused.
 func pauseWait(w runner.Wait, now time.Time) string {
 	what := "queue"
 	if w.AllQueues {

@@ -1,4 +1,4 @@
-// Package signals handles the signals that end a command, drain a worker, or ask what a worker is doing.
+// Package signals handles the signals that end a command, drain a worker, or request a worker's status.
 package signals
 
 import (

@@ -45,7 +45,7 @@ func Text(field any) string {
 	panic(fmt.Sprintf("taskoption: the type %T has no text", field))
 }
 
-// Default returns the default of an option for the help; it is empty if there is nothing to say.
+// Default returns the default of an option for the help. It is empty if the help shows no default.
 func Default(o *jobs.OptionInfo) string {
 	if o.Zero != "" {
 		return o.Zero
@@ -113,7 +113,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	return shellescape.QuoteCommand(append(append(words, "--"), argv...))
 }
 
-// flags returns the flags that set an option to its value in s: none if that is the default.
+// flags returns the flags that set an option to its value in s. It returns none if the value is the default.
 func flags(o *jobs.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
@@ -151,10 +151,10 @@ func flag(o *jobs.OptionInfo, value string) []string {
 	return []string{"--" + o.Flag, value}
 }
 
-// placement are the options for which the views of a task have lines of their own.
+// placement lists the options that have their own lines in the views of a task.
 var placement = []string{"label", "queue", "priority", "lane", "unique_key", "after", "after_any", "run_at", "expires_in", "path", "cwd"}
 
-// Chosen lists the options of s that differ from their defaults, each as text such as "max losses 2". It leaves out the options of
+// Chosen returns the options of s that differ from their defaults, each as text such as "max losses 2". It omits the options in
 // placement. The values of env are hidden unless reveal is set.
 func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 	for i := range jobs.OptionList() {
