@@ -115,7 +115,7 @@ func (b *bare) drain(ctx context.Context, k int) error {
 	return err
 }
 
-// insert adds n pending rows, in transactions of together rows.
+// insert adds n pending rows. The argument together is the number of rows in a transaction.
 func (b *bare) insert(ctx context.Context, n, together int) error {
 	for i := range n {
 		if i%together == 0 {
@@ -161,7 +161,7 @@ func bareDrain(level string, n, k int) func(context.Context, *env) (float64, err
 	}
 }
 
-// bareEnqueue measures the insertion of n rows, in transactions of together rows.
+// bareEnqueue measures the insertion of n rows, in rows per second. The argument together is the number of rows in a transaction.
 func bareEnqueue(level string, n, together int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -150,8 +150,8 @@ func checkName(text string, i int) string {
 	return name
 }
 
-// withoutChecks skips the first after CHECKs of a CREATE TABLE and removes the next n. It removes comments first, because they may
-// contain parentheses.
+// withoutChecks removes n CHECKs from a CREATE TABLE. The argument after is the number of CHECKs that stay before them. withoutChecks
+// also removes comments, because they may contain parentheses.
 func withoutChecks(text string, after, n int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range n {

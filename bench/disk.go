@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// life enqueues n tasks, in transactions of concurrency tasks, and then runs them. It returns the queue, which is still open, and the
-// number of bytes that this process has sent to the disk since the queue was opened.
+// life enqueues n tasks and then runs them. The argument concurrency is the number of tasks in a transaction, and of tasks that run at
+// the same time. life returns the queue, which is still open, and the number of bytes that this process has sent to the disk since the
+// queue was opened.
 func (s system) life(ctx context.Context, e *env, n, concurrency int) (q *queue, written int64, err error) {
 	l := newLedger(n)
 	q, err = s.open(ctx, e, concurrency, func(p payload) { l.note(p.N) })

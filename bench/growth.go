@@ -8,7 +8,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// pile is a number of other tasks in the database of a measurement. None of them is claimed before the measured tasks.
+// pile is a group of other tasks in the database of a measurement. None of them is claimed before the measured tasks.
 type pile struct {
 	name, state, job string
 	rows             int

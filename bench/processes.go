@@ -246,7 +246,7 @@ func kept(concurrency int) func(context.Context, *env) (float64, error) {
 				return 0, fmt.Errorf("the drain was over before the enqueueing")
 			}
 			rates[i%2] += perSecond(now-done, took)
-			if _, done, err = ourCounts(ctx, r); err != nil { // count again, because the first count takes time
+			if _, done, err = ourCounts(ctx, r); err != nil { // count again, because the first count took some time
 				return 0, err
 			}
 		}

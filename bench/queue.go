@@ -187,7 +187,7 @@ func (s system) latency(n int, p float64) func(context.Context, *env) (float64, 
 		}
 		took := make([]time.Duration, 0, n)
 		for i := range n + 5 {
-			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle, for varying times, so that no period builds up
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle; the time varies, so that it matches no period of the system
 			began := time.Now()
 			if err := q.add(ctx, newPayload(i)); err != nil {
 				return 0, err
@@ -237,7 +237,7 @@ func payloads(from, n int) []payload {
 	return list
 }
 
-// callersDo calls do(0) to do(n-1) from callers goroutines and returns the first error.
+// callersDo calls do(0) to do(n-1) and returns the first error. The argument callers is the number of goroutines that call do.
 func callersDo(n, callers int, do func(int) error) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, callers)

@@ -63,7 +63,7 @@ func TestPagesAreAccessible(t *testing.T) {
 		for _, theme := range themes {
 			b.screen(width, theme)
 			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				// axe-core must not see transitions of colours
+				// reduced motion turns off the transitions of colours
 				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 			for _, page := range pages {
 				b.open(page.path)

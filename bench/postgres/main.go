@@ -66,8 +66,8 @@ func (e *env) size(n int) int {
 	return n
 }
 
-// settings are the settings of the server. A commit is on the disk when it returns. Checkpoints are rare, so that they do not fall into
-// some measurements and not into others.
+// settings are the settings of the server. A commit is on the disk when it returns. Checkpoints are rare, so that they do not disturb
+// some measurements only.
 var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB", "checkpoint_timeout=30min"}
 
 // measurement is one cell of a table: a system under a workload.
