@@ -82,7 +82,7 @@ type soak struct {
 	every map[string]time.Duration // interval between the ticks of each schedule
 }
 
-// runner runs a command and returns what it printed.
+// runner runs a command and returns its output.
 func (s *soak) runner(args ...string) string {
 	s.Helper()
 	cmd := s.command(args...)

@@ -1,5 +1,5 @@
-// Package admin contains operations on a database that the command line and the pages need, and that are not part of the public API of
-// package runner: checks of the file, orphan processes, the token of the pages, moves to another database.
+// Package admin contains operations on a database for the command line and the pages: checks of the file, orphan processes, the token of
+// the pages, moves to another database. They are not part of the public API of package runner.
 package admin
 
 import (
@@ -36,9 +36,9 @@ func SchemaVersion() int { return db.SchemaVersion() }
 // OnServer reports whether address names a database on a server, and not a file.
 func OnServer(address string) bool { return db.OnServer(address) }
 
-// Insecure returns an error of kind jobs.ErrPermission when a user other than this process's user, or root, may write the database
-// at path or its directory. Write access is command execution as the worker's user. The function opens nothing. It returns nil for
-// a path that does not exist.
+// Insecure returns an error of kind jobs.ErrPermission if another user than this process's user or root may write the database at path or
+// its directory. Write access is command execution as the worker's user. The function opens nothing. It returns nil for a path that does
+// not exist.
 func Insecure(path string) error { return db.Insecure(path) }
 
 // Created reports whether Open made the file.

@@ -59,7 +59,7 @@ func Revisions(ctx context.Context, r *runner.Runner, every time.Duration, chang
 	}
 }
 
-// Input returns what the command of a task reads on stdin. It returns nil if it reads nothing.
+// Input returns the standard input of a task's command. It returns nil if there is none.
 func Input(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
 	return store(r).Input(ctx, id)
 }

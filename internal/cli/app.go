@@ -35,8 +35,8 @@ type App struct {
 	Printer        *term.Printer // created from the command line before any Action runs
 }
 
-// groups are the headings of the root help screen, in order. The Category of a command is one of them; a command without a Category
-// stands at the bottom of the screen.
+// groups are the headings of the root help screen, in order. The Category of a command is one of them. A command without a Category is at
+// the bottom of the screen.
 var groups = []string{"Run tasks", "See", "Steer", "Look after", "Inside a task"}
 
 func (a *App) Run(ctx context.Context, args []string) (status int) {
@@ -83,9 +83,9 @@ func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, 
 	return newCLI(list, globals).RunContext(ctx, line.argv())
 }
 
-// newCLI returns the commands as an application of urfave/cli. It disables what urfave/cli does by default: help on stdout after an
-// error, words such as "help" and "h", completion requests in the argv, os.Exit. Most of these settings are made for each command,
-// because commands do not inherit them.
+// newCLI returns the commands as an application of urfave/cli. It disables defaults of urfave/cli: help on stdout after an error, words
+// such as "help" and "h", completion requests in the argv, os.Exit. Most of these settings are made for each command, because commands do
+// not inherit them.
 func newCLI(list []*Command, globals []*Option) *urfave.App {
 	var prepare func([]*Command)
 	prepare = func(list []*Command) {

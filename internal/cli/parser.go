@@ -31,8 +31,8 @@ type givenOption struct {
 // Parse parses the arguments after the program's name. Options may stand before, between and after words until "--"; global options may
 // also stand before the command. If the command takes a command of the user's, options end at the first word of that command.
 //
-// If a scalar option is repeated, its last value wins. An option wins over its environment variable wherever it stands. Parse reads the
-// rest of the line after an error, because --json decides the format of the error.
+// If a scalar option is repeated, its last value wins. An option wins over its environment variable at any position. Parse reads the rest
+// of the line after an error, because --json decides the format of the error.
 func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
 	line := &Line{globals: globals, options: globals}
 	for i, arg := range args {

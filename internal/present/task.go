@@ -111,7 +111,7 @@ func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 	return Ending(t.Reason, t.ExitCode, t.Signal)
 }
 
-// blockedBy returns in a word or two what a blocked task waits for: after 1036, or its lane.
+// blockedBy returns in a word or two why a task is blocked: after 1036, or its lane.
 func blockedBy(t jobs.Task) string {
 	waits := slices.Concat(t.After, t.AfterAny)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Wait returns in one sentence what an unfinished task waits for, or where it runs. It is empty for a finished task.
+// Wait returns in one sentence why an unfinished task waits, or where it runs. It is empty for a finished task.
 func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	switch w.Reason {
 	case "running":

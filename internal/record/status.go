@@ -131,7 +131,7 @@ type Status struct {
 	Problems  []Problem  `json:"problems"`
 }
 
-// Problem is the record of a problem that somebody should look at.
+// Problem is the record of a condition that needs attention.
 type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Describe returns in one line what a task runs: a command quoted for a shell, or the name of a job and its arguments. The text
-// comes from the user who enqueued the task, so it must be made safe before it is printed on a terminal.
+// Describe returns the command or function of a task in one line: a command quoted for a shell, or the name of a job and its arguments.
+// The text comes from the user who enqueued the task, so it must be made safe before it is printed on a terminal.
 func Describe(t jobs.Task) string {
 	if t.Job == jobs.CommandJob {
 		if argv, err := jobs.Argv(t.Args); err == nil {

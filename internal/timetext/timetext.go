@@ -120,7 +120,7 @@ func parseMoment(text string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseClock parses HH:MM. The function at returns that time so many days after today.
+// parseClock parses HH:MM. The function at returns that time on the day that is days after today.
 func parseClock(text string, now time.Time, zone *time.Location) (at func(days int) time.Time, ok bool) {
 	clock, err := time.Parse("15:04", text)
 	if err != nil {
