@@ -58,9 +58,9 @@ func featuresOf(bits int64) features {
 	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0}
 }
 
-// ended handles the effects of ends. Every function that ends tasks calls it in the same transaction. It updates the counters,
-// releases or cancels the dependents of these tasks, then the dependents of the cancelled ones, and gives the freed lanes to their
-// next tasks.
+// ended handles the effects of ends. Every function that ends tasks calls it in the same transaction. It updates the counters, and
+// releases or cancels the dependents of these tasks, and then those of the cancelled ones. Last it gives the freed lanes to their next
+// tasks.
 func (t *tx) ended(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil

@@ -36,8 +36,8 @@ var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 
 	OR tasks.state = 'retrying')
 		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
-// HistoryPoint is the number of tasks of a queue that ended in one state within a minute, or within an hour for times more than two
-// days ago.
+// HistoryPoint is the number of tasks of a queue that ended in one state within a minute. More than two days ago the span is an hour
+// instead.
 type HistoryPoint struct {
 	Queue string
 	State jobs.State

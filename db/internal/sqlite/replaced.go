@@ -116,8 +116,8 @@ func (d *File) lockOpening() (unlock func()) {
 	return mu.Unlock
 }
 
-// agree returns an error of kind ErrReplaced if other processes have the database open, and its path does not lead this process to the
-// same file, log and shared memory. Then a file was removed or replaced, or those processes use another path to the file. A process
+// agree returns an error of kind ErrReplaced if the path leads this process to other files than those that other processes have open:
+// another file, log or shared memory. Then a file was removed or replaced, or those processes use another path to the file. A process
 // that is just opening or closing the database may cause the same state for a moment. So agree checks again until the state is gone or
 // the busy timeout has passed.
 func (d *File) agree() error {
