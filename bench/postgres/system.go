@@ -215,7 +215,7 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 		}
 		took := make([]time.Duration, 0, n)
 		for i := range n + 5 {
-			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle; the time varies, so that it matches no period of the system
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle; the time varies to avoid a fixed period
 			began := time.Now()
 			if err := caller.add(ctx, newPayload(i)); err != nil {
 				return 0, err
