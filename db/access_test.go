@@ -11,7 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Every combination of who owns it, whose group it is, what others may do and who works. 0 is root, 7 the worker's user, 9 somebody.
+// TestExposedMatrix tries every combination of owner, group, mode and user of the worker. Uid 0 is root, 7 the worker's user, and 9
+// another user.
 func TestExposedMatrix(t *testing.T) {
 	named := func(uid, gid int) bool { return uid == gid }
 	for _, me := range []int{0, 7} {
@@ -32,10 +33,10 @@ func TestExposedMatrix(t *testing.T) {
 	}
 }
 
-// The same on a real disk: file, directory and the directory beside it.
+// TestInsecureLooksAtAllThree tries modes on a real disk: of the file, of its directory, and of the directory beside it.
 func TestInsecureLooksAtAllThree(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // there are no modes
+		return // Windows has no file modes
 	}
 	for _, part := range []string{"", "/x.db", "/x.db.d"} {
 		for mode, safe := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o702: false, 0o777: false, 0o707: false} {

@@ -29,7 +29,7 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	special := []string{"fifo", "socket", "dir", "to-fifo", "to-nothing", "to-itself"}
-	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // never the machine's own: the test may fail
+	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // not /dev/null, which a failure could replace
 		special = append(special, "null", "to-null")
 	} else if os.Getuid() == 0 {
 		t.Errorf("got %v, want os.Getuid() != 0", err)
@@ -69,7 +69,7 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 	if err := os.Symlink("real", at("to-real")); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"real", "to-real"} { // a link to a regular file stays one
+	for _, file := range []string{"real", "to-real"} { // a link to a regular file must stay a link
 		if _, err := d.Backup(t.Context(), at(file), false); err == nil != (file == "real") {
 			t.Errorf(`got %+v, %v; want err == nil = (file == "real")`, file, err)
 		}

@@ -17,13 +17,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Every task that was acknowledged before a backup began is in it, however many are added and finished meanwhile.
+// TestABackupUnderLoadHasEveryTaskOfBefore checks that a backup has every task whose insert returned before the backup began, while
+// other goroutines add and finish tasks.
 func TestABackupUnderLoadHasEveryTaskOfBefore(t *testing.T) {
 	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
 	spec := jobs.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)}.With()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var last atomic.Int64 // ids are given in order: all up to it are there
+	var last atomic.Int64 // last id; ids rise by one, so all ids up to it exist
 	var load sync.WaitGroup
 	load.Go(func() {
 		for ctx.Err() == nil {

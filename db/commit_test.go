@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// gate is a write that holds the lead until it is opened, so that others gather behind it.
+// gate starts a write that stays the leader until the caller calls open, so that other writes wait for it.
 func gate(t *testing.T, d *DB) (open func()) {
 	t.Helper()
 	began, opened, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -31,7 +31,7 @@ func gate(t *testing.T, d *DB) (open func()) {
 	}
 }
 
-// gather returns when n writes wait.
+// gather waits until n writes are waiting.
 func gather(d *DB, n int) {
 	for waiting := -1; waiting != n; runtime.Gosched() {
 		d.mu.Lock()
@@ -117,7 +117,7 @@ func TestAMemberThatFailsIsAskedAgainAloneAndTheOthersToo(t *testing.T) {
 		if i == 4 && err != bad || i != 4 && err != nil {
 			t.Errorf("member %d: %v", i, err)
 		}
-		if want := map[bool]int{true: 2, false: 1}[i <= 4]; calls[i] != want { // those behind it had not been asked yet
+		if want := map[bool]int{true: 2, false: 1}[i <= 4]; calls[i] != want { // the members after it had not run yet
 			t.Errorf("member %d was asked %d times, want %d", i, calls[i], want)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Two databases on one file stand for two processes.
+// TestCommitsOfOthersAreCountedBesideTheWritersOwn opens one file twice, in place of two processes.
 func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 	d := openTest(t)
 	other, err := Open(t.Context(), d.Path(), Options{Normal: true})
@@ -46,12 +46,12 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 	if err := d.Watch(t.Context(), false, func(is bool) { news <- is }); err != nil {
 		t.Fatal(err)
 	}
-	<-news // the first look
+	<-news // Watch always reports once at its start
 	insert(d, 1)
 	if <-news {
 		t.Error("the writer's own task is news")
 	}
-	for _, n := range []int{1, 3} { // the last one completes two tasks together, and one by itself
+	for _, n := range []int{1, 3} { // the second round completes two tasks with one statement, and one with another
 		turned, err := w.Cycle(t.Context(), Cycle{Now: now(), Claim: Claim{Free: n, Lease: time.Minute}})
 		if err != nil || len(turned.Claimed) != n {
 			t.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = n", turned, err)

@@ -16,15 +16,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// SQLite's own method: something is made to fail at its first point, then at its second, and so on until a run passes by without
-// having met the failure. The points are the operations on the disk; the failures are a lock that is held, a full disk, an error of
-// the disk, an error after the commit, the death of the process and the loss of power. After each the file is opened again, and must
-// be sound, hold all that anybody was told, and let the work go on.
+// These tests use the method of SQLite's own tests. A test makes the first operation on the disk fail, then in another run the second, and
+// so on, until a run ends without the failure. The failures are a held lock, a full disk, an I/O error, an error after the commit, the
+// death of the process and a power cut. After each run the test opens the file again. The file must be sound, it must have every write
+// that was confirmed, and a worker must be able to finish all tasks.
 
-// stride is how many points are passed over, and one is taken: neighbours are mostly alike. 1 takes all of them.
+// stride is the distance between the points that a run tests, because neighbours are mostly alike. 1 tests all of them.
 var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
-// point makes code the answer to the n-th operation of those that count, and with ever to all that follow.
+// point makes the n-th operation that counts selects fail with code, and all later ones too if ever is set.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
 	disk.Decide(func(e fault.Event) fault.Code {
@@ -51,7 +51,7 @@ var failures = map[string]struct {
 	"an error after a commit": {fault.IOErr, func(op fault.Op) bool { return op == fault.Committed }},
 }
 
-// kit is a database that is made once and copied for each run.
+// kit has a database file that is made once and copied for each run.
 type kit struct {
 	dir   string
 	image fault.Image
@@ -90,7 +90,7 @@ func TestALifeSurvivesEveryFailure(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
 			points, every := 0, *stride
-			rare := name == "an error after a commit" || name == "the lock is held" // some thirty points, each of its own kind
+			rare := name == "an error after a commit" || name == "the lock is held" // about thirty points, each different from the others
 			if rare {
 				every = max(every/5, 1)
 			}
@@ -105,10 +105,10 @@ func TestALifeSurvivesEveryFailure(t *testing.T) {
 						l.d = d
 						err = l.run(false)
 					}
-					if err == nil && *hit && ever && name != "an error of the disk" { // a failed read or truncation may be no loss
+					if err == nil && *hit && ever && name != "an error of the disk" { // a failed read or truncation may have no effect
 						t.Errorf("point %d: everything went well although it failed for ever", n)
 					}
-					if met = *hit; ever { // else its Close meets a disk in order
+					if met = *hit; ever { // else Close runs with the failure, too
 						disk.Decide(nil)
 					}
 					if d != nil {
@@ -127,7 +127,7 @@ func TestALifeSurvivesEveryFailure(t *testing.T) {
 	}
 }
 
-// again fails once at a point and repeats what failed: in the end everything is as if nothing had happened.
+// again makes one operation fail, and repeats the failed step. The end state must be the same as without the failure.
 func (k *kit) again(t *testing.T, n int, counts func(fault.Op) bool, code fault.Code, want []string) {
 	t.Helper()
 	path := k.save(t, k.image)
@@ -152,8 +152,8 @@ func (k *kit) again(t *testing.T, n int, counts func(fault.Op) bool, code fault.
 	}
 }
 
-// A process is killed before each of its changes to a file. What it leaves is opened by the next one. The same when the power fails
-// and nothing is left but what was synced.
+// TestALifeSurvivesKillsAndPowerCuts saves the files before each change to a file, as a kill would leave them. It also saves them as a
+// power cut would leave them: only the synced data. Then it checks each saved state.
 func TestALifeSurvivesKillsAndPowerCuts(t *testing.T) {
 	k := newKit(t)
 	path := k.save(t, k.image)
@@ -209,10 +209,11 @@ func TestALifeSurvivesKillsAndPowerCuts(t *testing.T) {
 	}
 }
 
-// check opens a database after a failure: it is sound, holds what was told, and everything in it can be ended.
+// check opens a database after a failure. It checks that the file is sound, that it has every confirmed write, and that a worker can
+// finish every task.
 func check(t *testing.T, name, path string, l *life) {
 	t.Helper()
-	fault.Under(t, path) // which never waits for the real disk
+	fault.Under(t, path) // avoids waiting for the real disk
 	d, err := Open(t.Context(), path, Options{Normal: true})
 	if err != nil {
 		t.Errorf("%s: opened again: %v", name, err)
@@ -256,7 +257,7 @@ func check(t *testing.T, name, path string, l *life) {
 	drain(t, name, d)
 }
 
-// drain is what the next worker does: it takes over what was left, and runs all there is.
+// drain does the work of the next worker: it takes over the tasks of dead workers, and runs all tasks.
 func drain(t *testing.T, name string, d *DB) {
 	t.Helper()
 	ctx, at := context.Background(), now().Add(24*time.Hour)
@@ -305,7 +306,7 @@ func first(tasks []jobs.Task) func(func(string) bool) {
 	}
 }
 
-// An upgrade that meets a failure anywhere leaves the old schema or the new one, with all that was in it.
+// TestAnUpgradeSurvivesEveryFailure checks that a failure during an upgrade leaves the old schema or the new one, with all data.
 func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
 	for _, o := range olds(t) {
 		every := max(*stride, 7)
@@ -338,7 +339,7 @@ func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
 	}
 }
 
-// The same with a process that is killed, and a power cut; and for a file that is new.
+// TestAnUpgradeSurvivesKillsAndPowerCuts checks the same for kills and power cuts, and for a new file.
 func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 	for _, o := range append(olds(t), old{}) {
 		every := *stride
@@ -394,7 +395,7 @@ func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 	}
 }
 
-// upgraded opens the database after a failure: it is upgraded, sound, and has what it had.
+// upgraded opens the database after a failure. It checks that the file is upgraded, sound and has all data.
 func (o old) upgraded(t *testing.T, name, path string) {
 	t.Helper()
 	fault.Under(t, path)

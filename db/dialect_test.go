@@ -16,10 +16,10 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// onFiles are statements that no server is sent.
+// onFiles are statements that run only on SQLite.
 var onFiles = []string{"completeSome", "insertOne"}
 
-// A server prepares every statement that this package has: it knows each word, name and type in it.
+// TestEveryStatementIsUnderstoodByPostgreSQL prepares every statement of this package on a server, which checks its names and types.
 func TestEveryStatementIsUnderstoodByPostgreSQL(t *testing.T) {
 	s, err := pgserver.Start(t.Context())
 	if errors.Is(err, pgserver.ErrNone) {
@@ -82,7 +82,7 @@ func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
 	}
 }
 
-// Who is told of a commit depends on whether it may have changed anything.
+// TestWhatReadsChangesNothing checks the field Reads of each statement, because only a commit that may have changed rows is notified.
 func TestWhatReadsChangesNothing(t *testing.T) {
 	writes := regexp.MustCompile(`\b(INSERT INTO|DELETE FROM|UPDATE) |FOR UPDATE`)
 	for name, p := range plans {

@@ -14,8 +14,8 @@ const fillTasks = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM
 INSERT INTO tasks (generation_id, queue, job, state, priority, run_at, max_attempts, max_losses, finished_at, created_at, updated_at)
 SELECT 1, 'default', ?1, ?2, ?4, ?5, 10, 3, CASE WHEN ?2 = 'completed' THEN ?5 END, ?5, ?5 FROM n`
 
-// BenchmarkClaim claims ten tasks in one turn and gives them back in the next, beside a million rows that must not matter. It
-// prints the time of one such pair as a ratio to the small case of the same run.
+// BenchmarkClaim claims ten tasks in one cycle and gives them back in the next, beside a million rows that must not slow it down. It
+// reports the time of such a pair of cycles as a ratio to the small case of the same run.
 func BenchmarkClaim(b *testing.B) {
 	const million = 1_000_000
 	week := 7 * 24 * time.Hour
@@ -91,7 +91,7 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimJobs claims one task with more and more jobs registered: an arm for each.
+// BenchmarkClaimJobs claims one task of a worker with 1, 5 and 30 registered jobs; a claim has one SELECT for each job.
 func BenchmarkClaimJobs(b *testing.B) {
 	for _, n := range []int{1, 5, 30} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -11,7 +11,8 @@ import (
 
 var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
 
-// insertAlone adds a task by insertOne: it tries until the write before was less than lookAgain ago.
+// insertAlone adds tasks until one is added by insertOne, and returns its id. That happens only if the last check of the files was less
+// than lookAgain ago.
 func insertAlone(t *testing.T, d *DB) int64 {
 	t.Helper()
 	for range 1000 {
@@ -33,7 +34,7 @@ func TestATaskAddedByOneStatementIsLikeAnyOther(t *testing.T) {
 	specs := []jobs.Spec{jobs.Define[int]("job").With(7, jobs.Queue("media"), jobs.Label("label"), jobs.In(time.Hour), jobs.MaxAttempts(3))}
 	specs[0].CreatedBy, specs[0].ExpiresIn, specs[0].Timeout = "ann", 2*time.Hour, time.Minute
 	at := now()
-	// the first write of a writer looks at the files: it is a transaction of several statements
+	// The first write of a writer checks the files, so it is a transaction of several statements.
 	added, err := d.Insert(t.Context(), specs, at)
 	if err != nil {
 		t.Fatal(err)

@@ -12,21 +12,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// life is the whole life of some tasks, in steps of a call or two: enqueued, claimed, run, finished, lost, cancelled, retried, deleted.
-// Each step is what a worker or a command does, and can be repeated as those repeat it when they meet an error.
+// life runs some tasks from insert to deletion, in steps of a few calls: they are enqueued, claimed, run, finished, lost, cancelled,
+// retried and deleted. Each step makes the calls of a worker or a command, and can be repeated after an error as those repeat it.
 type life struct {
 	d    *DB
 	at   time.Time
 	w    *Worker
-	held map[ClaimID]jobs.Task // what the worker knows that it has claimed
+	held map[ClaimID]jobs.Task // claims that the worker knows
 
-	over []Finish // what has ended and is not yet written
+	over []Finish // ended attempts that are not yet written
 
-	told  []int64        // the ids of tasks that an insert has returned
-	ended []ClaimID      // what a finish has returned
-	gone  map[int64]bool // what somebody has begun to delete
-	lost  bool           // the other worker was there
-	once  bool           // the claim of the task that must start once only was made to last, and told
+	told  []int64        // ids of tasks that an insert has returned
+	ended []ClaimID      // claims whose finish was confirmed
+	gone  map[int64]bool // tasks for which a deletion has begun
+	lost  bool           // the other worker was registered
+	once  bool           // the claim of the task that may start only once is durable, and the worker knows that
 }
 
 func newLife(d *DB) *life {
@@ -40,7 +40,7 @@ var steps = []func(*life) error{
 	(*life).claim, (*life).finish, (*life).delete, (*life).prune, (*life).end,
 }
 
-// run takes the steps. With again a step that fails is repeated once; else it returns the first error.
+// run runs the steps. If again is set, it repeats a failed step once. Else it returns the first error.
 func (l *life) run(again bool) error {
 	for i, step := range steps {
 		err := step(l)
@@ -54,7 +54,7 @@ func (l *life) run(again bool) error {
 	return nil
 }
 
-// enqueue uses keys, so that it is safe to repeat.
+// enqueue uses unique keys, so that it can be repeated.
 func (l *life) enqueue() error {
 	command := func(options ...jobs.Option) jobs.Spec { return jobs.Command{Argv: []string{"true"}}.With(options...) }
 	input := command(jobs.Unique("b"))
@@ -82,7 +82,7 @@ func (l *life) register() (err error) {
 	return err
 }
 
-// claim gives back what an earlier claim got without being told, then takes two tasks.
+// claim gives back unacknowledged claims of an earlier call, and then claims two tasks.
 func (l *life) claim() error {
 	owned, err := l.w.Owned(context.Background())
 	if err != nil {
@@ -111,7 +111,7 @@ func (l *life) claim() error {
 	return nil
 }
 
-// claims lists what is held, in order.
+// claims lists the held claims in order of their ids.
 func (l *life) claims() []ClaimID {
 	return slices.SortedFunc(maps.Keys(l.held), func(a, b ClaimID) int { return int(a.ID - b.ID) })
 }
@@ -131,8 +131,8 @@ func (l *life) print() error {
 	return nil
 }
 
-// finish ends what is held: the first attempt of task 1 fails, whatever was asked to be cancelled is, all else goes well. What has
-// happened does not change when the write is repeated.
+// finish ends the held claims: the first attempt of task 1 fails, tasks with a cancel request are cancelled, all others complete. A
+// repeated call writes the same outcomes.
 func (l *life) finish() error {
 	if l.over == nil {
 		asked, err := l.w.CancelRequests(context.Background())
@@ -181,7 +181,7 @@ func (l *life) cancel() error {
 	return err
 }
 
-// lose has another worker take a task, or ask for one in vain, and die.
+// lose makes another worker try to claim a task and die.
 func (l *life) lose() error {
 	ctx := context.Background()
 	if !l.lost {
@@ -261,7 +261,7 @@ func TestALifeWithoutFaults(t *testing.T) {
 	t.Log(strings.Join(summary(t, d), "\n"))
 }
 
-// summary is what a database says of its tasks, without what differs from run to run.
+// summary describes the tasks of a database, without values that differ from run to run.
 func summary(t *testing.T, d *DB) (list []string) {
 	t.Helper()
 	tasks, err := d.List(t.Context(), jobs.Filter{}, Page{Oldest: true})
@@ -275,7 +275,7 @@ func summary(t *testing.T, d *DB) (list []string) {
 		}
 		line := fmt.Sprintf("%d %s %s attempt %d result %s:", task.ID, task.State, task.Reason, task.Attempt, task.Result)
 		for _, a := range attempts {
-			if a.Reason == jobs.ReasonLost { // a claim whose answer was lost may be one loss more
+			if a.Reason == jobs.ReasonLost { // an unacknowledged claim may have added a loss
 				continue
 			}
 			chunks, err := d.Output(t.Context(), ClaimID{task.ID, a.GenerationID}, 0, 10)

@@ -10,13 +10,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// fillBehind adds [1] tasks of job [2] in queue [3], in state [4], lane [5] and place [6]; time [7].
+// fillBehind adds [1] tasks of job [2] in queue [3], with state [4], lane [5] and column waits [6]; time [7].
 const fillBehind = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at, lane, waits)
 SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`
 
-// BenchmarkClaimBeside claims tasks of a worker with two jobs, and gives them back, beside a million others of a higher priority
-// that cannot start. It prints the lower quartile of the times as a ratio to the empty case: no limit, and nobody waits.
+// BenchmarkClaimBeside claims tasks of a worker with two jobs, and gives them back, beside a million other tasks of a higher priority
+// that cannot start. It reports the lower quartile of the times as a ratio to the empty case, without limits and other tasks.
 func BenchmarkClaimBeside(b *testing.B) {
 	cases := []struct {
 		name             string
@@ -77,7 +77,7 @@ func BenchmarkClaimBeside(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				if c.job != "" && len(turn(nil, 10)) != 1 { // it has the lane, or fills the limit
+				if c.job != "" && len(turn(nil, 10)) != 1 { // the claimed task holds the lane, or fills the limit
 					b.Fatal("nothing runs")
 				}
 				const million = 1_000_000
@@ -108,7 +108,7 @@ func BenchmarkClaimBeside(b *testing.B) {
 					times = append(times, time.Since(began))
 				}
 				slices.Sort(times)
-				one := times[len(times)/4] // a machine that does other things too spoils the upper ones
+				one := times[len(times)/4] // other load on the machine makes the upper quartiles useless
 				if small == 0 {
 					small = one
 				}

@@ -6,7 +6,7 @@ import (
 	"example.com/runner/db/internal/sqlite"
 )
 
-// Two databases on one file stand for two processes.
+// TestAWriteThatWaitsInTheQueueIsMade opens one file twice, in place of two processes.
 func TestAWriteThatWaitsInTheQueueIsMade(t *testing.T) {
 	d := openTest(t)
 	other, err := Open(t.Context(), d.Path(), Options{Normal: true})

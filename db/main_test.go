@@ -16,22 +16,22 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The other processes of the tests are this test binary: it does what the variable says and exits.
+// childVariable is the environment variable that makes this test binary a child process: it runs the errand in the variable and exits.
 const childVariable = "RUNNER_DB_TEST_CHILD"
 
-// errand is what a child process does with a file.
+// errand describes the operation of a child process on a file.
 type errand struct {
 	Do      string
 	Path    string
 	Options Options
 }
 
-// report is what it says of it, one JSON line each.
+// report is a result that a child process prints, as one line of JSON.
 type report struct {
-	Kind  string // of the problem; empty: none
+	Kind  string // kind of the error; empty if there is none
 	Error string
-	ID    int64 // of a task that it has enqueued
-	Free  bool  // whether a write was accepted
+	ID    int64 // id of an enqueued task
+	Free  bool  // a write was accepted
 }
 
 var kinds = map[error]string{jobs.ErrNoDatabase: "no_database", jobs.ErrSchema: "schema", jobs.ErrPermission: "permission",
@@ -69,7 +69,7 @@ func say(r report) {
 
 func (e errand) run() {
 	ctx := context.Background()
-	if e.Do == "keep" { // open, whatever schema it has, until stdin ends
+	if e.Do == "keep" { // keep the file open until stdin ends, whatever its schema is
 		raw, err := sqlite.Connect(e.Path, "rw")
 		if err == nil {
 			err = raw.Get(new(int), "SELECT count(*) FROM sqlite_schema")
@@ -86,7 +86,7 @@ func (e errand) run() {
 	switch e.Do {
 	case "open":
 		say(report{})
-	case "write": // once
+	case "write": // insert one task
 		added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now())
 		r := report{Kind: kindOf(err), Free: err == nil}
 		if err != nil {
@@ -95,7 +95,7 @@ func (e errand) run() {
 			r.ID = added[0].ID
 		}
 		say(r)
-	case "flood": // until it is killed
+	case "flood": // insert tasks until the process is killed
 		for {
 			added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now())
 			if err != nil {
@@ -103,7 +103,7 @@ func (e errand) run() {
 			}
 			say(report{ID: added[0].ID})
 		}
-	case "hold": // the write lock, until stdin ends
+	case "hold": // hold the write lock until stdin ends
 		err := d.update(ctx, normal, func(*tx) error {
 			say(report{})
 			_, err := io.Copy(io.Discard, os.Stdin)
@@ -118,7 +118,7 @@ func (e errand) run() {
 	}
 }
 
-// child starts a process on an errand. Its reports come by the returned function; ok is false when there are no more.
+// child is a process that runs an errand.
 type child struct {
 	*exec.Cmd
 	in  io.WriteCloser
@@ -131,7 +131,7 @@ func start(t *testing.T, e errand, change func(*exec.Cmd)) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{Cmd: exec.Command("/proc/self/exe")} // by this name another user may execute it too, wherever it lies
+	c := &child{Cmd: exec.Command("/proc/self/exe")} // another user can execute the binary by this path, wherever it lies
 	if self, err := os.Executable(); err == nil && change == nil {
 		c.Path = self
 	}
@@ -151,14 +151,14 @@ func start(t *testing.T, e errand, change func(*exec.Cmd)) *child {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // it has ended, or the test has failed
+	t.Cleanup(func() { // the child has ended already, unless the test has failed
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
 	return c
 }
 
-// next returns the child's next report.
+// next returns the child's next report. ok is false if there are no more.
 func (c *child) next() (r report, ok bool) {
 	if !c.out.Scan() {
 		return r, false
@@ -169,7 +169,7 @@ func (c *child) next() (r report, ok bool) {
 	return r, true
 }
 
-// send runs a child to its end and returns its one report.
+// send runs a child to its end and returns its only report.
 func send(t *testing.T, e errand, change func(*exec.Cmd)) report {
 	t.Helper()
 	c := start(t, e, change)

@@ -11,8 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// statements splits a migration at the ends of its statements. No text in it holds a semicolon at the end of a line, and what is in a
-// trigger is indented.
+// statements splits a migration into its statements. It relies on two rules: no string has a semicolon at the end of a line, and the
+// statements in a trigger are indented.
 func statements(text string) []string {
 	var list []string
 	whole := ""
@@ -52,7 +52,7 @@ func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 				t.Fatalf("%v: %s", err, text)
 			}
 		}
-		conn.Close() // without COMMIT, as a process that dies
+		conn.Close() // without COMMIT, as if the process had died
 		raw.Close()
 
 		d, err := Open(t.Context(), path, Options{Create: true})
@@ -100,7 +100,7 @@ func TestTheLevelOfACommitIsThatOfItsMostCarefulMember(t *testing.T) {
 	}
 	defer careful.Close()
 	quick := openTest(t)
-	for range 3 { // a prepared PRAGMA would act once only
+	for range 3 { // a prepared PRAGMA would take effect only once
 		if got := level(careful, full); got != 2 {
 			t.Errorf("FULL is %d", got)
 		}

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// withPrefix puts a prefix before the names of our tables in a script.
+// withPrefix puts a prefix before the names of runner's tables in a script.
 func withPrefix(prefix, script string) string {
 	ours := regexp.MustCompile(`--[^\n]*|'(?:[^']|'')*'|\b(?:` + strings.Join(schema.Names(), "|") + `)\b`)
 	return ours.ReplaceAllStringFunc(script, func(word string) string {
@@ -25,7 +25,7 @@ func withPrefix(prefix, script string) string {
 	})
 }
 
-// another is a database of another program, which has some statements run.
+// another makes a database of another program, runs the statements texts on it, and returns its path.
 func another(t *testing.T, texts ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -174,7 +174,7 @@ func TestEachStatementCanBeSentWithAPrefix(t *testing.T) {
 	defer d.Close()
 	for name, p := range plans {
 		t.Log(name)
-		explained(t, d, p.text) // it fails on a name that is not there
+		explained(t, d, p.text) // explained fails on an unknown name
 	}
 }
 

@@ -2,5 +2,5 @@
 
 package db
 
-// usualStride: some hundred points in half a minute of processor time; make failures takes them all.
+// usualStride tests some hundred points in half a minute of CPU time. make failures tests all points.
 const usualStride = 5

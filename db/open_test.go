@@ -26,7 +26,7 @@ func create(t *testing.T, path string) {
 	}
 }
 
-// change runs statements on a file as any other program does.
+// change runs statements on a file in the way of any other program.
 func change(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	raw, err := sqlite.Connect(path, "rwc", "busy_timeout(5000)")
@@ -43,7 +43,7 @@ func change(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// contents reads a file that nobody has open.
+// contents reads a file that no process has open.
 func contents(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -261,8 +261,8 @@ func TestAWorkerMakesTheDirectoryOfAFileThatWasCopied(t *testing.T) {
 	}
 }
 
-// A claim of a hundred tasks keeps more than 64 KiB to undo itself by: in memory, or a claim would fail where no temporary file can
-// be made.
+// TestTheWriterMakesNoTemporaryFiles checks that SQLite keeps temporary data in memory. A claim of a hundred tasks has more than 64 KiB of
+// undo data, so it would fail where SQLite cannot make a temporary file.
 func TestTheWriterMakesNoTemporaryFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	for _, name := range []string{"the database is made", "it is opened"} {

@@ -51,14 +51,14 @@ func TestTheFilesOfADatabaseAreTheOwnersAloneWhateverTheUmask(t *testing.T) {
 	}
 }
 
-// lesser makes a child one that permissions apply to: as root it runs as nobody.
+// lesser makes a child run as nobody if the test runs as root, because permissions do not apply to root.
 func lesser(c *exec.Cmd) {
 	if os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 }
 
-// public makes a directory that nobody may enter and, unless it is read-only, write to.
+// public makes a directory that the user nobody may enter and write to.
 func public(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func public(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { _ = os.Chmod(dir, 0o777) }) // so that it can be removed
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o777) }) // so that t.TempDir can remove it
 	return dir
 }
 
@@ -75,7 +75,7 @@ func TestWhatPermissionsForbidIsAProblemAndChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode, dirMode fs.FileMode
 		options       Options
-		none          bool // there is no file yet
+		none          bool // the file does not exist yet
 	}{
 		"a file that cannot be read":                  {mode: 0, dirMode: 0o777},
 		"a file that cannot be written":               {mode: 0o444, dirMode: 0o777},
@@ -115,7 +115,8 @@ func TestWhatPermissionsForbidIsAProblemAndChangesNothing(t *testing.T) {
 	}
 }
 
-// SQLite opens a file that it may only read, and tells at the first write. Who opens it to write is told at once.
+// TestAFileThatCannotBeWrittenIsRefusedWhenItIsOpened checks that Open with Create reports a read-only file. SQLite itself opens such a
+// file and fails at the first write.
 func TestAFileThatCannotBeWrittenIsRefusedWhenItIsOpened(t *testing.T) {
 	dir := public(t)
 	path := filepath.Join(dir, "x.db")
@@ -189,7 +190,7 @@ func TestKilledWritersLoseNothingThatTheyWereTold(t *testing.T) {
 				nil))
 		}
 		for i, c := range all {
-			for range 5 + 3*i + round { // then it is in the middle of another
+			for range 5 + 3*i + round { // so that the kill comes in the middle of the next write
 				r, ok := c.next()
 				if !ok || r.ID == 0 || told[r.ID] {
 					t.Fatalf("got %+v; want ok, ID != 0, not (told[ID])", r)
@@ -199,7 +200,7 @@ func TestKilledWritersLoseNothingThatTheyWereTold(t *testing.T) {
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			for r, ok := c.next(); ok && r.ID != 0; r, ok = c.next() { // told before the kill, read after it
+			for r, ok := c.next(); ok && r.ID != 0; r, ok = c.next() { // reports that the child wrote before the kill
 				told[r.ID] = true
 			}
 		}

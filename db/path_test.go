@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzPath opens a database by any name that a file can have: that file is made, and no other.
+// FuzzPath opens databases with arbitrary file names, and checks that Open makes the named file and no other.
 func FuzzPath(f *testing.F) {
 	for _, name := range []string{"x.db", "a b", "?", "#", "%", "%41", "%00", "x.db?_pragma=journal_mode(delete)", "x?mode=memory", "x#y",
 		"&", "=", ";", "file:x", "file::memory:",
@@ -21,7 +21,7 @@ func FuzzPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		if name == "" || name == "." || name == ".." || len(name) > 200 || strings.ContainsAny(name, "/\x00") ||
 			!utf8.ValidString(name) || runtime.GOOS == "windows" {
-			return // no name of a file, or not one of a database
+			return // not a valid name of a database file
 		}
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)

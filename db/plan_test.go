@@ -35,7 +35,8 @@ func peekOf(n int) *statement {
 	return newClaimer("w", list, sqlite.ClaimJob).peek
 }
 
-// plan is a statement, the ways to its rows that EXPLAIN QUERY PLAN must name, and those that are allowed although they walk or sort.
+// plan is a statement with its expected query plan. EXPLAIN QUERY PLAN must have the texts in by. It may have scans and sorts only if they
+// begin with a text in allow.
 type plan struct {
 	text  any // *statement, or a template
 	by    []string
@@ -58,7 +59,7 @@ func templateOf(text any) string {
 	return text.(string)
 }
 
-// plans are the statements of this package, by their names.
+// plans has the statements of this package by their names.
 var plans = map[string]plan{
 	"insertTask":       {text: insertTask},
 	"insertPlain":      {text: insertPlain},
@@ -75,7 +76,7 @@ var plans = map[string]plan{
 	"insertOutput":     {insertOutput, []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, []string{"SCAN CONSTANT ROW"}},
 	"addCount":         {text: addCount},
 	"addTotal":         {text: addTotal},
-	"selectTotals":     {selectTotals, nil, []string{"SCAN totals"}}, // few: queues times jobs times reasons
+	"selectTotals":     {selectTotals, nil, []string{"SCAN totals"}}, // few rows: queues times jobs times results
 
 	"claimArm":   {text: claimArm, by: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks": {claimOf(1), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN next"}},
@@ -123,11 +124,11 @@ var plans = map[string]plan{
 	"loseWorker":    {text: loseWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectClaims":  {text: selectClaims, by: []string{"INDEX tasks_running (worker=?)"}},
 	"selectOwners": {selectOwners, []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
-		[]string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // that live, and what runs
+		[]string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // both are few
 	"drainWorker": {text: drainWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"endWorker":   {text: endWorker, by: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectWorkers": {selectWorkers, []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker=?)"},
-		[]string{"SCAN claims", "USE TEMP B-TREE FOR ORDER BY"}}, // of the few workers
+		[]string{"SCAN claims", "USE TEMP B-TREE FOR ORDER BY"}}, // there are few workers
 
 	"peekTasks": {peekOf(5), []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, []string{"SCAN first"}},
 	"selectPriorities": {selectPriorities, []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority>?)"},
@@ -141,7 +142,7 @@ var plans = map[string]plan{
 	"selectFollowers": {text: selectFollowers, by: []string{"COVERING INDEX dependencies_on (on_id=? AND open=?)", byID,
 		"other USING COVERING INDEX dependencies_open (task_id=?"}},
 	"closeOn":  {text: closeOn, by: []string{"INDEX dependencies_on (on_id=? AND open=?)"}},
-	"closeAll": {text: closeAll, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}}, // once in the life of a task
+	"closeAll": {text: closeAll, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}}, // runs once for each task
 	"reopen":   {text: reopen, by: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 	"selectRevivable": {selectRevivable, []string{"COVERING INDEX dependencies_on (on_id=?)", byID,
 		"other USING PRIMARY KEY (task_id=?)"}, []string{"USE TEMP B-TREE FOR ORDER BY"}},
@@ -189,7 +190,7 @@ var plans = map[string]plan{
 	"selectStanding": {text: selectStanding, by: []string{byID}},
 	"deleteInput":    {text: deleteInput, by: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
-	// one row from an end of it
+	// These scans read one row from an end of an index or table.
 	"selectMaxTimestamp": {selectMaxTimestamp, []string{"COVERING INDEX tasks_finished"},
 		[]string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}},
 	"selectLastHeartbeat": {selectLastHeartbeat, nil, []string{"SCAN workers"}},
@@ -197,13 +198,13 @@ var plans = map[string]plan{
 	"selectOld":       {text: selectOld, by: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
 	"selectOldFailed": {text: selectOldFailed, by: []string{"INDEX tasks_failed (finished_at<?)"}},
 	"pruneTask":       {text: pruneTask, by: []string{byID}},
-	"pruneWorkers":    {pruneWorkers, []string{"COVERING INDEX tasks_running (worker=?)"}, []string{"SCAN workers"}}, // once an hour
-	// once an hour, two days
+	"pruneWorkers":    {pruneWorkers, []string{"COVERING INDEX tasks_running (worker=?)"}, []string{"SCAN workers"}}, // runs once an hour
+	// These statements run once an hour and read the counters of two days.
 	"sumUpHours":    {sumUpHours, nil, []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},
 	"deleteMinutes": {deleteMinutes, nil, []string{"SCAN counters"}},
 	"deleteHours":   {deleteHours, nil, []string{"SCAN counter_hours"}},
 	"selectHistory": {selectHistory, nil, []string{"SCAN counters", "SCAN counter_hours"}},
-	// of two days, and of a year
+	// This statement reads the minutes of two days and the hours of a year.
 	"selectThroughput": {selectThroughput, nil, []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}},
 	"selectSamples": {selectSamples, []string{byID, "ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"},
 		[]string{"SCAN stretches", "SCAN CONSTANT ROW"}},
@@ -212,28 +213,28 @@ var plans = map[string]plan{
 	"countOpenStarts": {countOpenStarts, []string{byAttempt, "INDEX tasks_running"},
 		[]string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
-	"selectLastID":  {selectLastID, nil, []string{"SEARCH tasks", "SCAN tasks"}}, // one row from its end
+	"selectLastID":  {selectLastID, nil, []string{"SEARCH tasks", "SCAN tasks"}}, // reads one row from the end
 	"selectNextIDs": {text: selectNextIDs, by: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
 	"copyThese": {text: fmt.Sprintf(copyThese, "output", "task_id", "task_id, generation_id, seq"),
 		by: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
 	"copyAll":         {fmt.Sprintf(copyAll, "limits", "kind, name"), nil, []string{"SCAN limits"}},
 	"clearRows":       {fmt.Sprintf(clearRows, "totals"), nil, []string{"SCAN totals"}},
-	"selectHighestID": {selectHighestID, nil, []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}}, // one row from the end of each
+	"selectHighestID": {selectHighestID, nil, []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}}, // reads one row from each end
 	"deleteRequest":   {text: deleteRequest, by: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"deleteProgress":  {text: deleteProgress, by: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectAfter":     {text: selectAfter, by: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
 	"copyRow":         {text: fmt.Sprintf(copyRow, "pauses", `"queue", "paused_at", "paused_by"`, "?, ?, ?")},
 	"endWorkers":      {endWorkers, []string{"workers USING INDEX workers_live"}, []string{"SCAN workers"}},
-	"countRows":       {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // once, at the end of a move
+	"countRows":       {fmt.Sprintf(countRows, "tasks"), nil, []string{"SCAN tasks"}}, // runs once, at the end of a migration
 	"sumTasks":        {sumTasks, nil, []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
 	"selectClaimed": {selectClaimed, []string{"INDEX tasks_running"}, []string{"SCAN tasks USING COVERING INDEX tasks_running",
 		"SCAN tasks USING INDEX tasks_running"}},
-	// the first row of each
+	// This statement reads the first row of each table.
 	"selectSome": {selectSome, nil, []string{"SCAN tasks", "SCAN schedules", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}},
 
 	"insertPause":      {text: insertPause},
 	"deletePause":      {text: deletePause, by: []string{byPause}},
-	"deletePauses":     {deletePauses, nil, []string{"SCAN pauses"}}, // few: one for each queue at most
+	"deletePauses":     {deletePauses, nil, []string{"SCAN pauses"}}, // few rows: at most one for each queue
 	"setDeletionPause": {text: setDeletionPause},
 	"endDeletionPause": {text: endDeletionPause, by: []string{byPause}},
 	"selectPauses":     {selectPauses, nil, []string{"SCAN pauses"}},
@@ -245,11 +246,11 @@ var plans = map[string]plan{
 	"selectOutputTail": {text: selectOutputTail, by: []string{byOutput, byAttempt}},
 	"selectRunning":    {selectRunning, []string{byID}, []string{"SCAN CONSTANT ROW"}},
 
-	"selectTasks":  {selectTasks, nil, []string{"SCAN tasks"}}, // with each filter: see below
+	"selectTasks":  {selectTasks, nil, []string{"SCAN tasks"}}, // see below for the plan with each filter
 	"selectIDs":    {selectIDs, nil, []string{"SCAN tasks"}},
-	"selectSorted": {fmt.Sprintf(selectSorted, "", ""), []string{byID}, []string{"SCAN tasks"}}, // with each filter: see below
+	"selectSorted": {fmt.Sprintf(selectSorted, "", ""), []string{byID}, []string{"SCAN tasks"}}, // see below for the plan with each filter
 	"countTasks":   {countTasks, nil, []string{"SCAN tasks"}},
-	"countSome":    {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN part"}}, // with states: see below
+	"countSome":    {fmt.Sprintf(countSome, ""), nil, []string{"SCAN tasks", "SCAN part"}}, // see below for the plan with states
 	"selectAttempts": {text: selectAttempts, by: []string{byAttempt, byID},
 		allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
 	"previousJobs":       {text: previousJobs, by: []string{byRange}},
@@ -301,15 +302,15 @@ var plans = map[string]plan{
 	"sparse due":     {sparse[jobs.Scheduled], nil, []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN part"}},
 }
 
-// parts are templates that several statements have in common.
+// parts are templates that several statements share.
 var parts = []string{"completeAll", "claimed"}
 
-// onServers are statements that only servers are sent. TestEveryStatementIsUnderstoodByPostgreSQL prepares them.
+// onServers are statements that run only on PostgreSQL. TestEveryStatementIsUnderstoodByPostgreSQL prepares them.
 var onServers = []string{"insertTasks32", "insertTasks64", "insertTasks128", "assertUnused", "assertCompleted", "completeTasks"}
 
 var numbered = regexp.MustCompile(`\?([0-9]+)`)
 
-// anyArgs are some for a statement: a plan does not look at values.
+// anyArgs returns arguments for a statement. Their values are arbitrary, because they do not change the plan.
 func anyArgs(text string) []any {
 	args := make([]any, strings.Count(text, "?"))
 	if all := numbered.FindAllStringSubmatch(text, -1); all != nil {
@@ -321,7 +322,7 @@ func anyArgs(text string) []any {
 		args = args[:most]
 	}
 	for i := range args {
-		args[i] = "[]" // JSON, for lists
+		args[i] = "[]" // valid JSON, for statements that take lists
 	}
 	return args
 }
@@ -347,7 +348,7 @@ func explained(t *testing.T, d *DB, template any) []string {
 	return lines
 }
 
-// check holds a plan against what it must name, and against walks and sorts that nobody allowed.
+// check reports expected texts that are missing in a plan, and scans and sorts that are not allowed.
 func (p plan) check(t *testing.T, name string, lines []string) {
 	t.Helper()
 	whole := strings.Join(lines, "\n\t")
@@ -382,7 +383,7 @@ func openTest(t *testing.T) *DB {
 
 func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	d := openTest(t)
-	raw, err := sqlite.Connect(d.Path(), "rw") // what a database of another program has besides
+	raw, err := sqlite.Connect(d.Path(), "rw") // adds the table that only a database of another program has
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +416,8 @@ func TestAClaimTouchesPendingTasksOnly(t *testing.T) {
 	}
 }
 
-// A trigger costs an UPDATE a tenth of a task's life even where its WHEN is false: the statement prepares to be undone.
+// TestNoTriggerIsInTheWayOfAClaimOrOfACompletion checks that these statements run no trigger. A trigger would cost a tenth of the time of
+// a task even if its WHEN is false, because SQLite then prepares to undo the statement.
 func TestNoTriggerIsInTheWayOfAClaimOrOfACompletion(t *testing.T) {
 	d := openTest(t)
 	for s, want := range map[*statement]bool{claimOf(1): false, claimThese: false, completeTask: false, retryFinished: true} {
@@ -521,7 +523,7 @@ func TestTheOrderOfAListIsChosenByHowManyRowsThereAre(t *testing.T) {
 	}
 }
 
-// sqlVerb is how a statement begins. Pragmas and the ends of transactions have no plan.
+// sqlVerb matches the beginning of a statement that has a plan. Pragmas and the ends of transactions have none.
 var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
 
 func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
@@ -541,7 +543,7 @@ func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		named := map[ast.Node]bool{} // first literals of consts, which the table must know
+		named := map[ast.Node]bool{} // first literals of declared statements, which must be in plans
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok {
@@ -550,7 +552,7 @@ func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
 			for i, value := range spec.Values {
 				template := templateIn(value)
 				switch first := leftmost(template).(type) {
-				case *ast.Ident: // the continuation of another statement
+				case *ast.Ident: // begins with the text of another statement
 					if _, ok := plans[first.Name]; !ok && template == value && !slices.Contains(onServers, first.Name) {
 						continue
 					}
@@ -586,7 +588,7 @@ func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
 	}
 }
 
-// templateIn returns the argument of query and command, else the expression itself.
+// templateIn returns the argument of a call of query or command. It returns any other expression unchanged.
 func templateIn(e ast.Expr) ast.Expr {
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) == 1 {
 		if name, ok := call.Fun.(*ast.Ident); ok && (name.Name == "query" || name.Name == "command") {

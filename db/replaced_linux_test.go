@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// damages are what can happen to the files of a database while it is open, by their effect.
+// damages has functions that damage the files of an open database, by the name of the damage.
 var damages = map[string]func(path string) error{
 	"file removed":          os.Remove,
 	"file moved":            func(path string) error { return os.Rename(path, path+".old") },
@@ -28,7 +28,7 @@ var damages = map[string]func(path string) error{
 	},
 }
 
-// copyFile writes the text of a file over another one, or over itself, as cp does.
+// copyFile writes the content of a file over another file, or over itself, like cp.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -75,7 +75,8 @@ func TestNoWriteOfReplacedFilesIsAcknowledged(t *testing.T) {
 	}
 }
 
-// The log may hold the tasks of others by then. SQLite would move what this process knows of it into the file, and remove it.
+// TestADatabaseThatWasReplacedLeavesItsLogAlone checks that Close does not change the log of a replaced database. The log may have tasks of
+// other processes by then. SQLite would copy the part that this process knows into the file, and remove the log.
 func TestADatabaseThatWasReplacedLeavesItsLogAlone(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
@@ -116,7 +117,8 @@ func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
 	}
 }
 
-// A file that is mounted by itself, as by docker run -v ./q.db:/data/q.db, has its log beside the mount.
+// TestAFileThatIsAMountPointIsRefused checks that Open rejects a file that is mounted by itself, as by docker run -v ./q.db:/data/q.db. The
+// log of such a file is outside the mount.
 func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
@@ -135,7 +137,7 @@ func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 	}
 	type result struct{ mount, file, dir error }
 	done := make(chan result)
-	go func() { // this goroutine's thread gets mounts of its own, and ends with it
+	go func() { // the thread of this goroutine gets a mount namespace of its own, and ends with the goroutine
 		runtime.LockOSThread()
 		open := func(path string) error {
 			d, err := Open(t.Context(), path, Options{})
@@ -164,7 +166,7 @@ func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 	}
 }
 
-// What each transaction pays to notice that its files were replaced.
+// BenchmarkLookForReplacedFiles measures the checks for replaced files in each transaction.
 func BenchmarkLookForReplacedFiles(b *testing.B) {
 	d, err := Open(b.Context(), filepath.Join(b.TempDir(), "test.db"), Options{Create: true, Normal: true})
 	if err != nil {

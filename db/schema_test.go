@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// schemaText returns the text of all migrations, as a file of our own gets it.
+// schemaText returns the text of all migrations for a file without a prefix.
 func schemaText(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -107,7 +107,8 @@ func TestTheLimitsOfPlainSQLAreThoseOfPackageJobs(t *testing.T) {
 	}
 }
 
-// Files of SQLite refuse JSON beyond a depth that its documentation calls an implementation limit: it is asked.
+// TestTheDepthOfJSONIsThatOfSQLite checks that jobs.MaxDepth is the depth up to which SQLite accepts JSON. The documentation of SQLite
+// calls that depth an implementation limit, so the test asks SQLite.
 func TestTheDepthOfJSONIsThatOfSQLite(t *testing.T) {
 	d := openTest(t)
 	for depth, want := range map[int]bool{jobs.MaxDepth: true, jobs.MaxDepth + 1: false} {
@@ -139,7 +140,7 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 			}
 			table = ""
 		case table == "tasks" && regexp.MustCompile(`^  [a-z_]+ +(INTEGER|TEXT|BLOB)`).MatchString(line):
-			// The other tables repeat the words of this one, and say what is new.
+			// Other tables have columns with the same meaning, so only tasks must explain each column.
 			if column := strings.Fields(line)[0]; !strings.Contains(line, "-- ") && !slices.Contains(obvious, column) {
 				t.Errorf("nothing is said about %s.%s", table, column)
 			}
@@ -154,7 +155,7 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 	}
 }
 
-// obvious are the columns whose name and CHECK say all there is.
+// obvious are the columns that need no comment, because their name and CHECK explain them.
 var obvious = []string{"queue", "created_at"}
 
 func TestNoPredicateUsesIN(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// sources calls look with each Go file of the module that is no test. Directories with a go.mod of their own are other modules.
+// sources calls look with each Go file of the module, except tests. It skips directories with a go.mod of their own.
 func sources(t *testing.T, look func(name string, file *ast.File, position func(ast.Node) token.Position)) {
 	t.Helper()
 	seen := 0
@@ -52,7 +52,7 @@ func sources(t *testing.T, look func(name string, file *ast.File, position func(
 func TestStatementsStandInThisPackageOnly(t *testing.T) {
 	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
-		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "internal/selftest/") { // a judge does not use what it judges
+		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "internal/selftest/") { // selftest checks db, so it does not use db
 			return
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -66,10 +66,10 @@ func TestStatementsStandInThisPackageOnly(t *testing.T) {
 
 func TestTheClockIsReadInOnePlace(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until"}
-	// how long they have waited, and nothing that is stored
+	// These files measure how long they wait. They store no time.
 	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/watch_linux.go",
 		"db/internal/postgres/skew.go",  // compares clocks
-		"db/internal/sqlite/migrate.go"} // asks once whether a worker of the older version lives
+		"db/internal/sqlite/migrate.go"} // checks once whether a worker of the older version is alive
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
 		dir, _, _ := strings.Cut(name, "/")
 		if !slices.Contains([]string{"jobs", "runner", "db"}, dir) || strings.HasPrefix(name, "db/dbtest/") ||

@@ -32,11 +32,11 @@ func TestSuspectsRunAlone(t *testing.T) {
 		}
 	}
 	add("command", 0, 3, 5) // 1
-	add("command", 1, 3, 5) // 2: lost once of three
+	add("command", 1, 3, 5) // 2: one loss of three
 	add("other", 2, 3, 5)   // 3: suspect
-	add("command", 1, 1, 9) // 4: suspect, first by its priority
+	add("command", 1, 1, 9) // 4: suspect of the highest priority
 	add("nobody's", 2, 3, 9)
-	add("command", 0, 0, 4) // 6: at most once
+	add("command", 0, 0, 4) // 6: runs at most once
 	add("command", 0, 1, 4) // 7
 	turn := func(at time.Time, free int, idle, look bool, want ...int64) {
 		t.Helper()
@@ -60,11 +60,11 @@ func TestSuspectsRunAlone(t *testing.T) {
 			}
 		}
 	}
-	turn(now, 1, false, true, 1)                          // busy: the others first
-	turn(now.Add(31*time.Second), 1, false, true)         // but not for ever
-	turn(now.Add(31*time.Second), 4, true, true, 4)       // idle: alone, by priority
-	turn(now.Add(31*time.Second), 4, true, false, 3)      //
-	turn(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // nobody's keeps no one from working
+	turn(now, 1, false, true, 1)                          // a busy worker claims other tasks first
+	turn(now.Add(31*time.Second), 1, false, true)         // after suspectPatience a busy worker claims nothing
+	turn(now.Add(31*time.Second), 4, true, true, 4)       // an idle worker claims one suspect alone, by priority
+	turn(now.Add(31*time.Second), 4, true, false, 3)      // then the next suspect
+	turn(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks
 	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); s.Suspect() {
 		t.Error("nothing was lost yet")
 	}

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOneTaskPerTick has four processes' worth of handles see every tick at the same time.
+// TestOneTaskPerTick calls Tick for every tick on four handles at the same time, in place of four processes.
 func TestOneTaskPerTick(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	var handles []*db.DB
@@ -81,7 +81,7 @@ func TestOneTaskPerTick(t *testing.T) {
 	}
 }
 
-// TestScheduleKeepsItsDefinition stores every field and reads it back.
+// TestScheduleKeepsItsDefinition stores every field of a schedule and reads it back.
 func TestScheduleKeepsItsDefinition(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true})
 	if err != nil {
@@ -119,7 +119,7 @@ func TestScheduleKeepsItsDefinition(t *testing.T) {
 	}
 }
 
-// TestEndOfLastRunOutlivesIt deletes the last task of a schedule.
+// TestEndOfLastRunOutlivesIt deletes the last task of a schedule, and checks that the schedule keeps its state.
 func TestEndOfLastRunOutlivesIt(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true})
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// old is a database as an earlier schema left it: testdata/schema-N.sql, a dump. The first rows of that of schema 11 were written by runner
-// itself: tasks 1, 3 and 4 completed, 2 failed twice, 5 ran when its worker was killed, 6, 7 and 9 are pending, 8 is scheduled, 10 was
-// cancelled, 11 has a lane, 12 waits for it, 13 and 14 wait for those. The others were added by hand: 15 completed, with a result, after a
-// request to cancel, by a worker that was deleted; 16 is retrying, with all options; the claim of 17 is revoked; 18 runs and shall be
-// cancelled; 19 was killed; 20 to 22 are of plain SQL and name others to wait for, 23 has a lane; 24 and 25 have names of files
-// that are not UTF-8; 26 expired; 27 sleeps between its steps; 28 had completed and was reset; 29 is of a schedule; 30 to 33 were
-// deleted. There are schedules, limits, pauses, counters and totals. testdata/schema-11.json is what the program of schema 11 reads
-// in it.
+// old is a dump of a database of an earlier schema, testdata/schema-N.sql. Runner itself wrote tasks 1 to 14 of the dump of schema 11: 1, 3
+// and 4 completed, 2 failed twice, 5 was running when its worker was killed, 6, 7 and 9 are pending, 8 is scheduled, 10 was cancelled, 11
+// holds a lane, 12 waits for the lane, 13 waits for 11, and 14 for 11 and 12. The other tasks were added by hand: 15 completed with a
+// result after a cancel request, and its worker was deleted; 16 is retrying and has all options; the claim of 17 is revoked; 18 is running
+// and has a cancel request; 19 was killed; 20 to 22 come from plain SQL and have dependencies; 23 has a lane; 24 and 25 have file names
+// that are not UTF-8; 26 expired; 27 sleeps between its steps; 28 completed and was reset; 29 belongs to a schedule; 30 to 33 were deleted.
+// The dump also has schedules, limits, pauses, counters and totals. testdata/schema-11.json has the content that the program of schema 11
+// reads.
 type old struct {
 	version int
 	dump    string
@@ -57,7 +57,7 @@ func olds(t *testing.T) (list []old) {
 	return list
 }
 
-// write makes the file, and after it runs more statements in a transaction that is never committed, as a process does that is killed.
+// write makes the file from the dump. Then it runs the statements more in a transaction without a commit, like a process that is killed.
 func (o old) write(t *testing.T, more ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "old.db")
@@ -89,7 +89,7 @@ func (o old) write(t *testing.T, more ...string) (path string) {
 	return path
 }
 
-// schemaOf is what the tables, indexes, triggers and views of a database are.
+// schemaOf lists the tables, indexes, triggers and views of a database with their SQL.
 func schemaOf(t *testing.T, d *DB) (list []string) {
 	t.Helper()
 	if err := d.read.Select(&list, `SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1`); err != nil {
@@ -131,7 +131,7 @@ func TestADatabaseOfEveryEarlierSchemaOpensAndWorks(t *testing.T) {
 	}
 }
 
-// kept checks that nothing was lost on the way.
+// kept checks that the upgrade has kept the tasks, their attempts and their input.
 func (o old) kept(t *testing.T, d *DB) {
 	t.Helper()
 	want := map[int64]jobs.State{1: jobs.Completed, 2: jobs.Failed, 3: jobs.Completed, 4: jobs.Completed, 5: jobs.Running,
@@ -157,9 +157,9 @@ func (o old) kept(t *testing.T, d *DB) {
 // works takes over the tasks of the dead worker, claims and finishes everything that is pending, and adds a task.
 func (o old) works(t *testing.T, d *DB) {
 	t.Helper()
-	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes later, by its own clock
+	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes after the times in the dump
 	added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, at)
-	if err != nil || added[0].ID != 34 { // 33 was the highest id, and was deleted
+	if err != nil || added[0].ID != 34 { // the highest id was 33, of a deleted task
 		t.Fatalf("got %+v, %v; want no error, added[0].ID = 34", added, err)
 	}
 	w, err := d.Register(ctx, WorkerInfo{Name: "new", Lease: time.Minute, StartedAt: at},
@@ -194,7 +194,7 @@ func (o old) works(t *testing.T, d *DB) {
 		finish[i] = Finish{Task: task, Outcome: jobs.Outcome{Started: at, Finished: at}}
 	}
 	slices.Sort(claimed)
-	want := []int64{5, 6, 8, 9, 11, 20} // the queue of 7 is paused
+	want := []int64{5, 6, 8, 9, 11, 20} // not 7, because its queue is paused
 	want = append(want, added[0].ID)
 	if !slices.Equal(claimed, want) {
 		t.Errorf("claimed %v, want %v", claimed, want)
@@ -203,7 +203,8 @@ func (o old) works(t *testing.T, d *DB) {
 	if err != nil || slices.ContainsFunc(turned.Finished, func(f Finished) bool { return f.Fenced }) {
 		t.Errorf("got %+v, %v; want no error, not ContainsFunc(turned.Finished, func(f Finished) bool { return f.Fenced })", turned, err)
 	}
-	// The lane goes on, and so does who waited. Of what plain SQL has written 21 waits for a task that failed, and 22 is not due.
+	// The next task of the lane and the task that waited for 11 can start now. Of the tasks from plain SQL, 21 is cancelled because a task
+	// that it waits for has failed, and 22 is not due yet.
 	o.states(t, d, map[int64]jobs.State{12: jobs.Pending, 13: jobs.Pending, 14: jobs.Blocked, 20: jobs.Completed, 21: jobs.Cancelled,
 		22: jobs.Scheduled, 29: jobs.Blocked})
 	if n, err := d.Integrity(ctx, true); err != nil || len(n) > 0 {
@@ -221,7 +222,7 @@ func (o old) states(t *testing.T, d *DB, want map[int64]jobs.State) {
 	}
 }
 
-// contentsOf is what this program reads in a database, in the form of testdata/schema-11.json.
+// contentsOf returns the content of a database in the form of testdata/schema-11.json.
 func contentsOf(t *testing.T, d *DB) any {
 	t.Helper()
 	ctx := t.Context()
@@ -253,7 +254,7 @@ func contentsOf(t *testing.T, d *DB) any {
 	return value
 }
 
-// differences lists where two JSON values differ.
+// differences lists the differences of two JSON values.
 func differences(at string, got, want any) (list []string) {
 	switch want := want.(type) {
 	case map[string]any:
@@ -282,7 +283,8 @@ func differences(at string, got, want any) (list []string) {
 	return list
 }
 
-// Everything reads as it did before. What plain SQL has named to wait for was not read before a worker had looked at it.
+// TestAConversionKeepsEverything checks that a conversion changes no value. Only the dependencies of tasks from plain SQL may differ,
+// because the older program did not return them before a worker had adopted the tasks.
 func TestAConversionKeepsEverything(t *testing.T) {
 	text, err := os.ReadFile("testdata/schema-11.json")
 	if err != nil {
@@ -302,7 +304,7 @@ func TestAConversionKeepsEverything(t *testing.T) {
 			t.Errorf("got %+v, want regexp.MustCompile(`^\\[(19|20|21)\\]\\.Dependencies: `).MatchString(difference)", difference)
 		}
 	}
-	for text, want := range map[string]string{ // that no method reads as it stands
+	for text, want := range map[string]string{ // stored values that no method returns unchanged
 		`SELECT group_concat(on_id || '/' || any_outcome || '/' || open, ' ') FROM (SELECT * FROM dependencies WHERE task_id BETWEEN 20
 			AND 22 ORDER BY task_id, on_id)`: "1/0/1 2/1/1 3/0/1 2/0/1 16/1/1",
 		`SELECT group_concat(id || '/' || parts, ' ') FROM (SELECT * FROM tasks WHERE id > 14 AND parts IS NOT NULL
@@ -331,7 +333,7 @@ func TestAConversionKeepsEverything(t *testing.T) {
 	}
 }
 
-// A conversion stores the options of tasks and schedules as package jobs does.
+// TestAConversionWritesOptionsAsPackageJobsDoes checks the stored form of the options of tasks and schedules.
 func TestAConversionWritesOptionsAsPackageJobsDoes(t *testing.T) {
 	d, err := Open(t.Context(), olds(t)[0].write(t), Options{})
 	if err != nil {
@@ -383,7 +385,8 @@ func TestASchemaThatIsTooOldIsRefused(t *testing.T) {
 	o.kept(t, d)
 }
 
-// A worker of the older program could not write its results into a converted database.
+// TestAConversionWaitsForWorkersOfTheOlderProgram checks that Open fails while a worker of the older program is alive, because that worker
+// could not write its results into a converted database.
 func TestAConversionWaitsForWorkersOfTheOlderProgram(t *testing.T) {
 	o := olds(t)[0]
 	path := o.write(t)
@@ -400,7 +403,7 @@ func TestAConversionWaitsForWorkersOfTheOlderProgram(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Error(err)
 	}
-	d, err := Open(t.Context(), path, Options{}) // nobody has it open: that worker was killed
+	d, err := Open(t.Context(), path, Options{}) // no process has the file open now, so the worker counts as killed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +411,7 @@ func TestAConversionWaitsForWorkersOfTheOlderProgram(t *testing.T) {
 	o.kept(t, d)
 }
 
-// An application beside runner keeps its views and triggers, and they mean the tables that have these names now.
+// TestAConversionLeavesAnApplicationAlone checks that the views and triggers of an application stay, and that they use the new tables.
 func TestAConversionLeavesAnApplicationAlone(t *testing.T) {
 	o := olds(t)[0]
 	path := o.write(t)
@@ -430,7 +433,7 @@ func TestAConversionLeavesAnApplicationAlone(t *testing.T) {
 	o.kept(t, d)
 }
 
-// A database that was moved stays so.
+// TestAConversionKeepsADatabaseFrozen checks that a database that was moved to another one stays frozen.
 func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 	o := olds(t)[0]
 	path := o.write(t)
@@ -460,7 +463,7 @@ func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 	}
 }
 
-// The tables of a database of another program are converted, too.
+// TestAConversionOfTablesWithAPrefix converts runner's tables in a database of another program.
 func TestAConversionOfTablesWithAPrefix(t *testing.T) {
 	o := olds(t)[0]
 	dump := strings.NewReplacer("PRAGMA application_id = 1383427698;\n", "", "PRAGMA user_version = 11;\n", "", "VALUES('tasks',33)",
@@ -489,7 +492,8 @@ func TestAConversionOfTablesWithAPrefix(t *testing.T) {
 	o.works(t, d)
 }
 
-// A migration behind the first schema file is run after it, whether the database is new, converted, or of the schema before.
+// TestALaterMigrationIsRunOnce checks that a migration after the first schema file runs once: in a new database, in a converted one, and in
+// one of the schema before.
 func TestALaterMigrationIsRunOnce(t *testing.T) {
 	o := olds(t)[0]
 	before := filepath.Join(t.TempDir(), "before.db")
@@ -542,7 +546,8 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 	}
 }
 
-// A process that dies at any statement of an upgrade leaves the old schema, with all that was in it: the next one upgrades it.
+// TestAnUpgradeThatIsInterruptedLeavesTheOldSchema interrupts an upgrade after each statement. The old schema must stay with all data, and
+// the next Open must upgrade it.
 func TestAnUpgradeThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 	for _, o := range olds(t) {
 		var all []string
@@ -563,7 +568,7 @@ func TestAnUpgradeThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 	}
 }
 
-// many adds n tasks to a database of schema 11: copies of those that it has, but for what can be there only once.
+// many adds n tasks to a database of schema 11: copies of its tasks, without the values that must be unique.
 const many = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %[1]d - 1)
 	INSERT INTO tasks SELECT 100 + i, generation_id, job, args, label, queue, state,
 	reason, priority, NULL, run_at, expires_at, attempt, max_attempts, losses,
@@ -577,7 +582,7 @@ const many = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WH
 	started_at, started_at + 5, 4, 1, NULL, 'exit status 1', 0, 0
 	FROM tasks WHERE tasks.id >= 100 AND started_at IS NOT NULL`
 
-// writeMany makes the file with more tasks, and returns how many there are.
+// writeMany makes the file with n more tasks, and returns its path and the total number of tasks.
 func (o old) writeMany(t *testing.T, n int) (path string, tasks int) {
 	t.Helper()
 	path = o.write(t)
@@ -593,19 +598,19 @@ func (o old) writeMany(t *testing.T, n int) (path string, tasks int) {
 	return path, tasks
 }
 
-// A process that is killed while it converts leaves a database of the old schema, complete, or one of the new.
+// TestAConversionThatIsKilled checks that a killed conversion leaves a complete database of the old schema or of the new one.
 func TestAConversionThatIsKilled(t *testing.T) {
 	o := olds(t)[0]
 	image, tasks := o.writeMany(t, 10_000)
 	text := contents(t, image)
 	var took time.Duration
-	left := map[int]int{} // by the version of the schema
+	left := map[int]int{} // number of databases by the version of their schema
 	for i := range 10 {
 		path := filepath.Join(t.TempDir(), "x.db")
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 { // undisturbed, as a measure
+		if i == 0 { // measure an undisturbed conversion first
 			began := time.Now()
 			if r := send(t, errand{Do: "open", Path: path}, nil); r.Kind != "" {
 				t.Fatalf(`got %+v, want Kind = ""`, r)
@@ -652,7 +657,8 @@ func TestAConversionThatIsKilled(t *testing.T) {
 	}
 }
 
-// 103,000 tasks with as many attempts, of 27 MB, take 0.9 to 1.9 s on two cores with a load of 4 to 7 from other work.
+// TestAConversionOfManyTasks converts 103,000 tasks with as many attempts, 27 MB in all. That takes 0.9 to 1.9 s on two cores with a load
+// of 4 to 7 from other work.
 func TestAConversionOfManyTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred thousand tasks")

@@ -13,7 +13,8 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// A server prepares every statement of this package: it knows each word, name and type in it. Those of package db are checked there.
+// TestStatementsAboutTheServerAreUnderstood prepares every statement of this package on a server, which checks its names and types. A test
+// of package db does the same for its own statements.
 func TestStatementsAboutTheServerAreUnderstood(t *testing.T) {
 	s, err := pgserver.Start(t.Context())
 	if errors.Is(err, pgserver.ErrNone) {
