@@ -12,7 +12,7 @@ import (
 func TestWhatIsForeignToOurTablesIsRefusedAndAnApplicationIsWelcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		statements []string
-		want       string // of the problem; empty: none
+		want       string // text of the problem; empty if there is none
 	}{
 		"as it was made": {},
 		"an application with an outbox": {statements: []string{"CREATE TABLE orders (id INTEGER PRIMARY KEY, text TEXT)",

@@ -48,8 +48,8 @@ func (t *tx) freeLanes(lanes laneSet, now time.Time) error {
 	return nil
 }
 
-// freeLane gives a lane to its next task if no task holds the lane and its rate lets a task start. You may call freeLane at any time,
-// because a task that holds the lane keeps it.
+// freeLane gives a lane to its next task if no task holds the lane and its rate lets a task start. It is safe to call at any time, because
+// a task that holds the lane keeps it.
 func (t *tx) freeLane(lane string, now time.Time) error {
 	var held bool
 	if err := t.scan(laneHeld, []any{lane}, &held); err != nil || held {

@@ -87,7 +87,7 @@ func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
 	return readRows[ClaimID](ctx, w.db, selectOwned, w.number)
 }
 
-// Release gives back claims that never started. It cancels those with a cancel request.
+// Release gives back claims whose attempt has not started. It cancels those with a cancel request.
 func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
 		list := make([]Finish, 0, len(claims))

@@ -86,8 +86,8 @@ func (t *tx) laneRate(lane string, now time.Time) (r *limitRow, next time.Time, 
 	return r, next, err
 }
 
-// laneOpen reports whether the rate of a free lane lets a task start now. If waits is true and the rate does not, laneOpen stores the
-// time of the next start.
+// laneOpen reports whether the rate of a free lane lets a task start now. If it does not and waits is true, laneOpen stores the time of
+// the next start.
 func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
 	r, next, err := t.laneRate(lane, now)
 	if err != nil || r == nil {
@@ -99,7 +99,7 @@ func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
 	if r.DueAt.time().Equal(next) {
 		return next.IsZero(), nil
 	}
-	t.moved = true // the worker must wait for another time
+	t.moved = true // the time of the next start has changed
 	err = t.run(setLaneDue, nullTime(next), lane)
 	return next.IsZero(), err
 }

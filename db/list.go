@@ -229,7 +229,7 @@ func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	return readValue[int](ctx, d, once(countTasks+c.String()), c.args...)
 }
 
-// CountUpTo counts the tasks that a filter selects, and stops at most. It may scan the whole table to find that many.
+// CountUpTo is Count, but it stops when the count reaches most. It may scan the whole table to find that many.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
 	c := where(f)
 	return readValue[int](ctx, d, once(fmt.Sprintf(countSome, c)), append(c.args, most)...)
