@@ -1,5 +1,5 @@
--- The conversion of schema 11 begins: what has another form in the schema that follows makes room for it. The tables inputs, output, steps,
--- counters, totals and limits have the same form and stay as they are.
+-- This file begins the conversion of schema 11. It drops or renames the views, triggers, indexes and tables that differ in the next schema.
+-- The tables inputs, output, steps, counters, totals and limits have the same form in both schemas and stay unchanged.
 
 DROP VIEW {attempts};
 DROP VIEW {schedules};

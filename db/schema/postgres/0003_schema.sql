@@ -1,11 +1,14 @@
--- PostgreSQL 3: the tables of SQLite's 0012_schema.sql, in a schema of their own. Times are integer milliseconds since 1970 UTC, durations integer
--- milliseconds, flags 0 or 1: a row reads the same on both engines, and can be moved. Texts compare by their bytes, as there. options and outcome are
--- json, which keeps the text as it is, so that ->> works on both engines. What a column means is said in SQLite's file.
+-- Version 3 for PostgreSQL: the tables of SQLite's 0012_schema.sql, in a schema of their own. SQLite's file explains the columns.
+--
+-- A row has the same values on both engines, so that it can be moved: times are integer milliseconds since 1970 UTC, durations are integer
+-- milliseconds, and flags are 0 or 1. Texts compare by their bytes, as in SQLite. The columns options and outcome have the type json, which
+-- does not change the text. So ->> works on both engines.
 
 CREATE TABLE runner_schema (
   one     BOOLEAN PRIMARY KEY DEFAULT true CHECK (one),
-  version BIGINT NOT NULL, -- of the schema
-  id      TEXT NOT NULL DEFAULT md5(random()::text || clock_timestamp()::text) -- of this database, wherever it is moved: workers of one host meet by it
+  version BIGINT NOT NULL, -- version of the schema
+  -- id of this database, which stays the same if the server moves; workers of one host detect each other by it
+  id      TEXT NOT NULL DEFAULT md5(random()::text || clock_timestamp()::text)
 );
 INSERT INTO runner_schema (version) VALUES (0);
 
@@ -37,7 +40,7 @@ CREATE TABLE tasks (
   updated_at       BIGINT NOT NULL,
   started_at       BIGINT,
   finished_at      BIGINT,
-  options          JSON CHECK (options IS NULL OR CAST(options AS jsonb) IS NOT NULL), -- ->> fails at characters that jsonb refuses
+  options          JSON CHECK (options IS NULL OR CAST(options AS jsonb) IS NOT NULL), -- ->> fails for characters that jsonb rejects
   outcome          JSON CHECK (outcome IS NULL OR CAST(outcome AS jsonb) IS NOT NULL),
   result           TEXT,
   CHECK (CASE state
@@ -51,17 +54,18 @@ CREATE TABLE tasks (
     WHEN 'failed'    THEN lease_expires_at IS NULL AND finished_at IS NOT NULL
     WHEN 'cancelled' THEN lease_expires_at IS NULL AND finished_at IS NOT NULL
     ELSE false END),
-  -- A difference of greater numbers would be an error here, and the end of every statement that computes it.
+  -- On PostgreSQL a difference of larger numbers would be an error, and every statement that computes it would fail.
   CONSTRAINT "times: milliseconds since 1970, of the years 0 to 9999" CHECK (
     least(run_at, expires_at, created_at, updated_at, started_at, finished_at, tick) >= -62167219200000
     AND greatest(run_at, expires_at, created_at, updated_at, started_at, finished_at, tick) <= 253402300799999)
 )
--- A renewed lease is a new row. With a fillfactor of 85 six of seven fit into the page of the old one, and no index is written (100: one of six; 70: all
--- but one of 25), and the log for a renewal is 146 bytes in place of 389. The table is a seventh larger (70: a third). Vacuum runs often, since
--- each task leaves two dead rows behind.
+-- PostgreSQL writes a renewed lease as a new row version. With a fillfactor of 85, six of seven new versions fit into the page of the old
+-- one. Then no index is written, and the log for a renewal has 146 bytes, not 389. With 100 one of six fits, with 70 all but one of 25.
+-- The table is a seventh larger with 85, and a third larger with 70. Vacuum runs often, because each task leaves two dead rows.
 WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 
--- As in SQLite, where the rowid ends every index: here the id is named. No index has a column that a heartbeat changes.
+-- The indexes are those of SQLite. There the rowid is the last part of every index, so here the id is a column of its own. No index has a
+-- column that a heartbeat changes.
 CREATE INDEX tasks_pending ON tasks (queue, job, priority DESC, id) WHERE state = 'pending';
 CREATE INDEX tasks_due ON tasks (run_at, queue, state) WHERE state = 'scheduled' OR state = 'retrying';
 CREATE INDEX tasks_running ON tasks (worker) WHERE state = 'running';
@@ -87,7 +91,7 @@ CREATE TABLE cancel_requests (
   text          TEXT
 );
 
--- A report replaces the one before it, in the same page.
+-- A new report replaces the one before it in the same page.
 CREATE TABLE progress_reports (
   task_id       BIGINT PRIMARY KEY,
   generation_id BIGINT NOT NULL,
@@ -163,7 +167,7 @@ CREATE TABLE pauses (
   reason    TEXT CHECK (octet_length(reason) <= 8192)
 );
 
--- A heartbeat changes beat_at, which for that reason no index has.
+-- No index has beat_at, because every heartbeat changes it.
 CREATE TABLE workers (
   number        BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   id            TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -190,7 +194,7 @@ CREATE TABLE counters (
   queue  TEXT COLLATE "C" NOT NULL,
   state  TEXT COLLATE "C" NOT NULL,
   minute BIGINT NOT NULL,
-  n      INTEGER NOT NULL, -- a sum of bigint would be numeric
+  n      INTEGER NOT NULL, -- not bigint, because a sum of bigint is numeric
   PRIMARY KEY (queue, state, minute)
 ) WITH (fillfactor = 50);
 
@@ -244,10 +248,10 @@ CREATE TABLE schedule_inputs (
   data BYTEA NOT NULL CHECK (octet_length(data) <= 16777216)
 );
 
--- A number of an object of JSON; NULL: it is none.
+-- whole returns a value of a JSON object as an integer, or NULL if it is not one.
 CREATE FUNCTION whole(value TEXT) RETURNS BIGINT LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN value ~ '^-?[0-9]{1,18}$' THEN CAST(value AS bigint) END $$;
 
--- The end of a schedule's last task outlives the task.
+-- schedules_keep copies the end of the last task of a schedule to the schedule before the task is deleted.
 CREATE FUNCTION schedules_keep() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
   UPDATE schedules SET kept_state = OLD.state, kept_duration = coalesce(whole(OLD.outcome ->> 'duration'), OLD.finished_at - OLD.started_at)
   WHERE name = OLD.schedule AND last_task_id = OLD.id;
@@ -255,8 +259,8 @@ CREATE FUNCTION schedules_keep() RETURNS trigger LANGUAGE plpgsql SET search_pat
 END $$;
 CREATE TRIGGER schedules_keep BEFORE DELETE ON tasks FOR EACH ROW WHEN (OLD.schedule IS NOT NULL) EXECUTE FUNCTION schedules_keep();
 
--- A completed task that is set back, by retry or by hand, keeps the record of the attempt that completed it. Neither a claim nor a completion
--- writes one of these columns.
+-- tasks_reopened keeps the record of the attempt that completed a task when the task is reset, by retry or by hand. A claim or a completion
+-- does not write one of the columns of the trigger, so it never runs the trigger.
 CREATE FUNCTION tasks_reopened() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
   INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome)
   VALUES (OLD.id, OLD.generation_id - 1, OLD.attempt, 'completed', 1, OLD.worker, OLD.started_at, OLD.finished_at, OLD.outcome) ON CONFLICT DO NOTHING;
@@ -265,18 +269,19 @@ END $$;
 CREATE TRIGGER tasks_reopened AFTER UPDATE OF run_at, losses, expires_at ON tasks FOR EACH ROW
 WHEN (OLD.state = 'completed' AND NEW.state <> 'completed' AND OLD.worker IS NOT NULL AND OLD.started_at IS NOT NULL) EXECUTE FUNCTION tasks_reopened();
 
--- What follows is the contract with other programs: docs/sql.md.
+-- The rest of this file is the interface for other programs, which docs/sql.md describes.
 
--- A time as text in UTC. Whole seconds and the rest are added one after the other, since a product of that size is a floating-point number.
+-- utc returns a time as text in UTC. It adds the whole seconds and the milliseconds separately, because their product with an interval is
+-- computed in floating point.
 CREATE FUNCTION utc(ms BIGINT) RETURNS TEXT LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN ms BETWEEN -62167219200000 AND 253402300799999 THEN
     to_char(timestamp '1970-01-01' + ms / 1000 * interval '1 second' + ms % 1000 * interval '1 millisecond', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END
 $$;
 
--- Milliseconds as seconds.
+-- seconds converts milliseconds to seconds.
 CREATE FUNCTION seconds(ms NUMERIC) RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE AS $$ SELECT CAST(ms / 1000 AS double precision) $$;
 
--- Tasks for readers: the keys of docs/json.md, times as texts in UTC, durations in seconds.
+-- tasks_view shows tasks with the keys of docs/json.md. Times are texts in UTC, durations are in seconds.
 CREATE VIEW tasks_view AS
 SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS reason, t.priority, t.lane, t.unique_key,
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
@@ -294,7 +299,7 @@ FROM tasks AS t LEFT JOIN workers AS w ON w.number = t.worker
   LEFT JOIN cancel_requests AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
   LEFT JOIN progress_reports AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
 
--- Attempts that have ended; a running one is in tasks_view.
+-- attempts_view shows ended attempts. A running attempt is in tasks_view.
 CREATE VIEW attempts_view AS
 SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> 'reason' AS reason, a.counted, w.id AS worker_id, w.name AS worker,
   utc(a.started_at) AS started_at, utc(a.finished_at) AS finished_at,
@@ -313,8 +318,8 @@ SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, seconds(s.catch_up_window)
   s.skipped, s.task, utc(s.created_at) AS created_at, utc(s.updated_at) AS updated_at
 FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
 
--- The door for plain SQL: an INSERT into it adds a task, after the checks that package jobs makes. It is always empty. RETURNING id returns the id,
--- which the database gives; no row: the unique key is taken.
+-- enqueue is the view through which plain SQL adds tasks. It is always empty. An INSERT into it makes the checks of package jobs and adds a
+-- task. RETURNING id returns the id that the database assigns. It returns no row if an unfinished task has the same unique key.
 CREATE VIEW enqueue AS
 SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS queue, NULL::bigint AS priority, NULL::text AS lane, NULL::text AS unique_key,
   NULL::text AS after, NULL::text AS after_any, NULL::bigint AS run_at, NULL::bigint AS expires_at, NULL::bigint AS max_attempts, NULL::bigint AS max_losses,
@@ -322,22 +327,23 @@ SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS
   NULL::text AS created_by, NULL::bigint AS id
 WHERE false;
 
--- Whether a text is JSON.
+-- is_json reports whether a text is JSON.
 CREATE FUNCTION is_json(value TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
   PERFORM CAST(value AS json);
   RETURN true;
 EXCEPTION WHEN data_exception THEN RETURN false;
 END $$;
 
--- Whether JSON can be taken apart: no NUL, and no half of a character, is in it.
+-- is_jsonb reports whether PostgreSQL can decode JSON: it contains no NUL and no half of a surrogate pair.
 CREATE FUNCTION is_jsonb(value TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
   PERFORM CAST(value AS jsonb);
   RETURN true;
 EXCEPTION WHEN data_exception THEN RETURN false;
 END $$;
 
--- A task with a lane, or that names others, stays scheduled until a worker looks at it; one that names others has generation 0 until then. A
--- task whose unique key is taken is not added. A text cannot hold a NUL here.
+-- enqueue_insert adds a task. A task with a lane or dependencies stays scheduled until a worker promotes it. A task with dependencies has
+-- generation 0 until then. enqueue_insert adds no task if an unfinished task has the same unique key. It need not check texts for a NUL,
+-- because a text of PostgreSQL cannot contain one.
 CREATE FUNCTION enqueue_insert() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   at CONSTANT BIGINT := floor(extract(epoch FROM statement_timestamp()) * 1000);
