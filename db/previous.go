@@ -11,7 +11,7 @@ const previousAmong = 5000
 
 // These queries find the last tasks before task [1], from id [2] on, that have started and ran the same job [3]. The last argument is
 // their maximum number. previousJobs is for functions, previousLabels for commands with the label [4]. previousArgs is for commands
-// without a label: their argv is [5] and has [4] bytes; the length spares SQLite reading other argvs. All use the primary key.
+// without a label: their argv is [5] and has [4] bytes. The length keeps the engine from reading other argvs. All use the primary key.
 var (
 	previousJobs = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? ORDER BY id DESC
 		LIMIT ?`)

@@ -28,7 +28,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &session{driverConn: conn.(driverConn), begins: c.begins, together: c.together, reads: c.reads}, nil
 }
 
-// connectError marks any error of the driver while it connects as errNoServer. An example is that none of several servers accepts writes.
+// connectError is an error of the driver while it connects. errors.Is finds errNoServer in it, whatever the cause is. For instance, none
+// of several servers accepts writes.
 type connectError struct{ error }
 
 func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
@@ -44,8 +45,8 @@ type driverConn interface {
 	driver.Pinger
 }
 
-// session is a connection to a server. It sends a statement whose result is not needed together with the next one. That saves round trips.
-// Most of the time for which a transaction holds the lock, and other writers wait, is the time of round trips.
+// session is a connection to a server. It sends a statement whose result is not needed together with the next one, to save round trips:
+// a transaction holds the lock, and makes other writers wait, mostly during round trips.
 type session struct {
 	driverConn
 	begins   *begins
@@ -127,8 +128,8 @@ func (c *session) query(ctx context.Context, text string, args []driver.NamedVal
 	return rows, c.again(ctx, err)
 }
 
-// again returns driver.ErrBadConn for a lost connection that only reads. Then the pool repeats the query on another connection. That is
-// safe for a read.
+// again returns err, or driver.ErrBadConn if a connection that only reads is lost. Then the pool repeats the query on another connection,
+// which is safe for a read.
 func (c *session) again(ctx context.Context, err error) error {
 	if c.reads && ctx.Err() == nil && isLost(err) {
 		return driver.ErrBadConn
@@ -206,7 +207,7 @@ func argument(value any) any {
 	return value
 }
 
-// pool opens a pool of at most most connections that can send several statements in one message.
+// pool opens a pool of connections that can send several statements in one message. most limits the number of connections.
 func (s *Server) pool(c driver.Connector, most int, reads bool) *sqlx.DB {
 	pool := sqlx.NewDb(sql.OpenDB(&connector{c, &s.begins, s.Together, reads}), "postgres")
 	pool.SetMaxOpenConns(most)

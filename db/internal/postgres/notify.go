@@ -23,8 +23,8 @@ var notify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
 const noticePatience = 2 * time.Second
 
-// endsOnly ends a message about commits that give workers nothing to do: tasks have completed, or were claimed. Otherwise each such commit
-// would wake all other workers, their commits would wake all workers again, and workers would do nothing else.
+// endsOnly ends a message about commits that give workers nothing to do: tasks have completed, or were claimed. If each such commit woke
+// all other workers, their own commits would wake all workers again, and workers would do nothing else.
 const endsOnly = " ends"
 
 // noticeEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.
