@@ -26,6 +26,7 @@ type event struct {
 	waits                     bool // a blocked task waits for more than its lane
 	reason, err, result       string
 	pid                       int
+	xid, oldest, began        int64 // on a server: the transaction, the oldest one that had not ended, and when it began in ms; else 0
 }
 
 // events calls do for each event until do returns false.
@@ -35,7 +36,8 @@ func (db *database) events(ctx context.Context, do func(event) bool) error {
 		coalesce(lease, 0), coalesce(old_attempt, 0), coalesce(attempt, 0), coalesce(old_losses, 0), coalesce(losses, 0),
 		coalesce(max_attempts, 0), coalesce(max_losses, 0), coalesce(priority, 0), coalesce(queue, ''),
 		coalesce(job, ''), coalesce(label, ''), coalesce(unique_key, ''), coalesce(reason, ''), coalesce(error, ''),
-		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(waits, 1) FROM selftest_history ORDER BY seq`)
+		coalesce(result, ''), coalesce(pid, 0), coalesce(lane, ''), coalesce(waits, 1),
+		coalesce(xid, 0), coalesce(oldest, 0), coalesce(began, 0) FROM selftest_history ORDER BY seq`)
 	if err != nil {
 		return err
 	}
@@ -44,7 +46,8 @@ func (db *database) events(ctx context.Context, do func(event) bool) error {
 		var e event
 		if err := rows.Scan(&e.seq, &e.at, &e.op, &e.id, &e.oldState, &e.state, &e.oldGeneration, &e.generation, &e.oldWorker, &e.worker,
 			&e.oldLease, &e.lease, &e.oldAttempt, &e.attempt, &e.oldLosses, &e.losses, &e.maxAttempts, &e.maxLosses, &e.priority,
-			&e.queue, &e.job, &e.label, &e.key, &e.reason, &e.err, &e.result, &e.pid, &e.lane, &e.waits); err != nil {
+			&e.queue, &e.job, &e.label, &e.key, &e.reason, &e.err, &e.result, &e.pid, &e.lane, &e.waits,
+			&e.xid, &e.oldest, &e.began); err != nil {
 			return err
 		}
 		if !do(e) {

@@ -17,7 +17,8 @@ CREATE TABLE selftest_history (
   result         TEXT,                                           -- names the generation of the execution that wrote it
   lane           TEXT,
   waits          INTEGER,                                        -- blocked task: 0 if it waits for its lane only
-  pid            INTEGER                                         -- pid of the worker; leave: 1 if the worker itself wrote it
+  pid            INTEGER,                                        -- pid of the worker; leave: 1 if the worker itself wrote it
+  xid            INTEGER, oldest INTEGER, began INTEGER          -- see history_server.sql
 ) STRICT;
 
 CREATE TRIGGER selftest_insert AFTER INSERT ON tasks BEGIN

@@ -1,4 +1,5 @@
--- The history on a server, with the columns of history.sql. All writers take the same lock, so seq is the order of the commits.
+-- The history on a server, with the columns of history.sql. All writers take the same lock, but some take it together. So seq is the
+-- order of the changes of one task, and not of all commits. The transaction of each event tells which ones ran at the same time.
 CREATE TABLE selftest_history (
   seq            BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at             BIGINT NOT NULL DEFAULT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT),
@@ -16,7 +17,10 @@ CREATE TABLE selftest_history (
   result         TEXT,
   lane           TEXT,
   waits          BIGINT,
-  pid            BIGINT
+  pid            BIGINT,
+  xid            BIGINT DEFAULT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), -- id of the transaction
+  oldest         BIGINT DEFAULT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT), -- all transactions below have ended
+  began          BIGINT DEFAULT CAST(floor(extract(epoch FROM transaction_timestamp()) * 1000) AS BIGINT) -- when the transaction began
 );
 
 CREATE FUNCTION selftest_task() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN

@@ -16,6 +16,7 @@ type replay struct {
 	keys       map[string]int64 // owner of each unique key among unfinished tasks
 	pending    map[int64]*taskHistory
 	blocked    map[int64]*taskHistory
+	ended      []endedBelow            // of the latest events on a server
 	lanes      map[string]*taskHistory // task that holds each lane
 	heartbeats []event                 // renewed leases whose heartbeat event has not come yet
 	claimRow   []*taskHistory          // consecutive claims by one worker from one queue
@@ -36,6 +37,7 @@ type taskHistory struct {
 	waits                  bool // blocked by more than its lane
 	priority               int
 	state                  jobs.State
+	setBy                  int64 // transaction that set the state; 0 in a file
 	generation             int64
 	worker, reason         string
 	attempt, losses        int
@@ -50,6 +52,7 @@ type claim struct {
 	generation   int64
 	worker       string
 	claimedAt    int64 // ms of the wall clock, like all times here
+	began        int64 // when the transaction of the claim began; 0 in a file
 	leaseEnd     int64 // current end of the lease
 	leaseWritten int64 // time of the last write of leaseEnd
 	revoked      bool  // the worker can no longer write anything about the claim
@@ -103,22 +106,24 @@ func (r *replay) all(events iter.Seq[event]) {
 	var ahead []event
 	for e := range events {
 		if ahead = append(ahead, e); len(ahead) > lookahead {
-			r.event(ahead[0], ahead[1:])
+			r.event(ahead)
 			ahead = ahead[1:]
 		}
 	}
-	for i, e := range ahead {
-		r.event(e, ahead[i+1:])
+	for i := range ahead {
+		r.event(ahead[i:])
 	}
-	r.checkOrder()
+	r.checkOrder(nil)
 }
 
-// event replays one event. rest holds some of the events after it.
-func (r *replay) event(e event, rest []event) {
+// event replays the first event of ahead. The others are some of the events after it.
+func (r *replay) event(ahead []event) {
+	e, rest := ahead[0], ahead[1:]
 	isClaim := e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
 	if len(r.claimRow) > 0 && !(isClaim && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {
-		r.checkOrder()
+		r.checkOrder(ahead)
 	}
+	r.noteTransaction(e)
 	switch e.op {
 	case "insert":
 		r.insert(e)
@@ -169,6 +174,7 @@ func (r *replay) insert(e event) {
 	t.priority, t.maxLosses, t.maxAttempts = e.priority, e.maxLosses, e.maxAttempts
 	if t.waits = e.waits; t.state == "" { // false if the trigger of the update ran before that of the insert
 		r.setState(t, jobs.State(e.state))
+		t.setBy = e.xid
 		t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason
 	}
 }
@@ -281,5 +287,6 @@ func (r *replay) update(e event, rest []event) {
 	t.worker, t.waits = e.worker, e.waits
 	if t.state != to {
 		r.setState(t, to)
+		t.setBy = e.xid
 	}
 }

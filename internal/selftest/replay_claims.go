@@ -11,7 +11,7 @@ func (r *replay) claimed(t *taskHistory, e event) {
 		r.violation("I5", e.id, "claimed as attempt %d of %d with %d losses, after attempt %d with %d losses",
 			e.attempt, e.maxAttempts, e.losses, e.oldAttempt, e.oldLosses)
 	}
-	c := &claim{generation: e.generation, worker: e.worker, claimedAt: e.at, leaseEnd: e.lease, leaseWritten: e.at}
+	c := &claim{generation: e.generation, worker: e.worker, claimedAt: e.at, began: e.began, leaseEnd: e.lease, leaseWritten: e.at}
 	t.claims = append(t.claims, c)
 	for _, id := range t.after {
 		if p := r.task(id); !p.completed {
@@ -46,8 +46,8 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claimRow = append(r.claimRow, t)
 }
 
-// checkOrder checks consecutive claims against the tasks that were pending.
-func (r *replay) checkOrder() {
+// checkOrder checks consecutive claims against the tasks that were pending. ahead holds the events after the claims.
+func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return
 	}
@@ -59,7 +59,8 @@ func (r *replay) checkOrder() {
 		worst = t
 	}
 	for _, p := range r.pending {
-		if w != nil && p.queue == worst.queue && slices.Contains(w.jobs, p.job) && p.suspect() == worst.suspect() && p.before(worst) {
+		if w != nil && p.queue == worst.queue && slices.Contains(w.jobs, p.job) && p.suspect() == worst.suspect() && p.before(worst) &&
+			!r.concurrent(p, worst.lastClaim(), ahead) {
 			r.violation("I6", worst.id, "claimed with priority %d while task %d was pending in queue %s with priority %d",
 				worst.priority, p.id, p.queue, p.priority)
 			break

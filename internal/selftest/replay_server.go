@@ -1,0 +1,40 @@
+package selftest
+
+// endedBelow tells that all transactions below oldest had ended at a time, in ms.
+type endedBelow struct{ at, oldest int64 }
+
+// noteTransaction remembers which transactions have ended, as far back as the replay looks ahead.
+func (r *replay) noteTransaction(e event) {
+	if e.xid == 0 {
+		return
+	}
+	if r.ended = append(r.ended, endedBelow{e.at, e.oldest}); len(r.ended) > 2*lookahead {
+		r.ended = append(r.ended[:0], r.ended[lookahead:]...)
+	}
+}
+
+// concurrent reports whether another transaction may have hidden the pending task p from the claim c.
+//
+// In a file this cannot happen. On a server, transactions that do not depend on what they read share the write lock. A claim does not see a
+// task whose insert has not committed, and passes over a task that another claim has locked. The events of such transactions come in
+// any order. So p counts as visible if the transaction that made it pending had certainly ended when the claim began, and if the next
+// change of p began after the claim.
+func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
+	if p.setBy == 0 {
+		return false
+	}
+	for _, e := range ahead {
+		if e.op == "update" && e.id == p.id {
+			if e.began <= c.claimedAt {
+				return true
+			}
+			break
+		}
+	}
+	for _, e := range r.ended {
+		if e.at < c.began && e.oldest > p.setBy {
+			return false
+		}
+	}
+	return true
+}
