@@ -30,7 +30,7 @@ worker does it, and every tick gets one task, however many workers there are.
 
 EXIT STATUS
   0   done
-  1   no database; or a schedule is there with another definition
+  1   no database; or a schedule exists with another definition
   2   wrong usage; nothing was changed
   3   no schedule of that name
   75  the database is busy, or the disk is full`,

@@ -94,7 +94,7 @@ func prepareSchedule(s *jobs.Schedule, before []jobs.Schedule, at time.Time) err
 		return err
 	}
 	if slices.ContainsFunc(before, func(other jobs.Schedule) bool { return other.Name == s.Name }) {
-		return &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q is there twice", s.Name)}
+		return &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q appears twice", s.Name)}
 	}
 	s.NextAt, s.CreatedAt, s.UpdatedAt = expression.Next(at), at, at
 	return nil
@@ -137,7 +137,7 @@ func differs(name string, differences []string) error {
 		differences = append(differences[:most-1:most-1], "and more: "+strings.Join(fieldNames(differences[most-1:]), ", "))
 	}
 	return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.ScheduleDiffers, Subject: name,
-		What: "schedule " + name + " is there with another definition", Why: differences}
+		What: "schedule " + name + " exists with another definition", Why: differences}
 }
 
 func fieldNames(differences []string) []string {

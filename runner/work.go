@@ -101,7 +101,7 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 			return e, err
 		}
 		if pause == firstStartPause {
-			r.log.Error("nothing is started until the disk has room", "err", err)
+			r.log.Error("the disk is full: no task starts until it has room", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -144,7 +144,7 @@ func TestATaskLinksToItsDependencies(t *testing.T) {
 	page := s.page(fmt.Sprintf("/tasks/%d", d))
 	has(t, page, "<b>After</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state failed">`, a, a), "with any outcome",
 		fmt.Sprintf(`%d <span class="dim">deleted</span>`, b), fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state pending">`, c, c),
-		"<b>Before</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state blocked">`, e, e))
+		"<b>Unblocks</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state blocked">`, e, e))
 	page = s.page(fmt.Sprintf("/tasks/%d", c))
 	has(t, page, `lane <a href="/tasks?q=lane%3A%22acct%207%22">acct 7</a>`)
 	hasNot(t, page, "<b>After</b>")

@@ -96,7 +96,7 @@ func (v *lineValues) split(text []byte) error {
 		case k == mostKeys:
 			continue
 		case seen&(1<<k) != 0:
-			return fmt.Errorf("field %q is there twice", name)
+			return fmt.Errorf("field %q appears twice", name)
 		}
 		seen |= 1 << k
 		if value[0] != 'n' { // null counts as missing

@@ -179,7 +179,7 @@ func (e *Doctor) wal(_ context.Context, tell func(status, message, try string)) 
 	for _, p := range admin.Readers(e.Runner) {
 		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
 	}
-	message, try := humanize.Size(wal)+"; somebody reads, or was reading, for long", ""
+	message, try := humanize.Size(wal)+"; a process reads, or was reading, for long", ""
 	if len(names) > 0 {
 		message = humanize.Size(wal) + "; kept by " + strings.Join(names, ", ")
 		try = "end that process, or its transaction"
@@ -203,7 +203,7 @@ func (e *Doctor) clock(ctx context.Context, tell func(status, message, try strin
 		return err
 	}
 	if pause, ok := pauses[runner.DeletionPause]; ok {
-		tell(Warn, "no old tasks are deleted for an hour: "+pause.Reason, "timedatectl status; if it is right: runner resume --deletion")
+		tell(Warn, "workers delete no old tasks for an hour: "+pause.Reason, "timedatectl status; if it is right: runner resume --deletion")
 		return nil
 	}
 	tell(OK, "no time in the database is ahead of it", "")

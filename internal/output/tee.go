@@ -69,6 +69,6 @@ func (t *Tee) write(stream string, data []byte) {
 	}
 	if _, err := t.to[stream].Write(data); err != nil {
 		t.failed = true
-		t.log.Warn("cannot copy output any more", "stream", stream, "err", err)
+		t.log.Warn("cannot copy output: copying ends", "stream", stream, "err", err)
 	}
 }

@@ -81,7 +81,7 @@ func TestTeeOutlivesItsReader(t *testing.T) {
 	for range 3 {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
 	}
-	if pipe.tries != 1 || strings.Count(log.String(), "<4>cannot copy output any more") != 1 {
-		t.Errorf(`got %+v, %+v; want pipe.tries = 1, Count(log.String(), "<4>cannot copy output any more") = 1`, pipe.tries, log.String())
+	if pipe.tries != 1 || strings.Count(log.String(), "<4>cannot copy output: copying ends") != 1 {
+		t.Errorf(`got %+v, %+v; want pipe.tries = 1, Count(log.String(), "<4>cannot copy output: copying ends") = 1`, pipe.tries, log.String())
 	}
 }

@@ -47,7 +47,7 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
 	switch {
 	case p.Code == "deletion_paused":
-		return "no old tasks are deleted for an hour: " + p.Reason, "runner resume --deletion"
+		return "workers delete no old tasks for an hour: " + p.Reason, "runner resume --deletion"
 	case p.Queue == "":
 		return fmt.Sprintf("all queues have been paused for %s with %s waiting", humanize.Age(now.Sub(p.Since)),
 			humanize.Plural(p.Tasks, "task")), "runner resume --all"

@@ -47,7 +47,7 @@ func Obey(ctx context.Context, r *runner.Runner, o Worker) (context.Context, fun
 			case slices.Contains(statusRequests, s):
 				logStatus(ctx, r, o)
 			case s == syscall.SIGHUP && !o.Terminal:
-				log.Info("hangup", "note", "nothing to reload: settings live in the database")
+				log.Info("hangup", "note", "nothing to reload: settings are in the database")
 			case ctx.Err() == nil:
 				drain()
 			default:

@@ -43,7 +43,7 @@ func New(socket string, log *slog.Logger) *Notifier {
 	n := &Notifier{log: log, Every: notifyEvery, pulses: make(chan runner.Liveness, 1)}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("watchdog settings are not understood", "err", err)
+		log.Warn("invalid watchdog settings", "err", err)
 	}
 	if watchdog > 0 {
 		n.Every = min(n.Every, watchdog/3)
@@ -111,7 +111,7 @@ func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 
 func (n *Notifier) tell(lines ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
-		n.log.Debug("cannot tell the service manager", "err", err)
+		n.log.Debug("cannot notify the service manager", "err", err)
 	}
 }
 

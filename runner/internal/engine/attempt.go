@@ -91,7 +91,7 @@ func (a *attempt) begin() {
 func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
 	if a == nil {
-		return nil, errors.New("commands are run by Work only")
+		return nil, errors.New("only Work runs commands")
 	}
 	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.capture()}
 	c.Output.Tee = tee
@@ -206,7 +206,7 @@ func (a *attempt) abandon() bool {
 		return false
 	}
 	at := now()
-	a.outcome = jobs.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, and it did not", Started: a.task.StartedAt,
+	a.outcome = jobs.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not", Started: a.task.StartedAt,
 		Finished: at, Duration: at.Sub(a.task.StartedAt)}
 	return true
 }

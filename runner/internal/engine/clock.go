@@ -97,7 +97,7 @@ func (e *Engine) pauseDeletion(ctx context.Context, p db.Pause) error {
 	if err := e.store.PauseDeletion(ctx, p); err != nil {
 		return err
 	}
-	e.log.Warn("no old tasks are deleted for an hour: " + p.Reason + "; if the clock is right, resume deletion")
+	e.log.Warn("workers delete no old tasks for an hour: " + p.Reason + "; if the clock is right, resume deletion")
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (e *Engine) deleteAsOf(ctx context.Context, wall time.Time) (asOf time.Time
 	passed := wall.Sub(pause.At)
 	switch {
 	case err != nil:
-		e.log.Warn("cannot see whether deletions pause", "err", err)
+		e.log.Warn("cannot read the pause of deletions", "err", err)
 		return time.Time{}, false
 	case pause.At.IsZero():
 		return wall, true
@@ -128,6 +128,6 @@ func (e *Engine) deleteAsOf(ctx context.Context, wall time.Time) (asOf time.Time
 	if passed < 0 {
 		why = "the clock was set back"
 	}
-	e.log.Info("old tasks are deleted again: " + why)
+	e.log.Info("workers delete old tasks again: " + why)
 	return wall, true
 }

@@ -172,7 +172,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 		e.released++
 		if a.trouble != nil {
 			e.rest(10 * firstBackoff) // the machine has no resources: claim later
-			e.log.Warn("not started, given back", "task", a.task.ID, "err", a.trouble)
+			e.log.Warn("not started: the task goes back", "task", a.task.ID, "err", a.trouble)
 		}
 	default:
 		e.forgetWritten(a, done)
@@ -187,7 +187,7 @@ func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 		e.finished++
 	}
 	if done.InTx && a.outcome.Error != "" && a.outcome.Error != errNotCommitted.Error() {
-		e.log.Warn("its function returned an error after it had finished its task", "task", a.task.ID, "err",
+		e.log.Warn("the function returned an error after FinishTx", "task", a.task.ID, "err",
 			humanize.Cut(a.outcome.Error, 200))
 	}
 	if result := a.txResult.Load(); done.InTx && result != nil {

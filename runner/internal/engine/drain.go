@@ -10,13 +10,13 @@ import (
 // beginDrain announces that nothing starts any more. It returns the channel that ends the grace of the running attempts.
 func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 	if err := e.failed(); err != nil {
-		e.log.Error("the work cannot go on", "err", err)
+		e.log.Error("the worker cannot continue", "err", err)
 	}
 	wait := max(e.o.Grace, 0)
 	e.log.Info("draining", "running", len(e.running), "grace", wait)
 	e.background.Go(func() {
 		if err := e.worker.Drain(write); err != nil {
-			e.log.Warn("cannot tell that this worker drains", "err", err)
+			e.log.Warn("cannot record that this worker drains", "err", err)
 		}
 	})
 	grace = time.After(wait)
@@ -61,7 +61,7 @@ func (e *Engine) abandonAll() {
 	defer e.mu.Unlock()
 	for _, a := range e.running {
 		if a.abandon() {
-			e.log.Warn("attempt does not end, given up", "task", a.task.ID, "job", a.task.Job)
+			e.log.Warn("the attempt does not end: its task goes back", "task", a.task.ID, "job", a.task.Job)
 			e.unwritten = append(e.unwritten, a)
 		}
 	}

@@ -93,7 +93,7 @@ type Engine struct {
 	reporting []*attempt    // attempts with progress to store; not empty while a goroutine is about to store it
 	closed    bool          // no goroutine starts beside the loop any more
 	failure   error         // why failing is closed
-	failing   chan struct{} // closed when the work cannot go on: it drains
+	failing   chan struct{} // closed when the worker cannot continue: it drains
 
 	schedulerMu sync.Mutex // held by a tick
 	ticked      bool       // a tick has enqueued something since endTicks last asked
@@ -204,7 +204,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	defer unsubscribe()
 	if e.o.OwnProcess {
 		if err := supervisor.Dedicate(); err != nil {
-			e.log.Warn("cannot keep processes that outlive their parents", "err", err)
+			e.log.Warn("cannot adopt processes that outlive their parents", "err", err)
 		}
 		if e.commands.Guardians != nil {
 			e.background.Go(e.commands.Guardians.Prepare)

@@ -45,7 +45,7 @@ func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
 	case !wanted:
 	case err != nil && e.diskFull == nil:
 		e.diskFull = err
-		e.log.Error("nothing is started until the disk has room", "err", err)
+		e.log.Error("the disk is full: no task starts until it has room", "err", err)
 	case err == nil && e.diskFull != nil:
 		e.diskFull = nil
 		e.scan, e.claimMore = true, true
@@ -69,5 +69,5 @@ func (e *Engine) watchLog() {
 	for _, p := range e.store.Readers() {
 		names = append(names, fmt.Sprintf("%d (%s)", p.PID, p.Name))
 	}
-	e.log.Warn("the write-ahead log grows: somebody reads for long", "bytes", size, "pids", strings.Join(names, ", "))
+	e.log.Warn("the write-ahead log grows because a process has been reading for long", "bytes", size, "pids", strings.Join(names, ", "))
 }

@@ -34,7 +34,7 @@ func (e *Engine) heartbeat() {
 		if now().Sub(e.lastBeat()) >= e.o.Lease-margin {
 			e.mu.Lock()
 			if len(e.running) > 0 {
-				e.log.Error("no heartbeat came through: stopping all attempts", "since", e.confirmed)
+				e.log.Error("heartbeats fail: stopping all attempts", "since", e.confirmed)
 			}
 			for _, a := range e.running {
 				a.stop(jobs.ErrLost, true)

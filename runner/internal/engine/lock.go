@@ -76,9 +76,9 @@ func (e *Engine) checkLock() {
 	switch {
 	case intact:
 	case present && e.lockState.Swap(lockReplaced) != lockReplaced:
-		e.log.Error("the lock file was replaced: nothing more is claimed", "file", e.lock.Path())
+		e.log.Error("the lock file was replaced: this worker claims no more tasks", "file", e.lock.Path())
 	case !present && e.lockState.CompareAndSwap(0, lockRemoved):
-		e.log.Warn("the lock file was removed: others will notice the death of this worker by its leases only", "file", e.lock.Path())
+		e.log.Warn("the lock file was removed: other workers take over from this worker only after its leases end", "file", e.lock.Path())
 	}
 }
 

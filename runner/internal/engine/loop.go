@@ -26,7 +26,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 	e.logReady()
 	for {
 		if err := e.failed(); unusable(err) {
-			e.log.Error("the work cannot go on", "err", err)
+			e.log.Error("the worker cannot continue", "err", err)
 			e.awaitEnds()
 			return err
 		}

@@ -69,6 +69,6 @@ func (e *Engine) storeReports() {
 		reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
 	}
 	if err := e.worker.WriteProgress(context.Background(), reports); err != nil {
-		e.log.Warn("cannot store reports of progress", "err", err)
+		e.log.Warn("cannot store progress", "err", err)
 	}
 }

@@ -163,7 +163,7 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.R
 				"worker", o.ID, "pid", d.PID, "name", d.Name, "uid", d.UID)
 		}
 		if !clean {
-			p.e.log.Warn("processes of lost tasks do not die", "worker", o.ID)
+			p.e.log.Warn("cannot kill all processes of lost tasks", "worker", o.ID)
 		}
 		return clean
 	case keys != nil:

@@ -40,7 +40,7 @@ func (e *Engine) cancelRequested(ctx context.Context) {
 	}
 	requests, err := e.worker.CancelRequests(ctx)
 	if err != nil {
-		e.log.Warn("cannot look for cancel requests", "err", err)
+		e.log.Warn("cannot read cancel requests", "err", err)
 		return
 	}
 	e.mu.Lock()
@@ -68,7 +68,7 @@ func (e *Engine) releaseUnacknowledged(ctx context.Context) {
 	if len(claims) == 0 {
 		return
 	}
-	e.log.Warn("giving back tasks whose claim was not answered", "tasks", len(claims))
+	e.log.Warn("giving back tasks whose claim got no answer", "tasks", len(claims))
 	if err := e.worker.Release(ctx, claims, now()); err != nil {
 		e.log.Warn("cannot give back tasks", "err", err)
 	}

@@ -36,7 +36,7 @@ func (e *Engine) retain() {
 			began := now()
 			done, err := e.store.Prune(ctx, e.o.prune(asOf, from))
 			if err != nil {
-				e.log.Warn("cannot forget old tasks", "err", err)
+				e.log.Warn("cannot delete old tasks", "err", err)
 			}
 			from, more, failed = done.From, done.More, err != nil
 			if more && !e.waitFor(max(retainRest, now().Sub(began))) {
@@ -88,7 +88,7 @@ func (e *Engine) upkeep(ctx context.Context, at time.Time) {
 		keep = max(keep, keepHours)
 	}
 	if err := e.store.PruneWorkers(ctx, at.Add(-keep)); err != nil {
-		e.log.Warn("cannot forget old workers", "err", err)
+		e.log.Warn("cannot delete old workers", "err", err)
 	}
 }
 

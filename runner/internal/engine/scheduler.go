@@ -102,7 +102,7 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 		next, err = e.store.NextTick(ctx)
 	}
 	if err != nil {
-		e.log.Warn("cannot look at schedules, will try again", "err", err)
+		e.log.Warn("cannot read schedules, will try again", "err", err)
 		return at.Add(retryTicks)
 	}
 	if !next.IsZero() && !next.After(at) {
@@ -145,7 +145,7 @@ func (e *Engine) setBack(ctx context.Context, at time.Time) {
 	}
 	n, err := e.store.SetBack(ctx, at)
 	if err != nil {
-		e.log.Warn("cannot put right what a clock that was ahead has written", "err", err)
+		e.log.Warn("cannot correct the times that a fast clock has written", "err", err)
 		return
 	}
 	e.log.Warn("the clock was set back", "latest", latest, "retries moved", n)

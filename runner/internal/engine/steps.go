@@ -99,7 +99,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // errConcurrent is the error of a step that begins before another one has ended.
 func errConcurrent(name string) error {
-	return fmt.Errorf("%w: %q comes while another one is under way: they cannot be nested, nor concurrent", jobs.ErrStep, name)
+	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)
 }
 
 // loadSteps returns what the attempt knows about steps, at first nothing.

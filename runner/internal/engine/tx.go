@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-var errNotCommitted = errors.New("the transaction in which the task was finished was not committed")
+var errNotCommitted = errors.New("the transaction of FinishTx was not committed")
 
 // FinishTx completes the task whose attempt runs with ctx as part of tx.
 func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {

@@ -128,7 +128,7 @@ func (g *Guardians) launch() (*supervisor.Guardian, error) {
 		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)
 	}
 	if !g.worked && guardian.MarkError() != "" {
-		g.o.Log.Warn("processes cannot be marked: those of commands that outlive this worker and their guardian are not found",
+		g.o.Log.Warn("cannot mark processes: no worker finds those that outlive this worker and their guardian",
 			"err", guardian.MarkError())
 	}
 	g.slots[slot], g.worked = guardian, true

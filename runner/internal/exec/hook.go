@@ -53,7 +53,7 @@ func (h *Hooks) Failed(task jobs.Task, c jobs.Change) {
 	}
 	if h.queued.Add(1) > maxQueued {
 		h.queued.Add(-1)
-		h.log.Warn("on-failure left out: too many at once", "task", task.ID)
+		h.log.Warn("on-failure command skipped: too many at once", "task", task.ID)
 		return
 	}
 	task.State, task.Reason, task.Error = c.State, c.Reason, c.Error
@@ -67,7 +67,7 @@ func (h *Hooks) Failed(task jobs.Task, c jobs.Change) {
 		defer func() { <-h.slots }()
 		said, err := h.run(task)
 		if err != nil {
-			h.log.Warn("on-failure did not succeed", "task", task.ID, "err", err, "output", strings.TrimSpace(string(said)))
+			h.log.Warn("on-failure command failed", "task", task.ID, "err", err, "output", strings.TrimSpace(string(said)))
 		}
 	})
 }
