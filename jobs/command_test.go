@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What Validate takes for an argv without reading it is one that workers can read.
+// FuzzPlainArgv checks that Argv can decode every argument list that isPlainArgv accepts.
 func FuzzPlainArgv(f *testing.F) {
 	for _, seed := range []string{`["true"]`, `["a", "" ,"c"]`, `[""]`, `[]`, `["a",["b"]]`, `["a",1]`, `["a",null]`, `["a"]]`,
 		`["a\u0000"]`, `{"a":"b"}`, `["]","\\"]`, `["a" , "b"]`} {
@@ -16,7 +16,7 @@ func FuzzPlainArgv(f *testing.F) {
 			return
 		}
 		if argv, err := Argv(text); err != nil {
-			t.Errorf("%q became %q: %v", text, argv, err)
+			t.Errorf("%q: got arguments %q and error %v, want no error", text, argv, err)
 		}
 	})
 }

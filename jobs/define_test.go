@@ -17,17 +17,17 @@ type message struct {
 	Extra map[string]string `json:",omitempty"`
 }
 
-func anyMessage(t *rapid.T) message {
+func randomMessage(t *rapid.T) message {
 	m := message{To: strings.ToValidUTF8(rapid.String().Draw(t, "to"), "?"), Count: rapid.Int64().Draw(t, "count")}
 	m.Tags = append(m.Tags, rapid.SliceOf(rapid.StringN(0, 9, -1)).Draw(t, "tags")...)
 	return m
 }
 
-func TestArgsAndResultComeBackAsTheyWere(t *testing.T) {
+func TestArgsAndResultSurviveARoundTrip(t *testing.T) {
 	echo := DefineResult[message, message]("echo")
 	handler := echo.Handler(func(_ context.Context, m message) (message, error) { return m, nil })
 	rapid.Check(t, func(t *rapid.T) {
-		in := anyMessage(t)
+		in := randomMessage(t)
 		spec := echo.With(in)
 		if err := spec.Validate(); err != nil {
 			t.Fatal(err)
@@ -41,46 +41,50 @@ func TestArgsAndResultComeBackAsTheyWere(t *testing.T) {
 		out, err := echo.Result(task, nil)
 		want, _ := json.Marshal(in)
 		if got, _ := json.Marshal(out); err != nil || string(got) != string(want) {
-			t.Fatalf("%+v became %+v, %v", in, out, err)
+			t.Fatalf("got result %+v and error %v, want %+v", out, err, in)
 		}
 	})
 }
 
-func TestOptionsOfWithWinOverThoseOfDefine(t *testing.T) {
+func TestOptionsOfWithOverrideThoseOfDefine(t *testing.T) {
 	f := Define[int]("f", Queue("a"), MaxAttempts(2), Priority(1))
 	s := f.With(1, Priority(2))
-	if s.Queue != "a" || s.MaxAttempts != 2 || s.Priority != 2 || s.Job != "f" || f.Job() != "f" {
-		t.Errorf(`got %+v; want Queue = "a", MaxAttempts = 2, Priority = 2, Job = "f", f.Job() = "f"`, s)
+	if s.Queue != "a" || s.MaxAttempts != 2 || s.Priority != 2 || s.Job != "f" {
+		t.Errorf(`got queue %q, %d attempts, priority %d, job %q; want queue "a", 2 attempts, priority 2, job "f"`,
+			s.Queue, s.MaxAttempts, s.Priority, s.Job)
+	}
+	if f.Job() != "f" {
+		t.Errorf(`got job %q, want "f"`, f.Job())
 	}
 	if h := f.Handler(nil); h.MaxAttempts != 2 || h.Job != "f" {
-		t.Errorf(`got %+v; want MaxAttempts = 2, Job = "f"`, h)
+		t.Errorf(`handler: got %d attempts, job %q; want 2 attempts, job "f"`, h.MaxAttempts, h.Job)
 	}
 	if h := Define[int]("g").Handler(nil); h.MaxAttempts != FuncAttempts {
-		t.Errorf("got %+v, want MaxAttempts = FuncAttempts", h)
+		t.Errorf("handler without options: got %d attempts, want %d", h.MaxAttempts, FuncAttempts)
 	}
 	if s := Define[int]("f").With(1, MaxAttempts(9), AtMostOnce()); s.MaxAttempts != 1 || s.MaxLosses != 0 {
-		t.Errorf("got %+v; want MaxAttempts = 1, MaxLosses = 0", s)
+		t.Errorf("at most once: got %d attempts and %d losses, want 1 and 0", s.MaxAttempts, s.MaxLosses)
 	}
 }
 
-func TestArgsThatDoNotDecodeAreAnOrdinaryError(t *testing.T) {
+func TestInvalidArgsFailTheAttempt(t *testing.T) {
 	called := false
 	h := Define[message]("email.send").Handler(func(context.Context, message) error { called = true; return nil })
 	for _, args := range []string{`[]`, `"x"`, `{"Count":"one"}`, `{"Count":1e99}`} {
 		result, err := h.Run(t.Context(), Task{Args: json.RawMessage(args)})
 		if o := OutcomeOf(result, err); o.Reason != ReasonError || !strings.Contains(o.Error, "email.send") || called {
-			t.Errorf(`%s: got %+v; want o.Reason = ReasonError, Contains(o.Error, "email.send"), not (called)`, args, o)
+			t.Errorf(`%s: got reason %q, error %q, function called: %v; want reason %q, an error with "email.send", no call`,
+				args, o.Reason, o.Error, called, ReasonError)
 		}
 	}
 	if _, err := h.Run(t.Context(), Task{}); err != nil || !called {
-		t.Errorf("a task without args: %v", err)
+		t.Errorf("a task without args: got error %v, function called: %v; want no error and a call", err, called)
 	}
 }
 
-func TestAResultThatCannotBeKeptFailsTheAttemptAndIsNotKept(t *testing.T) {
+func TestAnInvalidResultFailsTheAttemptAndIsNotKept(t *testing.T) {
 	huge := DefineResult[int, string]("huge").Handler(func(context.Context, int) (string, error) {
-		return strings.Repeat("x", MaxResult),
-			nil
+		return strings.Repeat("x", MaxResult), nil
 	})
 	deep := DefineResult[int, json.RawMessage]("deep").Handler(func(context.Context, int) (json.RawMessage, error) {
 		return json.RawMessage(strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)), nil
@@ -89,10 +93,11 @@ func TestAResultThatCannotBeKeptFailsTheAttemptAndIsNotKept(t *testing.T) {
 	for _, h := range []Handler{huge, deep, never} {
 		result, err := h.Run(t.Context(), Task{})
 		if err == nil || result != nil {
-			t.Errorf("%s: %.20s, %v", h.Job, result, err)
+			t.Errorf("%s: got result %.20q and error %v, want no result and an error", h.Job, result, err)
 		}
 		if o := OutcomeOf(result, err); o.Reason != ReasonError || !strings.HasPrefix(o.Error, "result: ") || o.Result != nil {
-			t.Errorf("%s: %s, %.200s, a result of %d bytes", h.Job, o.Reason, o.Error, len(o.Result))
+			t.Errorf(`%s: got reason %q, error %.200q, a result of %d bytes; want reason %q, an error that starts with "result: ", no result`,
+				h.Job, o.Reason, o.Error, len(o.Result), ReasonError)
 		}
 	}
 }
@@ -105,32 +110,31 @@ func TestValidResult(t *testing.T) {
 		"1\x00": false,
 	} {
 		if err := ValidResult([]byte(text)); (err == nil) != ok {
-			t.Errorf("%.20q: %v", text, err)
+			t.Errorf("%.20q: got error %v, want an error: %v", text, err, !ok)
 		}
 	}
 }
 
-func TestResultOfATaskThatDidNotCompleteIsAFailedError(t *testing.T) {
+func TestResultOfATaskThatDidNotCompleteReturnsAFailedError(t *testing.T) {
 	f := DefineResult[int, int]("f")
 	for _, s := range States() {
 		_, err := f.Result(Task{ID: 7, State: s, Reason: "exit", Error: "exit status 2"}, nil)
 		failed, ok := errors.AsType[*FailedError](err)
 		if ok != (s != Completed) || ok && (failed.ID != 7 || failed.State != s || failed.Reason != ReasonExit ||
 			failed.Msg != "exit status 2") {
-			t.Errorf("%s: got %v; want ok = (s != Completed), not (ok && (failed.ID != 7 || failed.State != s || "+
-				`failed.Reason != ReasonExit || failed.Msg != "exit status 2"))`,
+			t.Errorf(`%s: got error %#v; want nil if completed, otherwise a FailedError of task 7 with reason "exit" and text "exit status 2"`,
 				s, err)
 		}
 	}
 	if _, err := f.Result(Task{State: Completed}, ErrNotFound); !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v; want Is(err, ErrNotFound)", err)
+		t.Errorf("got error %v, want the error that was passed in, %v", err, ErrNotFound)
 	}
 	if n, err := f.Result(Task{State: Completed}, nil); n != 0 || err != nil {
-		t.Errorf("got %v, %v; want n = 0, no error", n, err)
+		t.Errorf("a completed task without a result: got %d and error %v, want 0 and no error", n, err)
 	}
 	if _, err := f.Result(Task{ID: 3, State: Completed, Result: json.RawMessage(`"x"`)}, nil); err == nil ||
 		!strings.Contains(err.Error(), "task 3") {
-		t.Errorf(`got %v; want an error, Contains(Error(), "task 3")`, err)
+		t.Errorf(`a result of another type: got error %v, want one with "task 3"`, err)
 	}
 	for want, e := range map[string]*FailedError{
 		"task 1 failed (exit): exit status 2": {1, Failed, ReasonExit, "exit status 2"},
@@ -138,7 +142,7 @@ func TestResultOfATaskThatDidNotCompleteIsAFailedError(t *testing.T) {
 		"task 3 pending":                      {ID: 3, State: Pending},
 	} {
 		if e.Error() != want {
-			t.Errorf("%q, want %q", e.Error(), want)
+			t.Errorf("got %q, want %q", e.Error(), want)
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-func TestOnlyTheRunningGenerationThatNobodyCancelsOwnsItsTask(t *testing.T) {
-	asked := time.Now()
+func TestOwnedNeedsTheRunningGenerationAndNoCancelRequest(t *testing.T) {
+	requested := time.Now()
 	for _, state := range States() {
 		for generation := int64(6); generation <= 8; generation++ {
-			for _, cancel := range []time.Time{{}, asked} {
+			for _, cancel := range []time.Time{{}, requested} {
 				err := Task{ID: 1, State: state, GenerationID: 7, CancelRequestedAt: cancel}.Owned(generation)
 				var want error
 				switch {
@@ -20,7 +20,7 @@ func TestOnlyTheRunningGenerationThatNobodyCancelsOwnsItsTask(t *testing.T) {
 					want = ErrCancelled
 				}
 				if !errors.Is(err, want) || (err == nil) != (want == nil) {
-					t.Errorf("%s, generation %d of 7, cancel asked %v: %v, want %v", state, generation, !cancel.IsZero(), err, want)
+					t.Errorf("%s, generation %d of 7, cancel requested: %v: got error %v, want %v", state, generation, !cancel.IsZero(), err, want)
 				}
 			}
 		}

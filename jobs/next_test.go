@@ -11,7 +11,7 @@ var at = time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
 
 func exitWith(code int) Outcome { return Outcome{Reason: ReasonExit, Error: "exit", ExitCode: &code} }
 
-// outcomes are the ends that an attempt can have, by name.
+// outcomes returns one Outcome for each way in which an attempt can end, by name.
 func outcomes() map[string]Outcome {
 	half := 30 * time.Minute
 	all := map[string]Outcome{
@@ -28,17 +28,18 @@ func outcomes() map[string]Outcome {
 	return all
 }
 
-// expect is the contract of section 6.6 of the command line, said again in other words than Next says it.
-func expect(name string, asked, lastAttempt, lastLoss, never bool) (State, Reason) {
+// wantNext returns the state and the reason that docs/states.md and docs/reliability.md promise. It shares no code with Next.
+// cancelled says that a cancel was requested. noLosses says that the task allows no loss.
+func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (State, Reason) {
 	o := outcomes()[name]
 	switch {
 	case name == "completed":
-		return Completed, "" // what ends the task anyway wins over a cancel request
+		return Completed, "" // an end that needs no further attempt overrides a cancel request
 	case lastAttempt && o.Reason != ReasonLost && o.Reason != ReasonShutdown && o.Reason != ReasonCancelled && name != "snooze":
 		return Failed, o.Reason
-	case asked || o.Reason == ReasonCancelled:
+	case cancelled || o.Reason == ReasonCancelled:
 		return Cancelled, ReasonCancelled
-	case name == "lost" && lastLoss, name == "shutdown" && never:
+	case name == "lost" && lastLoss, name == "shutdown" && noLosses:
 		return Failed, o.Reason
 	case name == "lost", name == "shutdown":
 		return Pending, o.Reason
@@ -51,7 +52,7 @@ func expect(name string, asked, lastAttempt, lastLoss, never bool) (State, Reaso
 
 func TestNextForEveryOutcome(t *testing.T) {
 	for name, o := range outcomes() {
-		for _, asked := range []bool{false, true} {
+		for _, cancelled := range []bool{false, true} {
 			for _, attempt := range []int{1, 2, 3} {
 				for _, losses := range []int{0, 1, 2} {
 					for _, maxLosses := range []int{0, 2} {
@@ -60,14 +61,14 @@ func TestNextForEveryOutcome(t *testing.T) {
 						}
 						task := Task{ID: 7, State: Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses,
 							Options: DefaultOptions()}
-						if asked {
-							task.CancelRequestedAt, task.CancelText = at, "asked"
+						if cancelled {
+							task.CancelRequestedAt, task.CancelText = at, "requested"
 						}
 						c := Next(task, o, at)
-						state, reason := expect(name, asked, attempt == 3, losses == maxLosses, maxLosses == 0)
+						state, reason := wantNext(name, cancelled, attempt == 3, losses == maxLosses, maxLosses == 0)
 						if c.State != state || c.Reason != reason {
-							t.Errorf("%s, asked %v, attempt %d of 3, %d losses of %d: %s (%s), want %s (%s)",
-								name, asked, attempt, losses, maxLosses, c.State, c.Reason, state, reason)
+							t.Errorf("%s, cancel requested: %v, attempt %d of 3, %d of %d losses: got %s (%s), want %s (%s)",
+								name, cancelled, attempt, losses, maxLosses, c.State, c.Reason, state, reason)
 						}
 						checkChange(t, task, o, c)
 					}
@@ -77,34 +78,38 @@ func TestNextForEveryOutcome(t *testing.T) {
 	}
 }
 
-// checkChange checks what holds for every change, whatever led to it.
+// checkChange checks the rules that hold for every change.
 func checkChange(t *testing.T, task Task, o Outcome, c Change) {
 	t.Helper()
-	what := fmt.Sprintf("%+v with %+v becomes %+v", task, o, c)
+	wrong := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s\ntask %+v\noutcome %+v\nchange %+v", fmt.Sprintf(format, args...), task, o, c)
+	}
 	if !CanMove(Running, c.State) {
-		t.Errorf("no such move: %s", what)
+		wrong("got state %s, want one that a running task can change to", c.State)
 	}
 	if c.RunAt.IsZero() != (c.State != Retrying && c.State != Scheduled) || c.RunAt.Before(at) && !c.RunAt.IsZero() {
-		t.Errorf("run_at does not fit: %s", what)
+		wrong("got run_at %v; want none, or for a retrying or scheduled task %v or later", c.RunAt, at)
 	}
 	if c.Attempt < 0 || c.Attempt > task.MaxAttempts || !c.State.Finished() && c.Attempt >= task.MaxAttempts {
-		t.Errorf("attempts beyond the limit: %s", what)
+		wrong("got attempt %d, want at most %d, and fewer if the task is unfinished", c.Attempt, task.MaxAttempts)
 	}
 	if c.Losses < task.Losses || c.Losses > task.MaxLosses+1 || !c.State.Finished() && c.Losses > task.MaxLosses {
-		t.Errorf("losses beyond the limit: %s", what)
+		wrong("got %d losses; want %d or more, and at most %d if the task is unfinished", c.Losses, task.Losses, task.MaxLosses)
 	}
 	if c.AttemptState != Completed && c.AttemptState != Failed && c.AttemptState != Cancelled && c.AttemptState != Snoozed {
-		t.Errorf("no state of an attempt: %s", what)
+		wrong("got attempt state %q, want completed, failed, cancelled or snoozed", c.AttemptState)
 	}
 	if want := o.Reason != ReasonLost && o.Reason != ReasonShutdown && c.AttemptState != Snoozed; c.Counted != want ||
 		c.Counted != (c.Attempt == task.Attempt) {
-		t.Errorf("counted wrongly: %s", what)
+		wrong("got attempt %d, counted: %v; want counted: %v, and the attempt unchanged only if it is counted", c.Attempt, c.Counted, want)
 	}
 	if (c.Losses > task.Losses) != (o.Reason == ReasonLost) {
-		t.Errorf("a loss is counted that was none, or is not: %s", what)
+		wrong("got %d losses after %d, want one more if and only if the attempt was lost", c.Losses, task.Losses)
 	}
 	if c.State == Completed && (c.Reason != "" || c.Error != "") || c.State != Completed && c.State != Scheduled && c.Reason == "" {
-		t.Errorf("the reason does not fit: %s", what)
+		wrong("got state %s, reason %q and error %q; want a reason unless completed or scheduled, and none if completed",
+			c.State, c.Reason, c.Error)
 	}
 }
 
@@ -113,39 +118,37 @@ func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
 	for name, want := range map[string]State{"exit 1": Failed, "exit 75": Retrying, "signal": Retrying, "timeout": Retrying,
 		"start": Retrying, "lost": Pending} {
 		if c := Next(task, outcomes()[name], at); c.State != want {
-			t.Errorf("%s: %s, want %s", name, c.State, want)
+			t.Errorf("%s: got state %s, want %s", name, c.State, want)
 		}
 	}
 }
 
 func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
 	task := Task{ID: 9, Attempt: 2, MaxAttempts: 5, Options: Options{Backoff: Backoff{Linear, time.Minute, time.Hour}}}
-	if c := Next(task, outcomes()["error"], at); c.RunAt != at.Add(task.Backoff.After(9, 2)) {
-		t.Errorf("due at %v", c.RunAt)
-	}
-	for _, name := range []string{"retry in", "snooze"} {
-		if c := Next(task, outcomes()[name], at); c.RunAt != at.Add(30*time.Minute) {
-			t.Errorf("%s: due at %v", name, c.RunAt)
+	for name, delay := range map[string]time.Duration{"error": task.Backoff.After(9, 2), "retry in": 30 * time.Minute,
+		"snooze": 30 * time.Minute} {
+		if c := Next(task, outcomes()[name], at); c.RunAt != at.Add(delay) {
+			t.Errorf("%s: got start time %v, want %v", name, c.RunAt, at.Add(delay))
 		}
 	}
 }
 
-func TestNextKeepsWhatWasSaidAboutTheCancel(t *testing.T) {
+func TestNextKeepsTheTextOfACancelRequest(t *testing.T) {
 	task := Task{Attempt: 1, MaxAttempts: 2, CancelRequestedAt: at, CancelText: "by ann: enough"}
 	if c := Next(task, outcomes()["signal"], at); c.Error != task.CancelText || c.AttemptState != Failed {
-		t.Errorf("got %+v; want Error = task.CancelText, AttemptState = Failed", c)
+		t.Errorf("a cancel request: got error %q and attempt state %s, want %q and %s", c.Error, c.AttemptState, task.CancelText, Failed)
 	}
 	task.CancelRequestedAt = time.Time{}
 	if c := Next(task, OutcomeOf(nil, Cancel(fmt.Errorf("no such user"))), at); c.State != Cancelled || c.Error != "no such user" {
-		t.Errorf("a function's own cancel: %+v", c)
+		t.Errorf(`a cancel by the function: got state %s and error %q, want %s and "no such user"`, c.State, c.Error, Cancelled)
 	}
 }
 
-func TestATimeoutIsNoSnoozeWhateverTheFunctionReturned(t *testing.T) {
+func TestATimeoutOverridesASnooze(t *testing.T) {
 	o := OutcomeOf(nil, Snooze(time.Hour))
-	o.Reason, o.Error = ReasonTimeout, "ran for longer than 1s" // as the worker says it of an attempt that it stopped
+	o.Reason, o.Error = ReasonTimeout, "ran for longer than 1s" // as the worker sets them when it stops an attempt
 	if c := Next(Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != Failed || c.Reason != ReasonTimeout || !c.Counted {
-		t.Errorf("got %+v; want State = Failed, Reason = ReasonTimeout, Counted", c)
+		t.Errorf("got state %s (%s), counted: %v; want %s (%s), counted", c.State, c.Reason, c.Counted, Failed, ReasonTimeout)
 	}
 }
 
@@ -156,14 +159,14 @@ func FuzzNext(f *testing.F) {
 	for name := range outcomes() {
 		names = append(names, name)
 	}
-	f.Fuzz(func(t *testing.T, id int64, attempt, maxAttempts, losses, maxLosses int, which byte, asked bool, in, delay, most int64) {
+	f.Fuzz(func(t *testing.T, id int64, attempt, maxAttempts, losses, maxLosses int, which byte, cancelled bool, in, delay, most int64) {
 		maxAttempts = max(1, maxAttempts&0x7fffffff)
 		maxLosses &= 0x7fffffff
 		task := Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
-			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // a row changed by hand may have one too many
+			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // plain SQL can write one loss too many
 			Options: Options{Backoff: Backoff{Strategy: []Strategy{Fixed, Linear, Exponential, "?"}[which%4], Delay: time.Duration(delay),
 				Max: time.Duration(most)}}}
-		if asked {
+		if cancelled {
 			task.CancelRequestedAt = at
 		}
 		o := outcomes()[names[int(which)%len(names)]]
@@ -171,9 +174,9 @@ func FuzzNext(f *testing.F) {
 			o.retryIn = new(max(0, time.Duration(in)))
 		}
 		c := Next(task, o, at)
-		if task.Losses > maxLosses { // it had more losses than it may wait or run with: the table refuses one more
+		if task.Losses > maxLosses { // an unfinished task cannot have so many losses, and the table rejects one more
 			if c.Losses > maxLosses+1 {
-				t.Errorf("%+v becomes %+v", task, c)
+				t.Errorf("got %d losses after %d, want at most %d", c.Losses, task.Losses, maxLosses+1)
 			}
 			return
 		}

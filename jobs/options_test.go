@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
+
 	"pgregory.net/rapid"
 )
 
-func TestOptionsThatAreDefaultsAreStoredAsNothing(t *testing.T) {
+func TestDefaultOptionsAreNotStored(t *testing.T) {
 	o := DefaultOptions()
 	if text, err := o.Encode(); text != nil || err != nil {
-		t.Errorf("got %s, %v; want nothing", text, err)
+		t.Errorf("got text %q and error %v, want neither", text, err)
 	}
-	if got := DecodeOptions(nil); !reflect.DeepEqual(got, o) {
-		t.Errorf("got %+v, want %+v", got, o)
-	}
+	testkit.Equal(t, "options without a text", DecodeOptions(nil), o)
 }
 
-func TestOptionsComeBackAsTheyWereStored(t *testing.T) {
+func TestOptionsSurviveEncodeAndDecode(t *testing.T) {
 	name := rapid.OneOf(rapid.SampledFrom([]string{"", "/bin/true", "/<&>"}), rapid.StringN(0, 20, -1))
 	rapid.Check(t, func(r *rapid.T) {
 		ms := func(label string) time.Duration {
@@ -38,12 +38,12 @@ func TestOptionsComeBackAsTheyWereStored(t *testing.T) {
 		}
 		text, err := o.Encode()
 		if got := DecodeOptions(text); err != nil || !reflect.DeepEqual(got, o) {
-			r.Fatalf("%s, %v: got %+v, want %+v", text, err, got, o)
+			r.Fatalf("from %s: got options %+v and error %v, want %+v", text, got, err, o)
 		}
 	})
 }
 
-func TestOptionsThatNobodyKnowsAreKeptAndNamed(t *testing.T) {
+func TestCheckKnownNamesUnknownOptions(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"timeout":1000}`:          "",
 		`{"gpu":1,"cpu":2}`:         "unknown option cpu, gpu",
@@ -57,7 +57,7 @@ func TestOptionsThatNobodyKnowsAreKeptAndNamed(t *testing.T) {
 		o := DecodeOptions([]byte(text))
 		err := o.CheckKnown()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
+			t.Errorf("%s: got error %v, want one with %q (none if empty)", text, err, want)
 		}
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"example.com/runner/internal/testkit"
 )
 
-func TestOutcomeOfKnowsItsErrorsHoweverTheyAreWrapped(t *testing.T) {
+func TestOutcomeOfUnwrapsErrors(t *testing.T) {
 	cause := errors.New("no route")
 	code := 3
 	for i, wrap := range []func(error) error{
@@ -21,66 +23,67 @@ func TestOutcomeOfKnowsItsErrorsHoweverTheyAreWrapped(t *testing.T) {
 	} {
 		if o := OutcomeOf(nil, wrap(RetryIn(time.Minute, cause))); o.Reason != ReasonError || o.retryIn == nil ||
 			*o.retryIn != time.Minute || !strings.Contains(o.Error, "no route") {
-			t.Errorf("RetryIn: %+v", o)
+			t.Errorf(`RetryIn: got %+v, want reason %q, an error with "no route" and a retry in %v`, o, ReasonError, time.Minute)
 		}
 		if o := OutcomeOf(nil, wrap(Snooze(time.Minute))); o.Reason != "" || (o.Error == "") != (i == 0) || o.snooze == nil ||
 			*o.snooze != time.Minute {
-			t.Errorf("Snooze: %+v", o)
+			t.Errorf("Snooze: got %+v; want no reason, a snooze of %v, and an error only if other errors were joined", o, time.Minute)
 		}
 		if o := OutcomeOf(nil, wrap(Cancel(cause))); o.Reason != ReasonCancelled || !strings.Contains(o.Error, "no route") {
-			t.Errorf("Cancel: %+v", o)
+			t.Errorf(`Cancel: got %+v, want reason %q and an error with "no route"`, o, ReasonCancelled)
 		}
 		if o := OutcomeOf(nil, wrap(&AttemptError{Reason: ReasonExit, ExitCode: &code, Msg: "exit status 3"})); o.Reason != ReasonExit ||
 			o.ExitCode == nil || *o.ExitCode != 3 {
-			t.Errorf("AttemptError: %+v", o)
+			t.Errorf("AttemptError: got %+v, want reason %q and exit code 3", o, ReasonExit)
 		}
 		if !errors.Is(wrap(RetryIn(0, cause)), cause) || !errors.Is(wrap(Cancel(cause)), cause) {
-			t.Error("the cause is hidden")
+			t.Error("errors.Is does not find the cause in RetryIn or in Cancel, want it found in both")
 		}
 	}
 }
 
-func TestOutcomeOfPlainReturns(t *testing.T) {
+func TestOutcomeOfAResultWithAndWithoutAnError(t *testing.T) {
 	if o := OutcomeOf(json.RawMessage(`1`), nil); o.Reason != "" || o.Error != "" || string(o.Result) != "1" {
-		t.Errorf(`got %+v; want Reason = "", Error = "", string(Result) = "1"`, o)
+		t.Errorf("got reason %q, error %q and result %s; want result 1 only", o.Reason, o.Error, o.Result)
 	}
 	if o := OutcomeOf(json.RawMessage(`{"partial":true}`), errors.New("x")); o.Reason != ReasonError || o.Result == nil {
-		t.Errorf("a result beside an error is dropped: %+v", o)
+		t.Errorf("a result and an error: got reason %q and result %q, want reason %q and the result", o.Reason, o.Result, ReasonError)
 	}
 }
 
-func TestAnErrorNeverLooksLikeASuccess(t *testing.T) {
+func TestAnErrorWithoutTextFailsTheTask(t *testing.T) {
 	for _, err := range []error{&AttemptError{}, &AttemptError{Msg: "x"}, errors.New(""), RetryIn(0, &AttemptError{})} {
 		o := OutcomeOf(nil, err)
 		if c := Next(Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != Failed || c.Reason != ReasonError {
-			t.Errorf("%#v becomes %+v", err, c)
+			t.Errorf("%#v: got state %s (%s), want %s (%s)", err, c.State, c.Reason, Failed, ReasonError)
 		}
 	}
 }
 
-func TestOutcomeOfDropsAResultThatCannotBeKept(t *testing.T) {
+func TestOutcomeOfDropsInvalidResults(t *testing.T) {
 	for _, result := range []string{"{", "", `"` + strings.Repeat("x", MaxResult) + `"`, "\"\xff\"", strings.Repeat("[", MaxDepth+1) +
 		strings.Repeat("]", MaxDepth+1)} {
 		for _, err := range []error{nil, errors.New("x"), Snooze(1)} {
 			if o := OutcomeOf(json.RawMessage(result), err); o.Result != nil || err == nil && o.Reason != ReasonError {
-				t.Errorf("%.20q beside %v: %s, %.200s, a result of %d bytes", result, err, o.Reason, o.Error, len(o.Result))
+				t.Errorf("%.20q with error %v: got reason %q, error %.200q and a result of %d bytes; want no result, and a reason",
+					result, err, o.Reason, o.Error, len(o.Result))
 			}
 		}
 	}
 	if o := OutcomeOf(nil, nil); o.Reason != "" {
-		t.Errorf("no result: %+v", o)
+		t.Errorf("no result and no error: got reason %q, want none", o.Reason)
 	}
 }
 
-func TestNegativeDelaysAreNoneAndMissingCausesHaveWords(t *testing.T) {
+func TestOutcomeOfReplacesNegativeDelaysAndMissingCauses(t *testing.T) {
 	if o := OutcomeOf(nil, RetryIn(-time.Hour, nil)); *o.retryIn != 0 || o.Error == "" {
-		t.Errorf(`got %+v; want *retryIn = 0, Error != ""`, o)
+		t.Errorf("RetryIn: got delay %v and error %q, want no delay and an error text", *o.retryIn, o.Error)
 	}
 	if o := OutcomeOf(nil, Snooze(-1)); *o.snooze != 0 {
-		t.Errorf("got %+v, want *snooze = 0", o)
+		t.Errorf("Snooze: got delay %v, want 0", *o.snooze)
 	}
 	if o := OutcomeOf(nil, Cancel(nil)); o.Error == "" {
-		t.Errorf(`got %+v, want Error != ""`, o)
+		t.Error("Cancel: got no error text, want one")
 	}
 }
 
@@ -94,27 +97,31 @@ func FuzzCutError(f *testing.F) {
 		text = strings.Repeat(text, min(max(times, 1), 2*MaxError/max(len(text), 1)+2))
 		got := CutError(text)
 		if !utf8.ValidString(got) || len(got) > MaxError || strings.Contains(got, "\x00") {
-			t.Fatalf("%.50q became %d bytes, valid %v", text, len(got), utf8.ValidString(got))
+			t.Fatalf("%.50q: got %d bytes, valid UTF-8: %v; want at most %d bytes of valid UTF-8 without NUL",
+				text, len(got), utf8.ValidString(got), MaxError)
 		}
 		if len(text) <= MaxError && utf8.ValidString(text) && !strings.Contains(text, "\x00") && got != text {
-			t.Fatalf("%.50q became %.50q", text, got)
+			t.Fatalf("a valid short text: got %.50q, want it unchanged, %.50q", got, text)
 		}
-		if CutError(got) != got {
-			t.Fatal("cutting twice is not cutting once")
+		if again := CutError(got); again != got {
+			t.Fatalf("a text that was cut before: got %.50q, want it unchanged, %.50q", again, got)
 		}
 		if utf8.ValidString(text) && len(got) < min(len(text), MaxError-6) {
-			t.Fatalf("%d bytes became %d", len(text), len(got))
+			t.Fatalf("a valid text of %d bytes: got %d bytes, want at least %d", len(text), len(got), min(len(text), MaxError-6))
 		}
 	})
 }
 
-func TestProblemsMatchTheirKindAndTheirCause(t *testing.T) {
+func TestErrorMatchesItsKindAndItsCause(t *testing.T) {
 	cause := errors.New("cause")
-	p := fmt.Errorf("open: %w", &Error{Kind: ErrBusy, What: "busy", Why: []string{"a", "b"}, Err: cause})
-	if !errors.Is(p, ErrBusy) || !errors.Is(p, cause) || errors.Is(p, ErrFull) || p.Error() != "open: busy: a; b" {
-		t.Errorf(`got %+v; want Is(p, ErrBusy), Is(p, cause), not Is(p, ErrFull), Error() = "open: busy: a; b"`, p)
+	busy := fmt.Errorf("open: %w", &Error{Kind: ErrBusy, What: "busy", Why: []string{"a", "b"}, Err: cause})
+	full := error(&Error{Kind: ErrFull, What: "full"})
+	testkit.ErrorIs(t, busy, ErrBusy)
+	testkit.ErrorIs(t, busy, cause)
+	testkit.ErrorIs(t, full, ErrFull)
+	if errors.Is(busy, ErrFull) {
+		t.Errorf("got error %v that is %v, want another kind", busy, ErrFull)
 	}
-	if q := error(&Error{Kind: ErrFull, What: "full"}); !errors.Is(q, ErrFull) || q.Error() != "full" {
-		t.Errorf(`got %+v; want Is(q, ErrFull), Error() = "full"`, q)
-	}
+	testkit.Equal(t, "text with reasons", busy.Error(), "open: busy: a; b")
+	testkit.Equal(t, "text without reasons", full.Error(), "full")
 }

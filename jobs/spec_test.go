@@ -7,25 +7,27 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/runner/internal/testkit"
 )
 
 func command(words ...string) Spec { return Command{Argv: words}.With() }
 
-// field returns the field that an error of Validate names; "" for no error.
-func field(t *testing.T, err error) string {
+// invalidField returns the field that an error of Validate names. It returns "" if err is nil.
+func invalidField(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
 		return ""
 	}
 	problem, ok := errors.AsType[*FieldError](err)
 	if !ok || !errors.Is(err, ErrInvalid) {
-		t.Errorf("%v is no FieldError, or not ErrInvalid", err)
+		t.Errorf("got error %v, want a FieldError that is %v", err, ErrInvalid)
 		return "?"
 	}
 	return problem.Field
 }
 
-func TestWhatWithMakesIsValid(t *testing.T) {
+func TestSpecsFromWithAreValid(t *testing.T) {
 	for name, s := range map[string]Spec{
 		"command":  command("true"),
 		"shell":    Shell("exit 1").With(),
@@ -37,19 +39,32 @@ func TestWhatWithMakesIsValid(t *testing.T) {
 				MaxLosses(0), Timeout(1), KillAfter(0), Retry(Backoff{Delay: MaxDelay}), RetryOn("1-255"), OutputLimit(0)),
 	} {
 		if err := s.Validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want none", name, err)
 		}
 	}
 }
 
-func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
-	most, least := math.MaxInt32, math.MinInt32 // no constants: what is beyond them would not compile where int has 32 bits
+// invalidSpec is a change to a valid Spec and the field that Validate names after it.
+type invalidSpec struct {
+	field  string
+	change func(*Spec)
+}
+
+func checkInvalid(t *testing.T, cases []invalidSpec) {
+	t.Helper()
+	for i, c := range cases {
+		s := command("true")
+		c.change(&s)
+		if got := invalidField(t, s.Validate()); got != c.field {
+			t.Errorf("case %d: got field %q in error %.200v, want field %q", i, got, s.Validate(), c.field)
+		}
+	}
+}
+
+func TestValidateNamesTheInvalidField(t *testing.T) {
 	long := strings.Repeat("x", MaxText+1)
 	deep := json.RawMessage(strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1))
-	for _, c := range []struct {
-		field string
-		set   func(*Spec)
-	}{
+	checkInvalid(t, []invalidSpec{
 		{"job", func(s *Spec) { s.Job = "" }},
 		{"job", func(s *Spec) { s.Job = "a b" }},
 		{"job", func(s *Spec) { s.Job = ".a" }},
@@ -64,7 +79,6 @@ func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
 		{"label", func(s *Spec) { s.Label = "\u009b31m" }}, // CSI
 		{"unique_key", func(s *Spec) { s.UniqueKey = long }},
 		{"created_by", func(s *Spec) { s.CreatedBy = long }},
-		{"retry_on", func(s *Spec) { s.MaxAttempts, s.RetryOn = 2, Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
 		{"unique_key", func(s *Spec) { s.UniqueKey = "\x00" }},
 		{"args", func(s *Spec) { s.Args = nil }},
 		{"args", func(s *Spec) { s.Args = json.RawMessage{} }},
@@ -89,6 +103,16 @@ func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
 		{"expires_in", func(s *Spec) { s.ExpiresIn = MaxDelay + 1 }},
 		{"expires_at", func(s *Spec) { s.ExpiresAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }},
 		{"expires_at", func(s *Spec) { s.ExpiresAt, s.ExpiresIn = at, time.Second }},
+		{"job", func(s *Spec) { s.Job, s.Cwd = "f", "/" }},
+		{"job", func(s *Spec) { s.Job, s.Env = "f", map[string]string{"A": "x"} }},
+		{"job", func(s *Spec) { s.Job, s.Input = "f", []byte("x") }},
+	})
+}
+
+func TestValidateNamesTheInvalidOption(t *testing.T) {
+	most, least := math.MaxInt32, math.MinInt32 // variables, because constants beyond them do not compile where int has 32 bits
+	checkInvalid(t, []invalidSpec{
+		{"retry_on", func(s *Spec) { s.MaxAttempts, s.RetryOn = 2, Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
 		{"timeout", func(s *Spec) { s.Timeout = -1 }},
 		{"timeout", func(s *Spec) { s.Timeout = MaxDelay + 1 }},
 		{"kill_after", func(s *Spec) { s.KillAfter = -1 }},
@@ -118,19 +142,10 @@ func TestValidateNamesTheFieldThatIsWrong(t *testing.T) {
 		{"env", func(s *Spec) { s.Env = map[string]string{"A": strings.Repeat("x", MaxEnv)} }},
 		{"env", func(s *Spec) { s.Env = map[string]string{"A": strings.Repeat("\x01", MaxEnv/4)} }}, // six bytes each in JSON
 		{"input", func(s *Spec) { s.Input = make([]byte, MaxInput+1) }},
-		{"job", func(s *Spec) { s.Job, s.Cwd = "f", "/" }},
-		{"job", func(s *Spec) { s.Job, s.Env = "f", map[string]string{"A": "x"} }},
-		{"job", func(s *Spec) { s.Job, s.Input = "f", []byte("x") }},
-	} {
-		s := command("true")
-		c.set(&s)
-		if got := field(t, s.Validate()); got != c.field {
-			t.Errorf("Validate names %q, want %q: %.200v", got, c.field, s.Validate())
-		}
-	}
+	})
 }
 
-func TestValidateTakesWhatIsJustWithinTheLimits(t *testing.T) {
+func TestValidateAcceptsValuesAtTheLimits(t *testing.T) {
 	deep := json.RawMessage(strings.Repeat(`[{"a":`, MaxDepth/2) + `"[[["` + strings.Repeat("}]", MaxDepth/2))
 	for name, set := range map[string]func(*Spec){
 		"args":       func(s *Spec) { s.Job, s.Args = "f", json.RawMessage(`"`+strings.Repeat("x", MaxArgs-2)+`"`) },
@@ -151,49 +166,45 @@ func TestValidateTakesWhatIsJustWithinTheLimits(t *testing.T) {
 		s := command("true")
 		set(&s)
 		if err := s.Validate(); err != nil {
-			t.Errorf("%s: %.200v", name, err)
+			t.Errorf("%s: got error %.200v, want none", name, err)
 		}
 	}
 }
 
-func TestArgvThatIsNoTextIsRefusedNotChanged(t *testing.T) {
+func TestArgvWithInvalidTextIsRejected(t *testing.T) {
 	for _, word := range []string{"\xff", "a\x00b", "caf\xe9"} {
 		s := command("echo", word)
-		if got := field(t, s.Validate()); got != "args" || !strings.Contains(s.Err.Error(), "argument 2") {
-			t.Errorf(`%q: got %v; want got = "args", Contains(s.Err.Error(), "argument 2")`, word, s.Err)
+		if got := invalidField(t, s.Validate()); got != "args" || !strings.Contains(s.Err.Error(), "argument 2") {
+			t.Errorf(`%q: got field %q and error %v, want field "args" and an error with "argument 2"`, word, got, s.Err)
 		}
 	}
 	words := []string{"printf", "", " ", "<&>", "\u2028", "\n\t\x1b[31m", `"\`, "–é😀", "-", "--", "\ufffd"}
 	s := command(words...)
 	argv, err := Argv(s.Args)
 	if err != nil || strings.Join(argv, "\x00") != strings.Join(words, "\x00") {
-		t.Errorf("%q became %q, %v", words, argv, err)
+		t.Errorf("got arguments %q and error %v, want %q", argv, err, words)
 	}
 	if strings.Contains(string(s.Args), `\u0026`) {
-		t.Errorf("args are escaped for HTML: %s", s.Args)
+		t.Errorf("got args %s, want & without an HTML escape", s.Args)
 	}
 }
 
 func TestTheCommandJobIsReserved(t *testing.T) {
-	if s := Define[[]string](CommandJob).With([]string{"true"}); field(t, s.Validate()) != "job" {
-		t.Errorf(`got %v; want field(t, s.Validate()) = "job"`, s.Err)
-	}
+	s := Define[[]string](CommandJob).With([]string{"true"})
+	testkit.Equal(t, "invalid field", invalidField(t, s.Validate()), "job")
 }
 
-func TestASpecKeepsItsError(t *testing.T) {
+func TestValidateReturnsTheErrorOfTheSpec(t *testing.T) {
 	want := errors.New("line 17")
 	if err := (&Spec{Err: want}).Validate(); err != want {
-		t.Errorf("got %v, want %v", err, want)
+		t.Errorf("got error %v, want %v", err, want)
 	}
-	if err := (&Spec{}).Validate(); !errors.Is(err, ErrInvalid) {
-		t.Error("the zero Spec is valid")
-	}
-	if s := Define[chan int]("f").With(nil); field(t, s.Validate()) != "args" {
-		t.Errorf(`got %v; want field(t, s.Validate()) = "args"`, s.Err)
-	}
+	testkit.ErrorIs(t, (&Spec{}).Validate(), ErrInvalid)
+	s := Define[chan int]("f").With(nil)
+	testkit.Equal(t, "invalid field", invalidField(t, s.Validate()), "args")
 }
 
-func TestTaskOfASpecIsScheduledOnlyWhenItIsDueLater(t *testing.T) {
+func TestTaskIsScheduledOnlyIfItStartsLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		option Option
 		state  State
@@ -207,12 +218,10 @@ func TestTaskOfASpecIsScheduledOnlyWhenItIsDueLater(t *testing.T) {
 		s := Command{Argv: []string{"true"}}.With(c.option, ExpiresIn(time.Second))
 		task := s.Task(at)
 		if task.State != c.state || !task.RunAt.Equal(c.due) || !task.ExpiresAt.Equal(c.due.Add(time.Second)) || task.GenerationID != 1 {
-			t.Errorf("%s: got %+v; want task.State = c.state, task.RunAt.Equal(c.due), "+
-				"task.ExpiresAt.Equal(c.due.Add(Second)), task.GenerationID = 1",
-				name, task)
+			t.Errorf("%s: got %s, run_at %v, expires_at %v, generation %d; want %s, %v, %v, 1",
+				name, task.State, task.RunAt, task.ExpiresAt, task.GenerationID, c.state, c.due, c.due.Add(time.Second))
 		}
 	}
-	if s := command("true"); !s.Task(at).ExpiresAt.IsZero() {
-		t.Error("a task expires that nobody said should")
-	}
+	s := command("true")
+	testkit.Equal(t, "expires_at of a task without an expiry", s.Task(at).ExpiresAt, time.Time{})
 }

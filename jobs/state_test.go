@@ -3,13 +3,13 @@ package jobs
 import (
 	"os"
 	"slices"
-	"strings"
 	"testing"
+
+	"example.com/runner/internal/testkit"
 )
 
-// table is the same knowledge as moves, written once more by hand from the contract of the command line: a row per state, and in
-// it the states that it leaves to.
-var table = map[State][]State{
+// transitionTable lists, for each state, the states that a task can change to. It is written by hand, independently of moves.
+var transitionTable = map[State][]State{
 	Scheduled: {Pending, Blocked, Cancelled},
 	Pending:   {Running, Blocked, Cancelled, Scheduled},
 	Blocked:   {Pending, Scheduled, Cancelled},
@@ -20,65 +20,66 @@ var table = map[State][]State{
 	Cancelled: {Pending, Scheduled, Blocked},
 }
 
-func TestMovesAreThoseOfTheContract(t *testing.T) {
+func TestCanMoveMatchesTheTransitionTable(t *testing.T) {
 	for _, from := range States() {
 		for _, to := range States() {
-			if got, want := CanMove(from, to), slices.Contains(table[from], to); got != want {
-				t.Errorf("CanMove(%s, %s) = %v, want %v", from, to, got, want)
+			if got, want := CanMove(from, to), slices.Contains(transitionTable[from], to); got != want {
+				t.Errorf("CanMove(%s, %s): got %v, want %v", from, to, got, want)
 			}
 		}
 	}
 }
 
-func TestNoMoveIsListedTwiceOrStaysWhereItIs(t *testing.T) {
+func TestTransitionsAreUniqueAndChangeTheState(t *testing.T) {
 	seen := map[[2]State]bool{}
 	for _, m := range moves {
 		key := [2]State{m.From, m.To}
 		if seen[key] || m.From == m.To || m.By == "" {
-			t.Errorf(`got %+v; want not (seen[key]), From != To, By != ""`, m)
+			t.Errorf("got transition from %q to %q by %q, listed before: %v; want two states and an action, listed once",
+				m.From, m.To, m.By, seen[key])
 		}
 		seen[key] = true
 	}
 }
 
-func TestFinishedStatesAreLeftByRetryOnly(t *testing.T) {
+func TestOnlyRetryLeavesAFinishedState(t *testing.T) {
 	for _, m := range moves {
 		if m.From.Finished() != (m.By == "retry") {
-			t.Errorf(`got %+v, want From.Finished() = (By == "retry")`, m)
+			t.Errorf("got transition from %s to %s by %s, want retry for a finished state and another action for others", m.From, m.To, m.By)
 		}
 	}
 }
 
-func TestOnlyAClaimLeadsToRunningAndOnlyRunningTasksFinishWell(t *testing.T) {
+func TestOnlyClaimLeadsToRunningAndOnlyRunningTasksCompleteOrFail(t *testing.T) {
 	for _, m := range moves {
 		if (m.To == Running) != (m.By == "claim") || m.To == Running && m.From != Pending {
-			t.Errorf(`got %+v; want (To == Running) = (By == "claim"), not (To == Running && From != Pending)`, m)
+			t.Errorf("got transition from %s to %s by %s, want claim to lead to running, and only from pending", m.From, m.To, m.By)
 		}
 		if (m.To == Completed || m.To == Failed) && m.From != Running {
-			t.Errorf("got %+v, want not ((To == Completed || To == Failed) && From != Running)", m)
+			t.Errorf("got transition from %s to %s, want only running tasks to complete or fail", m.From, m.To)
 		}
 	}
 }
 
-func TestStatesAreUnfinishedOrFinished(t *testing.T) {
-	if got := slices.Concat(Unfinished(), Finished()); !slices.Equal(got, States()) {
-		t.Errorf("%v and %v are not %v", Unfinished(), Finished(), States())
-	}
+func TestEveryStateIsUnfinishedOrFinished(t *testing.T) {
+	testkit.Equal(t, "unfinished and finished states", slices.Concat(Unfinished(), Finished()), States())
 	for _, s := range States() {
-		if s.Finished() != slices.Contains(Finished(), s) {
-			t.Errorf("%s.Finished() = %v", s, s.Finished())
+		if got, want := s.Finished(), slices.Contains(Finished(), s); got != want {
+			t.Errorf("%s is finished: got %v, want %v", s, got, want)
 		}
 	}
-	if State("").Finished() || Snoozed.Finished() || slices.Contains(States(), Snoozed) {
-		t.Error("snoozed, or no state at all, counts as a state of a task")
+	for _, s := range []State{"", Snoozed} {
+		if s.Finished() || slices.Contains(States(), s) {
+			t.Errorf("%q: got a state of a task, want no state of a task", s)
+		}
 	}
 }
 
-func TestStatesAreCopies(t *testing.T) {
+func TestStatesReturnsACopy(t *testing.T) {
 	for _, list := range []func() []State{States, Unfinished, Finished} {
 		list()[0] = "changed"
 		if list()[0] == "changed" {
-			t.Error("a caller can change the states")
+			t.Error("got a list that a caller has changed, want a copy for each call")
 		}
 	}
 }
@@ -89,13 +90,7 @@ func TestPackageDocNamesEveryState(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range States() {
-		if !strings.Contains(string(doc), string(s)) {
-			t.Errorf("doc.go does not tell of %s", s)
-		}
+		testkit.Contains(t, string(doc), string(s))
 	}
-	for _, by := range []string{"claim", "finish", "due", "cancel", "retry", "snooze"} {
-		if !strings.Contains(string(doc), by) {
-			t.Errorf("doc.go does not tell of %s", by)
-		}
-	}
+	testkit.Contains(t, string(doc), "claim", "finish", "due", "cancel", "retry", "snooze")
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// meanings are the words of docs/states.md beside the moves.
+// meanings holds the description of each state in docs/states.md.
 var meanings = map[State]string{
 	Scheduled: "waits for its start time",
 	Pending:   "may start now",
@@ -45,7 +45,7 @@ worker takes over a running task from a hung worker, it also adds one before it 
 Only ` + "`jobs/next.go`" + ` decides which state follows from the end of an attempt.
 `
 
-// TestStatesAreDocumented compares docs/states.md with the moves.
+// TestStatesAreDocumented compares docs/states.md with the list of transitions.
 func TestStatesAreDocumented(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(statesHead)
@@ -74,7 +74,7 @@ func TestStatesAreDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if have, err := os.ReadFile(path); err != nil || string(have) != text.String() {
-		t.Errorf("%s does not say what state.go does (%v): UPDATE_DOCS=1 go test ./jobs", path, err)
+	if got, err := os.ReadFile(path); err != nil || string(got) != text.String() {
+		t.Errorf("%s (error %v) differs from the transitions of state.go; to update it: UPDATE_DOCS=1 go test ./jobs", path, err)
 	}
 }
