@@ -17,9 +17,9 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/output"
 	"example.com/runner/internal/signals"
+	"example.com/runner/internal/taskflags"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -75,7 +75,7 @@ EXIT STATUS with --wait
   126/127         the command cannot be executed / was not found
   128+n           the command died from signal n, or signal n ended the waiting`,
 		Action: func(c *cli.Context) error {
-			o, err := readEnqueueOptions(c, a, c.Args().Slice())
+			o, err := readEnqueueOptions(c, a)
 			if err == nil {
 				err = enqueueIn(c, a, o)
 			}
@@ -98,8 +98,8 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	defer r.Close()
 	switch {
 	case o.batch != "":
-		return batch.Run(c.Context, r, a.Printer, batch.Options{File: o.batch, Stdin: o.stdin, Base: o.spec, Caller: o.caller,
-			NoResolve: o.noResolve, KeepGoing: o.keepGoing, Notes: o.notes})
+		return batch.Run(c.Context, r, a.Printer, batch.Options{File: o.batch, Stdin: o.stdin, Base: o.Spec, Caller: o.Caller,
+			NoResolve: o.NoResolve, KeepGoing: o.keepGoing, Notes: o.notes})
 	case o.wait:
 		return runEnqueueWait(c.Context, r, a.Printer, o)
 	}
@@ -107,36 +107,17 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 }
 
 func enqueueFlags(a *cli.App) []cli.Flag {
-	return append(taskFlags(a),
-		cli.BoolOption("no-resolve", "the command exists only where the worker runs"),
-		cli.TextOption("shell", "SCRIPT", "run this by /bin/sh -c (Windows: cmd /c)", ""),
-		cli.Scalar("job", "NAME", "call this registered function", "", cli.ParseJob),
-		cli.TextOption("args", "JSON|@FILE|-", "its input (none)", ""),
-		cli.TextOption("batch", "FILE|-", "JSON Lines, a task each", ""),
-		cli.BoolOption("keep-going", "--batch: enqueue the good lines, report the bad ones, exit 1"),
-		cli.BoolOption("wait w", "show its output, exit with its status; ^C: it goes on"),
-		cli.DurationOption("wait-timeout", "give up waiting, exit 124 (never)", 0),
-		cli.BoolOption("result", "--wait: print the JSON result instead of the output"),
+	return append(taskflags.Flags(a),
+		cli.TextOption("batch", "FILE|-", "add a task for each line of JSON Lines", ""),
+		cli.BoolOption("keep-going", "with --batch: add the valid lines, report the others, exit 1"),
+		cli.BoolOption("wait w", "show the output and exit with the status of the task; ^C stops the waiting only"),
+		cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124 (never)", 0),
+		cli.BoolOption("result", "with --wait: print the JSON result instead of the output"),
 	)
 }
 
-// parseSetting parses the value of -e: NAME or NAME=VALUE.
-func parseSetting(text string) (string, error) {
-	if text == "" || text[0] == '=' {
-		return "", cli.ErrName
-	}
-	return text, nil
-}
-
-// The values of --unique-mode.
-const (
-	uniqueKeep    = "keep"
-	uniqueReplace = "replace"
-)
-
 type enqueueOptions struct {
-	spec  jobs.Spec // the task, or the defaults for the lines of a batch
-	words []string  // words of the command
+	taskflags.Task
 
 	wait        bool
 	waitTimeout time.Duration // 0 means no timeout
@@ -144,70 +125,39 @@ type enqueueOptions struct {
 
 	batch     string // a file, or "-" for stdin
 	keepGoing bool
-	noResolve bool
-	caller    invocation.Invocation
 	stdin     io.Reader
 }
 
-// noResolve reports whether only the worker looks up the command. This is the default for a database on a server, because the worker may
-// run on any host.
-func noResolve(c *cli.Context, a *cli.App) bool {
-	if c.IsSet("no-resolve") {
-		return cli.Get[bool](c, "no-resolve")
+func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
+	o := enqueueOptions{wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
+		result: cli.Get[bool](c, "result"), batch: cli.Get[string](c, "batch"), keepGoing: cli.Get[bool](c, "keep-going"), stdin: a.Stdin}
+	var err error
+	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
+		return o, err
 	}
-	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	return err == nil && admin.OnServer(d.Path)
+	return o, o.validate(c)
 }
 
-// readEnqueueOptions reads the options of enqueue and of schedule add. words are the words of the command; schedule add has removed the
-// schedule's name from them.
-func readEnqueueOptions(c *cli.Context, a *cli.App, words []string) (enqueueOptions, error) {
-	o := enqueueOptions{words: words, wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
-		result: cli.Get[bool](c, "result"), batch: cli.Get[string](c, "batch"), keepGoing: cli.Get[bool](c, "keep-going"),
-		noResolve: noResolve(c, a), stdin: a.Stdin}
-	if err := o.agree(c); err != nil {
-		return o, err
-	}
-	var err error
-	if o.caller, err = invocation.Current(a.Getenv); err != nil {
-		return o, err
-	}
-	command := jobs.Command{EnvFile: o.caller.Absolute(cli.Get[string](c, "env-file"))}
-	if command.Dir, err = o.caller.WorkDir(cli.Get[string](c, "cwd"), o.noResolve); err != nil {
-		return o, err
-	}
-	if command.Env, err = invocation.Environment(cli.Get[[]string](c, "env"), cli.Get[bool](c, "inherit-env")); err != nil {
-		return o, err
-	}
-	if c.IsSet("input") {
-		if command.Input, err = invocation.ReadSource("input", cli.Get[string](c, "input"), jobs.MaxInput, a.Stdin); err != nil {
-			return o, err
-		}
-	}
+// validate returns an error if the options of enqueue alone contradict each other.
+func (o *enqueueOptions) validate(c *cli.Context) error {
 	switch {
-	case o.batch != "":
-		o.spec = command.With(settings(c))
-		o.spec.Job, o.spec.Args = cli.Get[string](c, "job"), nil
-		return o, nil
-	case c.IsSet("job"):
-		err = o.function(c, a)
-	case c.IsSet("shell"):
-		shell := jobs.Shell(cli.Get[string](c, "shell"))
-		command.Argv, command.Path = shell.Argv, shell.Path
-		err = o.command(c, command)
-	default:
-		command.Argv = o.words
-		err = o.command(c, command)
+	case o.batch != "" && (o.wait || c.IsSet("wait-timeout") || o.result):
+		return failure.Usage("--wait waits for one task, not for a batch").Hint("runner wait")
+	case o.batch == "" && o.keepGoing:
+		return failure.Usage("--keep-going requires --batch")
+	case !o.wait && c.IsSet("wait-timeout"):
+		return failure.Usage("--wait-timeout requires --wait")
+	case !o.wait && o.result:
+		return failure.Usage("--result requires --wait")
+	case o.result && cli.Get[bool](c, "json"):
+		return failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
-	if err == nil {
-		err = flagged(o.spec.Validate())
-	}
-	return o, err
+	return nil
 }
 
 // runEnqueue adds a task and prints its id.
 func runEnqueue(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
-	added, err := r.Add(ctx, o.spec)
+	added, err := r.Add(ctx, o.Spec)
 	if err != nil {
 		return err
 	}
@@ -225,7 +175,7 @@ func runEnqueue(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueu
 	case one.Replaced:
 		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
 	default:
-		p.Note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
+		p.Note("in %s; follow: runner logs -f %d", o.Spec.Queue, one.ID)
 	}
 	if err := o.noteWaiting(ctx, r, p, one.ID); err != nil {
 		return err
@@ -235,7 +185,7 @@ func runEnqueue(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueu
 
 // noteWaiting prints to a terminal which tasks a new task waits for, or that a failed dependency has already cancelled it.
 func (o *enqueueOptions) noteWaiting(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) error {
-	if len(o.spec.After)+len(o.spec.AfterAny) == 0 {
+	if len(o.Spec.After)+len(o.Spec.AfterAny) == 0 {
 		return nil
 	}
 	t, err := r.Get(ctx, id)
@@ -269,12 +219,12 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Pr
 	if !p.Interactive() {
 		return nil
 	}
-	if stray := strayOption(o.words); stray != "" {
-		p.Note("%s went to %s: runner's options come before the command", stray, o.words[0])
+	if stray := strayOption(o.Words); stray != "" {
+		p.Note("%s went to %s: runner's options come before the command", stray, o.Words[0])
 	}
 	pauses, err := r.Pauses(ctx)
-	if pause, ok := pauses.Of(o.spec.Queue); ok {
-		what := "queue " + o.spec.Queue + " is"
+	if pause, ok := pauses.Of(o.Spec.Queue); ok {
+		what := "queue " + o.Spec.Queue + " is"
 		if admin.AllPaused(pauses) {
 			what = "all queues are"
 		}
@@ -308,7 +258,7 @@ func strayOption(words []string) string {
 func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
 	ctx, release := await.Context(ctx, 0)
 	defer release()
-	added, err := r.Add(ctx, o.spec)
+	added, err := r.Add(ctx, o.Spec)
 	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the write began
 		p.Say("nothing was enqueued")
 		return failure.ExitStatus(s.Status())
@@ -317,7 +267,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		return err
 	}
 	id := added[0].ID
-	p.Note("task %d in %s", id, o.spec.Queue)
+	p.Note("task %d in %s", id, o.Spec.Queue)
 	if err := o.notes(ctx, r, p); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ EXIT STATUS
   3   the task was deleted
   75  the database was busy for too long`,
 		Flags: []cli.Flag{
-			cli.Scalar("task", "ID", "the task ($RUNNER_TASK_ID)", int64(0), parseID),
+			cli.Scalar("task", "ID", "the task ($RUNNER_TASK_ID)", int64(0), cli.ParseID),
 			cli.Scalar("generation", "N", "of the attempt ($RUNNER_TASK_GENERATION)", int64(0), parseGeneration),
 		},
 		Action: cli.Action(a, false, readFenceOptions, runFence),
@@ -54,7 +54,7 @@ func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 		to       *int64
 		variable string
 		parse    func(string) (int64, error)
-	}{{&o.task, "RUNNER_TASK_ID", parseID}, {&o.generation, "RUNNER_TASK_GENERATION", parseGeneration}} {
+	}{{&o.task, "RUNNER_TASK_ID", cli.ParseID}, {&o.generation, "RUNNER_TASK_GENERATION", parseGeneration}} {
 		text := a.Getenv(number.variable)
 		switch {
 		case *number.to != 0:

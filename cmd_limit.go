@@ -263,5 +263,5 @@ func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targ
 	if len(missing) == 0 {
 		return nil
 	}
-	return (&failure.Error{Code: "not_found", Exit: 3, What: "no limit " + strings.Join(missing, ", ")}).Hint("runner limit list")
+	return failure.NotFound("runner limit list", "no limit %s", strings.Join(missing, ", "))
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"example.com/runner/internal/cli"
@@ -24,7 +22,7 @@ func listCommand(a *cli.App) *cli.Command {
 		Flags: append(a.Selectors(),
 			cli.IntOption("rows n", "ROWS", "at most so many; 0: all (30; all of given ids)", 30, 0),
 			cli.BoolOption("reverse r", "oldest first"),
-			cli.Scalar("before", "ID", "only tasks with lower ids: the next page", int64(0), parseID),
+			cli.Scalar("before", "ID", "only tasks with lower ids: the next page", int64(0), cli.ParseID),
 			cli.BoolOption("wide", "columns PRI, LANE and WORKER too; lines may be long"),
 			cli.RevealOption(), cli.FormatOption()),
 		Description: `Filters are ANDed, repeats of one filter ORed. Without one: every task.
@@ -109,7 +107,7 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 	if len(shown) > 0 {
 		p.Table(view.ListTable(shown, held, now, o.wide))
 	}
-	if err := noSuchTasks(ctx, r, o.filter.IDs); err != nil {
+	if err := missingTasks(ctx, r, o.filter.IDs); err != nil {
 		return err
 	}
 	if n == 0 {
@@ -159,8 +157,8 @@ func eachTask(ctx context.Context, r *runner.Runner, o listOptions, yield func(j
 	}
 }
 
-// noSuchTasks returns an error that names the ids for which no task exists. It returns nil if all ids exist.
-func noSuchTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
+// missingTasks returns an error that names the ids for which no task exists. It returns nil if all ids exist.
+func missingTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -172,16 +170,10 @@ func noSuchTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	for _, id := range there {
 		found[id] = true
 	}
-	var missing []string
-	for _, id := range ids {
-		if !found[id] {
-			missing = append(missing, strconv.FormatInt(id, 10))
-		}
+	if missing := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return found[id] }); len(missing) > 0 {
+		return failure.NoTasks(missing)
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return (&failure.Error{Code: "not_found", Exit: 3, What: "no task " + strings.Join(missing, ", ")}).Hint("runner list")
+	return nil
 }
 
 func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time, reveal bool) (any, error) {
@@ -191,16 +183,4 @@ func listRecord(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Tim
 	}
 	input, err := view.ReadInput(ctx, r, t)
 	return task.Reveal(t.Env, input), err
-}
-
-// parseID parses one task id.
-func parseID(text string) (int64, error) {
-	ids, err := cli.ParseIDs(text)
-	if err == nil && len(ids) > 1 {
-		err = errors.New("is more than one task id")
-	}
-	if err != nil {
-		return 0, err
-	}
-	return ids[0], nil
 }

@@ -150,7 +150,7 @@ func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *output.L
 		}
 	}
 	if len(absent) > 0 && len(o.filter.IDs) > 0 {
-		return absentTasks(absent)
+		return failure.NoTasks(absent)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *outpu
 		tasks[id] = &output.Cursor{Range: o.which}
 	}
 	if len(absent) > 0 && len(there) > 0 && !to.P.JSON {
-		to.P.Say("runner: %s", absentTasks(absent).What)
+		to.P.Say("runner: %s", failure.NoTasks(absent).What)
 	}
 	if len(there) > 0 {
 		if err := output.Follow(ctx, r, there, tasks, to); err != nil {
@@ -210,7 +210,7 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *outpu
 	case len(absent) == 0:
 		return nil
 	case len(there) == 0 || to.P.JSON:
-		return absentTasks(absent)
+		return failure.NoTasks(absent)
 	}
 	return failure.ExitStatus(3)
 }

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskflags"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -33,8 +34,7 @@ runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 			cli.DurationOption("catch-up-window", "--catch-up all: ticks no older than this, at most 100 (1d)", jobs.DefaultCatchUpWindow),
 			cli.DurationOption("jitter", "start each task up to so much after its tick (0)", 0),
 			cli.BoolOption("replace", "change the schedule of that name, keeping its history and its pause"),
-		}, cli.Without(enqueueFlags(a), append(flagsOfOneTask(), "unique-mode", "batch", "keep-going", "wait", "wait-timeout",
-			"result")...)...),
+		}, cli.Without(taskflags.Flags(a), taskflags.OfOneTask()...)...),
 		Description: `The name goes to stdout, the next three ticks to stderr. The same definition
 again changes nothing; another one needs --replace. Everything from the first
 word after NAME on belongs to the command, which is looked up now.
@@ -73,7 +73,7 @@ type scheduleAddOptions struct {
 func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, err error) {
 	words := c.Args().Slice()
 	if len(words) == 0 {
-		return o, failure.Usage("schedule add needs a name").Hint("%s -- backup.sh", typical(c))
+		return o, failure.Usage("schedule add needs a name").Hint("%s -- backup.sh", taskflags.Example(c))
 	}
 	name, err := cli.ParseScheduleName(words[0])
 	if err != nil {
@@ -84,9 +84,9 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 		words = words[1:]
 	}
 	if !c.IsSet("cron") {
-		return o, failure.Usage("schedule add needs --cron").Hint("%s -- backup.sh", typical(c))
+		return o, failure.Usage("schedule add needs --cron").Hint("%s -- backup.sh", taskflags.Example(c))
 	}
-	task, err := readEnqueueOptions(c, a, words)
+	task, err := taskflags.Read(c, a, words)
 	if err != nil {
 		return o, err
 	}
@@ -96,7 +96,7 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 			return o, err
 		}
 	}
-	s := jobs.Schedule{Name: name, Cron: strings.Join(strings.Fields(cli.Get[string](c, "cron")), " "), Zone: zone, Spec: task.spec,
+	s := jobs.Schedule{Name: name, Cron: strings.Join(strings.Fields(cli.Get[string](c, "cron")), " "), Zone: zone, Spec: task.Spec,
 		Overlap: jobs.Overlap(cli.Get[string](c, "overlap")), CatchUp: jobs.CatchUp(cli.Get[string](c, "catch-up")),
 		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter")}
 	switch {

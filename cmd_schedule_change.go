@@ -114,5 +114,5 @@ func runScheduleChange(ctx context.Context, r *runner.Runner, p *term.Printer, n
 	if len(missing) == 0 {
 		return nil
 	}
-	return (&failure.Error{Code: "not_found", Exit: 3, What: "no schedule " + strings.Join(missing, ", ")}).Hint("runner schedule list")
+	return failure.NotFound("runner schedule list", "no schedule %s", strings.Join(missing, ", "))
 }

@@ -68,8 +68,7 @@ EXIT STATUS
 			if cli.Get[bool](c, "postgres") {
 				stop, err := selftestrole.OnOwnServer(c.Context, &o)
 				if err != nil {
-					return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not run", Why: []string{err.Error()},
-						Cause: err}
+					return failure.Internal("the selftest could not run", err)
 				}
 				defer stop()
 			}
@@ -122,9 +121,9 @@ func runSelftest(ctx context.Context, p *term.Printer, o selftest.Options) error
 	}
 	switch {
 	case errors.Is(err, selftest.ErrUnsupported):
-		return &failure.Error{Code: "internal", Exit: 1, What: "the selftest does not support this system", Why: []string{err.Error()}}
+		return failure.Internal("the selftest does not support this system", err)
 	case err != nil:
-		return &failure.Error{Code: "internal", Exit: 1, What: "the selftest could not run", Why: []string{err.Error()}, Cause: err}
+		return failure.Internal("the selftest could not run", err)
 	}
 	if p.JSON {
 		err = p.Record(report)

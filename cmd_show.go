@@ -81,5 +81,5 @@ func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptio
 		}
 		between = "\n"
 	}
-	return noSuchTasks(ctx, r, o.ids)
+	return missingTasks(ctx, r, o.ids)
 }

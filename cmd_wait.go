@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -112,9 +111,9 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.ids) == 0 && len(w.absent) == 0:
 		return nil
 	case len(w.ids) == 0:
-		return absentTasks(w.absent)
+		return failure.NoTasks(w.absent)
 	case len(w.absent) > 0 && !p.JSON:
-		p.Say("runner: %s", absentTasks(w.absent).What)
+		p.Say("runner: %s", failure.NoTasks(w.absent).What)
 	}
 	ctx, stop := await.Context(ctx, o.timeout) // before the first message, because a reader may react to it with a signal
 	defer stop()
@@ -148,7 +147,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case single:
 		return first
 	case len(w.absent) > 0 && p.JSON:
-		return absentTasks(w.absent)
+		return failure.NoTasks(w.absent)
 	case len(w.absent) > 0:
 		return failure.ExitStatus(3)
 	case w.bad > 0:
@@ -182,16 +181,6 @@ func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err
 	}
 	w.left = len(w.ids)
 	return w, err
-}
-
-// absentTasks returns the error for ids that no task has.
-func absentTasks(ids []int64) *failure.Error {
-	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ", "), "[]")
-	f := &failure.Error{Code: "not_found", Exit: 3, What: "no task " + text, Try: "runner list"}
-	if len(ids) > 1 {
-		f.What = "no tasks " + text
-	}
-	return f
 }
 
 // announce prints to a terminal which tasks the command waits for.

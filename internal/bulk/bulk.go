@@ -196,22 +196,13 @@ func (o *Outcomes) End() error {
 	if o.lines > ShownLines && o.p.Stdout.TTY && !o.p.JSON {
 		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")
 	}
-	missing := ""
-	for i, id := range o.Missing {
-		if i == 10 {
-			missing += fmt.Sprintf(" and %d more", len(o.Missing)-i)
-			break
-		}
-		missing += ", " + strconv.FormatInt(id, 10)
-	}
-	missing = "no task " + strings.TrimPrefix(missing, ", ")
 	f := &failure.Error{Code: "conflict", Exit: 1}
 	switch len(o.refused) {
 	case 0:
 		if len(o.Missing) == 0 {
 			return nil
 		}
-		return (&failure.Error{Code: "not_found", Exit: 3, What: missing}).Hint("runner list")
+		return failure.NoTasks(o.Missing)
 	case 1:
 		f.What = fmt.Sprintf("task %d was not %s: %s", o.refused[0].id, o.s.Done, o.refused[0].why)
 	default:
@@ -225,7 +216,7 @@ func (o *Outcomes) End() error {
 		}
 	}
 	if len(o.Missing) > 0 {
-		f.Because(missing)
+		f.Because(failure.NoTasks(o.Missing).What)
 	}
 	if o.refused[0].why == WhyRunning || o.s.Verb == "delete" {
 		f.Hint("runner cancel %d", o.refused[0].id)

@@ -56,6 +56,18 @@ func ParseIDs(text string) ([]int64, error) {
 	return ids, nil
 }
 
+// ParseID parses one task id.
+func ParseID(text string) (int64, error) {
+	ids, err := ParseIDs(text)
+	if err == nil && len(ids) > 1 {
+		err = errors.New("is more than one task id")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
 func ParseInt(text string, low int) (int, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	switch {

@@ -1,5 +1,4 @@
 // Package failure words every error for the person who typed the command, and maps it to an exit status.
-// Package failure words every error for the person who typed the command, and maps it to an exit status.
 package failure
 
 import (
@@ -8,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"example.com/runner/internal/humanize"
@@ -17,8 +17,7 @@ import (
 )
 
 // Error is an error for the person who typed the command: what failed, why, and what to try. The three texts are lower case and have no
-// full
-// stop. Explain turns any other error into an Error.
+// full stop. Explain turns any other error into an Error.
 type Error struct {
 	Code  string   // key "code" of the JSON error: usage, not_found, busy, …
 	Exit  int      // exit status of the program
@@ -34,6 +33,36 @@ func (f *Error) Unwrap() error { return f.Cause }
 // Usage returns the error for an invalid command line. The exit status is 2, and nothing was changed.
 func Usage(format string, args ...any) *Error {
 	return &Error{Code: "usage", Exit: 2, What: fmt.Sprintf(format, args...)}
+}
+
+// Exclusive returns the error for two options that cannot be used together.
+func Exclusive(one, other string) *Error { return Usage("%s and %s cannot be used together", one, other) }
+
+// NotFound returns the error for tasks or other things that do not exist. list is the command that lists what exists.
+func NotFound(list, format string, args ...any) *Error {
+	return &Error{Code: "not_found", Exit: 3, What: fmt.Sprintf(format, args...), Try: list}
+}
+
+// NoTasks returns the error for ids that no task has. It names at most ten of them.
+func NoTasks(ids []int64) *Error {
+	text := ""
+	for i, id := range ids {
+		if i == 10 {
+			text += fmt.Sprintf(" and %d more", len(ids)-i)
+			break
+		}
+		text += ", " + strconv.FormatInt(id, 10)
+	}
+	noun := "no task "
+	if len(ids) > 1 {
+		noun = "no tasks "
+	}
+	return NotFound("runner list", "%s", noun+strings.TrimPrefix(text, ", "))
+}
+
+// Internal returns the error for a failure that is neither of the user nor of the database.
+func Internal(what string, err error) *Error {
+	return &Error{Code: "internal", Exit: 1, What: what, Why: []string{err.Error()}, Cause: err}
 }
 
 // Because adds lines that explain why.
@@ -169,9 +198,8 @@ func (f *Error) Text(verbose bool) string {
 	return b.String()
 }
 
-// chain returns the texts of an error and of the errors that it wraps, the outermost first. It replaces SQLite's "database is locked":
-// people
-// would take that for a damaged database, and it means "try again".
+// chain returns the texts of an error and of the errors that it wraps, the outermost first. It replaces SQLite's "database is locked",
+// which sounds like a damaged database but means "try again".
 func chain(err error) []string {
 	var list []string
 	for err != nil {

@@ -1,4 +1,5 @@
-package main
+// Package taskflags defines the flags that describe a task, and reads a task from them. The commands enqueue and schedule add share it.
+package taskflags
 
 import (
 	"fmt"
@@ -10,22 +11,34 @@ import (
 	"example.com/runner/jobs"
 )
 
-// taskFlags returns the flags of the task options, in the order of jobs.OptionList.
-func taskFlags(a *cli.App) []cli.Flag {
+// The values of --unique-mode.
+const (
+	uniqueKeep    = "keep"
+	uniqueReplace = "replace"
+)
+
+// Flags returns the flags of the task options, in the order of jobs.OptionList, and the flags that choose what the task runs.
+func Flags(a *cli.App) []cli.Flag {
 	var list []cli.Flag
 	for i := range jobs.OptionList() {
 		if o := &jobs.OptionList()[i]; o.Flag != "" {
 			list = append(list, taskFlag(a, o))
-			if more := flagBehind(o.Key); more != nil {
+			if more := flagAfter(o.Key); more != nil {
 				list = append(list, more)
 			}
 		}
 	}
-	return list
+	return append(list,
+		cli.BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
+		cli.TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
+		cli.Scalar("job", "NAME", "call this registered function", "", cli.ParseJob),
+		cli.TextOption("args", "JSON|@FILE|-", "arguments of the function (none)", ""),
+	)
 }
 
-// flagsOfOneTask returns the names of the flags that do not apply to schedules.
-func flagsOfOneTask() (names []string) {
+// OfOneTask returns the names of the flags that do not apply to the tasks of a schedule.
+func OfOneTask() []string {
+	names := []string{"unique-mode"}
 	for _, o := range jobs.OptionList() {
 		if o.OneTask && o.Flag != "" {
 			names = append(names, o.Flag)
@@ -34,15 +47,14 @@ func flagsOfOneTask() (names []string) {
 	return names
 }
 
-// flagBehind returns the flag that follows the flag of a task option but is not a task option itself, or nil.
-func flagBehind(key string) cli.Flag {
+// flagAfter returns the flag that follows the flag of a task option but is not a task option itself, or nil.
+func flagAfter(key string) cli.Flag {
 	switch key {
 	case "unique_key":
-		return cli.ChoiceOption("unique-mode", "--unique: keep that task, or replace it by this one unless it has started (keep)",
-			uniqueKeep,
+		return cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started (keep)", uniqueKeep,
 			uniqueKeep, uniqueReplace)
 	case "max_losses":
-		return cli.BoolOption("at-most-once", "one start: --max-attempts 1 --max-losses 0")
+		return cli.BoolOption("at-most-once", "start the task once: --max-attempts 1 --max-losses 0")
 	case "env":
 		return cli.BoolOption("inherit-env", "copy all variables of this shell")
 	}
@@ -84,16 +96,24 @@ func taskFlag(a *cli.App, o *jobs.OptionInfo) *cli.Option {
 	case *jobs.Codes:
 		return cli.CodesOption(names, usage)
 	case *map[string]string:
-		return cli.Repeated(names, o.Value, usage, cli.One(parseSetting))
+		return cli.Repeated(names, o.Value, usage, cli.One(parseVariable))
 	}
 	panic(fmt.Sprintf("no flag for the task option %s", o.Key))
 }
 
-// fromCaller lists the keys of the options that use data of the calling process. readEnqueueOptions sets them.
+// parseVariable parses the value of -e: NAME or NAME=VALUE.
+func parseVariable(text string) (string, error) {
+	if text == "" || text[0] == '=' {
+		return "", cli.ErrName
+	}
+	return text, nil
+}
+
+// fromCaller lists the keys of the options that use data of the calling process. Read sets them.
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
 
-// settings returns a jobs.Option that sets the task options from the flags.
-func settings(c *cli.Context) jobs.Option {
+// options returns a jobs.Option that sets the task options from the flags.
+func options(c *cli.Context) jobs.Option {
 	return func(s *jobs.Spec) {
 		for i := range jobs.OptionList() {
 			if o := &jobs.OptionList()[i]; o.Flag != "" && !slices.Contains(fromCaller, o.Key) {

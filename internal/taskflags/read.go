@@ -1,0 +1,228 @@
+package taskflags
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/invocation"
+	"example.com/runner/jobs"
+)
+
+// Task is the task that a command line of enqueue or schedule add describes.
+type Task struct {
+	Spec      jobs.Spec             // the task; with --batch, the defaults for its lines
+	Words     []string              // words of the command; empty with --shell, --job and --batch
+	NoResolve bool                  // whether only the worker looks up programs
+	Caller    invocation.Invocation // directory and PATH of this process
+}
+
+// Read reads the task from the flags. words are the words of the command; schedule add has removed the schedule's name from them.
+func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
+	t := Task{Words: words, NoResolve: noResolve(c, a)}
+	if err := t.validate(c); err != nil {
+		return t, err
+	}
+	var err error
+	if t.Caller, err = invocation.Current(a.Getenv); err != nil {
+		return t, err
+	}
+	command := jobs.Command{EnvFile: t.Caller.Absolute(cli.Get[string](c, "env-file"))}
+	if command.Dir, err = t.Caller.WorkDir(cli.Get[string](c, "cwd"), t.NoResolve); err != nil {
+		return t, err
+	}
+	if command.Env, err = invocation.Environment(cli.Get[[]string](c, "env"), cli.Get[bool](c, "inherit-env")); err != nil {
+		return t, err
+	}
+	if c.IsSet("input") {
+		if command.Input, err = invocation.ReadSource("input", cli.Get[string](c, "input"), jobs.MaxInput, a.Stdin); err != nil {
+			return t, err
+		}
+	}
+	switch {
+	case c.IsSet("batch"):
+		t.Spec = command.With(options(c))
+		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
+		return t, nil
+	case c.IsSet("job"):
+		err = t.function(c, a)
+	case c.IsSet("shell"):
+		shell := jobs.Shell(cli.Get[string](c, "shell"))
+		command.Argv, command.Path = shell.Argv, shell.Path
+		err = t.command(c, command)
+	default:
+		command.Argv = t.Words
+		err = t.command(c, command)
+	}
+	if err == nil {
+		err = flagError(t.Spec.Validate())
+	}
+	return t, err
+}
+
+// noResolve reports whether only the worker looks up the command. This is the default for a database on a server, because the worker may
+// run on any host.
+func noResolve(c *cli.Context, a *cli.App) bool {
+	if c.IsSet("no-resolve") {
+		return cli.Get[bool](c, "no-resolve")
+	}
+	d, err := a.FindDatabase(cli.Get[string](c, "db"))
+	return err == nil && admin.OnServer(d.Path)
+}
+
+// Example returns the start of an example command line for the current command, enqueue or schedule add.
+func Example(c *cli.Context) string {
+	if c.Command.Name == "add" {
+		return "runner schedule add NAME --cron '0 3 * * *'"
+	}
+	return "runner enqueue"
+}
+
+// firstSet returns the first of these flags that the command line sets, or an empty string.
+func firstSet(c *cli.Context, names ...string) string {
+	for _, name := range names {
+		if c.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// validate returns an error if flags contradict each other or the command is missing.
+func (t *Task) validate(c *cli.Context) error {
+	if err := t.validateForm(c); err != nil {
+		return err
+	}
+	attempts := cli.Get[int](c, "max-attempts")
+	commandOnly := firstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
+	switch {
+	case c.IsSet("unique-mode") && cli.Get[string](c, "unique") == "" && !c.IsSet("batch"):
+		return failure.Usage("--unique-mode requires --unique").Hint("--unique KEY --unique-mode %s", cli.Get[string](c, "unique-mode"))
+	case c.IsSet("in") && c.IsSet("at"):
+		return failure.Exclusive("--in", "--at")
+	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":
+		return failure.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
+	case cli.Get[bool](c, "at-most-once") && (attempts > 1 || c.IsSet("max-losses") && cli.Get[int](c, "max-losses") > 0):
+		return failure.Usage("--at-most-once means --max-attempts 1 --max-losses 0; higher values contradict it")
+	case c.IsSet("retry-on") && attempts < 2:
+		return failure.Usage("--retry-on requires --max-attempts 2 or more")
+	}
+	return nil
+}
+
+// validateForm checks that the command line has exactly one of a command, --shell, --job and --batch.
+func (t *Task) validateForm(c *cli.Context) error {
+	batch := c.IsSet("batch") // false for schedule add, which has no --batch
+	var forms []string
+	if len(t.Words) > 0 {
+		forms = append(forms, "a command")
+	}
+	for _, name := range []string{"shell", "job", "batch"} {
+		if c.IsSet(name) && (name != "job" || !batch) {
+			forms = append(forms, "--"+name)
+		}
+	}
+	stdin := 0
+	for _, name := range []string{"input", "args", "batch"} {
+		if c.String(name) == "-" {
+			stdin++
+		}
+	}
+	switch {
+	case len(forms) == 0:
+		return failure.Usage("missing command").Hint("%s -- backup.sh --full", Example(c))
+	case len(forms) > 1 && forms[0] == "a command":
+		return failure.Usage("%s cannot be used with a command; the command begins at %q", forms[1], t.Words[0])
+	case len(forms) > 1:
+		return failure.Exclusive(forms[0], forms[1])
+	case len(t.Words) > 0 && t.Words[0] == "":
+		return failure.Usage("the command is empty")
+	case c.IsSet("shell") && strings.TrimSpace(cli.Get[string](c, "shell")) == "":
+		return failure.Usage("--shell is empty")
+	case batch && c.String("batch") == "":
+		return failure.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
+	case c.IsSet("args") && (!c.IsSet("job") || batch):
+		return failure.Usage("--args requires --job").Hint("%s --job email.send --args '{}'", Example(c))
+	case cli.Get[string](c, "job") == jobs.CommandJob && !batch:
+		return failure.Usage("the job name %q is reserved", jobs.CommandJob).Hint("%s -- backup.sh --full", Example(c))
+	case stdin > 1:
+		return failure.Usage("only one of --input, --args and --batch can read stdin")
+	}
+	return nil
+}
+
+// command builds the Spec of a command. It finds the program's path, except with --no-resolve.
+func (t *Task) command(c *cli.Context, command jobs.Command) error {
+	if !t.NoResolve {
+		if f := t.resolve(&command); f != nil {
+			if f.Code == "start" && !c.Bool("wait") { // with --wait the exit status is that of the task: 126 or 127
+				f.Exit = 1
+			}
+			return f
+		}
+	}
+	t.Spec = command.With(options(c))
+	if t.Spec.MaxAttempts == 0 {
+		t.Spec.MaxAttempts = jobs.CommandAttempts
+	}
+	return nil
+}
+
+// resolve sets the path of the command's program.
+func (t *Task) resolve(command *jobs.Command) *failure.Error {
+	name := command.Argv[0]
+	path, f := t.Caller.Find(name, command.Dir)
+	switch {
+	case f == nil:
+		command.Path = path
+		return nil
+	case len(t.Words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == invocation.StatusNotFound:
+		return failure.Usage("%q is one word and not the name of a program; no shell splits it", name).
+			Hint("--shell %s", shellescape.Quote(name))
+	case len(t.Words) == 0 && f.Exit == invocation.StatusNotFound:
+		return invocation.StartFailure(f.Exit, "shell %s not found", name)
+	}
+	return f
+}
+
+// function builds the Spec of a call of a registered function. Without --max-attempts the function's own maximum applies.
+func (t *Task) function(c *cli.Context, a *cli.App) error {
+	var args json.RawMessage
+	if c.IsSet("args") {
+		text, err := invocation.ReadArgs(cli.Get[string](c, "args"), a.Stdin)
+		if err != nil {
+			return err
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, text); err != nil {
+			return failure.Usage("--args: invalid JSON: %v", err)
+		}
+		args = compact.Bytes()
+	}
+	t.Spec = jobs.Define[json.RawMessage](cli.Get[string](c, "job")).With(nil, options(c))
+	t.Spec.Args = args
+	return nil
+}
+
+// flagError converts a validation error of a field to an error that names the flag.
+func flagError(err error) error {
+	f, ok := errors.AsType[*jobs.FieldError](err)
+	if !ok {
+		return err
+	}
+	switch f.Field {
+	case "unique_key":
+		return failure.Usage("--unique: %s", f.Msg)
+	case "run_at":
+		return failure.Usage("--at: %s", f.Msg)
+	case "args": // the args of a command are its words
+		return failure.Usage("args: %s", f.Msg)
+	}
+	return err
+}
