@@ -66,6 +66,7 @@ func commands(a *cli.App) []*cli.Command {
 		fenceCommand(a),
 		completionCommand(a),
 		selftestCommand(a),
+		versionCommand(a),
 		completeCommand(a),
 		selftestRoleCommand(a),
 	}

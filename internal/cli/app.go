@@ -74,7 +74,7 @@ func (a *App) printerFor(line Line) *term.Printer {
 func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, line Line) error {
 	switch {
 	case line.on("version"):
-		return printVersion(a.Printer)
+		return PrintVersion(a.Printer)
 	case line.Command == nil:
 		return a.rootHelp(list, line)
 	case line.on("help"):

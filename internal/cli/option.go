@@ -171,7 +171,7 @@ func GlobalOptions() []*Option {
 		busy, unsafe,
 		BoolOption("verbose v", "say more on stderr: database, retries, causes"),
 		BoolOption("help h", "this text"),
-		BoolOption("version", "versions of runner, SQLite and Go"),
+		BoolOption("version V", "version and commit of runner"),
 	}
 }
 

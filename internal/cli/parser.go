@@ -124,8 +124,6 @@ func otherNames(word string) string {
 		return "list --json"
 	case "import":
 		return "enqueue --batch FILE"
-	case "version":
-		return "--version"
 	}
 	return ""
 }

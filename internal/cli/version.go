@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"example.com/runner/internal/admin"
@@ -13,9 +15,13 @@ import (
 // jsonVersion increases when a record loses or renames a key.
 const jsonVersion = 1
 
-// Version is the record that --version --json prints.
+// commit is the commit of the source. The linker sets it (scripts/env). If it is empty, the build information of Go may have the commit.
+var commit string
+
+// Version is the record that version --json prints.
 type Version struct {
 	Version     string `json:"version"`
+	Commit      string `json:"commit"` // commit of the source; empty if unknown
 	JSONVersion int    `json:"json_version"`
 	Schema      int    `json:"schema"` // version of the schema that this program writes
 	SQLite      string `json:"sqlite"`
@@ -26,15 +32,33 @@ type Version struct {
 
 func thisVersion() Version {
 	release := strings.Split(runtime.Version(), ".") // go1.26.8: the first two numbers are the version of the language
-	return Version{Version: runner.Version, JSONVersion: jsonVersion, Schema: admin.SchemaVersion(), SQLite: admin.EngineVersion(),
+	return Version{Version: runner.Version, Commit: cmp.Or(commit, builtFrom()), JSONVersion: jsonVersion, Schema: admin.SchemaVersion(), SQLite: admin.EngineVersion(),
 		Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-func printVersion(p *term.Printer) error {
+// builtFrom returns the commit that go build recorded in the program. The commit ends with "-modified" if files had changed since.
+func builtFrom() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if settings["vcs.modified"] == "true" {
+		return settings["vcs.revision"] + "-modified"
+	}
+	return settings["vcs.revision"]
+}
+
+// PrintVersion prints the versions of the program and of its parts.
+func PrintVersion(p *term.Printer) error {
 	v := thisVersion()
 	if p.JSON {
 		return p.Record(v)
 	}
-	p.Print(fmt.Sprintf("runner %s (sqlite %s, %s, %s/%s)\n", v.Version, v.SQLite, v.Go, v.OS, v.Arch))
+	p.Print(fmt.Sprintf("runner %s (commit %s, schema %d, sqlite %s, %s, %s/%s)\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Schema,
+		v.SQLite, v.Go, v.OS, v.Arch))
 	return nil
 }
