@@ -3,8 +3,16 @@ package supervisor
 import (
 	"os"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
+)
+
+// ownChildren are the pids of the guardians that this process waits for. A start holds startMu for reading until the new
+// pid is in ownChildren.
+var (
+	ownChildren sync.Map
+	startMu     sync.RWMutex
 )
 
 // Dedicate prepares a process that is only a worker. This process becomes the parent of the orphans of a dead guardian,
@@ -36,7 +44,7 @@ func killAdopted() {
 	}
 }
 
-// adopted lists the children that this process did not start. It omits guardians, other processes of this package, and
+// adopted lists the children that this process did not start. It omits guardians, and
 // processes in the session of this process, which the program may have started by other means.
 func adopted() []int {
 	session, _ := unix.Getsid(0)

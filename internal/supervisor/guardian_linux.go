@@ -76,6 +76,14 @@ func Guard(version string) bool {
 	return true
 }
 
+// setCloseOnExec sets all descriptors above 2 to close on exec. Go does so for the files that it opens. But a command
+// would inherit descriptors that this process inherited or received from other code.
+func setCloseOnExec() {
+	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11, or filtered
+		setListedCloseOnExec()
+	}
+}
+
 // guardian is the state of a guardian process.
 type guardian struct {
 	worker       string

@@ -51,13 +51,18 @@ var generation atomic.Int64
 // startScript starts a shell script with its output in a pipe.
 func startScript(t testing.TB, g *Guardian, script string, deadline time.Duration) (*Child, Key, *bufio.Reader) {
 	t.Helper()
+	return startCommand(t, g, shell(script), deadline)
+}
+
+// startCommand starts a command with its output in a pipe.
+func startCommand(t testing.TB, g *Guardian, c Command, deadline time.Duration) (*Child, Key, *bufio.Reader) {
+	t.Helper()
 	key := Key{7, generation.Add(1)}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	c := shell(script)
 	c.Stdout = w
 	child, err := g.Start(t.Context(), c, key, time.Now().Add(deadline))
 	w.Close()

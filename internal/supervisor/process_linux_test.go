@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,54 +39,38 @@ func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
 }
 
 func TestLeftOverOfAnotherGroupIsKilled(t *testing.T) {
-	p, r := startPiped(t, self(t, "regroup"))
-	child := number(t, r)
-	if exit := wait(t, p); exit.Code != 0 || exit.LeftOver != 1 {
-		t.Errorf("got %+v, want exit status 0 and 1 left over", exit)
+	g, _ := startGuardian(t)
+	child, _, r := startCommand(t, g, self(t, "regroup"), time.Minute)
+	pid := line(t, r)
+	if exit, err := waitChild(t, child); err != nil || exit.Code != 0 || exit.LeftOver != 1 {
+		t.Errorf("got %+v, error %v; want exit status 0 and 1 left over", exit, err)
 	}
-	testkit.Eventually(t, "the end of the left-over process", gone(child))
+	if running(pid) {
+		t.Error("the left-over process is alive, want it dead")
+	}
 }
 
 func TestKillReachesOtherGroupsOfTheSession(t *testing.T) {
-	p, r := startPiped(t, self(t, "regroup", "and stay"))
-	child := number(t, r)
-	if err := p.Kill(); err != nil {
+	g, _ := startGuardian(t)
+	child, _, r := startCommand(t, g, self(t, "regroup", "and stay"), time.Minute)
+	pid := line(t, r)
+	if err := child.Kill(); err != nil {
 		t.Errorf("Kill: got error %v, want none", err)
 	}
-	testkit.Eventually(t, "the end of the child before Wait", gone(child))
-	if exit := wait(t, p); exit.Signal != 9 || exit.LeftOver != 0 {
-		t.Errorf("got %+v, want signal 9 and none left over", exit)
+	testkit.Eventually(t, "the end of the child before Wait", func() bool { return !running(pid) })
+	if exit, err := waitChild(t, child); err != nil || exit.Signal != 9 || exit.LeftOver != 0 {
+		t.Errorf("got %+v, error %v; want signal 9 and none left over", exit, err)
 	}
 }
 
 func TestLeftOverProcessesThatForkAreKilled(t *testing.T) {
-	p, r := startPiped(t, shell("for i in 1 2 3 4; do (while :; do sleep 0.01; done) & done; echo 1; exit 0"))
-	number(t, r)
-	if exit := wait(t, p); exit.LeftOver < 4 {
-		t.Errorf("got %+v, want at least 4 left over", exit)
+	g, _ := startGuardian(t)
+	child, key, r := startScript(t, g, "for i in 1 2 3 4; do (while :; do sleep 0.01; done) & done; echo 1; exit 0", time.Minute)
+	line(t, r)
+	if exit, err := waitChild(t, child); err != nil || exit.LeftOver < 4 {
+		t.Errorf("got %+v, error %v; want at least 4 left over", exit, err)
 	}
-	for _, pid := range sessionMembers(p.Pid()) {
-		if running(pid) {
-			t.Errorf("process %d is alive, want it dead", pid)
-		}
-	}
-}
-
-// The benchmarks compare two ways to find the session of a process. sessionMembers uses getsid.
-func BenchmarkGetsid(b *testing.B) {
-	for b.Loop() {
-		unix.Getsid(os.Getpid())
-	}
-}
-
-func BenchmarkStat(b *testing.B) {
-	for b.Loop() {
-		running(os.Getpid())
-	}
-}
-
-func BenchmarkMembers(b *testing.B) {
-	for b.Loop() {
-		sessionMembers(os.Getpid())
+	if left := findMarked(func(m Mark) bool { return m == MarkOf(worker, key) }); len(left) > 0 {
+		t.Errorf("got living processes %+v, want none", left)
 	}
 }

@@ -18,15 +18,12 @@ type job struct{}
 
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}
-	setCloseOnExec()
-	startMu.RLock()
-	defer startMu.RUnlock()
+	setListedCloseOnExec()
 	for {
 		proc, err := os.StartProcess(path, argv, attr)
 		switch {
 		case err == nil:
-			ownChildren.Store(proc.Pid, true)
-			return &Process{proc: proc, pid: proc.Pid}, nil
+			return &Process{proc: proc}, nil
 		case !errors.Is(err, unix.EINTR): // on some network and user-space file systems a signal interrupts exec and chdir
 			return nil, err
 		}
@@ -35,7 +32,30 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 
 // terminate sends TERM before CONT, so TERM is pending when a stopped process continues.
 func (p *Process) terminate() error {
-	return errors.Join(signalGroup(p.pid, unix.SIGTERM), signalGroup(p.pid, unix.SIGCONT))
+	return errors.Join(signalGroup(p.Pid(), unix.SIGTERM), signalGroup(p.Pid(), unix.SIGCONT))
+}
+
+// kill kills the process group only, because not every system lists the members of a session. macOS returns EPERM if
+// only zombies are left of the group.
+func (p *Process) kill() error { return signalGroup(p.Pid(), unix.SIGKILL) }
+
+// wait reaps the leader and kills its process group directly afterwards. It cannot leave the leader a zombie, because
+// x/sys has no waitid for most systems.
+//
+// While a member of the group lives, the kernel gives the id of the group to no new process. So the signal reaches
+// either the left-over processes or no process. One exception remains: the group is empty, and a new process takes its
+// id and becomes a group leader in the microseconds between the two calls. A Kill or Terminate at the same moment has
+// the same limit.
+func (p *Process) wait() (*os.ProcessState, int, error) {
+	state, err := p.proc.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	// After an error, other code has reaped the child at an unknown time.
+	if err != nil || unix.Kill(-p.Pid(), unix.SIGKILL) != nil {
+		return state, 0, err
+	}
+	return state, 1, nil // the group had at least one member
 }
 
 // signalGroup signals every process of the group that pid leads. Until the leader is reaped, the kernel does not reuse

@@ -39,7 +39,7 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 		windows.CloseHandle(j.handle)
 		return nil, err
 	}
-	return &Process{proc: proc, pid: proc.Pid, job: j}, nil
+	return &Process{proc: proc, job: j}, nil
 }
 
 func newJob() (job, error) {
@@ -74,7 +74,7 @@ func (j job) assign(proc *os.Process) error {
 }
 
 func (p *Process) terminate() error {
-	return os.NewSyscallError("GenerateConsoleCtrlEvent", windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(p.pid)))
+	return os.NewSyscallError("GenerateConsoleCtrlEvent", windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(p.Pid())))
 }
 
 func (p *Process) kill() error {
@@ -90,7 +90,10 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	})
 	leftOver := p.job.living()
 	killed := windows.TerminateJobObject(p.job.handle, 1)
-	state, lost := p.release()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	state, lost := p.proc.Wait()
 	windows.CloseHandle(p.job.handle) // ended is set, so nothing uses the handle any more
 	return state, leftOver, errors.Join(err, failed, lost, os.NewSyscallError("TerminateJobObject", killed))
 }

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// killTimeout is how long Sweep waits for killed processes to disappear.
+const killTimeout = time.Second
+
 // Sweep kills the remaining processes of commands of a worker whose guardians are dead or hang. It kills those of all
 // attempts, or of the attempts in keys. It finds processes by their marks. The records come from the worker's lock file
 // and name the cgroups of the attempts.

@@ -1,0 +1,113 @@
+package supervisor
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// Process is a command that this process has started itself, without a guardian. On Linux only tests use it, and run
+// the code of the other Unix systems. All methods may be called at any time from any goroutine.
+//
+// # Limits
+//
+//   - Unix: only the process group of the leader is killed. A process that has left the group lives on. The remaining
+//     risk of a reused pid is described at the method wait in process_unix.go.
+//   - Windows: every process is killed, except those that start before the leader is in its job.
+//   - A process of another user (sudo) can be killed only with the right to do so.
+//   - The program must not ignore SIGCHLD, and must not wait for children that it did not start. Otherwise a pid may be
+//     reused too early.
+type Process struct {
+	proc *os.Process
+	job  job // data that the system needs besides the pid; empty on Unix
+
+	mu     sync.Mutex // held while signalling
+	killed bool       // whether Kill was called before the end
+	ended  bool       // whether the leader is reaped, so that its pid may be reused
+}
+
+// Start starts c as the leader of its own session and process group, without a terminal. It returns when the program
+// has been executed. The child has only the descriptors 0, 1 and 2. To ensure that, Start sets every other descriptor
+// of the calling process to close on exec. The caller must call Wait, or the process remains a zombie.
+//
+// Start keeps the error of the system. errors.Is finds ENOENT, EACCES, ENOEXEC and so on (on Windows fs.ErrNotExist and
+// fs.ErrPermission). A *DirError means that the directory Dir caused the error. OutOfResources reports whether the
+// machine lacks resources.
+func Start(c Command) (*Process, error) {
+	if len(c.Argv) == 0 {
+		return nil, &os.PathError{Op: "start", Path: c.Path, Err: syscall.EINVAL}
+	}
+	files := []*os.File{c.Stdin, c.Stdout, c.Stderr}
+	if slices.Contains(files, nil) {
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer null.Close()
+		for i, f := range files {
+			files[i] = cmp.Or(f, null)
+		}
+	}
+	for _, f := range files {
+		// The file is closed. The child would start without this descriptor, and the first file that it opens would
+		// take its place.
+		if f.Fd() == ^uintptr(0) {
+			return nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
+		}
+	}
+	env := c.Env
+	if env == nil {
+		env = []string{} // nil would mean the environment of the caller
+	}
+	p, err := start(c.Path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files})
+	return p, c.explain(err)
+}
+
+// Pid returns the process id of the leader. On Unix it is also the id of its process group and session.
+func (p *Process) Pid() int { return p.proc.Pid }
+
+// Terminate asks the command to end. It sends SIGTERM to the process group, then SIGCONT, because a stopped process
+// handles no signal. On Windows it sends a Ctrl-Break event, which needs a console shared with the command. Terminate
+// does nothing after the command has ended.
+func (p *Process) Terminate() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil
+	}
+	return p.terminate()
+}
+
+// Kill kills the processes of the command: its process group, or its job on Windows. Kill does not wait. An error means
+// that some process could not be killed; all others were. Kill does nothing after the command has ended.
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil
+	}
+	p.killed = true
+	return p.kill()
+}
+
+// Wait waits until the leader has ended, kills the remaining processes of the command, and returns how the leader
+// ended. It does not wait for pipes. The caller must call Wait once. An error means that the exit status of the leader
+// is unknown, because other code of the program has waited for the same child.
+func (p *Process) Wait() (Exit, error) {
+	state, leftOver, err := p.wait()
+	if err != nil {
+		return Exit{}, fmt.Errorf("wait for process %d: %w", p.Pid(), err)
+	}
+	exit := Exit{Code: state.ExitCode(), LeftOver: leftOver, User: state.UserTime(), System: state.SystemTime()}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		exit.Signal = int(status.Signal())
+	}
+	// Processes that were killed together with the leader are not left over.
+	if p.killed {
+		exit.LeftOver = 0
+	}
+	return exit, nil
+}
