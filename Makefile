@@ -1,16 +1,24 @@
 # The targets call the scripts of scripts/, which hold the flags. .ci/run calls the same scripts.
+PREFIX ?= /usr/local# where make install puts the files
+DESTDIR ?=# a directory in place of /, for packages
 FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own default
 
 export FOR
 
-.PHONY: help build dist test tools lint race examples cross readme failures rows selftest selftest-user selftest-postgres mutants \
-	benchmarks peers bench fuzz storm soak docs sample ci clean
+.PHONY: help build install uninstall dist test tools lint race examples cross readme failures rows selftest selftest-user \
+	selftest-postgres mutants benchmarks peers bench fuzz storm soak docs sample ci clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 20
 
 build: ## bin/runner as it is released
 	scripts/build
+
+install: ## program, manual page, completions, units below PREFIX (/usr/local); make build comes first
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install
+
+uninstall: ## remove what make install installs
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install remove
 
 dist: ## dist/runner-OS-ARCH for every target
 	scripts/cross dist
