@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/doctor"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
@@ -83,7 +81,7 @@ func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorO
 		if o.quiet && c.Status == doctor.OK {
 			return nil
 		}
-		if err := printCheck(p, c); err != nil {
+		if err := doctor.Print(p, c); err != nil {
 			return err
 		}
 		return p.Flush()
@@ -92,36 +90,4 @@ func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorO
 		return failure.ExitStatus(1)
 	}
 	return err
-}
-
-func printCheck(p *term.Printer, c record.Check) error {
-	try := ""
-	if c.Try != nil {
-		try = *c.Try
-	}
-	switch {
-	case p.JSON:
-		return p.Record(c)
-	case !p.Stdout.TTY:
-		p.Fields(c.Status, c.Check, c.Message, try)
-		return nil
-	}
-	word, paint := c.Status, map[string]term.Colour{doctor.OK: term.Green, doctor.Warn: term.Yellow, doctor.Fail: term.Red}[c.Status]
-	if c.Status == doctor.Fail {
-		word = "FAIL"
-	}
-	lead := p.Stdout.Paint(paint, word) + fmt.Sprintf("%*s%-13s", 6-len(word), "", c.Check)
-	const left = 19
-	for _, line := range term.Wrap(humanize.Safe(c.Message), max(p.Stdout.Width-left, 20)) {
-		p.Print(lead + term.Cut(line, max(p.Stdout.Width-left, 20)) + "\n")
-		lead = fmt.Sprintf("%*s", left, "")
-	}
-	if try != "" {
-		lead = "        try: "
-		for _, line := range term.Wrap(humanize.Safe(try), max(p.Stdout.Width-len(lead), 20)) {
-			p.Print(lead + line + "\n")
-			lead = "             "
-		}
-	}
-	return nil
 }

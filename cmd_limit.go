@@ -1,22 +1,20 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -183,62 +181,28 @@ func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, target
 	if err != nil {
 		return err
 	}
-	t := term.Table{Columns: []term.Column{{Name: "TARGET"}, {Name: "RUNNING", AlignRight: true, DropOrder: 2}, {Name: "RATE"},
-		{Name: "BURST", AlignRight: true, DropOrder: 1},
-		{Name: "NEXT START", DropOrder: 3}}}
+	var shown []runner.LimitStatus // rows of the table
 	for _, l := range limits {
 		if targets != nil && !slices.Contains(targets, l.Target) {
 			continue
 		}
-		one := record.NewLimit(l)
 		switch {
 		case p.JSON:
-			if err := p.Record(one); err != nil {
+			if err := p.Record(record.NewLimit(l)); err != nil {
 				return err
 			}
 		case p.Stdout.TTY:
-			t.Rows = append(t.Rows, limitRow(l, p.Now()))
+			shown = append(shown, l)
 		default:
-			printLimit(p, one)
+			view.LimitLine(p, l)
 		}
 	}
-	if len(t.Rows) > 0 {
-		p.Table(t)
+	if len(shown) > 0 {
+		p.Table(view.LimitTable(shown, p.Now()))
 	} else if len(limits) == 0 {
 		p.Note("no limits")
 	}
 	return nil
-}
-
-// printLimit writes a limit as a line for other programs.
-func printLimit(p *term.Printer, l record.Limit) {
-	number := func(n *int) string {
-		if n == nil {
-			return ""
-		}
-		return strconv.Itoa(*n)
-	}
-	per := ""
-	if l.Per != nil {
-		per = l.Per.String()
-	}
-	p.Fields(l.Target, strconv.Itoa(l.InUse), number(l.Running), number(l.Rate), per, number(l.Burst), l.NextAt.String())
-}
-
-// limitRow returns the table row of a limit.
-func limitRow(l runner.LimitStatus, now time.Time) []string {
-	running, often, burst := cmp.Or(present.LimitRunning(l), "–"), cmp.Or(present.LimitRate(l), "–"), "–"
-	if l.Rate > 0 {
-		burst = strconv.Itoa(l.Burst)
-	}
-	next := "now"
-	switch {
-	case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse > 0:
-		next = "when one ends"
-	case l.NextAt.After(now):
-		next = "in " + humanize.Age(humanize.Soon(l.NextAt.Sub(now)))
-	}
-	return []string{humanize.Safe(l.Target.String()), running, often, burst, next}
 }
 
 func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targets []jobs.Target) error {

@@ -8,6 +8,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/view"
 	"example.com/runner/runner"
 )
 
@@ -34,38 +35,35 @@ EXIT STATUS
 		Action: func(c *cli.Context) error {
 			deletion := cli.Get[bool](c, "deletion")
 			if deletion && (c.Args().Present() || cli.Get[bool](c, "all")) {
-				return failure.Usage("--deletion goes without queues and --all")
+				return failure.Usage("--deletion cannot be used with queues or --all")
 			}
-			var o pauseOptions
-			var err error
+			queues := []string{runner.DeletionPause}
 			if !deletion {
-				o, err = readPauseOptions(c, "resume")
-			}
-			if err != nil {
-				return err
+				var err error
+				if queues, err = cli.ReadQueues(c); err != nil {
+					return err
+				}
 			}
 			r, err := a.Open(c, false, runner.Options{})
 			if err != nil {
 				return err
 			}
 			defer r.Close()
-			if deletion {
-				return r.Resume(c.Context, runner.DeletionPause)
+			if err := r.Resume(c.Context, queues...); err != nil || deletion {
+				return err
 			}
-			return runResume(c.Context, r, a.Printer, o)
+			return printResumed(c.Context, r, a.Printer, queues)
 		},
 	}
 }
 
-func runResume(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOptions) error {
-	if err := r.Resume(ctx, o.queues...); err != nil {
-		return err
-	}
-	if err := o.tell(ctx, r, p); err != nil {
+// printResumed prints the queues. It returns an error if the pause of the whole database still holds them.
+func printResumed(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
+	if err := view.PrintQueues(ctx, r, p, queues); err != nil {
 		return err
 	}
 	pauses, err := r.Pauses(ctx)
-	if err == nil && admin.AllPaused(pauses) && !slices.Contains(o.queues, runner.AllQueues) {
+	if err == nil && admin.AllPaused(pauses) && !slices.Contains(queues, runner.AllQueues) {
 		err = (&failure.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
 	}
 	return err

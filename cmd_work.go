@@ -15,6 +15,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/logging"
 	"example.com/runner/internal/output"
+	"example.com/runner/internal/pages"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/systemd"
 	"example.com/runner/internal/term"
@@ -74,7 +75,7 @@ EXIT STATUS
 			cli.TextOption("serve", "ADDR", "dashboard and metrics in this process, as runner serve --listen ADDR", ""),
 			cli.ChoiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
 			cli.ChoiceOption("log-level", "the least level to log (info)", "info", "debug", "info", "warn", "error"),
-		}, serveOptions()...)),
+		}, pages.Options()...)),
 		Action: func(c *cli.Context) error {
 			o, err := readWorkOptions(c, a)
 			if err != nil {
@@ -119,10 +120,10 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	}
 	o.engine.Keep, o.engine.KeepFailed = forEver(cli.Get[time.Duration](c, "keep")), forEver(cli.Get[time.Duration](c, "keep-failed"))
 	if address := cli.Get[string](c, "serve"); address != "" {
-		pages := readServeOptions(c)
-		pages.Listen = address
-		o.serve, o.printToken = &pages, cli.Get[bool](c, "print-token")
-	} else if name := firstSet(c, serveOptions()); name != "" {
+		served := pages.ReadOptions(c)
+		served.Listen = address
+		o.serve, o.printToken = &served, cli.Get[bool](c, "print-token")
+	} else if name := firstSet(c, pages.Options()); name != "" {
 		return o, failure.Usage("--%s goes with --serve", name).Hint("runner work --serve 127.0.0.1:8484")
 	}
 	if hook := cli.Get[string](c, "on-failure"); hook != "" {
@@ -205,7 +206,7 @@ func servePages(ctx context.Context, r *runner.Runner, p *term.Printer, o workOp
 	if err != nil {
 		return nil, err
 	}
-	url, hidden := shownURL(s, &p.Stderr, o.printToken)
+	url, hidden := pages.ShownURL(s, &p.Stderr, o.printToken)
 	p.Say("%s", url)
 	if hidden != "" {
 		p.Say("%s", hidden)

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/cli"
 	"example.com/runner/internal/jsonscan"
+	"example.com/runner/internal/spelling"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
@@ -107,7 +107,7 @@ func (v *lineValues) split(text []byte) error {
 }
 
 func (keys lineKeys) unknown(name string) error {
-	if near := cli.Nearest(name, slices.Sorted(maps.Keys(keys))); near != "" {
+	if near := spelling.Nearest(name, slices.Sorted(maps.Keys(keys))); near != "" {
 		return fmt.Errorf("unknown field %q (%s?)", name, near)
 	}
 	return fmt.Errorf("unknown field %q", name)

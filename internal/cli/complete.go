@@ -23,9 +23,6 @@ const (
 	recallIDs    = 50
 )
 
-// Shells lists the shells that have a completion script.
-var Shells = []string{"bash", "zsh", "fish", "powershell"}
-
 // Complete returns suggestions for the last word of args. args are the words after "runner" up to the cursor. If there are no
 // suggestions, shells offer file names.
 func (a *App) Complete(ctx context.Context, args []string) []suggestion {

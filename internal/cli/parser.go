@@ -5,9 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/xrash/smetrics"
-
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/spelling"
 )
 
 // Line is a parsed command line. It exists because urfave/cli's parser does not handle all command lines as needed. urfave/cli receives
@@ -95,7 +94,7 @@ func (line *Line) enter(list []*Command, word string) []*Command {
 	}
 	prefix := strings.Join(append([]string{"runner"}, line.Path...), " ")
 	f := failure.Usage("unknown command %q", strings.Join(append(line.Path, word), " ")).Hint("%s --help", prefix)
-	if near := Nearest(word, names); near != "" {
+	if near := spelling.Nearest(word, names); near != "" {
 		f = f.Hint("%s %s", prefix, near)
 	}
 	if instead := otherNames(word); instead != "" && len(line.Path) == 0 {
@@ -181,7 +180,7 @@ func (line *Line) unknown(name string) *failure.Error {
 	for _, o := range line.options {
 		names = append(names, "--"+o.name)
 	}
-	if near := Nearest(name, names); near != "" && len(name) > 3 {
+	if near := spelling.Nearest(name, names); near != "" && len(name) > 3 {
 		return f.Hint("%s", near)
 	}
 	return f.Hint("%s --help", where)
@@ -249,15 +248,4 @@ func (line Line) last(name string) string {
 func (line Line) on(name string) bool {
 	v, _ := parseBool(line.last(name))
 	return v
-}
-
-// Nearest returns the candidate that is most similar to word, or an empty string if none is similar enough.
-func Nearest(word string, candidates []string) string {
-	best, score := "", 0.8
-	for _, c := range candidates {
-		if s := smetrics.JaroWinkler(word, c, 0.7, 4); s > score && len(word) < 100 {
-			best, score = c, s
-		}
-	}
-	return best
 }

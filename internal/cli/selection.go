@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // Selection has the tasks that the user selected: ids, a filter, or --all.
@@ -70,6 +71,26 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 	f.IDs = ids
 	s.Filter, s.empty = f, len(ids) == 0 && !filtered && !s.All
 	return s, nil
+}
+
+// ReadQueues reads the arguments as names of queues, sorted and without duplicates. With --all it returns runner.AllQueues.
+func ReadQueues(c *Context) ([]string, error) {
+	queues, verb := c.Args().Slice(), c.Command.Name
+	switch all := Get[bool](c, "all"); {
+	case all && len(queues) > 0:
+		return nil, failure.Exclusive("queues", "--all")
+	case all:
+		return []string{runner.AllQueues}, nil
+	case len(queues) == 0:
+		return nil, failure.Usage("%s needs a queue", verb).Hint("runner %s media      runner %[1]s --all", verb)
+	}
+	for _, queue := range queues {
+		if _, err := ParseQueue(queue); err != nil {
+			return nil, failure.Usage("queue %q: %v", queue, err)
+		}
+	}
+	slices.Sort(queues)
+	return slices.Compact(queues), nil
 }
 
 // ReadIDs parses words as IDS. It returns the ids in the order of the words without duplicates.

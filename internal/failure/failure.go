@@ -36,7 +36,9 @@ func Usage(format string, args ...any) *Error {
 }
 
 // Exclusive returns the error for two options that cannot be used together.
-func Exclusive(one, other string) *Error { return Usage("%s and %s cannot be used together", one, other) }
+func Exclusive(one, other string) *Error {
+	return Usage("%s and %s cannot be used together", one, other)
+}
 
 // NotFound returns the error for tasks or other things that do not exist. list is the command that lists what exists.
 func NotFound(list, format string, args ...any) *Error {

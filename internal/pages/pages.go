@@ -1,0 +1,72 @@
+// Package pages holds what runner serve and runner work --serve share: the options of the web pages, and their address.
+package pages
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/term"
+	"example.com/runner/web"
+)
+
+// Options returns the options that serve and work --serve share.
+func Options() []cli.Flag {
+	return []cli.Flag{
+		cli.BoolOption("read-only", "show everything, change nothing"),
+		cli.TextOption("base-path", "PATH", "where the pages begin (/)", "/"),
+		cli.TextOption("public-url", "URL", "how browsers reach it through a proxy", ""),
+		cli.ChoiceOption("auth", "none: with a unix socket only (token)", "token", "token", "none"),
+		cli.TextOption("token-file", "FILE", "holds the token; made if missing (runner.db.d/token)", ""),
+		cli.BoolOption("print-token", "print the address with the token to a pipe or a log, too"),
+		cli.BoolOption("hide-args", "keep arguments, commands, results and output here"),
+		cli.BoolOption("insecure", "listen where other machines reach it, without TLS"),
+	}
+}
+
+// ReadOptions reads the options of Options.
+func ReadOptions(c *cli.Context) web.ServerOptions {
+	return web.ServerOptions{
+		Options: web.Options{BasePath: cli.Get[string](c, "base-path"), ReadOnly: cli.Get[bool](c, "read-only"),
+			HideArgs: cli.Get[bool](c, "hide-args")},
+		PublicURL: cli.Get[string](c, "public-url"), TokenFile: cli.Get[string](c, "token-file"),
+		NoToken:  cli.Get[string](c, "auth") == "none",
+		Insecure: cli.Get[bool](c, "insecure")}
+}
+
+// ShownURL returns the address of the pages for output to out. If out is not a terminal, the address has no token, because a log must not
+// contain it. In that case hidden is a sentence that says where the token is.
+func ShownURL(s *web.Server, out *term.Stream, printToken bool) (url, hidden string) {
+	if out.TTY || printToken || s.TokenFile() == "" {
+		return s.URL(), ""
+	}
+	return s.Address(), "sign in with the token in " + s.TokenFile() + "; --print-token prints it here"
+}
+
+// OpenBrowser opens an address with the program that the system uses for addresses. All users can read the list of processes, so the
+// address with the token is written to a file that only this user can read. The caller must remove the file.
+func OpenBrowser(ctx context.Context, url string) (file string, err error) {
+	if !strings.HasPrefix(url, "http") {
+		return "", errors.New("a unix socket has no address that a browser knows")
+	}
+	made, err := os.CreateTemp("", "runner-*.html") // only this user can read the file
+	if err != nil {
+		return "", err
+	}
+	_, err = made.WriteString(`<!doctype html><meta http-equiv="refresh" content="0; url=` + url + `">`)
+	if err := errors.Join(err, made.Close()); err != nil {
+		return made.Name(), err
+	}
+	name, args := "xdg-open", []string{made.Name()}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", made.Name()}
+	}
+	return made.Name(), exec.CommandContext(ctx, name, args...).Start()
+}

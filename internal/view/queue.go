@@ -1,0 +1,118 @@
+package view
+
+import (
+	"context"
+	"slices"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/spelling"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// PrintQueues prints whether queues are paused. For runner.AllQueues it prints every known queue.
+func PrintQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
+	known, err := r.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	pauses, err := r.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	if queues[0] == runner.AllQueues {
+		return printAllQueues(p, known, pauses)
+	}
+	for _, name := range queues {
+		q := runner.Queue{Queue: name}
+		if i := slices.IndexFunc(known, func(q runner.Queue) bool { return q.Queue == name }); i >= 0 {
+			q = known[i]
+		} else {
+			q.Pause, _ = pauses.Of(name)
+		}
+		if err := printQueue(p, q); err != nil {
+			return err
+		}
+	}
+	return warnUnusedQueues(ctx, r, p, queues, known, pauses)
+}
+
+func printAllQueues(p *term.Printer, known []runner.Queue, pauses runner.Pauses) error {
+	if p.Stdout.TTY && !p.JSON {
+		pending := 0
+		for _, q := range known {
+			pending += q.Counts[jobs.Pending]
+		}
+		p.Print("all queues  " + pauseText(admin.AllPaused(pauses), pending))
+		return nil
+	}
+	for _, q := range known {
+		if err := printQueue(p, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printQueue(p *term.Printer, q runner.Queue) error {
+	switch {
+	case p.JSON:
+		return p.Record(record.NewQueue(q, p.Now()))
+	case p.Stdout.TTY:
+		p.Print(q.Queue + "  " + pauseText(record.Paused(q), q.Counts[jobs.Pending]))
+	default:
+		p.Fields(q.Queue, pauseState(record.Paused(q)))
+	}
+	return nil
+}
+
+func pauseState(paused bool) string {
+	if paused {
+		return "paused"
+	}
+	return "running"
+}
+
+// pauseText returns the state of a queue and how many tasks wait in it, for a terminal.
+func pauseText(paused bool, pending int) string {
+	text := pauseState(paused)
+	if pending > 0 {
+		text += "  (" + humanize.TasksWait(pending) + ")"
+	}
+	return text + "\n"
+}
+
+// warnUnusedQueues warns at a terminal about paused queues whose names are probably mistyped: the queue has no tasks, none ended there
+// recently, and no worker names it.
+func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string, known []runner.Queue,
+	pauses runner.Pauses) error {
+	if !p.Interactive() {
+		return nil
+	}
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	var used []string
+	for _, q := range known {
+		if len(q.Counts)+len(q.Ended) > 0 {
+			used = append(used, q.Queue)
+		}
+	}
+	for _, name := range queues {
+		_, paused := pauses[name]
+		served := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.Queues != nil && w.Serves(name) })
+		if !paused || served || slices.Contains(used, name) {
+			continue
+		}
+		similar := ""
+		if near := spelling.Nearest(name, used); near != "" {
+			similar = " (" + near + "?)"
+		}
+		p.Note("queue %s has no tasks, none ended there in 24h, and no worker names it%s", name, similar)
+	}
+	return nil
+}
