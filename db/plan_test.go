@@ -305,7 +305,7 @@ var plans = map[string]plan{
 // parts are templates that several statements share.
 var parts = []string{"completeAll", "claimed"}
 
-// onServers are statements that run only on PostgreSQL. TestEveryStatementIsUnderstoodByPostgreSQL prepares them.
+// onServers are statements that run only on PostgreSQL. TestPostgreSQLPreparesEveryStatement prepares them.
 var onServers = []string{"insertTasks32", "insertTasks64", "insertTasks128", "assertUnused", "assertCompleted", "completeTasks"}
 
 var numbered = regexp.MustCompile(`\?([0-9]+)`)

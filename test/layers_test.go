@@ -68,6 +68,8 @@ var layers = []layer{
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the program may use these
 	{path: "internal/testkit"}, // only tests import it
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // only tests import it
+	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "db/schema"}, // only tests import it
+		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver"}},
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},

@@ -7,11 +7,10 @@ import (
 
 	"example.com/runner/db/internal/postgres"
 	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/internal/testkit"
 )
 
 func TestBothDialectsHaveTheSameFragments(t *testing.T) {
 	got, want := slices.Sorted(maps.Keys(postgres.Dialect("ours").Fragments)), slices.Sorted(maps.Keys(sqlite.Dialect("").Fragments))
-	if !slices.Equal(got, want) {
-		t.Errorf("PostgreSQL has %v, SQLite has %v", got, want)
-	}
+	testkit.Equal(t, "fragments of PostgreSQL and SQLite", got, want)
 }

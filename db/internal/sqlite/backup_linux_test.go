@@ -10,8 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// What takes the place of the file while the copy is made is not replaced either.
-func TestABackupReplacesRegularFilesOnlyAtItsEnd(t *testing.T) {
+// TestABackupKeepsAFileThatAppearsDuringTheCopy checks the last step of a backup, which moves the copy to its place. That step must not
+// replace a FIFO that was created during the copy.
+func TestABackupKeepsAFileThatAppearsDuringTheCopy(t *testing.T) {
 	dir := t.TempDir()
 	part, to := filepath.Join(dir, "part"), filepath.Join(dir, "fifo")
 	if err := os.WriteFile(part, nil, 0o600); err != nil {
@@ -21,9 +22,9 @@ func TestABackupReplacesRegularFilesOnlyAtItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := place(part, to, true); !errors.Is(err, jobs.ErrConflict) {
-		t.Errorf("got %v, want a conflict", err)
+		t.Errorf("got error %v, want one that is %v", err, jobs.ErrConflict)
 	}
 	if info, err := os.Lstat(to); err != nil || info.Mode().Type() != os.ModeNamedPipe {
-		t.Error("the FIFO was replaced", err)
+		t.Errorf("got file %v and error %v, want the FIFO", info, err)
 	}
 }

@@ -9,15 +9,15 @@ func TestMountNameReadsTheMountTable(t *testing.T) {
 		want  string
 	}{{21, "ext4"}, {98, "fuse.sshfs"}, {99, ""}} {
 		if got := mountName(mounts, 0, c.minor); got != c.want {
-			t.Errorf("device 0:%d is %q, want %q", c.minor, got, c.want)
+			t.Errorf("device 0:%d: got file system %q, want %q", c.minor, got, c.want)
 		}
 	}
 }
 
 func TestLocalFilesystemsAreAccepted(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), "/dev/shm"} {
-		if kind := networkFS(dir); kind != "" {
-			t.Errorf("%s counts as %s", dir, kind)
+		if got := networkFS(dir); got != "" {
+			t.Errorf("%s: got network file system %q, want none", dir, got)
 		}
 	}
 }

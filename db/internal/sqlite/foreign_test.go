@@ -6,12 +6,12 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-func TestTheSumIsThatOfTheSchema(t *testing.T) {
+func TestOwnSumMatchesTheSchema(t *testing.T) {
 	own, err := ownSchema(t.Context(), &sqltext.Dialect{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := sum(own); got != ownSum {
-		t.Errorf("ownSum is %q, want %q", ownSum, got)
+		t.Errorf("got ownSum %q, want the sum of the schema, %q", ownSum, got)
 	}
 }

@@ -7,101 +7,110 @@ import (
 	"time"
 )
 
-func queueOn(word *atomic.Uint32) *lockQueue {
+func newQueue(word *atomic.Uint32) *lockQueue {
 	q := &lockQueue{}
 	q.open(word, new(atomic.Uint32))
 	return q
 }
 
-func TestTheHolderWakesTheFirstInTheQueueWhenItLeaves(t *testing.T) {
+// wantFree fails the test if a process of the queue has the lock. The word of the queue is odd then.
+func wantFree(t *testing.T, word *atomic.Uint32) {
+	t.Helper()
+	if got := word.Load(); got%2 != 0 {
+		t.Errorf("got word %d, want an even number, because no process has the lock", got)
+	}
+}
+
+func TestLeaveWakesTheFirstWaiter(t *testing.T) {
 	var word atomic.Uint32
-	holder, other := queueOn(&word), queueOn(&word)
-	for woken := false; !woken; { // until it leaves while the other one sleeps
-		over := make(chan struct{})
+	holder, other := newQueue(&word), newQueue(&word)
+	for woken := false; !woken; { // repeat until leave is called while other sleeps
+		done := make(chan struct{})
 		holder.enter()
 		go func() {
-			defer close(over)
+			defer close(done)
 			for other.wait(time.Hour, false) {
 			}
 		}()
 		runtime.Gosched()
 		woken = holder.leave()
-		<-over
+		<-done
 	}
 }
 
-// A process that was killed or stopped never leaves.
-func TestAHolderThatNeverLeavesDelaysOthersForAMomentOnly(t *testing.T) {
+// TestADeadHolderDelaysAWaiterForLessThanASecond has a holder that never leaves, like a process that was killed or stopped.
+func TestADeadHolderDelaysAWaiterForLessThanASecond(t *testing.T) {
 	var word atomic.Uint32
-	dead, other := queueOn(&word), queueOn(&word)
+	dead, other := newQueue(&word), newQueue(&word)
 	dead.enter()
 	began := time.Now()
 	if !other.wait(time.Hour, false) {
-		t.Error("it did not wait at all")
+		t.Error("got no wait, want one while the dead process has the lock")
 	}
 	if took := time.Since(began); took > time.Second {
-		t.Errorf("it waited for %v", took)
+		t.Errorf("got a wait of %v, want at most 1s", took)
 	}
 	other.enter()
-	if other.leave(); word.Load()%2 != 0 {
-		t.Error("the one after the dead one could not leave")
+	other.leave()
+	wantFree(t, &word)
+	if dead.leave() {
+		t.Error("the dead process leaves late: got a waiter woken, want none")
 	}
-	if dead.leave() || word.Load()%2 != 0 {
-		t.Error("the dead one came back, and changed what belongs to another")
-	}
+	wantFree(t, &word)
 }
 
 func TestAProcessDoesNotWaitForItself(t *testing.T) {
 	var word atomic.Uint32
-	q := queueOn(&word)
-	if q.wait(time.Hour, false) {
-		t.Error("it waited while nobody had the lock")
+	q := newQueue(&word)
+	wantNoWait := func(when string) {
+		t.Helper()
+		if q.wait(time.Hour, false) {
+			t.Errorf("%s: got a wait, want none", when)
+		}
 	}
+	wantNoWait("no process has the lock")
 	q.enter()
-	if q.wait(time.Hour, false) {
-		t.Error("it waited for itself")
-	}
-	if q.open(nil, nil); word.Load()%2 != 0 {
-		t.Error("it has not left")
-	}
-	if q.enter(); q.wait(time.Hour, false) || q.leave() {
-		t.Error("a queue without a word")
+	wantNoWait("this process has the lock")
+	q.open(nil, nil)
+	wantFree(t, &word)
+	q.enter()
+	wantNoWait("a queue without a word")
+	if q.leave() {
+		t.Error("a queue without a word: got a waiter woken, want none")
 	}
 }
 
-func TestAStretchOfWritingEndsWhenNoWriteFollows(t *testing.T) {
+func TestLeaveAfterLeavesWhenNoWriteFollows(t *testing.T) {
 	var word atomic.Uint32
-	q, other := queueOn(&word), queueOn(&word)
+	q, other := newQueue(&word), newQueue(&word)
 	q.enter()
 	q.leaveAfter(time.Millisecond)
 	for other.wait(time.Hour, false) {
 	}
-	if word.Load()%2 != 0 {
-		t.Error("it has not left")
-	}
+	wantFree(t, &word)
 }
 
-func TestASingleWriteDoesNotWaitForTheEndOfAStretch(t *testing.T) {
+func TestASingleWriteDoesNotWaitForLaterWritesOfTheHolder(t *testing.T) {
 	var word, quick atomic.Uint32
 	holder, single, waiting := &lockQueue{}, &lockQueue{}, &lockQueue{}
 	for _, q := range []*lockQueue{holder, single, waiting} {
 		q.open(&word, &quick)
 	}
 	if holder.isAwaited() {
-		t.Error("nobody waits")
+		t.Error("got a waiter with a single write, want none")
 	}
 	holder.enter()
-	over := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(done)
 		single.wait(time.Hour, true)
 	}()
 	for !holder.isAwaited() {
 		runtime.Gosched()
 	}
 	holder.leave()
-	<-over
-	if quick.Load() != 0 {
-		t.Error("the next holder would let somebody pass who has gone")
+	<-done
+	if got := quick.Load(); got != 0 {
+		t.Errorf("got quick = %d after the single write, want 0, because no process waits", got)
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The list of the system's locks comes in pages, and one look may miss what is there: that must not leave the holder unnamed.
-func TestTheHolderIsNamedWhileOtherLocksComeAndGo(t *testing.T) {
+// TestLockHolderIsFoundWhileOtherLocksChange changes many locks meanwhile. The kernel returns the list of locks in pages, so one reading
+// may miss a lock. lockHolder must find the holder nevertheless.
+func TestLockHolderIsFoundWhileOtherLocksChange(t *testing.T) {
 	dir := t.TempDir()
 	open := func(name string) *os.File {
 		file, err := os.Create(filepath.Join(dir, name))
@@ -20,11 +21,11 @@ func TestTheHolderIsNamedWhileOtherLocksComeAndGo(t *testing.T) {
 		t.Cleanup(func() { file.Close() })
 		return file
 	}
-	byte120, err := strconv.ParseInt(writeLockByte, 10, 64)
+	start, err := strconv.ParseInt(writeLockByte, 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: byte120, Len: 1}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: start, Len: 1}
 	if err := unix.FcntlFlock(open("x-shm").Fd(), unix.F_SETLK, &lock); err != nil {
 		t.Fatal(err)
 	}
@@ -33,29 +34,29 @@ func TestTheHolderIsNamedWhileOtherLocksComeAndGo(t *testing.T) {
 		others[i] = int(open(strconv.Itoa(i)).Fd())
 	}
 	done := make(chan struct{})
-	ended := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		for i := 0; ; i++ {
 			select {
 			case <-done:
-				ended <- nil
+				result <- nil
 				return
 			default:
 			}
 			if err := unix.Flock(others[i*7%len(others)], []int{unix.LOCK_EX, unix.LOCK_UN}[i/len(others)%2]); err != nil {
-				ended <- err
+				result <- err
 				return
 			}
 		}
 	}()
 	for range 500 {
 		if pid, name := lockHolder(filepath.Join(dir, "x-shm")); pid != os.Getpid() || name == "" {
-			t.Errorf("the holder is %d %q, want %d", pid, name, os.Getpid())
+			t.Errorf("got pid %d and name %q, want pid %d and a name", pid, name, os.Getpid())
 			break
 		}
 	}
 	close(done)
-	if err := <-ended; err != nil {
+	if err := <-result; err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// The statements of this package look at few rows. Those of package db are checked there, with a dialect of this package.
-func TestStatementsAboutTheFileAreUnderstood(t *testing.T) {
+// TestStatementsOfThePackageUseIndexes allows scans of short tables only. Package db checks its own statements with a dialect of this
+// package.
+func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 	d, err := New(filepath.Join(t.TempDir(), "test.db"), engine.Options{Create: true, BusyTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +24,7 @@ func TestStatementsAboutTheFileAreUnderstood(t *testing.T) {
 	}
 	defer d.Close()
 	defer conn.Close()
-	if _, err := conn.ExecContext(t.Context(), CreateMarks); err != nil { // what a database of another program has besides
+	if _, err := conn.ExecContext(t.Context(), CreateMarks); err != nil { // this table is only in databases of other programs
 		t.Fatal(err)
 	}
 	for text, allow := range map[string][]string{
@@ -32,7 +33,7 @@ func TestStatementsAboutTheFileAreUnderstood(t *testing.T) {
 		d.sql.Text(selectMain): {"SCAN pragma_database_list"},
 		selectMarks:            {"SCAN runner_schema"}, // a row for each prefix
 		insertMark:             nil,
-		// once, when the tables are made
+		// This statement runs once, before the tables are created.
 		selectTaken:                     {"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"},
 		hasMarks:                        {"SCAN sqlite_schema"},
 		selectPages:                     {"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"},
@@ -47,7 +48,7 @@ func TestStatementsAboutTheFileAreUnderstood(t *testing.T) {
 		}
 		rows, err := conn.QueryxContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
 		if err != nil {
-			t.Errorf("%v: %s", err, text)
+			t.Errorf("got error %v, want a plan\n%s", err, text)
 			continue
 		}
 		for rows.Next() {

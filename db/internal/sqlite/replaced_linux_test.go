@@ -8,17 +8,17 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-func TestTheMountTableNamesMountPoints(t *testing.T) {
+func TestHasMountReadsTheMountTable(t *testing.T) {
 	const mounts = "22 1 0:21 / / rw - ext4 /dev/vda rw\n36 22 0:21 /q.db /data/a\\040b.db rw,noatime master:1 - ext4 /dev/vda rw\n"
 	for path, want := range map[string]bool{"/data/a b.db": true, "/data": false, "/": true, "/q.db": false} {
 		if got := hasMount(mounts, path); got != want {
-			t.Errorf("%s: got %v, want %v", path, got, want)
+			t.Errorf("%s is a mount point: got %v, want %v", path, got, want)
 		}
 	}
 }
 
-// What a checkpoint writes to the file is no damage, whichever process made it, when the log starts afresh, too.
-func TestCheckpointsReplaceNothing(t *testing.T) {
+// TestCheckpointsAreNotTakenForReplacedFiles changes the file by checkpoints of another connection. Some of them also restart the log.
+func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
 	d, err := New(filepath.Join(t.TempDir(), "test.db"), engine.Options{Create: true, BusyTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestCheckpointsReplaceNothing(t *testing.T) {
 			t.Fatalf("write %d: %v", i, err)
 		}
 		if content := d.content.Load(); content == nil || !content.settled {
-			t.Fatalf("write %d: content %+v, want a settled one", i, content)
+			t.Fatalf("write %d: got content %+v, want a settled one", i, content)
 		}
 		switch i % 3 {
 		case 0:

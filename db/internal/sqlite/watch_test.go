@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// An event tells of a commit that is on its way. What is seen first may be an earlier one, and that must not be the end of the looking:
-// with an fsync, the commit comes milliseconds after its event.
-func TestACommitIsSeenWhoseEventCameBeforeAnotherCommitWasSeen(t *testing.T) {
+// TestWatchFindsACommitThatComesAfterItsEvent checks that the watch does not stop looking at the first commit that it finds. That commit may
+// be an earlier one: with an fsync, a commit becomes visible milliseconds after its event.
+func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
 		writer, err := Connect(path, "rwc")
@@ -31,24 +31,24 @@ func TestACommitIsSeenWhoseEventCameBeforeAnotherCommitWasSeen(t *testing.T) {
 		defer conn.Close()
 		notices := make(chan bool, 100)
 		w := &watch{db: &File{}, conn: conn, every: sweep, told: func(news bool) { notices <- news }}
-		events, quit, over := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-		go func() { defer close(over); w.run(t.Context(), events, quit) }()
-		<-notices // the first look
+		events, quit, done := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+		go func() { defer close(done); w.run(t.Context(), events, quit) }()
+		<-notices // run looks once at its start
 
 		synctest.Wait()
 		writer.MustExec("INSERT INTO t VALUES (1)")
-		events <- struct{}{} // of the second commit, and nothing more will come
-		<-notices            // the first one is seen
-		for _, late := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
-			time.Sleep(late)
+		events <- struct{}{} // the event of the commits below; no other event follows
+		<-notices            // the watch has found the commit above
+		for _, delay := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
+			time.Sleep(delay)
 			writer.MustExec("INSERT INTO t VALUES (2)")
 			committed := time.Now()
 			<-notices
-			if took := time.Since(committed); took > 4*late {
-				t.Errorf("a commit is seen %v after it, %v after its event", took, late)
+			if took := time.Since(committed); took > 4*delay {
+				t.Errorf("commit %v after the previous one: got a notice after %v, want at most %v", delay, took, 4*delay)
 			}
 		}
 		close(quit)
-		<-over
+		<-done
 	})
 }

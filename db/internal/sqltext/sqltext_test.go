@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-func TestMarksAreRendered(t *testing.T) {
+func TestTextRendersATemplate(t *testing.T) {
 	fragments := map[string]string{"list": "array(?)", "plus": "", "open": "SELECT 1 FROM {tasks} WHERE id = ?"}
-	for template, want := range map[string][3]string{ // in a file of our own, in a file with a prefix, on a server
+	for template, want := range map[string][3]string{ // the text in a file without a prefix, with a prefix, and on a server
 		"SELECT 1": {"SELECT 1", "SELECT 1", "SELECT 1"},
 		"SELECT tasks.id FROM {tasks} WHERE state = 'tasks {tasks} ?'": {"SELECT tasks.id FROM tasks WHERE state = 'tasks {tasks} ?'",
 			"SELECT tasks.id FROM my_tasks AS tasks WHERE state = 'tasks {tasks} ?'",
@@ -30,14 +30,14 @@ func TestMarksAreRendered(t *testing.T) {
 			s := Query(template)
 			for range 2 {
 				if got := d.Text(s); got != want[i] {
-					t.Errorf("%s\nis   %s\nwant %s", template, got, want[i])
+					t.Errorf("template %s\ngot      %s\nwant     %s", template, got, want[i])
 				}
 			}
 		}
 	}
 }
 
-func TestScriptsHaveNamesOnly(t *testing.T) {
+func TestNamesRendersNamesOnly(t *testing.T) {
 	const script = "CREATE INDEX {tasks_due} ON {tasks} (run_at); -- of {tasks}\nCREATE VIEW {tasks_view} AS SELECT '{x}' FROM {tasks} AS t"
 	if got, want := (&Dialect{Prefix: "my_"}).Names(script),
 		"CREATE INDEX my_tasks_due ON my_tasks (run_at); -- of {tasks}\n"+
@@ -49,8 +49,8 @@ func TestScriptsHaveNamesOnly(t *testing.T) {
 	}
 }
 
-func TestStatementsForOneUseAreNotKept(t *testing.T) {
+func TestStatementsForOneUseAreNotCached(t *testing.T) {
 	var d Dialect
 	d.Text(&Statement{Template: "SELECT 1", Once: true})
-	d.rendered.Range(func(any, any) bool { t.Error("a statement for one use is kept"); return true })
+	d.rendered.Range(func(any, any) bool { t.Error("got a cached statement, want none"); return true })
 }
