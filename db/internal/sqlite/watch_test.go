@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestWatchFindsACommitThatComesAfterItsEvent checks that the watch does not stop looking at the first commit that it finds. That commit may
+// TestWatchFindsACommitThatComesAfterItsEvent checks that the watch does not stop at the first commit that it finds. That commit may
 // be an earlier one: with an fsync, a commit becomes visible milliseconds after its event.
 func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
