@@ -28,8 +28,6 @@ type (
 	ServerInfo = engine.ServerInfo
 	// Process is a process of this machine.
 	Process = engine.Process
-	// Revisions reports whether anything was committed since the last call. It costs nothing between calls.
-	Revisions = engine.Revisions
 	// Disk describes the filesystem that a database is on.
 	Disk = sqlite.Disk
 )
@@ -191,18 +189,14 @@ func (d *DB) BackupFile(ctx context.Context) (string, error) { return d.engine.B
 // cause a call. wakeups reports whether workers may have something to do. It is false for some commits of which the engine knows that
 // they only finish or claim tasks: those are notified as such on a server, and made by the writer of this DB in a file.
 //
-// told must not block. A brief watch starts and stops at once, but costs more and calls told up to 20 ms later. Watch runs in the
-// background until ctx ends.
-func (d *DB) Watch(ctx context.Context, brief bool, told func(wakeups bool)) error {
-	return d.engine.Watch(ctx, brief, told)
+// told must not block. If every is not 0, the watch of a file looks for commits at that pace. It then starts and ends faster, and its
+// cost does not depend on the number of commits. Watch runs in the background until ctx ends.
+func (d *DB) Watch(ctx context.Context, every time.Duration, told func(wakeups bool)) error {
+	return d.engine.Watch(ctx, every, told)
 }
 
 // WatchSlowly sets the pace of Watch: with true it looks for commits at most every 20 ms, else as soon as it can.
 func (d *DB) WatchSlowly(slowly bool) { d.engine.WatchSlowly(slowly) }
-
-// Revisions starts to count commits. The caller must close the result. Unlike Watch it costs nothing between calls, however much is
-// written.
-func (d *DB) Revisions(ctx context.Context) (Revisions, error) { return d.engine.Revisions(ctx) }
 
 // CheckNotifications sends a notification through the server and waits for it. It returns an error of kind ErrInvalid if the
 // notification does not arrive within patience. It returns nil for files, which need no notifications.

@@ -80,7 +80,11 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		if options.Alone {
 			return nil
 		}
-		return store.Watch(ctx, brief, changed)
+		every := time.Duration(0)
+		if brief {
+			every = 20 * time.Millisecond // a watch with a pace ends at once
+		}
+		return store.Watch(ctx, every, changed)
 	}, store.WatchSlowly)
 	return r, nil
 }

@@ -53,7 +53,7 @@ func (l *live) subscribe() (chan struct{}, error) {
 		go func() {
 			defer close(done)
 			// The pages read the same database and report its errors.
-			_ = admin.Revisions(ctx, l.r, pollInterval, l.notify)
+			_ = admin.Changes(ctx, l.r, pollInterval, l.notify)
 			l.closeAll(done)
 		}()
 	}

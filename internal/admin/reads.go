@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -32,27 +31,32 @@ func OutputTail(ctx context.Context, r *runner.Runner, id int64) ([]byte, error)
 	return store(r).OutputTail(ctx, id)
 }
 
-// Revisions calls changed after a commit of any process. It polls at the interval every, until ctx ends or the file was replaced
-// (jobs.ErrReplaced). Runner.Changes detects commits earlier. The cost of Revisions does not depend on the number of writes.
-func Revisions(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
-	look, err := store(r).Revisions(ctx)
-	if err != nil {
+// Changes calls changed after commits, at most once in each interval every, until ctx ends or the file was replaced
+// (jobs.ErrReplaced). Runner.Changes detects commits earlier. The cost of Changes does not depend on the number of commits.
+func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	commits := make(chan struct{}, 1)
+	if err := store(r).Watch(ctx, every, func(bool) {
+		select {
+		case commits <- struct{}{}:
+		default:
+		}
+	}); err != nil {
 		return err
 	}
-	defer look.Close()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	for last := int64(-1); ; {
-		n, err := look.Now(context.WithoutCancel(ctx))
-		if gone := store(r).Replaced(); gone != nil || err != nil {
-			return cmp.Or(gone, err)
-		}
-		if n != last && last >= 0 {
-			changed()
-		}
-		last = n
+	for next := commits; ; {
 		select {
+		case <-next:
+			changed()
+			next = nil
 		case <-ticker.C:
+			if err := store(r).Replaced(); err != nil {
+				return err
+			}
+			next = commits
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -159,17 +159,10 @@ type Files interface {
 
 // Changes reports commits.
 type Changes interface {
-	Watch(ctx context.Context, brief bool, told func(wakeups bool)) error
+	Watch(ctx context.Context, every time.Duration, told func(wakeups bool)) error
 	WatchSlowly(slowly bool)
-	Revisions(ctx context.Context) (Revisions, error)
 	// CheckNotifications returns an error unless a notification of this process comes back from the server within patience.
 	CheckNotifications(ctx context.Context, patience time.Duration) error
-}
-
-// Revisions reports whether anything was committed since the last call of Now: then Now returns a different number.
-type Revisions interface {
-	Now(ctx context.Context) (int64, error)
-	Close()
 }
 
 // Traits are the properties of an engine that decide which of two ways is faster.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
@@ -161,28 +159,11 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 		Why:  []string{"a pooler in between takes LISTEN away: workers find tasks late, by looking"}}
 }
 
-// Watch calls told when another process has committed something.
-func (d *Server) Watch(ctx context.Context, _ bool, told func(wakeups bool)) error {
+// Watch calls told when another process has committed something. It ignores the pace, because noticeEvery limits the rate already.
+func (d *Server) Watch(ctx context.Context, _ time.Duration, told func(wakeups bool)) error {
 	d.listen(ctx, told)
 	return nil
 }
 
-// WatchSlowly does nothing, because noticeEvery already limits the rate of notifications.
+// WatchSlowly does nothing, for the same reason.
 func (*Server) WatchSlowly(bool) {}
-
-// revisions counts notifications.
-type revisions struct {
-	told atomic.Int64
-	stop context.CancelFunc
-}
-
-// Revisions starts to count notifications. Close of the result ends that.
-func (d *Server) Revisions(ctx context.Context) (engine.Revisions, error) {
-	r := &revisions{}
-	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	d.listen(ctx, func(bool) { r.told.Add(1) })
-	return r, nil
-}
-
-func (r *revisions) Now(context.Context) (int64, error) { return r.told.Load(), nil }
-func (r *revisions) Close()                             { r.stop() }

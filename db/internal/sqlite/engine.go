@@ -357,34 +357,3 @@ func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err erro
 
 // CheckNotifications returns nil, since files need no notifications.
 func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }
-
-// revisions reads the data version on a connection of its own.
-type revisions struct {
-	file *File
-	pool *sqlx.DB
-	conn *sqlx.Conn
-}
-
-// Revisions opens a connection that reads the data version.
-func (d *File) Revisions(ctx context.Context) (engine.Revisions, error) {
-	pool, err := Connect(d.path, "rw", "busy_timeout(5000)", "query_only(1)")
-	if err != nil {
-		return nil, err
-	}
-	conn, err := pool.Connx(ctx)
-	if err != nil {
-		pool.Close()
-		return nil, d.Explain(err)
-	}
-	return &revisions{d, pool, conn}, nil
-}
-
-func (r *revisions) Now(ctx context.Context) (n int64, err error) {
-	err = r.conn.QueryRowxContext(ctx, dataVersion).Scan(&n)
-	return n, r.file.Explain(err)
-}
-
-func (r *revisions) Close() {
-	r.conn.Close()
-	r.pool.Close()
-}

@@ -13,15 +13,14 @@ const dataVersion = `PRAGMA data_version`
 // sweep is how often the watch looks for commits without an event, in case an event was lost.
 const sweep = time.Second
 
-// briefSweep is how often a brief watch looks for commits. It uses no inotify: closing such a descriptor takes the kernel up to 20 ms,
-// and the process cannot end before.
-const briefSweep = 20 * time.Millisecond
-
 // Watch calls told when another connection has committed. One call may stand for several commits, and a commit of this process may
-// cause a call. news is false only if the writer of this DB has made all of these commits. told must not block. A brief watch starts
-// and stops at once, but costs more and calls told up to 20 ms later. Watch runs in the background until ctx ends.
-func (d *File) Watch(ctx context.Context, brief bool, told func(news bool)) error {
-	w := &watch{db: d, told: told, every: sweep}
+// cause a call. news is false only if the writer of this DB has made all of these commits. told must not block. Watch runs in the
+// background until ctx ends.
+//
+// If every is 0, the watch looks as soon as it can, with inotify. Closing such a descriptor takes the kernel up to 20 ms, and the
+// process cannot end before. Otherwise the watch looks at the pace every, without inotify.
+func (d *File) Watch(ctx context.Context, every time.Duration, told func(news bool)) error {
+	w := &watch{db: d, told: func(bool) {}, every: every}
 	close := func() {}
 	if _, _, ok := d.commits.read(); !ok {
 		pool, err := Connect(d.path, "rw", "busy_timeout(5000)", "query_only(1)")
@@ -35,11 +34,12 @@ func (d *File) Watch(ctx context.Context, brief bool, told func(news bool)) erro
 		close = func() { w.conn.Close(); pool.Close() }
 	}
 	events, stop := (<-chan struct{})(nil), func() {}
-	if brief {
-		w.every = briefSweep
-	} else {
+	if every == 0 {
+		w.every, w.hurry = sweep, d.hurry
 		events, stop = walEvents(d.path)
 	}
+	w.changed() // later commits cause a call
+	w.told = told
 	d.watches.Go(func() {
 		defer close()
 		defer stop()
@@ -69,6 +69,7 @@ type watch struct {
 	last   int64         // last value of the counter or of the pragma
 	others uint32        // number of commits of other connections, if there is a counter
 	every  time.Duration // time between two looks without an event
+	hurry  chan struct{} // ends a pause of the slow pace; nil if the pace does not change
 }
 
 // again are the pauses before the looks after an event. The event comes when the log is written, and the commit becomes visible a
@@ -83,7 +84,6 @@ const seen = 4
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
 	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
-	w.changed()
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,7 +92,7 @@ func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan str
 			return
 		case <-ticker.C:
 			w.changed()
-		case <-w.db.hurry:
+		case <-w.hurry:
 			w.changed()
 		case <-events:
 			if !w.await(ctx, events, quit) {
@@ -110,7 +110,7 @@ func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 		if rest := slowEvery - time.Since(w.looked); rest > 0 && w.db.slowly.Load() {
 			select {
 			case <-time.After(rest):
-			case <-w.db.hurry:
+			case <-w.hurry:
 			case <-ctx.Done():
 				return false
 			case <-quit:
@@ -122,7 +122,7 @@ func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 			case <-time.After(again[i]):
 			case <-events:
 				i = 0
-			case <-w.db.hurry:
+			case <-w.hurry:
 			case <-ctx.Done():
 				return false
 			case <-quit:

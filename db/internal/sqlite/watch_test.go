@@ -32,8 +32,9 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 		notices := make(chan bool, 100)
 		w := &watch{db: &File{}, conn: conn, every: sweep, told: func(news bool) { notices <- news }}
 		events, quit, done := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+		w.changed()
+		<-notices // the first look
 		go func() { defer close(done); w.run(t.Context(), events, quit) }()
-		<-notices // run looks once at its start
 
 		synctest.Wait()
 		writer.MustExec("INSERT INTO t VALUES (1)")

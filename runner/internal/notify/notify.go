@@ -7,8 +7,8 @@
 // A notice is one token in a channel of capacity 1. So many changes at once are one notice, and the source never waits for a
 // subscriber. A notice does not say what has changed: the subscriber reads the database.
 //
-// The web server does not subscribe. It looks at a fixed pace (db.Revisions), because its cost must not grow with the number of commits.
-// A subscription at that pace was considered: the watch would still read an event for each write to the log.
+// The web server does not subscribe. It watches at a pace of its own (admin.Changes), because its cost must not grow with the number of
+// commits: the watch of a Notifier reads an event for each write to the log.
 package notify
 
 import (
