@@ -65,7 +65,7 @@ func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 		}
 		var err error
 		if *number.to, err = number.parse(text); err != nil {
-			return o, failure.Usage("%s=%q %v", number.variable, text, err)
+			return o, failure.Usage("%s=%q: %v", number.variable, text, err)
 		}
 	}
 	return o, nil
@@ -74,7 +74,7 @@ func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 func parseGeneration(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return 0, errors.New("is no generation: a whole number, 1 or more")
+		return 0, errors.New("invalid generation; use a whole number, 1 or more")
 	}
 	return n, nil
 }

@@ -102,7 +102,7 @@ type startRate struct {
 func parseRate(text string) (startRate, error) {
 	number, dur, ok := strings.Cut(text, "/")
 	if !ok {
-		return startRate{}, errors.New("is no rate: 100/1m")
+		return startRate{}, errors.New("invalid rate; use 100/1m")
 	}
 	n, err := cli.ParseInt(number, 1)
 	if err != nil {
@@ -110,7 +110,7 @@ func parseRate(text string) (startRate, error) {
 	}
 	per, err := timetext.ParseDuration(dur)
 	if err == nil && per == 0 {
-		err = errors.New("is too short")
+		err = errors.New("too short")
 	}
 	if err != nil {
 		return startRate{}, fmt.Errorf("%s %w", dur, err)

@@ -89,7 +89,7 @@ func parseAttempt(text string) (output.Range, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return output.Range{}, errors.New("is neither a number from 1 nor all")
+		return output.Range{}, errors.New("invalid attempt; use a number from 1, or all")
 	}
 	return output.Range{N: n}, nil
 }

@@ -152,7 +152,7 @@ func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
 	for _, word := range c.Args().Slice() {
 		name, err := cli.ParseScheduleName(word)
 		if err != nil {
-			return nil, failure.Usage("%q %v", word, err)
+			return nil, failure.Usage("%q: %v", word, err)
 		}
 		names = append(names, name)
 	}

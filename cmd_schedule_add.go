@@ -77,7 +77,7 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 	}
 	name, err := cli.ParseScheduleName(words[0])
 	if err != nil {
-		return o, failure.Usage("%q %v", words[0], err)
+		return o, failure.Usage("%q: %v", words[0], err)
 	}
 	words = words[1:]
 	if len(words) > 0 && words[0] == "--" { // the parser leaves a -- that follows NAME

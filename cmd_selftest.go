@@ -95,7 +95,7 @@ func readSelftestOptions(c *cli.Context) (selftest.Options, error) {
 func parseSeed(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		return 0, errors.New("is not a number from 1 up")
+		return 0, errors.New("invalid number; use 1 or more")
 	}
 	return n, nil
 }

@@ -177,14 +177,14 @@ func parseQueueMax(text string) (runner.QueueMax, error) {
 func parseLease(text string) (time.Duration, error) {
 	d, err := timetext.ParseDuration(text)
 	if err == nil && d < runner.MinLease {
-		err = errors.New("is too short: at least " + timetext.WriteDuration(runner.MinLease))
+		err = errors.New("too short; use at least " + timetext.WriteDuration(runner.MinLease))
 	}
 	return d, err
 }
 
 func parseWorkerName(text string) (string, error) {
 	if len(text) > jobs.MaxText || strings.ContainsFunc(text, unicode.IsControl) {
-		return "", errors.New("is no name: at most 200 bytes without control characters")
+		return "", errors.New("invalid name; use at most 200 bytes without control characters")
 	}
 	return text, nil
 }

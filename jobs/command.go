@@ -51,7 +51,7 @@ func Argv(args json.RawMessage) ([]string, error) {
 	argv := make([]string, len(words))
 	for i, word := range words {
 		if word == nil || strings.IndexByte(*word, 0) >= 0 {
-			return nil, invalid("args", "argument %d of the command is no text, or holds a NUL byte", i+1)
+			return nil, invalid("args", "argument %d of the command is not a string, or contains a NUL byte", i+1)
 		}
 		argv[i] = *word
 	}

@@ -27,7 +27,7 @@ func (t Target) String() string { return t.Kind + ":" + t.Name }
 func ParseTarget(text string) (Target, error) {
 	kind, name, found := strings.Cut(text, ":")
 	if !found {
-		return Target{}, invalid("target", "%q is none of queue:NAME, job:NAME, lane:KEY", text)
+		return Target{}, invalid("target", "invalid target %q; use queue:NAME, job:NAME or lane:KEY", text)
 	}
 	t := Target{Kind: kind, Name: name}
 	return t, t.Validate()
@@ -47,7 +47,7 @@ func (t Target) Validate() error {
 		}
 		err = validKey("lane", t.Name)
 	default:
-		return invalid("target", "%q is none of queue:NAME, job:NAME, lane:KEY", t.String())
+		return invalid("target", "invalid target %q; use queue:NAME, job:NAME or lane:KEY", t.String())
 	}
 	if field, ok := errors.AsType[*FieldError](err); ok {
 		return invalid("target", "%s", field.Msg)

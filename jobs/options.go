@@ -146,7 +146,7 @@ func (o *OptionInfo) validate(s *Spec) error {
 		case o.check != nil:
 			return o.check(o.Key, *value)
 		case o.Words != nil && !slices.Contains(o.Words, *value):
-			return invalid(o.Key, "%q is none of %s", *value, strings.Join(o.Words, ", "))
+			return invalid(o.Key, "invalid value %q; use one of %s", *value, strings.Join(o.Words, ", "))
 		}
 	case *int:
 		if (int64(*value) < o.Min && *value != 0) || *value > math.MaxInt32 {

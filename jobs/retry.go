@@ -90,7 +90,7 @@ func codeRange(part string) (low, high int, err error) {
 	high64, errHigh := strconv.ParseUint(to, 10, 16)
 	low, high = int(low64), int(high64)
 	if errLow != nil || errHigh != nil || low < 1 || high > 255 || low > high {
-		return 0, 0, fmt.Errorf("%q is no exit code or range of them within 1-255 (as in 75,100-111)", part)
+		return 0, 0, fmt.Errorf("invalid exit codes %q; use codes and ranges within 1-255, such as 75,100-111", part)
 	}
 	return low, high, nil
 }

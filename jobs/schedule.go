@@ -89,12 +89,12 @@ func (s *Schedule) Validate() error {
 	switch s.Overlap {
 	case OverlapSkip, OverlapAllow, OverlapReplace:
 	default:
-		return invalid("overlap", "%q is none of skip, allow, replace", s.Overlap)
+		return invalid("overlap", "invalid value %q; use skip, allow or replace", s.Overlap)
 	}
 	switch s.CatchUp {
 	case CatchUpOne, CatchUpSkip, CatchUpAll:
 	default:
-		return invalid("catch_up", "%q is none of one, skip, all", s.CatchUp)
+		return invalid("catch_up", "invalid value %q; use one, skip or all", s.CatchUp)
 	}
 	switch {
 	case len(s.Cron) > maxCron:

@@ -32,7 +32,7 @@ func kindOfStep(sleep bool) string {
 // invalid or was used before, if there are too many steps, or if an earlier attempt had another step at this position.
 func NextStep(known []Step, done int, name string, sleep bool) (*Step, error) {
 	if name == "" || len(name) > MaxText || !utf8.ValidString(name) || containsControl(name) {
-		return nil, fmt.Errorf("%w: %q is no name: 1 to %d bytes of UTF-8 without control characters", ErrStep, name, MaxText)
+		return nil, fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", ErrStep, name, MaxText)
 	}
 	for i := range done {
 		if known[i].Name == name {

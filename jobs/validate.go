@@ -121,7 +121,7 @@ func validPath(field, path string) error {
 func validEnv(field string, env map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if name == "" || strings.Contains(name, "=") {
-			return invalid(field, "%q is no name of a variable", name)
+			return invalid(field, "invalid variable name %q", name)
 		}
 		if err := cmp.Or(validText(field, name, MaxEnv), validText(field, env[name], MaxEnv)); err != nil {
 			return err
@@ -160,7 +160,7 @@ func validName(field, name, marks string) error {
 		ok = '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || i > 0 && strings.IndexByte(marks, c) >= 0
 	}
 	if !ok {
-		return invalid(field, "%q is no name: a letter or digit, then at most %d letters, digits or %s", name, MaxName-1, marks)
+		return invalid(field, "invalid name %q; use a letter or digit, then at most %d letters, digits or %s", name, MaxName-1, marks)
 	}
 	return nil
 }

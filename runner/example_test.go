@@ -92,7 +92,7 @@ func ExampleRunner_Enqueue() {
 	// Output:
 	// email.send {"to":"ann@example.com"} scheduled 7 30s <nil>
 	// ["backup.sh","--full"] pending 1 <nil>
-	// true queue: "no queue" is no name: a letter or digit, then at most 99 letters, digits or ._-
+	// true queue: invalid name "no queue"; use a letter or digit, then at most 99 letters, digits or ._-
 }
 
 func ExampleRunner_EnqueueAll() {

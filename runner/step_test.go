@@ -126,9 +126,9 @@ func TestStepsInAnotherOrderAreAnError(t *testing.T) {
 		"new in the middle": {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge, pause, ship},
 			`number 2 is sleep "pause", and was step "ship"`},
 		"twice":           {nil, []func(context.Context) error{charge, charge}, `step "charge" comes twice`},
-		"nested":          {nil, []func(context.Context) error{nested}, `"charge" comes while another one is under way`},
-		"no name":         {nil, []func(context.Context) error{now("", false)}, `"" is no name`},
-		"no name of text": {nil, []func(context.Context) error{now("a\nb", true)}, `"a\nb" is no name`},
+		"nested":          {nil, []func(context.Context) error{nested}, `"charge" began before another step ended`},
+		"no name":         {nil, []func(context.Context) error{now("", false)}, `invalid name ""`},
+		"no name of text": {nil, []func(context.Context) error{now("a\nb", true)}, `invalid name "a\nb"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0

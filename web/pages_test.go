@@ -82,8 +82,8 @@ func TestAnInvalidSearchShowsItsError(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
 	s := serve(t, r, web.ServerOptions{})
-	for query, want := range map[string]string{"quue:x": "no selector", "state:done": "unknown state", "since:5": "needs a unit",
-		"%22x": "a quote has no end"} {
+	for query, want := range map[string]string{"quue:x": "unknown selector", "state:done": "unknown state", "since:5": "missing unit",
+		"%22x": "a quotation mark is missing at the end"} {
 		page := s.page("/tasks?q=" + query)
 		has(t, page, want, `role="alert"`, `aria-invalid="true"`)
 		hasNot(t, page, `id="t1"`, "matching…")

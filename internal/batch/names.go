@@ -34,13 +34,13 @@ func (v *lineValues) nameList(k int) (names []string) {
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
-		v.wrong(k, "is no array of ids")
+		v.wrong(k, "must be an array of ids")
 		return nil
 	}
 	for _, one := range list {
 		name, ok := lineName(one)
 		if !ok {
-			v.wrong(k, "%s is no text or number", shortened(one))
+			v.wrong(k, "%s must be a string or a number", shortened(one))
 		}
 		names = append(names, name)
 	}

@@ -28,7 +28,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	var keys map[string]json.RawMessage
 	if err := decoder.Decode(&keys); err != nil {
 		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-			return s, errors.New("is no object")
+			return s, errors.New("must be an object")
 		}
 		return s, fmt.Errorf("is not JSON: %w", err)
 	}
@@ -45,12 +45,12 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	}
 	v := &scheduleValues{keys: keys}
 	paused := false
-	read(v, "name", &s.Name, "is no text")
-	read(v, "cron", &s.Cron, "is no text")
-	read(v, "zone", &s.Zone, "is no text")
-	read(v, "overlap", &s.Overlap, "is no text")
-	read(v, "catch_up", &s.CatchUp, "is no text")
-	read(v, "paused", &paused, "is neither true nor false")
+	read(v, "name", &s.Name, "must be a string")
+	read(v, "cron", &s.Cron, "must be a string")
+	read(v, "zone", &s.Zone, "must be a string")
+	read(v, "overlap", &s.Overlap, "must be a string")
+	read(v, "catch_up", &s.CatchUp, "must be a string")
+	read(v, "paused", &paused, "must be true or false")
 	v.seconds("catch_up_window", &s.CatchUpWindow)
 	v.seconds("jitter", &s.Jitter)
 	for _, key := range []string{"name", "cron", "task"} {
@@ -76,7 +76,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.Spec, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keys); err != nil {
-		return jobs.Spec{}, errors.New("is no object")
+		return jobs.Spec{}, errors.New("must be an object")
 	}
 	_, hasPath := keys["path"]
 	_, hasCwd := keys["cwd"]
@@ -111,7 +111,7 @@ func read[T any](v *scheduleValues, key string, to *T, wrong string) {
 
 func (v *scheduleValues) seconds(key string, to *time.Duration) {
 	n := 0.0
-	read(v, key, &n, "is no number of seconds")
+	read(v, key, &n, "must be a number of seconds")
 	if v.err == nil && (n < 0 || n > jobs.MaxDelay.Seconds()) {
 		v.err = &jobs.FieldError{Field: key, Msg: "is out of range (0 to 10 years, in seconds)"}
 	}

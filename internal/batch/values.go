@@ -158,7 +158,7 @@ func (v *lineValues) text(k int, to *string) {
 	switch {
 	case raw == nil:
 	case raw[0] != '"':
-		v.wrong(k, "is no text")
+		v.wrong(k, "must be a string")
 	default:
 		text, err := jsonscan.Unquote(raw)
 		if err != nil {
@@ -176,7 +176,7 @@ func whole[T int | int64](v *lineValues, k int, to *T, low int64) {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	switch {
 	case err != nil:
-		v.wrong(k, "%s is no whole number", shortened(raw))
+		v.wrong(k, "%s must be a whole number", shortened(raw))
 	case n < low || int64(T(n)) != n:
 		v.wrong(k, "%d is out of range", n)
 	default:
@@ -193,7 +193,7 @@ func (v *lineValues) seconds(k int, to *time.Duration) {
 	n, err := strconv.ParseFloat(string(raw), 64)
 	switch {
 	case raw[0] == '"' || raw[0] == '{' || raw[0] == '[' || raw[0] == 't' || raw[0] == 'f':
-		v.wrong(k, "is no number of seconds")
+		v.wrong(k, "must be a number of seconds")
 	case err != nil || n < 0 || n > jobs.MaxDelay.Seconds():
 		v.wrong(k, "%s is out of range (0 to 10 years, in seconds)", shortened(raw))
 	case n > 0:
@@ -210,7 +210,7 @@ func (v *lineValues) time(k int, to *time.Time) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		v.wrong(k, "%q is no time as in 2026-01-31T15:04:05Z", text)
+		v.wrong(k, "invalid time %q; use 2026-01-31T15:04:05Z", text)
 	}
 	*to = at
 }
@@ -241,12 +241,12 @@ func (v *lineValues) variables(k int, to *map[string]string) {
 		return
 	}
 	if raw[0] != '{' {
-		v.wrong(k, "is no object")
+		v.wrong(k, "must be an object")
 		return
 	}
 	var env map[string]*string
 	if json.Unmarshal(raw, &env) != nil {
-		v.wrong(k, "holds a value that is no text")
+		v.wrong(k, "every value must be a string")
 		return
 	}
 	*to = make(map[string]string, len(env))

@@ -115,7 +115,7 @@ func TextOption(names, hint, usage, value string) *Option {
 func ChoiceOption(names, usage, value string, words ...string) *Option {
 	return Scalar(names, strings.Join(words, "|"), usage, value, func(text string) (string, error) {
 		if !slices.Contains(words, text) {
-			return "", errors.New("is none of " + strings.Join(words, ", "))
+			return "", errors.New("invalid value; use one of " + strings.Join(words, ", "))
 		}
 		return text, nil
 	})
@@ -229,7 +229,7 @@ func envName(option string) string {
 func parseBool(text string) (bool, error) {
 	v, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, errors.New("is neither true nor false")
+		return false, errors.New("invalid value; use true or false")
 	}
 	return v, nil
 }

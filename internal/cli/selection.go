@@ -100,7 +100,7 @@ func ReadIDs(words []string) ([]int64, error) {
 	for _, word := range words {
 		more, err := ParseIDs(word)
 		if err != nil {
-			return nil, failure.Usage("%q %v", word, err)
+			return nil, failure.Usage("%q: %v", word, err)
 		}
 		for _, id := range more {
 			if !seen[id] {

@@ -13,8 +13,8 @@ import (
 // The following functions parse option values. Their errors continue a line that begins with the option and the typed text.
 
 var (
-	ErrName = errors.New("is no NAME or NAME=VALUE")
-	errSize = errors.New("is no size: 65536, 64KiB, 1MiB, 1GiB")
+	ErrName = errors.New("invalid variable; use NAME or NAME=VALUE")
+	errSize = errors.New("invalid size; use 65536, 64KiB, 1MiB or 1GiB")
 )
 
 // parseSize parses a SIZE in bytes.
@@ -30,7 +30,7 @@ func parseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n > math.MaxInt64/unit {
-		return 0, errors.New("is too large")
+		return 0, errors.New("too large")
 	}
 	return n * unit, nil
 }
@@ -38,7 +38,7 @@ func parseSize(text string) (int64, error) {
 // parseCodes parses CODES: exit codes and ranges of them.
 func parseCodes(text string) (jobs.Codes, error) {
 	if text == "" {
-		return "", errors.New("is empty: 75,100-111")
+		return "", errors.New("empty; use 75,100-111")
 	}
 	return jobs.Codes(text), jobs.Codes(text).Validate()
 }
@@ -49,7 +49,7 @@ func ParseIDs(text string) ([]int64, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		id, err := strconv.ParseInt(word, 10, 64)
 		if err != nil || id < 1 || word[0] == '+' {
-			return nil, errors.New("is no task id: 41, or 41,42")
+			return nil, errors.New("invalid task id; use 41 or 41,42")
 		}
 		ids = append(ids, id)
 	}
@@ -72,11 +72,11 @@ func ParseInt(text string, low int) (int, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return 0, errors.New("is out of range")
+		return 0, errors.New("out of range")
 	case err != nil:
-		return 0, errors.New("is no whole number")
+		return 0, errors.New("invalid whole number")
 	case int(n) < low:
-		return 0, fmt.Errorf("is too small: %d or more", low)
+		return 0, fmt.Errorf("too small; use %d or more", low)
 	}
 	return int(n), nil
 }
@@ -84,7 +84,7 @@ func ParseInt(text string, low int) (int, error) {
 // ParseQueue validates the name of a queue.
 func ParseQueue(text string) (string, error) {
 	if jobs.ValidQueue(text) != nil {
-		return "", errors.New("is no queue name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
+		return "", errors.New("invalid queue name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
 	}
 	return text, nil
 }
@@ -92,7 +92,7 @@ func ParseQueue(text string) (string, error) {
 // ParseLane validates the key of a lane.
 func ParseLane(text string) (string, error) {
 	if (jobs.Target{Kind: jobs.LaneTarget, Name: text}).Validate() != nil {
-		return "", errors.New("is no lane: 1 to 200 bytes of UTF-8 without control characters")
+		return "", errors.New("invalid lane; use 1 to 200 bytes of UTF-8 without control characters")
 	}
 	return text, nil
 }
@@ -100,7 +100,7 @@ func ParseLane(text string) (string, error) {
 // ParseJob validates the name of a job.
 func ParseJob(text string) (string, error) {
 	if jobs.ValidJob(text) != nil {
-		return "", errors.New("is no job name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ - : /")
+		return "", errors.New("invalid job name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ - : /")
 	}
 	return text, nil
 }
@@ -108,7 +108,7 @@ func ParseJob(text string) (string, error) {
 // ParseScheduleName validates the name of a schedule.
 func ParseScheduleName(text string) (string, error) {
 	if jobs.ValidSchedule(text) != nil {
-		return "", errors.New("is no schedule name: a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
+		return "", errors.New("invalid schedule name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
 	}
 	return text, nil
 }

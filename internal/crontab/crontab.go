@@ -60,20 +60,20 @@ func Parse(text string, o Options) (Table, error) {
 			continue
 		}
 		if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
-			return tab, lineError(n, "is not UTF-8, or holds a NUL byte")
+			return tab, lineError(n, "not UTF-8, or contains a NUL byte")
 		}
 		if name, value, ok := crontabSetting(line); ok {
 			switch name {
 			case "SHELL":
 				if value == "" || value[0] != '/' {
-					return tab, lineError(n, "SHELL %q is no absolute path", value)
+					return tab, lineError(n, "SHELL %q is not an absolute path", value)
 				}
 				shell = value
 			case "CRON_TZ":
 				zone = value
 			case "HOME":
 				if value == "" || value[0] != '/' {
-					return tab, lineError(n, "HOME %q is no absolute path", value)
+					return tab, lineError(n, "HOME %q is not an absolute path", value)
 				}
 				home = value
 			case "MAILTO":
@@ -83,7 +83,7 @@ func Parse(text string, o Options) (Table, error) {
 			case "RANDOM_DELAY":
 				minutes, err := strconv.Atoi(value)
 				if err != nil || minutes < 0 || minutes > 24*60 {
-					return tab, lineError(n, "RANDOM_DELAY %q is no number of minutes (0-1440)", value)
+					return tab, lineError(n, "invalid RANDOM_DELAY %q; use minutes (0-1440)", value)
 				}
 				jitter = time.Duration(minutes) * time.Minute
 			}
@@ -98,10 +98,10 @@ func Parse(text string, o Options) (Table, error) {
 		}
 		script, input := crontabCommand(rest)
 		if strings.TrimSpace(script) == "" {
-			return tab, lineError(n, "there is no command after %q", when)
+			return tab, lineError(n, "missing command after %q", when)
 		}
 		if word, _, more := strings.Cut(script, " "); more && word == "root" {
-			return tab, lineError(n, `"root" is no command: this looks like a system crontab, with a column for the user`)
+			return tab, lineError(n, `"root" is not a command: this looks like a system crontab, with a column for the user`)
 		}
 		command := jobs.Command{Argv: []string{shell, "-c", script}, Path: shell, Dir: home, Input: input}
 		if len(env) > 0 {
@@ -115,7 +115,7 @@ func Parse(text string, o Options) (Table, error) {
 			name += "-" + strconv.Itoa(names[name])
 		}
 		if slices.ContainsFunc(tab.Schedules, func(s jobs.Schedule) bool { return s.Name == name }) {
-			return tab, lineError(n, "its name would be %s, as that of another line", name)
+			return tab, lineError(n, "its name would be %s, which another line already has", name)
 		}
 		s := jobs.Schedule{Name: name, Cron: when, Zone: zone, Jitter: jitter, Spec: command.With()}.WithDefaults()
 		if err := s.Validate(); err != nil {
@@ -159,7 +159,7 @@ func crontabTimes(n int, line string) (when, rest string, err error) {
 	for range words {
 		end := strings.IndexAny(rest, " \t")
 		if end < 0 {
-			return "", "", lineError(n, "%q is no entry: five fields (or @daily and its like), then a command", line)
+			return "", "", lineError(n, "invalid entry %q; use five fields (or @daily and the like), then a command", line)
 		}
 		fields = append(fields, rest[:end])
 		rest = strings.TrimLeft(rest[end:], " \t")
@@ -167,7 +167,7 @@ func crontabTimes(n int, line string) (when, rest string, err error) {
 	when = strings.Join(fields, " ")
 	switch {
 	case when == "@reboot":
-		return "", "", lineError(n, "@reboot names no time; a service manager starts things with the machine")
+		return "", "", lineError(n, "@reboot is not supported; use a service manager to start a command at boot")
 	case when == "@every": // cron does not support it, but newer schedulers do
 		every, after, _ := strings.Cut(rest, " ")
 		return when + " " + every, strings.TrimLeft(after, " \t"), nil

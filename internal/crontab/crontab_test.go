@@ -69,7 +69,7 @@ func TestCrontabNames(t *testing.T) {
 			t.Errorf("%q: %q, want %q", script, got, want)
 		}
 		if name := crontabName("p.", script); jobs.ValidSchedule(name) != nil {
-			t.Errorf("%q is no name", name)
+			t.Errorf("%q is not a valid name", name)
 		}
 	}
 	tab, err := Parse("0 8 * * * feed\n0 20 * * * feed\n", Options{Zone: "UTC", Home: "/"})
@@ -80,15 +80,15 @@ func TestCrontabNames(t *testing.T) {
 
 func TestCrontabLinesThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"\n@reboot x\n":               "line 2: @reboot names no time; a service manager starts things with the machine",
-		"0 0 * * *\n":                 `line 1: "0 0 * * *" is no entry: five fields (or @daily and its like), then a command`,
-		"0 0 * * *  %x\n":             `line 1: there is no command after "0 0 * * *"`,
-		"nonsense\n":                  `line 1: "nonsense" is no entry: five fields (or @daily and its like), then a command`,
-		"17 * * * * root cd / && x\n": `line 1: "root" is no command: this looks like a system crontab, with a column for the user`,
-		"SHELL=bash\n":                `line 1: SHELL "bash" is no absolute path`,
-		"RANDOM_DELAY=x\n":            `line 1: RANDOM_DELAY "x" is no number of minutes (0-1440)`,
-		"0 0 * * * \xff\n":            "line 1: is not UTF-8, or holds a NUL byte",
-		"# ok\n\n0 0 * * * a-2\n0 0 * * * a\n1 0 * * * a\n": "line 5: its name would be a-2, as that of another line",
+		"\n@reboot x\n":               "line 2: @reboot is not supported; use a service manager to start a command at boot",
+		"0 0 * * *\n":                 `line 1: invalid entry "0 0 * * *"; use five fields (or @daily and the like), then a command`,
+		"0 0 * * *  %x\n":             `line 1: missing command after "0 0 * * *"`,
+		"nonsense\n":                  `line 1: invalid entry "nonsense"; use five fields (or @daily and the like), then a command`,
+		"17 * * * * root cd / && x\n": `line 1: "root" is not a command: this looks like a system crontab, with a column for the user`,
+		"SHELL=bash\n":                `line 1: SHELL "bash" is not an absolute path`,
+		"RANDOM_DELAY=x\n":            `line 1: invalid RANDOM_DELAY "x"; use minutes (0-1440)`,
+		"0 0 * * * \xff\n":            "line 1: not UTF-8, or contains a NUL byte",
+		"# ok\n\n0 0 * * * a-2\n0 0 * * * a\n1 0 * * * a\n": "line 5: its name would be a-2, which another line already has",
 	} {
 		_, err := Parse(text, Options{Zone: "UTC", Home: "/"})
 		if line := (*LineError)(nil); !errors.As(err, &line) || !errors.Is(err, jobs.ErrInvalid) || err.Error() != want {

@@ -145,7 +145,7 @@ func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 	case err != nil:
 		return "", failure.Usage("--cwd %q: %v", dir, ReasonOf(err))
 	case !info.IsDir():
-		return "", failure.Usage("--cwd %q: is no directory", dir)
+		return "", failure.Usage("--cwd %q: not a directory", dir)
 	}
 	return cwd, nil
 }
@@ -195,7 +195,7 @@ func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error)
 	case err != nil:
 		return nil, failure.Usage("--%s %q: %v", option, name, ReasonOf(err))
 	case len(text) > limit:
-		return nil, failure.Usage("--%s %q: is too large: at most %s", option, name, humanize.ExactSize(int64(limit)))
+		return nil, failure.Usage("--%s %q: too large; at most %s", option, name, humanize.ExactSize(int64(limit)))
 	}
 	return text, nil
 }

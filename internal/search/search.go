@@ -47,7 +47,7 @@ func ParseTerms(text string) ([]Term, error) {
 		case colon < 0:
 			terms = append(terms, Term{"", word})
 		case !slices.Contains(termKeys, word[:colon]):
-			return nil, invalid("search", "no selector %q (%s); quote what is a text", word[:colon]+":", strings.Join(termKeys, " "))
+			return nil, invalid("search", "unknown selector %q (%s); quote a text that has a colon", word[:colon]+":", strings.Join(termKeys, " "))
 		case word[colon+1:] == "":
 			return nil, invalid("search", "%s: needs a value", word[:colon])
 		default:
@@ -80,7 +80,7 @@ func cutWord(text string) (word string, colon int, rest string, err error) {
 		}
 	}
 	if quoted {
-		return "", -1, "", invalid("search", "a quote has no end")
+		return "", -1, "", invalid("search", "a quotation mark is missing at the end")
 	}
 	return b.String(), colon, "", nil
 }
@@ -145,10 +145,10 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 		case KeyUntil:
 			f.Until, err = timetext.ParseWhen(t.Value, now, zone)
 		default:
-			err = fmt.Errorf("is no selector")
+			err = fmt.Errorf("unknown selector")
 		}
 		if _, known := errors.AsType[*jobs.FieldError](err); err != nil && !known {
-			return jobs.Filter{}, invalid(t.Key, "%q %v", t.Value, err)
+			return jobs.Filter{}, invalid(t.Key, "%q: %v", t.Value, err)
 		} else if err != nil {
 			return jobs.Filter{}, err
 		}

@@ -33,7 +33,7 @@ func TestASearchIsReadAsItIsMeant(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`quue:media`: `no selector "quue:"`, `state:`: `state: needs a value`, `a "b`: `a quote has no end`,
+		`quue:media`: `unknown selector "quue:"`, `state:`: `state: needs a value`, `a "b`: `a quotation mark is missing at the end`,
 	} {
 		if _, err := ParseTerms(text); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v; want Is(err, ErrInvalid), Contains(err.Error(), want)", text, err)

@@ -12,11 +12,11 @@ import (
 
 // Parse errors. Each continues a line that begins with the text that the user typed.
 var (
-	errUnits    = errors.New("needs a unit: 250ms, 10s, 5m, 2h, 1d, 1w")
-	errDuration = errors.New("is no duration: 250ms, 10s, 5m, 2h, 1d, 1w, or a sum such as 1h30m")
-	errLong     = errors.New("is too long")
-	errTime     = errors.New("is no time: 15:04, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
-	errWhen     = errors.New("is no time: 90m (ago), 15:04, 2026-01-31, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
+	errUnits    = errors.New("missing unit; use 250ms, 10s, 5m, 2h, 1d or 1w")
+	errDuration = errors.New("invalid duration; use 250ms, 10s, 5m, 2h, 1d, 1w, or a sum such as 1h30m")
+	errLong     = errors.New("too long")
+	errTime     = errors.New("invalid time; use 15:04, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
+	errWhen     = errors.New("invalid time; use 90m (ago), 15:04, 2026-01-31, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
 )
 
 // units are the units of a duration, largest first. WriteDuration does not use weeks.

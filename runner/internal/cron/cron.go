@@ -79,7 +79,7 @@ func Parse(text, zone string) (Expression, error) {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("zone %q is not known", name),
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("unknown time zone %q", name),
 			Hint: "a name such as Europe/Berlin, or UTC"}
 	}
 	return zone, nil
@@ -106,7 +106,7 @@ func parseEvery(words []string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no duration: 90s, 5m, 2h, 1d, 1w, or a sum such as 1h30m", text)
+		return 0, fmt.Errorf("invalid duration %q; use 90s, 5m, 2h, 1d, 1w, or a sum such as 1h30m", text)
 	case d < jobs.MinEvery || d > jobs.MaxDelay:
 		return 0, fmt.Errorf("%s is out of range (1s to 10 years)", text)
 	case d%time.Second != 0:
@@ -122,7 +122,7 @@ func (x *Expression) parseFields(words []string) (err error) {
 	}
 	switch {
 	case len(words) > 0 && words[0] == "@reboot":
-		return fmt.Errorf("@reboot names no time; a service manager starts things with the machine")
+		return fmt.Errorf("@reboot is not supported; use a service manager to start a command at boot")
 	case len(words) > 0 && words[0][0] == '@':
 		return fmt.Errorf("unknown form (@hourly, @daily, @weekly, @monthly, @yearly, @every 90s)")
 	case len(words) != len(fields):
@@ -137,7 +137,7 @@ func (x *Expression) parseFields(words []string) (err error) {
 	// As in cron, a day field that begins with * does not restrict the day. Another one does, even if it lists every day.
 	x.eitherDay = words[monthDay][0] != '*' && words[weekday][0] != '*'
 	if _, ok := x.onClock(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); !ok {
-		return fmt.Errorf("there is no such day")
+		return fmt.Errorf("no date matches")
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (f field) number(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil || strings.ContainsAny(text, "+-"):
-		return 0, fmt.Errorf("%s %q is no number%s", f.name, text, f.hint())
+		return 0, fmt.Errorf("invalid %s %q%s", f.name, text, f.hint())
 	case n < f.low || n > f.high:
 		return 0, fmt.Errorf("%s %d is out of range (%d-%d)", f.name, n, f.low, f.high)
 	}
