@@ -9,6 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -23,8 +25,8 @@ var hardWords = []string{"", " ", "a b", "\t", "\n", "\r\n", "'", `"`, "`id`", "
 	"@b", "0x10", "1e9", "%00",
 	strings.Repeat("x", 4096), strings.Repeat("'\"\\", 500)}
 
-func TestAnArgvArrivesByteForByte(t *testing.T) {
-	r := open(t, runner.Options{Sync: runner.Normal})
+func TestArgumentsReachACommandUnchanged(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	handlers(r)
 	words := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(hardWords), rapid.String()), 0, 30)
 	for seed := range 20 {
@@ -37,17 +39,17 @@ func TestAnArgvArrivesByteForByte(t *testing.T) {
 			list[i] = strings.ReplaceAll(word, "\x00", "") // no argument can contain a zero byte
 		}
 		argv := append([]string{"sh", "-c", `for word; do printf '%s\0' "$word"; done`, "sh"}, list...)
-		task := enqueue(t, r, jobs.Command{Argv: argv}.With())
-		drain(t, r)
+		task := runnerkit.Enqueue(t, r, jobs.Command{Argv: argv}.With())
+		runnerkit.Drain(t, r)
 		want := strings.Join(list, "\x00")
 		if len(list) > 0 {
 			want += "\x00"
-			if got := output(t, r, task.ID); got != want {
+			if got := runnerkit.Output(t, r, task.ID); got != want {
 				t.Errorf("%q\nwant %q", got, want)
 			}
 		}
-		if kept, err := jobs.Argv(get(t, r, task.ID).Args); err != nil || !slices.Equal(kept, argv) {
-			t.Errorf("got %q, %v; want no error, Equal(kept, argv)", kept, err)
-		}
+		kept, err := jobs.Argv(runnerkit.Get(t, r, task.ID).Args)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "stored arguments", kept, argv)
 	}
 }

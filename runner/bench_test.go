@@ -15,6 +15,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -131,7 +132,7 @@ func (d *bareDB) drain(n, k int) {
 		}
 		d.exec("COMMIT")
 		if len(batch) == 0 {
-			d.b.Fatal("nothing to claim")
+			d.b.Fatalf("got no task to claim after %d of %d tasks", done, n)
 		}
 	}
 }
@@ -164,9 +165,7 @@ func BenchmarkDrain(b *testing.B) {
 				}
 				took := time.Since(began)
 				b.StopTimer()
-				if ran.Load() != int64(n) {
-					b.Fatalf("%d of %d tasks ran", ran.Load(), n)
-				}
+				testkit.Equal(b, "executed tasks", ran.Load(), int64(n))
 				report(b, n, took, limit)
 			})
 		}

@@ -9,12 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 func TestLoggerWritesToTheOutputOfItsTask(t *testing.T) {
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(quick.Handler(func(ctx context.Context, _ any) error {
 		log := runner.Logger(ctx)
 		log.Debug("too small")
@@ -26,37 +28,37 @@ func TestLoggerWritesToTheOutputOfItsTask(t *testing.T) {
 		group.Wait()
 		return nil
 	}))
-	task := enqueue(t, r, quick.With(nil))
-	drain(t, r)
-	task = get(t, r, task.ID)
+	task := runnerkit.Enqueue(t, r, quick.With(nil))
+	runnerkit.Drain(t, r)
+	task = runnerkit.Get(t, r, task.ID)
 	want := "level=INFO msg=resized photo=7 size.time=now\n" + strings.Repeat("level=WARN msg=slow\n", 4)
-	if got := output(t, r, task.ID); got != want || task.OutputBytes != int64(len(want)) {
-		t.Errorf("%d bytes: %s", task.OutputBytes, got)
-	}
-	if runner.Logger(t.Context()) != slog.Default() {
-		t.Error("outside of an attempt it is another logger than slog's")
-	}
+	testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), want)
+	testkit.Equal(t, "output bytes", task.OutputBytes, int64(len(want)))
+	testkit.Equal(t, "logger outside of an attempt", runner.Logger(t.Context()), slog.Default())
 }
 
-func TestWhatIsLoggedUnderAnOutputLimit(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestLogOutputIsCutAtTheOutputLimit(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(quick.Handler(func(ctx context.Context, _ any) error {
 		for i := range 1000 {
 			runner.Logger(ctx).Info(fmt.Sprint("line ", i))
 		}
 		return nil
 	}))
-	task := enqueue(t, r, quick.With(nil, jobs.OutputLimit(1000)))
-	drain(t, r)
-	task = get(t, r, task.ID)
-	got := output(t, r, task.ID)
-	if len(got) != 1000 || !task.OutputTruncated || !strings.Contains(got, "line 0\"") || !strings.HasSuffix(got, "line 999\"\n") {
-		t.Errorf("%d bytes kept, truncated %t", len(got), task.OutputTruncated)
+	task := runnerkit.Enqueue(t, r, quick.With(nil, jobs.OutputLimit(1000)))
+	runnerkit.Drain(t, r)
+	task = runnerkit.Get(t, r, task.ID)
+	got := runnerkit.Output(t, r, task.ID)
+	testkit.Equal(t, "bytes of the output", len(got), 1000)
+	testkit.Equal(t, "output truncated", task.OutputTruncated, true)
+	testkit.Contains(t, got, "line 0\"")
+	if !strings.HasSuffix(got, "line 999\"\n") {
+		t.Errorf("got an output that ends with %q, want it to end with line 999", got[max(0, len(got)-40):])
 	}
 }
 
-func TestMiddlewareIsAroundEveryExecution(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestMiddlewareWrapsEveryExecution(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	var trace []string
 	around := func(name string) runner.Middleware {
 		return func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
@@ -72,11 +74,11 @@ func TestMiddlewareIsAroundEveryExecution(t *testing.T) {
 		return 2 * n, nil
 	}))
 	r.Use(around("inner"))
-	task := enqueue(t, r, double.With(21))
-	drain(t, r)
-	if got, err := double.Result(r.Await(t.Context(), task.ID)); err != nil || got != 42 {
-		t.Errorf("got %+v, %v; want no error, got = 42", got, err)
-	}
+	task := runnerkit.Enqueue(t, r, double.With(21))
+	runnerkit.Drain(t, r)
+	got, err := double.Result(r.Await(t.Context(), task.ID))
+	testkit.NoError(t, err)
+	testkit.Equal(t, "result", got, 42)
 	if got := strings.Join(trace, ", "); got != "outer, inner, called in inner, inner 42<nil>, outer 42<nil>" {
 		t.Errorf("got %q, want %q", got, "outer, inner, called in inner, inner 42<nil>, outer 42<nil>")
 	}
@@ -86,10 +88,10 @@ type traceKey struct{}
 
 var double = jobs.DefineResult[int, int]("double")
 
-func TestMiddlewareCanLogBesideACommand(t *testing.T) {
+func TestMiddlewareLogsToTheOutputOfACommand(t *testing.T) {
 	var mu sync.Mutex // both streams call Tee at the same time
 	var tee strings.Builder
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -101,9 +103,8 @@ func TestMiddlewareCanLogBesideACommand(t *testing.T) {
 		runner.Logger(ctx).Info("after")
 		return result, err
 	})
-	task := enqueue(t, r, jobs.Command{Argv: []string{"echo", "hello"}}.With())
-	drain(t, r)
-	if got := output(t, r, task.ID); got != "level=INFO msg=before\nhello\nlevel=INFO msg=after\n" || tee.String() != "hello\n" {
-		t.Errorf("output %q, tee %q", got, tee.String())
-	}
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"echo", "hello"}}.With())
+	runnerkit.Drain(t, r)
+	testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), "level=INFO msg=before\nhello\nlevel=INFO msg=after\n")
+	testkit.Equal(t, "text that Tee received", tee.String(), "hello\n")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/crontab"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron/crontest"
 )
@@ -32,10 +33,8 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tab.Schedules) != 20 {
-		t.Fatalf("%d entries", len(tab.Schedules))
-	}
-	inBubble(t, func(c *clockwork) {
+	testkit.Len(t, "entries", tab.Schedules, 20)
+	testSchedules(t, func(c *scheduleTest) {
 		command := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: 1, Run: doNothing}
 		// The clocks change on March 26 in Berlin and on Lord Howe, and on April 2 in New York.
 		from := time.Date(2000, 3, 24, 10, 2, 30, 0, time.UTC)
@@ -69,19 +68,17 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 			for _, task := range tasks {
 				got = append(got, task.Tick)
 				if task.State != jobs.Completed && task.FinishedAt.IsZero() && task.Tick.Before(to.Add(-time.Hour)) {
-					t.Errorf("task %d of %s is %s", task.ID, s.Name, task.State)
+					t.Errorf("task %d of %s: got state %s, want completed", task.ID, s.Name, task.State)
 				}
 			}
 			if !slices.EqualFunc(got, want, time.Time.Equal) {
 				t.Errorf("%s, %s in %s:\n got %v\nwant %v", s.Name, s.Cron, s.Zone, got, want)
 			}
-			if kept := c.get(s.Name); kept.Skipped != 0 {
-				t.Errorf("%s skipped %d ticks", s.Name, kept.Skipped)
-			}
+			testkit.Equal(t, "skipped ticks", c.get(s.Name).Skipped, 0)
 			ticks += len(want)
 		}
 		if ticks < 2000 || caughtUp < 15 {
-			t.Errorf("%d ticks, %d of them caught up: this test compares too little", ticks, caughtUp)
+			t.Errorf("got %d ticks, %d of them caught up; want at least 2000 and 15 to compare", ticks, caughtUp)
 		}
 		t.Logf("%d ticks, %d of them caught up", ticks, caughtUp)
 	})

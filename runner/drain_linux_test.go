@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -18,11 +20,11 @@ import (
 // rounds is the number of rounds of a test that depends on chance. make storm uses 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-// TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff stops a worker at random times. The worker leaves no process of its commands.
+// TestAWorkerThatStopsAtAnyTimeReleasesItsTasks stops a worker at random times. The worker leaves no process of its commands.
 // Each task has ended or is pending as if it had never started. Only a task that must not run twice may have failed.
-func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
+func TestAWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
 	handlers(r)
 	var ids []int64
 	for round := range *rounds {
@@ -33,20 +35,18 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 			}
 			spec := jobs.Command{Argv: []string{"sh", "-c", `setsid -f sleep 300; sleep 0.0$0`,
 				string(rune('0' + rand.IntN(10)))}}.With(options...)
-			ids = append(ids, enqueue(t, r, spec).ID)
+			ids = append(ids, runnerkit.Enqueue(t, r, spec).ID)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))
 		err := r.Work(ctx)
 		stop()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the context ended before the work began
-			t.Fatalf("got %v; want not (err != nil && !Is(err, context.DeadlineExceeded))", err)
+			t.Fatalf("got error %v from Work, want none or context.DeadlineExceeded", err)
 		}
 		for _, id := range ids[6*round:] {
-			task := get(t, r, id)
+			task := runnerkit.Get(t, r, id)
 			if task.WorkerID != "" {
-				if left := commandsOf(task.WorkerID); len(left) > 0 {
-					t.Errorf("round %d: processes %v are left", round, left)
-				}
+				testkit.Len(t, "processes that are left", commandsOf(task.WorkerID), 0)
 			}
 			once := task.MaxLosses == 0
 			switch {
@@ -54,29 +54,30 @@ func TestAWorkerThatIsStoppedAtAnyMomentGivesBackWhatItCutOff(t *testing.T) {
 			case task.State == jobs.Pending && task.Attempt == 0 && task.Losses == 0:
 			case once && task.State == jobs.Failed && task.Reason == jobs.ReasonShutdown:
 			default:
-				t.Errorf("round %d: %+v", round, task)
+				t.Errorf("round %d: task %d is %s (%s) after %d attempts and %d losses; want completed or pending as if never started",
+					round, task.ID, task.State, task.Reason, task.Attempt, task.Losses)
 			}
 		}
 	}
-	drain(t, r)
+	runnerkit.Drain(t, r)
 	for _, id := range ids {
-		if task := get(t, r, id); task.State != jobs.Completed && task.MaxLosses != 0 {
-			t.Errorf("got %+v, want not (State != Completed && MaxLosses != 0)", task)
+		if task := runnerkit.Get(t, r, id); task.State != jobs.Completed && task.MaxLosses != 0 {
+			t.Errorf("task %d: got state %s, want completed", task.ID, task.State)
 		}
 	}
 }
 
-// TestWantOfDescriptorsGivesBackWithoutHurry checks a task that cannot start because a guardian has no free descriptors. The worker
-// returns the task to the queue without counting an attempt, with pauses, until the task can start.
-func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
+// TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing checks a task that cannot start because a guardian has no free descriptors. The
+// worker returns the task to the queue without counting an attempt, with pauses, until the task can start.
+func TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
 	handlers(r)
 	file := filepath.Join(t.TempDir(), "guardian")
-	first := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())
-	work(t, r)
-	until(t, r, func() bool { return get(t, r, first.ID).State == jobs.Completed })
-	guardian := familyOf(file)[0] // idle by now
+	first := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())
+	runnerkit.Work(t, r)
+	until(t, r, func() bool { return runnerkit.Get(t, r, first.ID).State == jobs.Completed })
+	guardian := pidsIn(file)[0] // idle by now
 	var most unix.Rlimit
 	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)
@@ -86,16 +87,17 @@ func TestWantOfDescriptorsGivesBackWithoutHurry(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	until(t, r, func() bool { return get(t, r, task.ID).GenerationID >= 7 }) // the worker has claimed and returned the task three times
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	// At generation 7 the worker has claimed and released the task three times.
+	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).GenerationID >= 7 })
 	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("three times in %v", took)
+		t.Errorf("got three claims in %v, want at least 400ms with the pauses", took)
 	}
 	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, &most, nil); err != nil {
 		t.Fatal(err)
 	}
-	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Completed })
-	if got := get(t, r, task.ID); got.Attempt != 1 || got.Losses != 0 {
-		t.Errorf("got %+v; want Attempt = 1, Losses = 0", got)
-	}
+	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Completed })
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "attempt", got.Attempt, 1)
+	testkit.Equal(t, "losses", got.Losses, 0)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -50,8 +51,8 @@ func init() {
 	os.Exit(0)
 }
 
-// embed starts the program on the file of r, and returns when it works.
-func embed(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd {
+// startEmbedded starts the embedding program on the file of r, and returns when it works.
+func startEmbedded(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -69,9 +70,7 @@ func embed(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd {
 	}
 	t.Cleanup(func() {
 		_ = stdin.Close()
-		if err := p.Wait(); err != nil {
-			t.Errorf("the embedding program: %v", err)
-		}
+		testkit.NoError(t, p.Wait())
 	})
 	if err := r.Changes(t.Context(), func() (bool, error) {
 		workers, err := r.Workers(t.Context())
@@ -101,8 +100,9 @@ func status(t testing.TB, pid int, name string) float64 {
 func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-	if err != nil || len(threads) == 0 {
-		t.Fatal("no threads", err)
+	testkit.NoError(t, err)
+	if len(threads) == 0 {
+		t.Fatalf("got no threads of process %d, want at least one", pid)
 	}
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread + "/status")
@@ -132,7 +132,7 @@ func BenchmarkIdle(b *testing.B) {
 			if _, err := r.EnqueueAll(b.Context(), repeat(jobs.Define[string]("of.others").With(payload), pending)); err != nil {
 				b.Fatal(err)
 			}
-			p := embed(b, r)
+			p := startEmbedded(b, r)
 			time.Sleep(time.Second) // the worker has started
 			for b.Loop() {
 				wakeups, ran := usage(b, p.Process.Pid)
@@ -147,14 +147,14 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// TestALittleMemoryIsEnough runs a worker with a memory limit of 24 MiB, as small machines set.
-func TestALittleMemoryIsEnough(t *testing.T) {
+// TestAWorkerRunsWith24MiBOfMemory runs a worker with a memory limit of 24 MiB, as small machines set.
+func TestAWorkerRunsWith24MiBOfMemory(t *testing.T) {
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p := embed(t, r, "GOMEMLIMIT=24MiB")
+	p := startEmbedded(t, r, "GOMEMLIMIT=24MiB")
 	const tasks = 1000
 	args := strings.Repeat("x", 20<<10)
 	done, err := r.EnqueueAll(t.Context(), slices.Values(slices.Repeat([]jobs.Spec{noop.With(args)}, tasks)))
@@ -167,14 +167,14 @@ func TestALittleMemoryIsEnough(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}}); err != nil || n != len(done) {
-		t.Errorf("%d of %d tasks completed, %v", n, len(done), err)
-	}
+	n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+	testkit.NoError(t, err)
+	testkit.Equal(t, "completed tasks", n, len(done))
 	t.Logf("%d tasks with %d bytes of arguments: peak of memory %.1f MiB", tasks, len(args), status(t, p.Process.Pid, "VmHWM"))
 }
 
-// ours returns the stacks of the goroutines of this module and of database/sql.
-func ours(t *testing.T) []string {
+// moduleGoroutines returns the stacks of the goroutines of this module and of database/sql.
+func moduleGoroutines(t *testing.T) []string {
 	t.Helper()
 	var stacks bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
@@ -191,13 +191,13 @@ func idOf(stack string) string {
 	return head
 }
 
-// TestCloseLeavesNothingBehind checks that a closed Runner leaves no goroutine and no open file. Beside the database it leaves only an
-// empty directory.
-func TestCloseLeavesNothingBehind(t *testing.T) {
+// TestCloseLeavesNoGoroutineAndNoOpenFile checks that a closed Runner leaves no goroutine and no open file. Beside the database it leaves
+// only an empty directory.
+func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "test.db")
-	before := ours(t) // includes the goroutines of other tests
-	for range 3 {     // the second round finds an existing file
+	before := moduleGoroutines(t) // includes the goroutines of other tests
+	for range 3 {                 // the second round finds an existing file
 		r, err := runner.Open(t.Context(), path, runner.Options{Sync: runner.Normal})
 		if err != nil {
 			t.Fatal(err)
@@ -210,9 +210,9 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if task, err = r.Await(t.Context(), task.ID); err != nil || task.State != jobs.Completed {
-			t.Fatalf("got %+v, %v; want no error, task.State = Completed", task.State, err)
-		}
+		task, err = r.Await(t.Context(), task.ID)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "state", task.State, jobs.Completed)
 		stop()
 		if err := <-worked; err != nil {
 			t.Error(err)
@@ -223,16 +223,14 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	}
 	var left []string
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // a goroutine may still be ending
-		left = slices.DeleteFunc(ours(t), func(stack string) bool {
+		left = slices.DeleteFunc(moduleGoroutines(t), func(stack string) bool {
 			return slices.ContainsFunc(before, func(old string) bool { return idOf(old) == idOf(stack) })
 		})
 		if len(left) == 0 || time.Now().After(end) {
 			break
 		}
 	}
-	if len(left) > 0 {
-		t.Errorf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
-	}
+	testkit.Len(t, "goroutines that are left", left, 0)
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +238,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	for _, fd := range fds {
 		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil &&
 			(strings.HasPrefix(target, dir) || strings.Contains(target, "inotify")) {
-			t.Errorf("%s is open", target)
+			t.Errorf("got the open file %s after Close, want none", target)
 		}
 	}
 	var files []string

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -30,8 +32,9 @@ func workEmpty(t *testing.T, r *runner.Runner) {
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("a task holds its slot for a minute"))
 	defer stop()
-	if err := r.WorkUntilEmpty(ctx); err != nil || ctx.Err() != nil {
-		t.Fatalf("got %v, %+v; want no error, ctx.Err() = nil", err, context.Cause(ctx))
+	testkit.NoError(t, r.WorkUntilEmpty(ctx))
+	if ctx.Err() != nil {
+		t.Fatalf("got %v, want the end of all tasks within a minute", context.Cause(ctx))
 	}
 }
 
@@ -68,16 +71,16 @@ func TestAnEnvironmentFileIsARegularFileOfAtMost1MiB(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := open(t, runner.Options{Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
 	bad := map[int64]string{}
 	for file, message := range map[string]string{at("fifo"): "not a regular file", at("pipe"): "not a regular file",
 		at("zero"): "not a regular file",
 		"/dev/tty": "not a regular file", at("socket"): "not a regular file", dir: "not a regular file",
 		at("larger"): "larger than 1048576 bytes", at("none"): "no such file"} {
-		bad[enqueue(t, r, withEnvFile(file, "exit 0")).ID] = "env_file: " + file + ": " + message
+		bad[runnerkit.Enqueue(t, r, withEnvFile(file, "exit 0")).ID] = "env_file: " + file + ": " + message
 	}
-	good := enqueue(t, r, withEnvFile(largest, `test "$A" = b`))
-	linked := enqueue(t, r, withEnvFile(at("link"), `test "$A" = b`))
+	good := runnerkit.Enqueue(t, r, withEnvFile(largest, `test "$A" = b`))
+	linked := runnerkit.Enqueue(t, r, withEnvFile(at("link"), `test "$A" = b`))
 	workEmpty(t, r)
 	for id, message := range bad {
 		wantEnd(t, r, id, jobs.Failed, jobs.ReasonStart, message)
@@ -86,12 +89,12 @@ func TestAnEnvironmentFileIsARegularFileOfAtMost1MiB(t *testing.T) {
 	wantEnd(t, r, linked.ID, jobs.Completed, "", "")
 }
 
-func TestAnEnvironmentFileThatIsNeverReadEndsWithItsAttempt(t *testing.T) {
+func TestAnEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
 	hung := filepath.Join(hungFilesystem(t), "env")
-	r := open(t, runner.Options{Concurrency: 1})
-	late := enqueue(t, r, withEnvFile(hung, "exit 0", jobs.Timeout(200*time.Millisecond))).ID
-	cancelled := enqueue(t, r, withEnvFile(hung, "exit 0")).ID
-	neighbour := enqueue(t, r, jobs.Shell("exit 0").With()).ID
+	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	late := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0", jobs.Timeout(200*time.Millisecond))).ID
+	cancelled := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0")).ID
+	neighbour := runnerkit.Enqueue(t, r, jobs.Shell("exit 0").With()).ID
 	go func() {
 		running := func() (bool, error) {
 			task, err := r.Get(t.Context(), cancelled)
@@ -110,21 +113,22 @@ func TestAnEnvironmentFileThatIsNeverReadEndsWithItsAttempt(t *testing.T) {
 	wantEnd(t, r, neighbour, jobs.Completed, "", "")
 }
 
-func TestAnEnvironmentFileThatIsNeverReadFailsItsAttempt(t *testing.T) {
+func TestAnEnvironmentFileThatHangsFailsItsAttempt(t *testing.T) {
 	t.Parallel() // the test waits for ten seconds
 	hung := filepath.Join(hungFilesystem(t), "env")
-	r := open(t, runner.Options{Concurrency: 1})
-	id := enqueue(t, r, withEnvFile(hung, "exit 0")).ID
+	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	id := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0")).ID
 	workEmpty(t, r)
 	wantEnd(t, r, id, jobs.Failed, jobs.ReasonStart, "env_file: "+hung+": no answer within 10s")
 }
 
-func TestADirectoryThatDoesNotAnswerHoldsUpItsOwnTaskOnly(t *testing.T) {
+func TestAHungFilesystemDelaysOnlyTheTaskThatUsesIt(t *testing.T) {
 	dir := hungFilesystem(t)
-	r := open(t, runner.Options{Concurrency: 1})
-	in := enqueue(t, r, jobs.Command{Argv: []string{"true"}, Dir: filepath.Join(dir, "cwd")}.With(jobs.Timeout(200*time.Millisecond))).ID
-	program := enqueue(t, r, jobs.Command{Argv: []string{filepath.Join(dir, "program")}}.With(jobs.Timeout(200*time.Millisecond))).ID
-	neighbour := enqueue(t, r, jobs.Shell("exit 0").With()).ID
+	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	timeout := jobs.Timeout(200 * time.Millisecond)
+	in := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}, Dir: filepath.Join(dir, "cwd")}.With(timeout)).ID
+	program := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{filepath.Join(dir, "program")}}.With(timeout)).ID
+	neighbour := runnerkit.Enqueue(t, r, jobs.Shell("exit 0").With()).ID
 	workEmpty(t, r)
 	wantEnd(t, r, in, jobs.Failed, jobs.ReasonTimeout, "ran for longer than 200ms")
 	wantEnd(t, r, program, jobs.Failed, jobs.ReasonTimeout, "ran for longer than 200ms")
@@ -153,8 +157,8 @@ func hungFilesystem(t *testing.T) string {
 	return dir
 }
 
-func TestACommandThatIsTooLongNamesWhatIsTooLong(t *testing.T) {
-	r := open(t, runner.Options{Concurrency: 1})
+func TestTheErrorOfATooLongCommandNamesTheLongPart(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
 	long := strings.Repeat("x", 200_000)
 	variable := jobs.Shell("exit 0")
 	file := filepath.Join(t.TempDir(), "env")
@@ -166,9 +170,9 @@ func TestACommandThatIsTooLongNamesWhatIsTooLong(t *testing.T) {
 	for range 10 {
 		words.Argv = append(words.Argv, long[:100_000])
 	}
-	argument := enqueue(t, r, jobs.Command{Argv: []string{"true", "a", long}}.With()).ID
-	inFile := enqueue(t, r, variable.With()).ID
-	all := enqueue(t, r, words.With()).ID
+	argument := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true", "a", long}}.With()).ID
+	inFile := runnerkit.Enqueue(t, r, variable.With()).ID
+	all := runnerkit.Enqueue(t, r, words.With()).ID
 	var before unix.Rlimit // the system limits arguments to a quarter of the stack
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &before); err != nil {
 		t.Fatal(err)

@@ -5,64 +5,68 @@ import (
 	"errors"
 	"testing"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-func TestEventsTellWhatWorkDoes(t *testing.T) {
-	r := open(t, runner.Options{Concurrency: 1})
+func TestEventsReportStartsAndEnds(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
 	r.Register(double.Handler(func(_ context.Context, n int) (int, error) {
 		if n == 0 {
 			return 0, jobs.Cancel(errors.New("nothing to double"))
 		}
 		return 2 * n, nil
 	}))
-	enqueue(t, r, double.With(4))
-	enqueue(t, r, double.With(0))
+	runnerkit.Enqueue(t, r, double.With(4))
+	runnerkit.Enqueue(t, r, double.With(0))
 	ctx, stop := context.WithCancel(t.Context())
 	whole, small := r.Events(ctx, 10), r.Events(t.Context(), 0)
-	drain(t, r)
+	runnerkit.Drain(t, r)
 	stop()
 	var got []runner.Event
 	for event := range whole { // the channel closes when the context ends
 		got = append(got, event)
 	}
-	if len(got) != 4 || got[0].Kind != runner.EventStarted || got[0].Task.State != jobs.Running || got[1].Kind != runner.EventEnded ||
-		got[1].Task.State != jobs.Completed || string(got[1].Task.Result) != "8" || got[3].Task.State != jobs.Cancelled ||
-		got[3].Task.Error != "nothing to double" || got[3].Task.ID != 2 || got[3].Dropped != 0 {
-		t.Fatalf("%+v", got)
-	}
-	if task := get(t, r, 1); got[1].Task.GenerationID != task.GenerationID ||
-		got[1].Task.FinishedAt.UnixMilli() != task.FinishedAt.UnixMilli() {
-		t.Errorf("told %+v, is %+v", got[1].Task, task)
-	}
+	testkit.Len(t, "results", got, 4)
+	testkit.Equal(t, "kind of event 0", got[0].Kind, runner.EventStarted)
+	testkit.Equal(t, "state in event 0", got[0].Task.State, jobs.Running)
+	testkit.Equal(t, "kind of event 1", got[1].Kind, runner.EventEnded)
+	testkit.Equal(t, "state in event 1", got[1].Task.State, jobs.Completed)
+	testkit.Equal(t, "result in event 1", string(got[1].Task.Result), "8")
+	testkit.Equal(t, "state in event 3", got[3].Task.State, jobs.Cancelled)
+	testkit.Equal(t, "error in event 3", got[3].Task.Error, "nothing to double")
+	testkit.Equal(t, "task of event 3", got[3].Task.ID, 2)
+	testkit.Equal(t, "dropped events before event 3", got[3].Dropped, 0)
+	task := runnerkit.Get(t, r, 1)
+	testkit.Equal(t, "generation in event 1", got[1].Task.GenerationID, task.GenerationID)
+	testkit.Equal(t, "end in event 1", got[1].Task.FinishedAt.UnixMilli(), task.FinishedAt.UnixMilli())
 
-	if first := <-small; first.Kind != runner.EventStarted || first.Dropped != 0 {
-		t.Errorf("got %+v; want Kind = EventStarted, Dropped = 0", first)
-	}
-	enqueue(t, r, double.With(1))
-	drain(t, r)
-	if next := <-small; next.Task.ID != 3 || next.Dropped != 3 {
-		t.Errorf("%d events were dropped before that of task %d", next.Dropped, next.Task.ID)
-	}
+	first := <-small
+	testkit.Equal(t, "kind of the first event", first.Kind, runner.EventStarted)
+	testkit.Equal(t, "dropped events", first.Dropped, 0)
+	runnerkit.Enqueue(t, r, double.With(1))
+	runnerkit.Drain(t, r)
+	next := <-small
+	testkit.Equal(t, "task of the next event", next.Task.ID, 3)
+	testkit.Equal(t, "dropped events", next.Dropped, 3)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, open := <-small; open {
-		t.Error("the channel is open after Close")
-	}
-	if _, open := <-r.Events(t.Context(), 1); open {
-		t.Error("a channel of a closed Runner is open")
-	}
+	_, open := <-small
+	testkit.Equal(t, "the channel is open after Close", open, false)
+	_, open = <-r.Events(t.Context(), 1)
+	testkit.Equal(t, "a channel of a closed Runner is open", open, false)
 }
 
-func TestAllWalksOverEveryTaskOfAFilter(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	const n = 1234 // more than a page
 	if _, err := r.EnqueueAll(t.Context(), repeat(quick.With(nil), n)); err != nil {
 		t.Fatal(err)
 	}
-	other := enqueue(t, r, double.With(1))
+	other := runnerkit.Enqueue(t, r, double.With(1))
 	for _, test := range []struct {
 		filter      jobs.Filter
 		page        runner.Page
@@ -83,8 +87,10 @@ func TestAllWalksOverEveryTaskOfAFilter(t *testing.T) {
 			}
 			ids = append(ids, task.ID)
 		}
-		if len(ids) != test.n || len(ids) > 0 && (ids[0] != test.first || ids[len(ids)-1] != test.last) {
-			t.Errorf("%+v, %+v: %d tasks", test.filter, test.page, len(ids))
+		testkit.Len(t, "ids", ids, test.n)
+		if len(ids) > 0 && (ids[0] != test.first || ids[len(ids)-1] != test.last) {
+			t.Errorf("filter %+v, page %+v: got tasks %d to %d, want %d to %d", test.filter, test.page, ids[0], ids[len(ids)-1],
+				test.first, test.last)
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -97,8 +103,9 @@ func TestAllWalksOverEveryTaskOfAFilter(t *testing.T) {
 		}
 		stop()
 	}
-	if !errors.Is(last, context.Canceled) || seen == 0 || seen == n+1 {
-		t.Errorf("after %d tasks: %v", seen, last)
+	testkit.ErrorIs(t, last, context.Canceled)
+	if seen == 0 || seen == n+1 {
+		t.Errorf("got %d tasks before the cancel, want at least one and fewer than %d", seen, n+1)
 	}
 	for range r.All(t.Context(), jobs.Filter{}, runner.Page{}) {
 		break

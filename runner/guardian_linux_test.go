@@ -14,37 +14,36 @@ import (
 	"time"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-func TestKilledWorkerLeavesNothingAndIsTakenOver(t *testing.T) {
+func TestKilledWorkerLeavesNoProcessAndItsTaskRunsAgain(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	task, worker, members := runningFamily(t, r, longLease)
-	once := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.AtMostOnce()))
-	until(t, r, func() bool { return get(t, r, once.ID).State == jobs.Running })
-	work(t, r)
-	until(t, r, func() bool { return len(locks(t, r)) == 2 })
+	task, worker, members := startProcessTree(t, r, longLease)
+	once := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.AtMostOnce()))
+	until(t, r, func() bool { return runnerkit.Get(t, r, once.ID).State == jobs.Running })
+	runnerkit.Work(t, r)
+	until(t, r, func() bool { return len(lockFiles(t, r)) == 2 })
 	began := time.Now()
 	signal(t, worker.Pid, syscall.SIGKILL)
 	testkit.Eventually(t, "all dead", func() bool { return living(members) == 0 })
 	t.Log("all dead after", time.Since(began))
-	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	until(t, r, func() bool { got := runnerkit.Get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
-	if got := get(t, r, once.ID); got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
-		t.Errorf("got %+v; want State = Failed, Reason = ReasonLost", got)
-	}
-	if left := commandsOf(task.WorkerID); len(left) > 0 {
-		t.Errorf("got %+v, want len(left) <= 0", left)
-	}
+	got := runnerkit.Get(t, r, once.ID)
+	testkit.Equal(t, "state", got.State, jobs.Failed)
+	testkit.Equal(t, "reason", got.Reason, jobs.ReasonLost)
+	testkit.Len(t, "processes that are left", commandsOf(task.WorkerID), 0)
 }
 
-func TestBothKilledAreSweptBeforeTheTaskRunsAgain(t *testing.T) {
+func TestLeftOverCommandsOfAKilledWorkerAndGuardianAreKilledBeforeTheRetry(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1})
-	task, worker, members := runningFamily(t, r, longLease)
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	task, worker, members := startProcessTree(t, r, longLease)
 	guardian := guardianOf(t, task.WorkerID)
 	signal(t, worker.Pid, syscall.SIGSTOP) // so that the worker cannot clean up in between
 	signal(t, guardian, syscall.SIGKILL)
@@ -52,105 +51,105 @@ func TestBothKilledAreSweptBeforeTheTaskRunsAgain(t *testing.T) {
 	_, _ = worker.Wait()
 	handlers(r)
 	began := time.Now()
-	work(t, r)
-	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	runnerkit.Work(t, r)
+	until(t, r, func() bool { got := runnerkit.Get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
-	if left := commandsOf(task.WorkerID); len(left) > 0 {
-		t.Errorf("got %+v, want len(left) <= 0", left)
-	}
+	testkit.Len(t, "processes that are left", commandsOf(task.WorkerID), 0)
 	if n := living(members); n > 0 {
-		t.Error(n, "of the family live")
+		t.Errorf("got %d living processes of the process tree, want none", n)
 	}
 }
 
-func TestStoppedWorkerLosesItsTasksAndItsResults(t *testing.T) {
+func TestAStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	task, worker, members := runningFamily(t, r, runner.MinLease)
-	work(t, r)
-	halt(t, r, worker.Pid)
-	lease := get(t, r, task.ID).LeaseExpiresAt // the stopped worker does not renew it
+	task, worker, members := startProcessTree(t, r, runner.MinLease)
+	runnerkit.Work(t, r)
+	stopOutsideTransaction(t, r, worker.Pid)
+	lease := runnerkit.Get(t, r, task.ID).LeaseExpiresAt // the stopped worker does not renew it
 	var died time.Time
-	testkit.Eventually(t, "the end of the family", func() bool { died = time.Now(); return living(members) == 0 })
+	testkit.Eventually(t, "the end of the process tree", func() bool { died = time.Now(); return living(members) == 0 })
 	t.Log("all dead", lease.Sub(died), "before the end of the lease")
-	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
-	again := get(t, r, task.ID)
+	until(t, r, func() bool { got := runnerkit.Get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	again := runnerkit.Get(t, r, task.ID)
 	if again.StartedAt.Before(lease) {
-		t.Errorf("runs again at %v, and the lease lasted until %v", again.StartedAt, lease)
+		t.Errorf("got a start of the retry at %v, want one after the end of the lease at %v", again.StartedAt, lease)
 	}
 	signal(t, worker.Pid, syscall.SIGCONT)
 	// Any worker may run this task. The stopped worker can write again, but the database refuses its writes for the old claim.
-	next := enqueue(t, r, quick.With(nil))
-	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
-	if got := get(t, r, task.ID); got.GenerationID != again.GenerationID || got.State != jobs.Running {
-		t.Errorf("got %+v; want GenerationID = again.GenerationID, State = Running", got)
-	}
+	next := runnerkit.Enqueue(t, r, quick.With(nil))
+	until(t, r, func() bool { return runnerkit.Get(t, r, next.ID).State == jobs.Completed })
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "generation ID", got.GenerationID, again.GenerationID)
+	testkit.Equal(t, "state", got.State, jobs.Running)
 }
 
-// TestALoneWorkerThatWasStoppedGoesOn stops a worker, as ^Z or a frozen container does. The worker then continues its tasks, because no
-// other worker has taken them over.
-func TestALoneWorkerThatWasStoppedGoesOn(t *testing.T) {
+// TestTheOnlyWorkerContinuesItsTasksAfterAStop stops a worker, as ^Z or a frozen container does. The worker then continues its tasks,
+// because no other worker has taken them over.
+func TestTheOnlyWorkerContinuesItsTasksAfterAStop(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{})
-	task := enqueue(t, r, hang.With(nil))
+	r := runnerkit.Open(t, runner.Options{})
+	task := runnerkit.Enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 2, runner.MinLease)
 	// The task has begun; a task that was only claimed would be given back.
-	until(t, r, func() bool { return get(t, r, task.ID).Progress != nil })
-	halt(t, r, worker.Pid)
-	before := get(t, r, task.ID)
-	due := enqueue(t, r, quick.With(nil))
+	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Progress != nil })
+	stopOutsideTransaction(t, r, worker.Pid)
+	before := runnerkit.Get(t, r, task.ID)
+	due := runnerkit.Enqueue(t, r, quick.With(nil))
 	testkit.Within(t, time.Minute, "the end of the lease", func() bool { return time.Now().After(before.LeaseExpiresAt) })
 	signal(t, worker.Pid, syscall.SIGCONT)
 	until(t, r, func() bool {
-		return get(t, r, due.ID).State == jobs.Completed && get(t, r, task.ID).LeaseExpiresAt.After(before.LeaseExpiresAt)
+		return runnerkit.Get(t, r, due.ID).State == jobs.Completed &&
+			runnerkit.Get(t, r, task.ID).LeaseExpiresAt.After(before.LeaseExpiresAt)
 	})
-	if got := get(t, r, task.ID); got.GenerationID != before.GenerationID || got.State != jobs.Running || got.Losses != 0 {
-		t.Errorf("got %+v; want GenerationID = before.GenerationID, State = Running, Losses = 0", got)
-	}
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "generation ID", got.GenerationID, before.GenerationID)
+	testkit.Equal(t, "state", got.State, jobs.Running)
+	testkit.Equal(t, "losses", got.Losses, 0)
 }
 
-func TestBothStoppedAreSweptWhenTheLeaseIsOver(t *testing.T) {
+func TestCommandsOfAStoppedWorkerAndGuardianAreKilledAfterTheLease(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	task, worker, members := runningFamily(t, r, runner.MinLease)
-	work(t, r)
+	task, worker, members := startProcessTree(t, r, runner.MinLease)
+	runnerkit.Work(t, r)
 	guardian := guardianOf(t, task.WorkerID)
-	halt(t, r, worker.Pid)
+	stopOutsideTransaction(t, r, worker.Pid)
 	signal(t, guardian, syscall.SIGSTOP)
 	began := time.Now()
-	until(t, r, func() bool { got := get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
+	until(t, r, func() bool { got := runnerkit.Get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
 	if n := living(members); n > 0 {
-		t.Error(n, "of the family live")
+		t.Errorf("got %d living processes of the process tree, want none", n)
 	}
 	signal(t, guardian, syscall.SIGCONT)
 	signal(t, worker.Pid, syscall.SIGKILL)
 	testkit.Eventually(t, "the guardian's end", func() bool { return !alive(guardian) })
 }
 
-// TestAKilledGuardianCostsItsOwnCommandOnly kills guardians that have started a command, again and again. Each kill ends only the command
+// TestAKilledGuardianEndsOnlyItsOwnCommand kills guardians that have started a command, again and again. Each kill ends only the command
 // of that guardian, and the worker continues.
-func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
+func TestAKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	neighbour := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
-	work(t, r)
+	neighbour := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	runnerkit.Work(t, r)
 	var worker string
 	testkit.Eventually(t, "a command", func() bool {
-		got := get(t, r, neighbour.ID)
+		got := runnerkit.Get(t, r, neighbour.ID)
 		worker = got.WorkerID
 		return got.State == jobs.Running && len(commandsOf(worker)) == 1
 	})
 	spared := parentOf(commandsOf(worker)[0])
 	const kills = 5
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.MaxLosses(3*kills)))
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.MaxLosses(3*kills)))
 	for losses := range kills {
 		var command int
 		testkit.Eventually(t, "a command", func() bool {
-			got, all := get(t, r, task.ID), commandsOf(worker)
+			got, all := runnerkit.Get(t, r, task.ID), commandsOf(worker)
 			i := slices.IndexFunc(all, func(pid int) bool { return parentOf(pid) != spared })
 			if got.State == jobs.Running && got.Losses == losses && i >= 0 {
 				command = all[i]
@@ -159,14 +158,15 @@ func TestAKilledGuardianCostsItsOwnCommandOnly(t *testing.T) {
 			return false
 		})
 		signal(t, parentOf(command), syscall.SIGKILL)
-		until(t, r, func() bool { return get(t, r, task.ID).Losses == losses+1 })
+		until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Losses == losses+1 })
 		if alive(command) {
-			t.Error("the command lives")
+			t.Errorf("got living command %d after its guardian was killed, want it dead", command)
 		}
 	}
-	if got := get(t, r, neighbour.ID); got.State != jobs.Running || got.Losses != 0 || got.WorkerID != worker {
-		t.Errorf("the neighbour: %+v", got)
-	}
+	got := runnerkit.Get(t, r, neighbour.ID)
+	testkit.Equal(t, "the neighbour: state", got.State, jobs.Running)
+	testkit.Equal(t, "the neighbour: losses", got.Losses, 0)
+	testkit.Equal(t, "the neighbour: worker ID", got.WorkerID, worker)
 }
 
 // text encodes a short text of a message between worker and guardian.
@@ -183,43 +183,41 @@ func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 		os.WriteFile(path+".hello", append([]byte{0, 0, 0, byte(len(hello))}, hello...), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, runner.Options{Grace: -1, GuardianPath: path})
+	r := runnerkit.Open(t, runner.Options{Grace: -1, GuardianPath: path})
 	handlers(r)
-	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
 	err := r.Work(t.Context())
 	if want := "3 guardians in a row died before they had started a command"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
-		t.Errorf("got %+v; want State = Pending, Attempt = 0", got)
-	}
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", got.State, jobs.Pending)
+	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
 func TestStoppedGuardianIsReplaced(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
+	r := runnerkit.Open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
 	handlers(r)
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
-	work(t, r)
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	runnerkit.Work(t, r)
 	var worker string
 	testkit.Eventually(t, "a command", func() bool {
-		worker = get(t, r, task.ID).WorkerID
-		return get(t, r, task.ID).State == jobs.Running && len(commandsOf(worker)) == 1
+		worker = runnerkit.Get(t, r, task.ID).WorkerID
+		return runnerkit.Get(t, r, task.ID).State == jobs.Running && len(commandsOf(worker)) == 1
 	})
 	command := commandsOf(worker)
 	signal(t, guardianOf(t, worker), syscall.SIGSTOP)
 	began := time.Now()
-	until(t, r, func() bool { return get(t, r, task.ID).Losses == 1 })
+	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Losses == 1 })
 	t.Log("replaced after", time.Since(began))
-	if living(command) > 0 {
-		t.Error("the command lives")
-	}
+	testkit.Equal(t, "living commands of the stopped guardian", living(command), 0)
 }
 
-func TestCommandsNeedTheHook(t *testing.T) {
+func TestCommandsNeedTheCallOfGuardianInMain(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{})
-	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	r := runnerkit.Open(t, runner.Options{})
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -230,36 +228,37 @@ func TestCommandsNeedTheHook(t *testing.T) {
 		out, err := c.Output()
 		return string(out), err
 	}
-	if out, err := program(""); err == nil || !strings.Contains(out, "unguarded") {
-		t.Errorf(`got %+v, %v; want an error, Contains(out, "unguarded")`, out, err)
+	out, err := program("")
+	testkit.Contains(t, out, "unguarded")
+	if err == nil {
+		t.Error("got no error from a program without a guardian, want one")
 	}
 	// The script prints nothing, like a program whose main does not call Guardian.
-	if out, err := program("/bin/true"); err == nil || !strings.Contains(out, "no hello") {
-		t.Errorf(`got %+v, %v; want an error, Contains(out, "no hello")`, out, err)
+	out, err = program("/bin/true")
+	testkit.Contains(t, out, "no hello")
+	if err == nil {
+		t.Error("got no error from a program with a silent guardian, want one")
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 || got.Losses != 0 {
-		t.Errorf("got %+v; want State = Pending, Attempt = 0, Losses = 0", got)
-	}
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", got.State, jobs.Pending)
+	testkit.Equal(t, "attempt", got.Attempt, 0)
+	testkit.Equal(t, "losses", got.Losses, 0)
 	if out, err := program(self); err != nil { // main calls Guardian; the environment is empty
-		t.Error(out, err)
+		t.Errorf("got output %q and error %v, want no error", out, err)
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Completed {
-		t.Errorf("got %+v, want State = Completed", got)
-	}
+	testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
 }
 
 func TestFunctionsNeedNoGuardian(t *testing.T) {
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	var guardians []int
 	r.Register(quick.Handler(func(context.Context, any) error {
 		guardians = slices.DeleteFunc(pids("cmdline", "runner-guardian"), func(pid int) bool { return parentOf(pid) != os.Getpid() })
 		return nil
 	}))
-	enqueue(t, r, quick.With(nil))
-	drain(t, r)
-	if len(guardians) > 0 {
-		t.Errorf("got %+v, want len(guardians) <= 0", guardians)
-	}
+	runnerkit.Enqueue(t, r, quick.With(nil))
+	runnerkit.Drain(t, r)
+	testkit.Len(t, "guardians of this process", guardians, 0)
 }
 
 // TestAGuardianThatIsKilledWhileItStartsIsReplaced kills the first guardian of a worker during its start. The worker starts another one.
@@ -275,11 +274,11 @@ func TestAGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, runner.Options{GuardianPath: path})
+	r := runnerkit.Open(t, runner.Options{GuardianPath: path})
 	handlers(r)
-	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	drain(t, r)
-	if got := get(t, r, task.ID); got.State != jobs.Completed || got.Losses != 0 {
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	runnerkit.Drain(t, r)
+	if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Completed || got.Losses != 0 {
 		t.Errorf("got %s, %d losses; want completed, 0", got.State, got.Losses)
 	}
 }

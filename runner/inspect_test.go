@@ -6,14 +6,16 @@ import (
 
 	"example.com/runner/internal/access"
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-func TestAheadCountsWhatStartsBefore(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestQueuePositionCountsTheTasksThatStartFirst(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	add := func(queue string, priority int) jobs.Task {
-		return enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(queue), jobs.Priority(priority)))
+		return runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(queue), jobs.Priority(priority)))
 	}
 	first := add("a", 5)
 	second := add("a", 5)
@@ -25,23 +27,21 @@ func TestAheadCountsWhatStartsBefore(t *testing.T) {
 		}
 	}
 	queues, err := r.Queues(t.Context())
-	if err != nil || len(queues) != 2 || queues[0].Counts[jobs.Pending] != 3 || queues[0].Jobs["command"] != 3 ||
-		queues[1].Jobs["command"] != 1 {
-		t.Errorf(`got %+v %v; want no error, len(queues) = 2, queues[0].Counts[Pending] = 3, queues[0].Jobs["command"] `+
-			`= 3, queues[1].Jobs["command"] = 1`,
-			queues, err)
-	}
+	testkit.NoError(t, err)
+	testkit.Len(t, "queues", queues, 2)
+	testkit.Equal(t, "pending tasks of the first queue", queues[0].Counts[jobs.Pending], 3)
+	testkit.Equal(t, "commands in the first queue", queues[0].Jobs["command"], 3)
+	testkit.Equal(t, "commands in the second queue", queues[1].Jobs["command"], 1)
 }
 
-func TestLastOutputIsTheEnd(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestLastOutputReturnsTheLastPieces(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := enqueue(t, r, jobs.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end").With())
-	drain(t, r)
-	attempts, err := r.Attempts(t.Context(), get(t, r, task.ID))
-	if err != nil || len(attempts) != 1 {
-		t.Fatalf("got %+v, %v; want no error, len(attempts) = 1", attempts, err)
-	}
+	task := runnerkit.Enqueue(t, r, jobs.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end").With())
+	runnerkit.Drain(t, r)
+	attempts, err := r.Attempts(t.Context(), runnerkit.Get(t, r, task.ID))
+	testkit.NoError(t, err)
+	testkit.Len(t, "attempts", attempts, 1)
 	for limit, want := range map[int]string{1: "end\n", 2: "err\nend\n", 9: "out\nerr\nend\n"} {
 		var text strings.Builder
 		chunks, err := admin.LastOutput(t.Context(), r, attempts[0], limit)

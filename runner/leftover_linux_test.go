@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -99,8 +101,8 @@ func programCopy(t *testing.T, dir string) string {
 	return path
 }
 
-// readable makes directories that every user may enter, for the database of another user. It returns the last one.
-func readable(t *testing.T) (dir, home string) {
+// readableDirs makes directories that every user may enter, for the database of another user. It returns the last one.
+func readableDirs(t *testing.T) (dir, home string) {
 	t.Helper()
 	dir = t.TempDir()
 	for d := dir; d != os.TempDir(); d = filepath.Dir(d) {
@@ -134,9 +136,9 @@ func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...
 	})
 }
 
-// TestARetryDoesNotRunBesideItsOwnPast checks that all processes of an attempt are dead before the next attempt starts, even if they
-// tried to escape. A task in another slot runs meanwhile.
-func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
+// TestProcessesOfAnAttemptAreDeadBeforeItsRetry checks that all processes of an attempt are dead before the next attempt starts, even if
+// they tried to escape. A task in another slot runs meanwhile.
+func TestProcessesOfAnAttemptAreDeadBeforeItsRetry(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
 	}
@@ -146,7 +148,7 @@ func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 	}{"root": {0, []string{"undumpable", "setuid"}}, "other user": {workerUID, []string{"undumpable"}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, home := readable(t)
+			dir, home := readableDirs(t)
 			program := programCopy(t, dir)
 			r, err := runner.Open(t.Context(), filepath.Join(home, "runner.db"), runner.Options{})
 			if err != nil {
@@ -154,31 +156,29 @@ func TestARetryDoesNotRunBesideItsOwnPast(t *testing.T) {
 			}
 			defer r.Close()
 			script := append([]string{"sh", "-c", leaving, program}, test.ways...)
-			task := enqueue(t, r, jobs.Command{Argv: script}.With(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))
-			neighbour := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.Priority(1), jobs.KillAfter(0)))
+			task := runnerkit.Enqueue(t, r, jobs.Command{Argv: script}.With(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))
+			neighbour := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.Priority(1), jobs.KillAfter(0)))
 			startWorkerOf(t, r, dir, test.uid)
-			until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Failed })
-			if got := get(t, r, neighbour.ID); got.State != jobs.Running {
-				t.Errorf("the neighbour: %+v", got)
-			}
+			until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Failed })
+			testkit.Equal(t, "the neighbour: state", runnerkit.Get(t, r, neighbour.ID).State, jobs.Running)
 			pids, _ := os.ReadFile(program + ".pids")
 			if got, want := len(strings.Fields(string(pids))), 3*(4+len(test.ways)); got != want {
 				t.Errorf("got %d processes, want %d", got, want)
 			}
 			if beside, err := os.ReadFile(program + ".beside"); err == nil {
-				t.Errorf("processes that were alive in the next attempt: %q of %q", beside, pids)
+				t.Errorf("got processes %q of %q alive in the next attempt, want none", beside, pids)
 			}
 		})
 	}
 }
 
-// TestWhatCannotBeKilledIsNamed checks that a worker logs a process that it may not kill, and does not wait for it.
-func TestWhatCannotBeKilledIsNamed(t *testing.T) {
+// TestAProcessThatCannotBeKilledIsReported checks that a worker logs a process that it may not kill, and does not wait for it.
+func TestAProcessThatCannotBeKilledIsReported(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
 	}
 	t.Parallel()
-	dir, home := readable(t)
+	dir, home := readableDirs(t)
 	program := programCopy(t, dir)
 	r, err := runner.Open(t.Context(), filepath.Join(home, "runner.db"), runner.Options{})
 	if err != nil {
@@ -186,43 +186,45 @@ func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	}
 	defer r.Close()
 	script := `RUNNER_TEST_LEFT_OVER=setuid setsid -f "$0" >"$0.pids"; until test -s "$0.pids"; do sleep 0.02; done`
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, program}}.With(jobs.MaxAttempts(1)))
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, program}}.With(jobs.MaxAttempts(1)))
 	const capSetuid = 7
 	startWorkerOf(t, r, dir, workerUID, capSetuid)
-	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Completed })
-	left := familyOf(program + ".pids")
+	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Completed })
+	left := pidsIn(program + ".pids")
 	defer func() { _ = syscall.Kill(left[0], syscall.SIGKILL) }()
 	want := admin.OrphanProcess{PID: left[0], Name: "program", State: "S", UID: otherUID, TaskID: task.ID, Unawaited: true}
-	if found, err := admin.OrphansOf(t.Context(), r, get(t, r, task.ID)); err != nil || len(found) != 1 || found[0] != want {
-		t.Errorf("got %+v, %v, want %+v", found, err, want)
-	}
-	if found, err := admin.OrphanProcesses(t.Context(), r); err != nil || !slices.Contains(found, want) {
-		t.Errorf("got %+v, %v, want %+v", found, err, want)
+	found, err := admin.OrphansOf(t.Context(), r, runnerkit.Get(t, r, task.ID))
+	testkit.NoError(t, err)
+	testkit.Len(t, "orphan processes", found, 1)
+	testkit.Equal(t, "orphan process", found[0], want)
+	found, err = admin.OrphanProcesses(t.Context(), r)
+	testkit.NoError(t, err)
+	if !slices.Contains(found, want) {
+		t.Errorf("got orphan processes %+v, want %+v among them", found, want)
 	}
 }
 
-// TestALeftOverHoldsUpNoNeighbour checks that a task that leaves processes behind again and again does not delay the end of other tasks.
-func TestALeftOverHoldsUpNoNeighbour(t *testing.T) {
+// TestLeftOverProcessesDoNotDelayOtherTasks checks that a task that leaves processes behind again and again does not delay the end of other
+// tasks.
+func TestLeftOverProcessesDoNotDelayOtherTasks(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})
 	handlers(r)
-	noisy := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c",
+	noisy := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c",
 		`while :; do (env -i setsid sleep 1 &); sleep 0.1; done`}}.With(jobs.KillAfter(0)))
-	work(t, r)
-	until(t, r, func() bool { return get(t, r, noisy.ID).State == jobs.Running })
+	runnerkit.Work(t, r)
+	until(t, r, func() bool { return runnerkit.Get(t, r, noisy.ID).State == jobs.Running })
 	var longest time.Duration
 	for range 10 {
-		task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With(jobs.Timeout(3*time.Second)))
-		until(t, r, func() bool { return get(t, r, task.ID).State.Finished() })
-		got := get(t, r, task.ID)
-		if got.State != jobs.Completed {
-			t.Errorf("got %+v, want State = Completed", got)
-		}
+		task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With(jobs.Timeout(3*time.Second)))
+		until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State.Finished() })
+		got := runnerkit.Get(t, r, task.ID)
+		testkit.Equal(t, "state", got.State, jobs.Completed)
 		longest = max(longest, got.FinishedAt.Sub(got.StartedAt))
 	}
 	t.Log("the slowest neighbour took", longest)
 	if longest > 700*time.Millisecond { // the time of a fork, an exec and an exit, beside other tests
-		t.Errorf("the slowest neighbour took %v", longest)
+		t.Errorf("got %v for the slowest neighbour, want at most 700ms", longest)
 	}
 	if _, err := r.Cancel(t.Context(), []int64{noisy.ID}, runner.CancelOptions{Now: true}); err != nil {
 		t.Error(err)

@@ -6,57 +6,63 @@ import (
 	"time"
 
 	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-// pulses are the calls of Options.Liveness. The loop makes them one after the other.
-type pulses struct {
+// livenessReports are the calls of Options.Liveness. The loop makes them one after the other.
+type livenessReports struct {
 	began time.Time
 	at    []time.Duration
 	list  []Liveness
 }
 
-func (p *pulses) hear(pulse Liveness) {
+func (p *livenessReports) record(report Liveness) {
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
-	p.at, p.list = append(p.at, time.Since(p.began)), append(p.list, pulse)
+	p.at, p.list = append(p.at, time.Since(p.began)), append(p.list, report)
 }
 
-func TestPulsesComeWhileIdleAndWhileBusy(t *testing.T) {
-	var heard pulses
-	nap := func(_ context.Context, _ *bubble, in string) (string, error) {
+func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
+	var reports livenessReports
+	nap := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		time.Sleep(10 * time.Minute)
 		return in, nil
 	}
-	options := Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Liveness: heard.hear, LivenessEvery: 10 * time.Second}
-	fake(t, options, nap, func(b *bubble) {
-		id := b.enqueue(work.With("x", jobs.In(time.Minute)))
-		b.work(8 * time.Minute) // 1 minute idle, 7 minutes busy, then 3 minutes of the drain
-		b.want(id, jobs.Completed, "")
+	options := Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Liveness: reports.record, LivenessEvery: 10 * time.Second}
+	onFakeTime(t, options, nap, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x", jobs.In(time.Minute)))
+		f.work(8 * time.Minute) // 1 minute idle, 7 minutes busy, then 3 minutes of the drain
+		f.want(id, jobs.Completed, "")
 	})
-	last := heard.list[len(heard.list)-1]
-	if n := len(heard.at); n < 60 || n > 70 || heard.at[0] != 0 || !last.Draining || last.Running != 1 ||
-		last.Left > 2*time.Minute+20*time.Second {
-		t.Errorf("%d pulses, the last %+v", n, last)
+	last := reports.list[len(reports.list)-1]
+	n := len(reports.at)
+	testkit.Between(t, "reports", n, 60, 70)
+	testkit.Equal(t, "time of the first report", reports.at[0], 0)
+	testkit.Equal(t, "draining in the last report", last.Draining, true)
+	testkit.Equal(t, "running tasks in the last report", last.Running, 1)
+	if last.Left > 2*time.Minute+20*time.Second {
+		t.Errorf("got %v left of the drain in the last report, want at most 2m20s", last.Left)
 	}
-	for i := range heard.at[1:] {
-		if gap := heard.at[i+1] - heard.at[i]; gap > 10*time.Second+5*time.Millisecond {
-			t.Errorf("nothing was heard for %v", gap)
+	for i := range reports.at[1:] {
+		if gap := reports.at[i+1] - reports.at[i]; gap > 10*time.Second+5*time.Millisecond {
+			t.Errorf("got no report for %v, want one every 10s", gap)
 		}
 	}
 }
 
-// TestNoPulseWithoutTheDatabase checks that a loop does not count as alive while it cannot read the database.
-func TestNoPulseWithoutTheDatabase(t *testing.T) {
-	var heard pulses
-	nap := func(_ context.Context, _ *bubble, in string) (string, error) {
+// TestLivenessIsNotReportedWithoutTheDatabase checks that a loop does not count as alive while it cannot read the database.
+func TestLivenessIsNotReportedWithoutTheDatabase(t *testing.T) {
+	var reports livenessReports
+	nap := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		time.Sleep(10 * time.Minute)
 		return in, nil
 	}
-	fake(t, Options{Concurrency: 1, Lease: 24 * time.Hour, Liveness: heard.hear, LivenessEvery: 10 * time.Second}, nap, func(b *bubble) {
-		b.enqueue(work.With("x"))
-		raw := dbtest.Raw(t, b.Path())
+	options := Options{Concurrency: 1, Lease: 24 * time.Hour, Liveness: reports.record, LivenessEvery: 10 * time.Second}
+	onFakeTime(t, options, nap, func(f *fakeTimeTest) {
+		f.enqueue(work.With("x"))
+		raw := dbtest.Raw(t, f.Path())
 		rename := func(from, to string) func() {
 			return func() {
 				if _, err := raw.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to); err != nil {
@@ -64,34 +70,35 @@ func TestNoPulseWithoutTheDatabase(t *testing.T) {
 				}
 			}
 		}
-		b.within(2*time.Minute+time.Second, rename("tasks", "hidden"))
-		b.within(4*time.Minute+time.Second, rename("hidden", "tasks"))
-		b.work(11 * time.Minute)
+		f.after(2*time.Minute+time.Second, rename("tasks", "hidden"))
+		f.after(4*time.Minute+time.Second, rename("hidden", "tasks"))
+		f.work(11 * time.Minute)
 		raw.Close()
 	})
 	before, after := 0, 0
-	for _, at := range heard.at {
+	for _, at := range reports.at {
 		switch {
 		case at <= 2*time.Minute+2*time.Second:
 			before++
 		case at < 4*time.Minute:
-			t.Errorf("heard after %v", at)
+			t.Errorf("got a report after %v, want none while the database cannot be read", at)
 		default:
 			after++
 		}
 	}
 	if before < 12 || after < 30 {
-		t.Errorf("got %+v, %+v; want before >= 12, after >= 30", before, after)
+		t.Errorf("got %d reports before and %d after the outage, want at least 12 and 30", before, after)
 	}
 }
 
-func TestTheFirstPulseComesAfterTheFirstClaim(t *testing.T) {
-	var heard pulses
-	fake(t, Options{Liveness: heard.hear}, nil, func(b *bubble) {
-		b.enqueue(work.With("x"))
-		b.work(time.Minute)
+func TestTheFirstLivenessReportFollowsTheFirstClaim(t *testing.T) {
+	var reports livenessReports
+	onFakeTime(t, Options{Liveness: reports.record}, nil, func(f *fakeTimeTest) {
+		f.enqueue(work.With("x"))
+		f.work(time.Minute)
 	})
-	if len(heard.list) == 0 || heard.list[0].Running != 1 {
-		t.Errorf("got %+v; want len(heard.list) != 0, heard.list[0].Running = 1", heard.list)
+	if len(reports.list) == 0 {
+		t.Fatal("got no report, want at least one")
 	}
+	testkit.Equal(t, "running tasks in the first report", reports.list[0].Running, 1)
 }

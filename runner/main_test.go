@@ -10,18 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
-)
-
-var (
-	open    = runnerkit.Open
-	enqueue = runnerkit.Enqueue
-	drain   = runnerkit.Drain
-	work    = runnerkit.Work
-	get     = runnerkit.Get
-	output  = runnerkit.Output
 )
 
 // workerVariable makes the test program a worker, for tests that kill a worker. Its value is the path of a database, the number of slots

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -28,7 +30,7 @@ func todo(t *testing.T) *sql.DB {
 	return handle
 }
 
-func TestARunnerOverTheApplicationsOwnDatabase(t *testing.T) {
+func TestARunnerInTheDatabaseOfAnApplication(t *testing.T) {
 	handle := todo(t)
 	handle.SetMaxOpenConns(1) // the transactions of the application and the Runner use connections of their own
 	r, err := runner.New(t.Context(), handle, runner.Options{})
@@ -44,15 +46,15 @@ func TestARunnerOverTheApplicationsOwnDatabase(t *testing.T) {
 		runner.Logger(ctx).Info(at)
 		return nil
 	})))
-	work(t, r)
+	runnerkit.Work(t, r)
 	tx := begin(t, handle)
 	task, err := r.EnqueueTx(t.Context(), tx, ship.With(nil, jobs.Unique("once")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := r.EnqueueTx(t.Context(), tx, ship.With(nil, jobs.Unique("once"))); err != nil || again.ID != task.ID {
-		t.Errorf("the same again: %+v, %v", again, err)
-	}
+	again, err := r.EnqueueTx(t.Context(), tx, ship.With(nil, jobs.Unique("once")))
+	testkit.NoError(t, err)
+	testkit.Equal(t, "task of the same key", again.ID, task.ID)
 	if _, err := tx.Exec(`INSERT INTO tasks VALUES ('wait')`); err != nil {
 		t.Fatal(err)
 	}
@@ -61,33 +63,26 @@ func TestARunnerOverTheApplicationsOwnDatabase(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
-	if task, err = r.Await(ctx, task.ID); err != nil || task.State != jobs.Completed {
-		t.Fatalf("got %+v, %v; want no error, task.State = Completed", task, err)
-	}
-	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
-		t.Errorf("%d effects", n)
-	}
-	if n := count(t, handle, `SELECT count(*) FROM tasks`); n != 2 {
-		t.Errorf("the application has %d tasks", n)
-	}
-	if n := count(t, handle, `SELECT count(*) FROM runner_tasks JOIN runner_steps ON task_id = id`); n != 1 {
-		t.Errorf("%d tasks with a step", n)
-	}
-	if n := count(t, handle, `SELECT user_version FROM pragma_user_version`); n != 3 {
-		t.Errorf("user_version is %d", n)
-	}
+	task, err = r.Await(ctx, task.ID)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "state", task.State, jobs.Completed)
+	testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
+	testkit.Equal(t, "tasks of the application", count(t, handle, `SELECT count(*) FROM tasks`), 2)
+	testkit.Equal(t, "tasks with a step", count(t, handle, `SELECT count(*) FROM runner_tasks JOIN runner_steps ON task_id = id`), 1)
+	testkit.Equal(t, "user_version", count(t, handle, `SELECT user_version FROM pragma_user_version`), 3)
 
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{MustExist: true}) // like the command line
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if same := get(t, other, task.ID); same.Job != "ship" || output(t, other, task.ID) == "" {
-		t.Errorf(`got %+v; want Job = "ship", output(t, other, task.ID) != ""`, same)
+	testkit.Equal(t, "job", runnerkit.Get(t, other, task.ID).Job, "ship")
+	if runnerkit.Output(t, other, task.ID) == "" {
+		t.Error("got no output of the task, want the log lines of its function")
 	}
 }
 
-func TestHandlesThatNewCannotTake(t *testing.T) {
+func TestNewRejectsUnsuitableHandlesAndPrefixes(t *testing.T) {
 	memory, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)
@@ -97,19 +92,17 @@ func TestHandlesThatNewCannotTake(t *testing.T) {
 	defer foreign.Close()
 	for name, handle := range map[string]*sql.DB{"in memory": memory, "of another driver": foreign} {
 		if _, err := runner.New(t.Context(), handle, runner.Options{}); !errors.Is(err, jobs.ErrInvalid) {
-			t.Errorf("%s: got %v; want Is(err, ErrInvalid)", name, err)
+			t.Errorf("%s: got error %v, want one that is jobs.ErrInvalid", name, err)
 		}
 	}
-	if _, err := runner.New(t.Context(), todo(t), runner.Options{Prefix: "a-b"}); !errors.Is(err, jobs.ErrInvalid) {
-		t.Errorf("a prefix that cannot be: %v", err)
-	}
+	_, err = runner.New(t.Context(), todo(t), runner.Options{Prefix: "a-b"})
+	testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	handle := todo(t)
 	if _, err := handle.Exec(`CREATE TABLE jobs_tasks (x)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runner.New(t.Context(), handle, runner.Options{Prefix: "jobs_"}); !errors.Is(err, jobs.ErrConflict) {
-		t.Errorf("a name that is taken: %v", err)
-	}
+	_, err = runner.New(t.Context(), handle, runner.Options{Prefix: "jobs_"})
+	testkit.ErrorIs(t, err, jobs.ErrConflict)
 }
 
 // foreignDriver is a driver of another database.

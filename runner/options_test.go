@@ -2,25 +2,25 @@ package runner
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-// TestATaskWithOptionsOfANewerVersionIsPutOff checks that a worker does not execute a task with unknown options, and keeps the options. A
-// worker of a newer version can still take the task.
-func TestATaskWithOptionsOfANewerVersionIsPutOff(t *testing.T) {
-	fake(t, Options{}, nil, func(b *bubble) {
+// TestATaskWithOptionsOfANewerVersionIsPostponed checks that a worker does not execute a task with unknown options, and keeps the options.
+// A worker of a newer version can still take the task.
+func TestATaskWithOptionsOfANewerVersionIsPostponed(t *testing.T) {
+	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		spec := work.With("x")
 		spec.Unknown = map[string]json.RawMessage{"gpu": json.RawMessage("2")}
-		id := b.enqueue(spec)
-		b.work(150 * time.Second)
-		b.ran()
-		task := b.want(id, jobs.Scheduled, "")
-		if task.Attempt != 0 || !strings.Contains(task.Error, "unknown option gpu: a newer version") || string(task.Unknown["gpu"]) != "2" {
-			b.Errorf("got %+v, want no attempt, an error that names the option, and the option as it was", task)
-		}
+		id := f.enqueue(spec)
+		f.work(150 * time.Second)
+		f.wantRuns()
+		task := f.want(id, jobs.Scheduled, "")
+		testkit.Equal(f.T, "attempt", task.Attempt, 0)
+		testkit.Contains(f.T, task.Error, "unknown option gpu: a newer version")
+		testkit.Equal(f.T, "option gpu", string(task.Unknown["gpu"]), "2")
 	})
 }

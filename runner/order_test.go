@@ -2,70 +2,68 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-func TestARateWakesTheWorkerWhenTheNextMayStart(t *testing.T) {
-	fake(t, Options{Concurrency: 4}, nil, func(b *bubble) {
+func TestTheWorkerWakesWhenARateLimitAllowsTheNextStart(t *testing.T) {
+	onFakeTime(t, Options{Concurrency: 4}, nil, func(f *fakeTimeTest) {
 		l := jobs.Limit{Target: jobs.Target{Kind: "job", Name: "work"}, Rate: 1, Per: time.Hour, Burst: 1}
-		if err := b.SetLimit(b.Context(), l); err != nil {
-			b.Fatal(err)
+		if err := f.SetLimit(f.Context(), l); err != nil {
+			f.Fatal(err)
 		}
 		for range 4 {
-			b.enqueue(work.With("x"))
+			f.enqueue(work.With("x"))
 		}
 		// The test removes the limit after two and a half hours. From then on the limit delays no task.
-		b.within(150*time.Minute, func() {
-			if err := b.RemoveLimit(b.Context(), l.Target); err != nil {
-				b.Error(err)
+		f.after(150*time.Minute, func() {
+			if err := f.RemoveLimit(f.Context(), l.Target); err != nil {
+				f.Error(err)
 			}
 		})
-		b.work(3 * time.Hour)
-		b.ran(0, time.Hour, 2*time.Hour, 150*time.Minute)
-		if err := b.RemoveLimit(b.Context(), l.Target); !errors.Is(err, jobs.ErrNotFound) {
-			b.Errorf("got %v; want Is(err, ErrNotFound)", err)
-		}
+		f.work(3 * time.Hour)
+		f.wantRuns(0, time.Hour, 2*time.Hour, 150*time.Minute)
+		testkit.ErrorIs(f.T, f.RemoveLimit(f.Context(), l.Target), jobs.ErrNotFound)
 	})
 }
 
-func TestTheRateOfALaneWakesTheWorkerToo(t *testing.T) {
-	fake(t, Options{Concurrency: 4}, nil, func(b *bubble) {
+func TestTheWorkerWakesWhenTheRateLimitOfALaneAllowsTheNextStart(t *testing.T) {
+	onFakeTime(t, Options{Concurrency: 4}, nil, func(f *fakeTimeTest) {
 		l := jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Rate: 1, Per: time.Hour, Burst: 1}
-		if err := b.SetLimit(b.Context(), l); err != nil {
-			b.Fatal(err)
+		if err := f.SetLimit(f.Context(), l); err != nil {
+			f.Fatal(err)
 		}
 		for range 3 {
-			b.enqueue(work.With("x", jobs.Lane("l")))
+			f.enqueue(work.With("x", jobs.Lane("l")))
 		}
-		if err := b.WorkUntilEmpty(b.Context()); err != nil { // due tasks run, however long they take
-			b.Fatal(err)
+		if err := f.WorkUntilEmpty(f.Context()); err != nil { // due tasks run, however long they take
+			f.Fatal(err)
 		}
-		b.ran(0, time.Hour, 2*time.Hour)
+		f.wantRuns(0, time.Hour, 2*time.Hour)
 	})
 }
 
-func TestWhatWasFreedRunsAtOnce(t *testing.T) {
-	fake(t, Options{Concurrency: 4}, func(context.Context, *bubble, string) (string, error) {
+func TestReleasedTasksRunAtOnce(t *testing.T) {
+	onFakeTime(t, Options{Concurrency: 4}, func(context.Context, *fakeTimeTest, string) (string, error) {
 		time.Sleep(time.Minute)
 		return "x", nil
-	}, func(b *bubble) {
-		first := b.enqueue(work.With("a", jobs.Lane("l")))
-		b.enqueue(work.With("b", jobs.Lane("l"), jobs.Queue("other")))
-		b.enqueue(work.With("c", jobs.After(first), jobs.Queue("third")))
-		late := b.enqueue(work.With("d", jobs.After(first), jobs.In(time.Hour)))
-		b.work(2 * time.Hour)
-		b.ran(0, time.Minute, time.Minute, time.Hour)
-		b.want(late, jobs.Completed, "")
+	}, func(f *fakeTimeTest) {
+		first := f.enqueue(work.With("a", jobs.Lane("l")))
+		f.enqueue(work.With("b", jobs.Lane("l"), jobs.Queue("other")))
+		f.enqueue(work.With("c", jobs.After(first), jobs.Queue("third")))
+		late := f.enqueue(work.With("d", jobs.After(first), jobs.In(time.Hour)))
+		f.work(2 * time.Hour)
+		f.wantRuns(0, time.Minute, time.Minute, time.Hour)
+		f.want(late, jobs.Completed, "")
 	})
 }
 
 func TestUpstreamResultsAreTyped(t *testing.T) {
 	sums := make(chan []string, 1)
-	fake(t, Options{}, func(ctx context.Context, b *bubble, in string) (string, error) {
+	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if in != "last" {
 			return in + "!", nil
 		}
@@ -80,35 +78,34 @@ func TestUpstreamResultsAreTyped(t *testing.T) {
 		}
 		sums <- results
 		return "", err
-	}, func(b *bubble) {
-		one, two := b.enqueue(work.With("one")), b.enqueue(work.With("two"))
-		b.enqueue(work.With("last", jobs.After(two), jobs.AfterAny(one)))
-		if err := b.WorkUntilEmpty(b.Context()); err != nil {
-			b.Fatal(err)
+	}, func(f *fakeTimeTest) {
+		one, two := f.enqueue(work.With("one")), f.enqueue(work.With("two"))
+		f.enqueue(work.With("last", jobs.After(two), jobs.AfterAny(one)))
+		if err := f.WorkUntilEmpty(f.Context()); err != nil {
+			f.Fatal(err)
 		}
-		if got := <-sums; len(got) != 2 || got[0] != "one!" || got[1] != "two!" {
-			b.Errorf(`got %+v; want len(got) = 2, got[0] = "one!", got[1] = "two!"`, got)
-		}
-		if _, err := Upstream(b.Context()); !errors.Is(err, jobs.ErrInvalid) {
-			b.Errorf("got %v; want Is(err, ErrInvalid)", err)
-		}
+		got := <-sums
+		testkit.Len(f.T, "results", got, 2)
+		testkit.Equal(f.T, "first result", got[0], "one!")
+		testkit.Equal(f.T, "second result", got[1], "two!")
+		_, err := Upstream(f.Context())
+		testkit.ErrorIs(f.T, err, jobs.ErrInvalid)
 	})
 }
 
-func TestMaxWaitLetsLowPriorityFinishBesideAFlood(t *testing.T) {
-	fake(t, Options{Concurrency: 1, MaxWait: time.Minute}, func(_ context.Context, b *bubble, in string) (string, error) {
+func TestMaxWaitLetsALowPriorityTaskRunDuringAFlood(t *testing.T) {
+	onFakeTime(t, Options{Concurrency: 1, MaxWait: time.Minute}, func(_ context.Context, f *fakeTimeTest, in string) (string, error) {
 		time.Sleep(time.Second)
 		if in == "flood" { // the flood does not end by itself
-			b.enqueue(work.With("flood", jobs.Priority(9)))
+			f.enqueue(work.With("flood", jobs.Priority(9)))
 		}
 		return "", nil
-	}, func(b *bubble) {
-		low := b.enqueue(work.With("low", jobs.Priority(1)))
-		b.enqueue(work.With("flood", jobs.Priority(9)))
-		b.work(3 * time.Minute)
-		task := b.want(low, jobs.Completed, "")
-		if waited := task.StartedAt.Sub(task.CreatedAt); waited < time.Minute || waited > time.Minute+8*time.Second {
-			b.Errorf("it has waited for %v", waited)
-		}
+	}, func(f *fakeTimeTest) {
+		low := f.enqueue(work.With("low", jobs.Priority(1)))
+		f.enqueue(work.With("flood", jobs.Priority(9)))
+		f.work(3 * time.Minute)
+		task := f.want(low, jobs.Completed, "")
+		waited := task.StartedAt.Sub(task.CreatedAt)
+		testkit.Between(f.T, "waiting time", waited, time.Minute, time.Minute+8*time.Second)
 	})
 }

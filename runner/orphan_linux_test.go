@@ -8,12 +8,14 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/supervisor"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// outlive starts a process that has the mark of a claim, but no guardian that would kill the process.
-func outlive(t *testing.T, task jobs.Task, generation int64) int {
+// startOrphan starts a process that has the mark of a claim, but no guardian that would kill the process.
+func startOrphan(t *testing.T, task jobs.Task, generation int64) int {
 	t.Helper()
 	p := exec.Command("sleep", "300")
 	if err := p.Start(); err != nil {
@@ -30,34 +32,38 @@ func outlive(t *testing.T, task jobs.Task, generation int64) int {
 	return p.Process.Pid
 }
 
-func TestWhatOutlivesItsAttemptIsNamed(t *testing.T) {
+func TestProcessesThatOutliveTheirAttemptAreReported(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	over := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	runs := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.KillAfter(0)))
-	work(t, r)
+	over := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	runs := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.KillAfter(0)))
+	runnerkit.Work(t, r)
 	until(t, r, func() bool {
-		return get(t, r, over.ID).State == jobs.Completed && get(t, r, runs.ID).State == jobs.Running
+		return runnerkit.Get(t, r, over.ID).State == jobs.Completed && runnerkit.Get(t, r, runs.ID).State == jobs.Running
 	})
-	if found, err := admin.OrphanProcesses(t.Context(), r); len(found) != 0 || err != nil {
-		t.Fatalf("got %+v, %v; want len(found) = 0, no error", found, err)
-	}
-	over, runs = get(t, r, over.ID), get(t, r, runs.ID)
+	found, err := admin.OrphanProcesses(t.Context(), r)
+	testkit.Len(t, "orphan processes", found, 0)
+	testkit.NoError(t, err)
+	over, runs = runnerkit.Get(t, r, over.ID), runnerkit.Get(t, r, runs.ID)
 	over.WorkerID = runs.WorkerID
-	want := []int{outlive(t, over, 2), outlive(t, runs, runs.GenerationID-1)}
-	outlive(t, runs, runs.GenerationID) // a process of the running claim is no orphan
+	want := []int{startOrphan(t, over, 2), startOrphan(t, runs, runs.GenerationID-1)}
+	startOrphan(t, runs, runs.GenerationID) // a process of the running claim is no orphan
 	stranger := runs
 	stranger.WorkerID = "00000000-0000-0000-0000-000000000000"
-	outlive(t, stranger, 1)
+	startOrphan(t, stranger, 1)
 	began := time.Now()
-	found, err := admin.OrphanProcesses(t.Context(), r)
-	if err != nil || len(found) != 2 || time.Since(began) < time.Second {
-		t.Fatalf("got %+v, %v; want no error, len(found) = 2, Since(began) >= Second", found, err)
+	found, err = admin.OrphanProcesses(t.Context(), r)
+	testkit.NoError(t, err)
+	testkit.Len(t, "orphan processes", found, 2)
+	if time.Since(began) < time.Second {
+		t.Fatalf("got the orphans after %v, want two looks at least a second apart", time.Since(began))
 	}
 	for _, s := range found {
-		if !slices.Contains(want, s.PID) || s.Name != "sleep" || s.Alone || s.TaskID != over.ID && s.TaskID != runs.ID {
-			t.Errorf(`got %+v; want Contains(want, PID), Name = "sleep", not (Alone), not (TaskID != over.ID && TaskID != runs.ID)`, s)
+		testkit.Equal(t, "name of the process", s.Name, "sleep")
+		testkit.Equal(t, "alone", s.Alone, false)
+		if !slices.Contains(want, s.PID) || s.TaskID != over.ID && s.TaskID != runs.ID {
+			t.Errorf("got orphan %d of task %d, want one of %v of task %d or %d", s.PID, s.TaskID, want, over.ID, runs.ID)
 		}
 	}
 }

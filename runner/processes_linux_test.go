@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -33,6 +34,7 @@ func pids(name, text string) []int {
 	return found
 }
 
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	state := stateOf(pid)
 	return state != 0 && state != 'Z' && state != 'X'
@@ -58,6 +60,7 @@ func parentOf(pid int) int {
 	return parent
 }
 
+// commandsOf lists the processes of a worker's commands.
 func commandsOf(worker string) []int { return pids("environ", "RUNNER_WORKER_ID="+worker) }
 
 // guardianOf returns the only guardian of a worker.
@@ -70,13 +73,12 @@ func guardianOf(t *testing.T, worker string) int {
 	return found[0]
 }
 
+// guardiansOf lists the guardians of a worker.
 func guardiansOf(worker string) []int { return pids("cmdline", "runner-guardian\x00"+worker) }
 
 func signal(t *testing.T, pid int, s syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(pid, s); err != nil {
-		t.Fatal(pid, err)
-	}
+	testkit.NoError(t, syscall.Kill(pid, s))
 }
 
 // freeze stops a process and waits until none of its threads runs, because the threads receive the signal some time later.
@@ -92,8 +94,8 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// halt stops a worker outside of a transaction. If the worker stopped inside one, no other process could write.
-func halt(t *testing.T, r *runner.Runner, pid int) {
+// stopOutsideTransaction stops a worker outside of a transaction. If the worker stopped inside one, no other process could write.
+func stopOutsideTransaction(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(200)")
 	if err != nil {
@@ -108,11 +110,12 @@ func halt(t *testing.T, r *runner.Runner, pid int) {
 		}
 		signal(t, pid, syscall.SIGCONT)
 	}
-	t.Fatal("it writes whenever it is stopped")
+	t.Fatal("got a worker that holds the write lock at each of 20 stops, want one stop outside of a transaction")
 }
 
-// family is a command that leaves processes behind in every way. Each process adds its pid to a file. Then the command continues.
-func family(dir string) (spec jobs.Spec, file string) {
+// processTree returns a command that leaves processes behind in every way, and the file to which each process adds its pid. The command
+// itself continues, too.
+func processTree(dir string) (spec jobs.Spec, file string) {
 	file = filepath.Join(dir, "pids")
 	script := `note='echo $$ >>"$0"; exec sleep 300'
 sh -c "$note" "$0" &
@@ -125,19 +128,22 @@ exec sh -c "$note" "$0"`
 	return jobs.Command{Argv: []string{"sh", "-c", script, file}}.With(), file
 }
 
-const familySize = 7
+// treeSize is the number of processes of processTree.
+const treeSize = 7
 
-func familyOf(file string) (members []int) {
+// pidsIn returns the pids in a file.
+func pidsIn(file string) (pids []int) {
 	text, _ := os.ReadFile(file)
 	for _, field := range strings.Fields(string(text)) {
 		pid, _ := strconv.Atoi(field)
-		members = append(members, pid)
+		pids = append(pids, pid)
 	}
-	return members
+	return pids
 }
 
-func living(members []int) (n int) {
-	for _, pid := range members {
+// living counts the processes that are alive.
+func living(pids []int) (n int) {
+	for _, pid := range pids {
 		if alive(pid) {
 			n++
 		}
@@ -145,16 +151,14 @@ func living(members []int) (n int) {
 	return n
 }
 
-// runningFamily enqueues a family and starts a worker for it in another process.
-func runningFamily(t *testing.T, r *runner.Runner, lease time.Duration) (task jobs.Task, worker *os.Process, members []int) {
+// startProcessTree enqueues the command of processTree and starts a worker for it in another process.
+func startProcessTree(t *testing.T, r *runner.Runner, lease time.Duration) (task jobs.Task, worker *os.Process, members []int) {
 	t.Helper()
-	spec, file := family(t.TempDir())
-	task = enqueue(t, r, spec)
+	spec, file := processTree(t.TempDir())
+	task = runnerkit.Enqueue(t, r, spec)
 	worker = startWorker(t, r, 2, lease)
-	testkit.Eventually(t, "the family", func() bool { return len(familyOf(file)) == familySize })
-	members = familyOf(file)
-	if n := living(members); n != familySize {
-		t.Fatal(n, "of them live")
-	}
-	return get(t, r, task.ID), worker, members
+	testkit.Eventually(t, "the process tree", func() bool { return len(pidsIn(file)) == treeSize })
+	members = pidsIn(file)
+	testkit.Equal(t, "living processes", living(members), treeSize)
+	return runnerkit.Get(t, r, task.ID), worker, members
 }

@@ -1,11 +1,12 @@
 package runner_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -15,39 +16,35 @@ func TestReadOnlyReadsAndChangesNothing(t *testing.T) {
 	read := func() (*runner.Runner, error) {
 		return runner.Open(t.Context(), path, runner.Options{ReadOnly: true})
 	}
-	if _, err := read(); !errors.Is(err, jobs.ErrNoDatabase) {
-		t.Error("no file:", err)
-	}
+	_, err := read()
+	testkit.ErrorIs(t, err, jobs.ErrNoDatabase)
 	if _, err := os.Stat(path); err == nil {
-		t.Error("created")
+		t.Error("got a new file from a read-only open, want none")
 	}
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(); !errors.Is(err, jobs.ErrSchema) {
-		t.Error("empty file:", err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
-		t.Error("an empty file was filled", err)
-	}
+	_, err = read()
+	testkit.ErrorIs(t, err, jobs.ErrSchema)
+	info, err := os.Stat(path)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "size of the empty file", info.Size(), 0)
 	r, err := runner.Open(t.Context(), path, runner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	task := enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
 	reader, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if got := get(t, reader, task.ID); got.State != jobs.Pending {
-		t.Errorf("got %+v, want State = Pending", got)
-	}
+	testkit.Equal(t, "state", runnerkit.Get(t, reader, task.ID).State, jobs.Pending)
 	if _, err := reader.Enqueue(t.Context(), jobs.Command{Argv: []string{"true"}}.With()); err == nil {
-		t.Error("wrote")
+		t.Error("got no error from Enqueue on a read-only Runner, want one")
 	}
-	if n, err := reader.Count(t.Context(), jobs.Filter{}); n != 1 || err != nil {
-		t.Errorf("got %v, %v; want n = 1, no error", n, err)
-	}
+	n, err := reader.Count(t.Context(), jobs.Filter{})
+	testkit.Equal(t, "number of tasks", n, 1)
+	testkit.NoError(t, err)
 }

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// locks lists the lock files of workers.
-func locks(t *testing.T, r *runner.Runner) []string {
+// lockFiles lists the lock files of workers.
+func lockFiles(t *testing.T, r *runner.Runner) []string {
 	t.Helper()
 	files, err := filepath.Glob(r.Path() + ".d/*-*.lock")
 	if err != nil {
@@ -21,91 +22,86 @@ func locks(t *testing.T, r *runner.Runner) []string {
 	return files
 }
 
-// killed enqueues a task, lets a worker in another process begin it, and kills that worker.
-func killed(t *testing.T, r *runner.Runner, lease time.Duration, spec jobs.Spec) jobs.Task {
+// startAndKillWorker enqueues a task, lets a worker in another process begin it, and kills that worker.
+func startAndKillWorker(t *testing.T, r *runner.Runner, lease time.Duration, spec jobs.Spec) jobs.Task {
 	t.Helper()
-	task := enqueue(t, r, spec)
+	task := runnerkit.Enqueue(t, r, spec)
 	worker := startWorker(t, r, 2, lease)
-	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Running })
+	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Running })
 	if err := worker.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := worker.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	return get(t, r, task.ID)
+	return runnerkit.Get(t, r, task.ID)
 }
 
-func TestALoneWorkerTakesUpWhatItsPredecessorLost(t *testing.T) {
-	r := open(t, runner.Options{Grace: -1})
-	task := killed(t, r, longLease, hang.With(nil))
-	once := killed(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
-	task = get(t, r, task.ID)          // the second worker had taken the task over and was lost, too
-	if n := len(locks(t, r)); n != 1 { // the second worker has reaped the first one
-		t.Error(n, "locks")
-	}
+func TestAWorkerTakesOverTheTasksOfItsKilledPredecessor(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	task := startAndKillWorker(t, r, longLease, hang.With(nil))
+	once := startAndKillWorker(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
+	task = runnerkit.Get(t, r, task.ID) // the second worker had taken the task over and was lost, too
+	testkit.Len(t, "lock files after the second worker has reaped the first one", lockFiles(t, r), 1)
 	handlers(r)
-	work(t, r)
+	runnerkit.Work(t, r)
 	until(t, r, func() bool {
-		return get(t, r, task.ID).State == jobs.Running && get(t, r, task.ID).WorkerID != task.WorkerID &&
-			get(t, r, once.ID).State == jobs.Failed
+		return runnerkit.Get(t, r, task.ID).State == jobs.Running && runnerkit.Get(t, r, task.ID).WorkerID != task.WorkerID &&
+			runnerkit.Get(t, r, once.ID).State == jobs.Failed
 	})
-	if got := get(t, r, task.ID); got.Losses != 2 || got.Attempt != 1 {
-		t.Errorf("got %+v; want Losses = 2, Attempt = 1", got)
-	}
-	if got := get(t, r, once.ID); got.Reason != jobs.ReasonLost || got.Losses != 1 {
-		t.Errorf("got %+v; want Reason = ReasonLost, Losses = 1", got)
-	}
-	attempts, err := r.Attempts(t.Context(), get(t, r, once.ID))
-	if err != nil || len(attempts) != 1 || attempts[0].Reason != jobs.ReasonLost || attempts[0].Counted {
-		t.Errorf("got %+v, %v; want no error, len(attempts) = 1, attempts[0].Reason = ReasonLost, not "+
-			"(attempts[0].Counted)",
-			attempts, err)
-	}
-	if n := len(locks(t, r)); n != 1 {
-		t.Error(n, "locks")
-	}
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "losses", got.Losses, 2)
+	testkit.Equal(t, "attempt", got.Attempt, 1)
+	got = runnerkit.Get(t, r, once.ID)
+	testkit.Equal(t, "reason", got.Reason, jobs.ReasonLost)
+	testkit.Equal(t, "losses", got.Losses, 1)
+	attempts, err := r.Attempts(t.Context(), runnerkit.Get(t, r, once.ID))
+	testkit.NoError(t, err)
+	testkit.Len(t, "attempts", attempts, 1)
+	testkit.Equal(t, "attempts[0]: reason", attempts[0].Reason, jobs.ReasonLost)
+	testkit.Equal(t, "attempts[0]: counted", attempts[0].Counted, false)
+	testkit.Len(t, "lock files", lockFiles(t, r), 1)
 }
 
 func TestALiveWorkerTakesOverWithoutWaitingForTheLease(t *testing.T) {
-	r := open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	task := enqueue(t, r, hang.With(nil))
+	task := runnerkit.Enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 1, longLease)
-	until(t, r, func() bool { return get(t, r, task.ID).State == jobs.Running })
-	work(t, r)
-	until(t, r, func() bool { return len(locks(t, r)) == 2 })
+	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Running })
+	runnerkit.Work(t, r)
+	until(t, r, func() bool { return len(lockFiles(t, r)) == 2 })
 	began := time.Now()
 	if err := worker.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, r, func() bool { got := get(t, r, task.ID); return got.Losses == 1 && got.State == jobs.Running })
+	until(t, r, func() bool { got := runnerkit.Get(t, r, task.ID); return got.Losses == 1 && got.State == jobs.Running })
 	t.Log("taken over after", time.Since(began))
-	if got := get(t, r, task.ID); got.Attempt != 1 || got.GenerationID != task.GenerationID+3 {
-		t.Errorf("got %+v; want Attempt = 1, GenerationID = task.GenerationID+3", got)
-	}
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "attempt", got.Attempt, 1)
+	testkit.Equal(t, "generation ID", got.GenerationID, task.GenerationID+3)
 }
 
-func TestWithoutItsLockFileAWorkerIsReapedByLeaseOnly(t *testing.T) {
+func TestAWorkerWithoutItsLockFileIsReapedAfterItsLease(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
+	r := runnerkit.Open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
 	handlers(r)
-	task := killed(t, r, runner.MinLease, hang.With(nil))
-	for _, file := range locks(t, r) {
+	task := startAndKillWorker(t, r, runner.MinLease, hang.With(nil))
+	for _, file := range lockFiles(t, r) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
 	}
 	began := time.Now()
-	work(t, r)
-	until(t, r, func() bool { return get(t, r, task.ID).Losses == 1 })
+	runnerkit.Work(t, r)
+	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Losses == 1 })
 	if took := time.Since(began); took < runner.MinLease {
-		t.Errorf("reaped after %v", took)
+		t.Errorf("got the task reaped after %v, want at least %v", took, runner.MinLease)
 	}
 }
 
 func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	stray := func(name string, age time.Duration) string {
 		path := filepath.Join(r.Path()+".d", name)
@@ -119,28 +115,25 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 		return path
 	}
 	old, young, other := stray("0aa-1.lock", time.Hour), stray("0aa-2.lock", time.Second), stray("init.lock", time.Hour)
-	drain(t, r)
+	runnerkit.Drain(t, r)
 	for path, want := range map[string]bool{old: false, young: true, other: true} {
-		if _, err := os.Stat(path); (err == nil) != want {
-			t.Errorf("got %+v, %v; want (err == nil) = want", filepath.Base(path), err)
-		}
+		_, err := os.Stat(path)
+		testkit.Equal(t, "result", (err == nil), want)
 	}
-	if n := len(locks(t, r)); n != 1 {
-		t.Error(n, "locks: a clean end leaves none")
-	}
+	testkit.Len(t, "lock files after a clean end", lockFiles(t, r), 1)
 }
 
-// TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain removes the directory beside the database. The worker makes it again, because
+// TestAWorkerRecreatesTheRemovedDirectoryOfItsDatabase removes the directory beside the database. The worker makes it again, because
 // results and locks need it.
-func TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain(t *testing.T) {
+func TestAWorkerRecreatesTheRemovedDirectoryOfItsDatabase(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Lease: runner.MinLease})
+	r := runnerkit.Open(t, runner.Options{Lease: runner.MinLease})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	dir := r.Path() + ".d"
 	spec := jobs.Command{Argv: []string{"sh", "-c", `echo '"kept"' >"$RUNNER_RESULT"`}}
-	work(t, r)
-	first := enqueue(t, r, spec.With())
-	until(t, r, func() bool { return get(t, r, first.ID).State.Finished() })
+	runnerkit.Work(t, r)
+	first := runnerkit.Enqueue(t, r, spec.With())
+	until(t, r, func() bool { return runnerkit.Get(t, r, first.ID).State.Finished() })
 	remove := func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
@@ -148,9 +141,9 @@ func TestADirectoryThatWasRemovedUnderAWorkerIsMadeAgain(t *testing.T) {
 	}
 	remove()
 	for name, spec := range map[string]jobs.Spec{"alone": spec.With(), "with a dependency": spec.With(jobs.After(first.ID))} {
-		task := enqueue(t, r, spec)
-		until(t, r, func() bool { return get(t, r, task.ID).State.Finished() })
-		if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `"kept"` {
+		task := runnerkit.Enqueue(t, r, spec)
+		until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State.Finished() })
+		if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `"kept"` {
 			t.Errorf("%s: got %s with result %s (%s), want completed with result \"kept\"", name, got.State, got.Result, got.Error)
 		}
 		remove()

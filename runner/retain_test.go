@@ -3,33 +3,35 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-func TestTasksAreForgottenWhenTheyAreOld(t *testing.T) {
-	fail := func(_ context.Context, _ *bubble, in string) (string, error) {
+func TestOldTasksAreDeleted(t *testing.T) {
+	fail := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "fails" {
 			return "", errors.New("no")
 		}
 		return in, nil
 	}
-	fake(t, Options{Keep: time.Hour, KeepFailed: 3 * time.Hour}, fail, func(b *bubble) {
-		good, bad := b.enqueue(work.With("x")), b.enqueue(work.With("fails", jobs.MaxAttempts(1)))
-		late := b.enqueue(work.With("x", jobs.In(4*time.Hour)))
+	onFakeTime(t, Options{Keep: time.Hour, KeepFailed: 3 * time.Hour}, fail, func(f *fakeTimeTest) {
+		good, bad := f.enqueue(work.With("x")), f.enqueue(work.With("fails", jobs.MaxAttempts(1)))
+		late := f.enqueue(work.With("x", jobs.In(4*time.Hour)))
 		there := func(at time.Duration, want ...int64) {
-			b.within(at, func() {
-				tasks, err := b.List(b.Context(), jobs.Filter{}, Page{Oldest: true})
+			f.after(at, func() {
+				tasks, err := f.List(f.Context(), jobs.Filter{}, Page{Oldest: true})
 				if err != nil || len(tasks) != len(want) {
-					b.Errorf("after %v there are %d tasks, want %v: %v", at, len(tasks), want, err)
+					f.Errorf("after %v got %d tasks (%v), want tasks %v", at, len(tasks), err, want)
 					return
 				}
 				for i := range want {
 					if tasks[i].ID != want[i] {
-						b.Errorf("after %v task %d is there, want %v", at, tasks[i].ID, want)
+						f.Errorf("after %v got task %d, want tasks %v", at, tasks[i].ID, want)
 					}
 				}
 			})
@@ -38,72 +40,76 @@ func TestTasksAreForgottenWhenTheyAreOld(t *testing.T) {
 		there(62*time.Minute, bad, late)
 		there(179*time.Minute, bad, late)
 		there(182*time.Minute, late)
-		b.work(4*time.Hour + 30*time.Minute)
-		b.want(late, jobs.Completed, "")
+		f.work(4*time.Hour + 30*time.Minute)
+		f.want(late, jobs.Completed, "")
 	})
 }
 
-// TestHistoryOutlivesTasks checks that counters outlive the tasks. They count by the minute for two days, then by the hour.
-func TestHistoryOutlivesTasks(t *testing.T) {
-	fake(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(b *bubble) {
+// TestTheHistoryRemainsAfterTasksAreDeleted checks that counters outlive the tasks. They count by the minute for two days, then by the
+// hour.
+func TestTheHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
+	onFakeTime(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(f *fakeTimeTest) {
 		const days = 5
 		for day := range days {
-			b.enqueue(work.With("x", jobs.In(time.Duration(day)*24*time.Hour)))
+			f.enqueue(work.With("x", jobs.In(time.Duration(day)*24*time.Hour)))
 		}
-		b.work(days * 24 * time.Hour)
-		history, err := b.store.History(b.Context(), b.began.Add(-time.Hour))
-		if err != nil || len(history) != days {
-			b.Fatalf("got %+v %v; want no error, len(history) = days", history, err)
-		}
+		f.work(days * 24 * time.Hour)
+		history, err := f.store.History(f.Context(), f.began.Add(-time.Hour))
+		testkit.NoError(f.T, err)
+		testkit.Len(f.T, "history", history, days)
 		for day, h := range history {
 			want := time.Minute
 			if day < days-2 {
 				want = time.Hour
 			}
-			at := b.began.Add(time.Duration(day) * 24 * time.Hour).Truncate(want)
-			if h.N != 1 || h.State != jobs.Completed || h.Span != want || !h.At.Equal(at) {
-				b.Errorf("day %d: %+v, want one in %v of %v", day, h, want, at)
+			at := f.began.Add(time.Duration(day) * 24 * time.Hour).Truncate(want)
+			testkit.Equal(f.T, fmt.Sprint("tasks of day ", day), h.N, 1)
+			testkit.Equal(f.T, "state", h.State, jobs.Completed)
+			testkit.Equal(f.T, "span", h.Span, want)
+			if !h.At.Equal(at) {
+				f.Errorf("day %d: got a count at %v, want one at %v", day, h.At, at)
 			}
 		}
-		if tasks, err := b.List(b.Context(), jobs.Filter{}, Page{}); err != nil || len(tasks) != 0 {
-			b.Errorf("got %v, %v; want no error, len(tasks) = 0", len(tasks), err)
-		}
+		tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})
+		testkit.NoError(f.T, err)
+		testkit.Len(f.T, "tasks", tasks, 0)
 	})
 }
 
-func TestFiguresOfTheLastHour(t *testing.T) {
-	slow := func(_ context.Context, _ *bubble, in string) (string, error) {
+func TestQueueStatsCoverTheLastHour(t *testing.T) {
+	slow := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		d, err := time.ParseDuration(in)
 		time.Sleep(d)
 		return in, err
 	}
-	fake(t, Options{Concurrency: 1}, slow, func(b *bubble) {
-		b.enqueue(work.With("1s"))
-		b.work(10 * time.Minute)
+	onFakeTime(t, Options{Concurrency: 1}, slow, func(f *fakeTimeTest) {
+		f.enqueue(work.With("1s"))
+		f.work(10 * time.Minute)
 		time.Sleep(2 * time.Hour)
 		for _, d := range []string{"10s", "20s", "30s", "40s"} {
-			b.enqueue(work.With(d))
+			f.enqueue(work.With(d))
 		}
-		b.work(10 * time.Minute)
-		f, err := b.QueueStats(b.Context(), "default")
-		near := func(got, want time.Duration) bool { return got >= want && got < want+50*time.Millisecond }
-		if err != nil || f.Tasks != 4 || f.Starts != 4 || !near(f.WaitP50, 10*time.Second) || !near(f.WaitP95, time.Minute) ||
-			!near(f.RunP50, 20*time.Second) || !near(f.RunP95, 40*time.Second) {
-			b.Errorf("got %+v %v; want no error, f.Tasks = 4, f.Starts = 4, near(f.WaitP50, 10*Second), near(f.WaitP95, "+
-				"Minute), near(f.RunP50, 20*Second), near(f.RunP95, 40*Second)",
-				f, err)
+		f.work(10 * time.Minute)
+		stats, err := f.QueueStats(f.Context(), "default")
+		testkit.NoError(f.T, err)
+		testkit.Equal(f.T, "tasks", stats.Tasks, 4)
+		testkit.Equal(f.T, "starts", stats.Starts, 4)
+		near := func(what string, got, want time.Duration) {
+			testkit.Between(f.T, what, got, want, want+50*time.Millisecond)
 		}
-		if f, err := b.QueueStats(b.Context(), "none"); err != nil || f != (QueueStats{}) {
-			b.Errorf("got %+v %v; want no error, f = (QueueStats{})", f, err)
-		}
+		near("median of the waits", stats.WaitP50, 10*time.Second)
+		near("95th percentile of the waits", stats.WaitP95, time.Minute)
+		near("median of the runs", stats.RunP50, 20*time.Second)
+		near("95th percentile of the runs", stats.RunP95, 40*time.Second)
+		stats, err = f.QueueStats(f.Context(), "none")
+		testkit.NoError(f.T, err)
+		testkit.Equal(f.T, "figures of an unknown queue", stats, QueueStats{})
 	})
 }
 
 func TestRank(t *testing.T) {
 	var sorted []time.Duration
-	if got := db.Rank(sorted, 95); got != 0 {
-		t.Errorf("got %+v, want %+v", got, 0)
-	}
+	testkit.Equal(t, "rank in an empty list", db.Rank(sorted, 95), 0)
 	for n := 1; n <= 200; n++ {
 		sorted = append(sorted, time.Duration(n))
 		for _, percent := range []int{50, 95} {

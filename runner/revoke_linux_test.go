@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -16,12 +17,12 @@ import (
 // shortLease ends during a test.
 const shortLease = time.Second
 
-// sleepers enqueues commands that run until they are killed, with one attempt each.
-func sleepers(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []jobs.Task {
+// enqueueSleepCommands enqueues commands that run until they are killed, with one attempt each.
+func enqueueSleepCommands(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []jobs.Task {
 	t.Helper()
 	tasks := make([]jobs.Task, n)
 	for i := range tasks {
-		tasks[i] = enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(append(options, jobs.MaxAttempts(1))...))
+		tasks[i] = runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(append(options, jobs.MaxAttempts(1))...))
 	}
 	return tasks
 }
@@ -43,11 +44,11 @@ func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	}
 }
 
-// noneDiedBySignal checks that no attempt of the tasks ended by a signal, because only runner has sent signals.
-func noneDiedBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
+// wantNoDeathBySignal checks that no attempt of the tasks ended by a signal, because only runner has sent signals.
+func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	t.Helper()
 	for _, task := range tasks {
-		got := get(t, r, task.ID)
+		got := runnerkit.Get(t, r, task.ID)
 		attempts, err := r.Attempts(t.Context(), got)
 		if err != nil {
 			t.Fatal(err)
@@ -62,22 +63,22 @@ func noneDiedBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	}
 }
 
-// TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal stops a worker and its guardian past their lease. Another worker begins to take
+// TestATaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian past their lease. Another worker begins to take
 // over, cannot write, and is then stopped itself. When the first two continue, their commands must still be alive. Otherwise the worker
 // would report the deaths as kills by someone else.
-func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
+func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	const n = 16
-	tasks := sleepers(t, r, n)
+	tasks := enqueueSleepCommands(t, r, n)
 	victim := startWorker(t, r, n, shortLease)
-	until(t, r, func() bool { return get(t, r, tasks[n-1].ID).State == jobs.Running })
-	worker := get(t, r, tasks[0].ID).WorkerID
+	until(t, r, func() bool { return runnerkit.Get(t, r, tasks[n-1].ID).State == jobs.Running })
+	worker := runnerkit.Get(t, r, tasks[0].ID).WorkerID
 	testkit.Eventually(t, "the commands", func() bool { return len(commandsOf(worker)) == n })
 	commands := commandsOf(worker)
 	reaper := startWorker(t, r, 1, shortLease)
-	testkit.Eventually(t, "the other worker", func() bool { return len(locks(t, r)) == 2 })
-	halt(t, r, victim.Pid)
+	testkit.Eventually(t, "the other worker", func() bool { return len(lockFiles(t, r)) == 2 })
+	stopOutsideTransaction(t, r, victim.Pid)
 	guardians := guardiansOf(worker)
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
@@ -99,13 +100,13 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 	signal(t, victim.Pid, syscall.SIGCONT)
 	until(t, r, func() bool {
 		for _, task := range tasks {
-			if got := get(t, r, task.ID); got.State == jobs.Running && got.GenerationID == task.GenerationID+1 {
+			if got := runnerkit.Get(t, r, task.ID); got.State == jobs.Running && got.GenerationID == task.GenerationID+1 {
 				return false
 			}
 		}
 		return true
 	})
-	noneDiedBySignal(t, r, tasks)
+	wantNoDeathBySignal(t, r, tasks)
 	signal(t, reaper.Pid, syscall.SIGCONT)
 }
 
@@ -113,15 +114,15 @@ func TestATaskThatRunnerKilledIsLostAndHasNotFailedBySignal(t *testing.T) {
 // kills the processes and records the loss. When the worker continues, the database refuses its reports.
 func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	tasks := sleepers(t, r, 2)
+	tasks := enqueueSleepCommands(t, r, 2)
 	victim := startWorker(t, r, 2, longLease)
-	until(t, r, func() bool { return get(t, r, tasks[1].ID).State == jobs.Running })
-	worker := get(t, r, tasks[0].ID).WorkerID
+	until(t, r, func() bool { return runnerkit.Get(t, r, tasks[1].ID).State == jobs.Running })
+	worker := runnerkit.Get(t, r, tasks[0].ID).WorkerID
 	testkit.Eventually(t, "the commands", func() bool { return len(commandsOf(worker)) == 2 })
 	commands := commandsOf(worker)
-	halt(t, r, victim.Pid)
+	stopOutsideTransaction(t, r, victim.Pid)
 	guardians := guardiansOf(worker)
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
@@ -139,66 +140,64 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if revoked, err := reaper.Revoke(t.Context(), leases); err != nil || len(revoked) != 2 || living(commands) != 2 {
-		t.Fatalf("revoked %+v, %v, %d commands live; want 2 of each", revoked, err, living(commands))
-	}
-	work(t, r)
+	revoked, err := reaper.Revoke(t.Context(), leases)
+	testkit.NoError(t, err)
+	testkit.Len(t, "revoked claims", revoked, 2)
+	testkit.Equal(t, "living commands", living(commands), 2)
+	runnerkit.Work(t, r)
 	until(t, r, func() bool {
-		first, second := get(t, r, tasks[0].ID), get(t, r, tasks[1].ID)
+		first, second := runnerkit.Get(t, r, tasks[0].ID), runnerkit.Get(t, r, tasks[1].ID)
 		return first.Losses == 1 && first.State == jobs.Running && second.Losses == 1 && second.State == jobs.Running
 	})
-	if n := living(commands); n != 0 {
-		t.Errorf("%d commands of the first attempts live", n)
-	}
+	testkit.Equal(t, "living commands of the first attempts", living(commands), 0)
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGCONT)
 	}
 	signal(t, victim.Pid, syscall.SIGCONT)
-	next := enqueue(t, r, quick.With(nil))
-	until(t, r, func() bool { return get(t, r, next.ID).State == jobs.Completed })
+	next := runnerkit.Enqueue(t, r, quick.With(nil))
+	until(t, r, func() bool { return runnerkit.Get(t, r, next.ID).State == jobs.Completed })
 	testkit.Eventually(t, "the end of what the guardian ran", func() bool { return len(commandsOf(worker)) == 0 })
-	noneDiedBySignal(t, r, tasks)
+	wantNoDeathBySignal(t, r, tasks)
 	for _, task := range tasks {
-		if got := get(t, r, task.ID); got.State != jobs.Running || got.Losses != 1 || got.GenerationID != task.GenerationID+4 {
+		if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Running || got.Losses != 1 || got.GenerationID != task.GenerationID+4 {
 			t.Errorf("got %s, %d losses, generation %d; want running, 1, %d", got.State, got.Losses, got.GenerationID, task.GenerationID+4)
 		}
 	}
 }
 
-// TestAFreezeOfEverythingFailsNothingBySignal stops all workers and guardians for longer than their leases, as in a frozen container. The
+// TestAFrozenContainerFailsNoTask stops all workers and guardians for longer than their leases, as in a frozen container. The
 // guardians then kill their commands, because another worker might run them by now. These tasks are lost. Functions continue, because no
 // reaper takes tasks from a worker that has not had the time to renew its leases.
-func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
+func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	const lease = 3 * time.Second
-	commands := sleepers(t, r, 6)
-	once := sleepers(t, r, 2, jobs.AtMostOnce())
+	commands := enqueueSleepCommands(t, r, 6)
+	once := enqueueSleepCommands(t, r, 2, jobs.AtMostOnce())
 	all := append(commands, once...)
 	startWorker(t, r, 5, lease)
 	startWorker(t, r, 5, lease)
-	functions := []jobs.Task{enqueue(t, r, hang.With(nil)), enqueue(t, r, hang.With(nil))}
+	functions := []jobs.Task{runnerkit.Enqueue(t, r, hang.With(nil)), runnerkit.Enqueue(t, r, hang.With(nil))}
 	running := func() bool {
 		for _, task := range append(all, functions...) {
-			if get(t, r, task.ID).State != jobs.Running {
+			if runnerkit.Get(t, r, task.ID).State != jobs.Running {
 				return false
 			}
 		}
-		return get(t, r, functions[0].ID).Progress != nil && get(t, r, functions[1].ID).Progress != nil
+		return runnerkit.Get(t, r, functions[0].ID).Progress != nil && runnerkit.Get(t, r, functions[1].ID).Progress != nil
 	}
 	until(t, r, running)
 	list, err := r.Workers(t.Context())
-	if err != nil || len(list) != 2 {
-		t.Fatalf("got %+v, %v; want 2 workers", list, err)
-	}
-	if functions[0] = get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {
+	testkit.NoError(t, err)
+	testkit.Len(t, "workers", list, 2)
+	if functions[0] = runnerkit.Get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {
 		slices.Reverse(list) // the worker that runs the task continues last
 	}
-	functions[1] = get(t, r, functions[1].ID)
-	testkit.Eventually(t, "looks of each worker at the other", func() bool { return time.Since(functions[0].StartedAt) > lease })
+	functions[1] = runnerkit.Get(t, r, functions[1].ID)
+	testkit.Eventually(t, "a check by each worker of the other", func() bool { return time.Since(functions[0].StartedAt) > lease })
 	var guardians []int
 	for _, w := range list {
-		halt(t, r, w.PID)
+		stopOutsideTransaction(t, r, w.PID)
 		guardians = append(guardians, guardiansOf(w.ID)...)
 	}
 	for _, pid := range guardians {
@@ -214,24 +213,24 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 	})
 	signal(t, list[0].PID, syscall.SIGCONT)
 	first := time.Now()
-	testkit.Eventually(t, "a moment in which the first one looks", func() bool { return time.Since(first) > lease/10 })
+	testkit.Eventually(t, "the time for a check by the first worker", func() bool { return time.Since(first) > lease/10 })
 	signal(t, list[1].PID, syscall.SIGCONT)
 	until(t, r, func() bool {
 		for _, task := range all {
-			if got := get(t, r, task.ID); got.State == jobs.Pending || got.State == jobs.Running && got.Losses == 0 {
+			if got := runnerkit.Get(t, r, task.ID); got.State == jobs.Pending || got.State == jobs.Running && got.Losses == 0 {
 				return false
 			}
 		}
 		return true
 	})
-	noneDiedBySignal(t, r, all)
+	wantNoDeathBySignal(t, r, all)
 	for _, task := range once {
-		if got := get(t, r, task.ID); got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
+		if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
 			t.Errorf("at most once: got %s, reason %q; want failed, lost", got.State, got.Reason)
 		}
 	}
 	for _, task := range functions {
-		if got := get(t, r, task.ID); got.State != jobs.Running || got.GenerationID != task.GenerationID {
+		if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Running || got.GenerationID != task.GenerationID {
 			t.Errorf("function: got %s, generation %d, %d losses; want running, generation %d", got.State, got.GenerationID, got.Losses,
 				task.GenerationID)
 		}
@@ -242,24 +241,24 @@ func TestAFreezeOfEverythingFailsNothingBySignal(t *testing.T) {
 // No other worker waits for the end of the lease.
 func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	task, victim, members := runningFamily(t, r, longLease)
-	work(t, r)
-	testkit.Eventually(t, "the other worker", func() bool { return len(locks(t, r)) == 2 })
+	task, victim, members := startProcessTree(t, r, longLease)
+	runnerkit.Work(t, r)
+	testkit.Eventually(t, "the other worker", func() bool { return len(lockFiles(t, r)) == 2 })
 	for _, pid := range guardiansOf(task.WorkerID) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	signal(t, victim.Pid, syscall.SIGKILL)
 	began := time.Now()
 	testkit.Eventually(t, "the next attempt", func() bool {
-		got := get(t, r, task.ID)
+		got := runnerkit.Get(t, r, task.ID)
 		return got.State == jobs.Running &&
 			got.Losses == 1
 	})
 	t.Log("runs again after", time.Since(began))
 	if n := living(members); n != 0 {
-		t.Errorf("%d of the family live, want none: their guardian has killed them", n)
+		t.Errorf("got %d living processes of the process tree, want none: their guardian kills them", n)
 	}
-	noneDiedBySignal(t, r, []jobs.Task{task})
+	wantNoDeathBySignal(t, r, []jobs.Task{task})
 }

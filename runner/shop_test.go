@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -97,28 +99,28 @@ func startShop(t *testing.T, path, point string) *exec.Cmd {
 	return worker
 }
 
-func TestEachEffectExactlyOnceWhereverItsWorkerIsKilled(t *testing.T) {
+func TestEffectsHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 	points := []string{"start", "effect", "finished", "committed"}
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			shopping(t, 1, func(r *runner.Runner, _ *sql.DB) {
+			testShop(t, 1, func(r *runner.Runner, _ *sql.DB) {
 				if startShop(t, r.Path(), point).Wait() == nil {
-					t.Error("it was not killed there")
+					t.Errorf("got a worker that ended by itself, want it killed at point %q", point)
 				}
 			})
 		})
 	}
 	t.Run("anywhere", func(t *testing.T) {
 		t.Parallel()
-		shopping(t, 150, func(r *runner.Runner, handle *sql.DB) {
+		testShop(t, 150, func(r *runner.Runner, handle *sql.DB) {
 			for i := range 8 {
 				worker := startShop(t, r.Path(), "none")
 				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
 				_ = worker.Process.Kill()
 				if worker.Wait() == nil { // the worker ended before this process looked again
 					if i == 0 {
-						t.Error("nobody was killed")
+						t.Error("got no killed worker, want at least one")
 					}
 					break
 				}
@@ -127,8 +129,8 @@ func TestEachEffectExactlyOnceWhereverItsWorkerIsKilled(t *testing.T) {
 	})
 }
 
-// shopping enqueues n tasks, starts workers that are killed, and lets the last worker continue to the end.
-func shopping(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
+// testShop enqueues n tasks, starts workers that are killed, and lets the last worker continue to the end.
+func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	path := filepath.Join(t.TempDir(), "shop.db")
 	r, err := runner.Open(t.Context(), path, runner.Options{})
 	if err != nil {
@@ -137,59 +139,54 @@ func shopping(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	defer r.Close()
 	handle := app(t, r)
 	for range n { // losses do not matter here
-		enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
+		runnerkit.Enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
 	}
 	killed(r, handle)
 	if err := startShop(t, r.Path(), "none").Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if left := count(t, handle, `SELECT count(*) FROM tasks WHERE state <> 'completed'`); left != 0 {
-		t.Errorf("%d tasks are not completed", left)
-	}
+	testkit.Equal(t, "unfinished tasks", count(t, handle, `SELECT count(*) FROM tasks WHERE state <> 'completed'`), 0)
 	if tasks := count(t, handle, `SELECT count(*) FROM tasks`); tasks != 2*n {
 		t.Errorf("%d tasks, want %d", tasks, 2*n)
 	}
 	if effects := count(t, handle, `SELECT count(*) FROM effects`); effects != 2*n {
 		t.Errorf("%d effects, want %d", effects, 2*n)
 	}
-	if wrong := count(t, handle, `SELECT count(*) FROM tasks
-		WHERE (SELECT count(*) FROM effects WHERE task_id = tasks.id) <> 1`); wrong != 0 {
-		t.Errorf("%d tasks have not had one effect", wrong)
-	}
+	testkit.Equal(t, "tasks without exactly one effect", count(t, handle, `SELECT count(*) FROM tasks
+		WHERE (SELECT count(*) FROM effects WHERE task_id = tasks.id) <> 1`), 0)
 }
 
-func TestStepsAreDoneOnceWhereverTheirWorkerIsKilled(t *testing.T) {
+func TestStepsRunOnceWhereverTheWorkerIsKilled(t *testing.T) {
 	for _, point := range []string{"charged", "asleep", "awake", "shipped"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			r := open(t, runner.Options{})
+			r := runnerkit.Open(t, runner.Options{})
 			handle := app(t, r)
-			task := enqueue(t, r, order.With(nil))
+			task := runnerkit.Enqueue(t, r, order.With(nil))
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			for kills := 0; ; {
 				if err := startShop(t, r.Path(), point).Wait(); err == nil { // nothing is due during the sleep
-					task = get(t, r, task.ID)
+					task = runnerkit.Get(t, r, task.ID)
 					if task.State == jobs.Completed {
-						t.Error("nobody was killed")
+						t.Errorf("got a completed task, want its worker killed at point %q", point)
 						break
 					}
 				} else if kills++; kills == 1 {
 					break
 				}
 				if ctx.Err() != nil {
-					t.Fatal("too long")
+					t.Fatalf("got no worker killed at point %q within a minute", point)
 				}
 			}
-			for task = get(t, r, task.ID); !task.State.Finished() && ctx.Err() == nil; task = get(t, r, task.ID) {
+			for task = runnerkit.Get(t, r, task.ID); !task.State.Finished() && ctx.Err() == nil; task = runnerkit.Get(t, r, task.ID) {
 				if err := startShop(t, r.Path(), "none").Wait(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if effects := count(t, handle, `SELECT count(*) FROM effects`); task.State != jobs.Completed || effects != 2 ||
-				task.Losses != 1 {
-				t.Errorf("%s after %d losses: %s; %d effects", task.State, task.Losses, task.Error, effects)
-			}
+			testkit.Equal(t, "state", task.State, jobs.Completed)
+			testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 2)
+			testkit.Equal(t, "losses", task.Losses, 1)
 		})
 	}
 }

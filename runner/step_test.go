@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-func TestStepsThatEndedAreNotDoneAgain(t *testing.T) {
+func TestCompletedStepsAreNotRepeated(t *testing.T) {
 	charged, shipped := 0, 0
-	fake(t, Options{}, func(ctx context.Context, b *bubble, in string) (string, error) {
+	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		receipt, err := Step(ctx, "charge", func(context.Context) (map[string]int, error) {
 			charged++
 			return map[string]int{"receipt": charged}, nil
@@ -20,9 +21,7 @@ func TestStepsThatEndedAreNotDoneAgain(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		if receipt["receipt"] != 1 {
-			b.Errorf("the receipt is %v", receipt)
-		}
+		testkit.Equal(f.T, "receipt", receipt["receipt"], 1)
 		_, err = Step(ctx, "ship", func(context.Context) (any, error) {
 			if shipped++; shipped < 3 {
 				return nil, errors.New("no parcel service")
@@ -30,27 +29,26 @@ func TestStepsThatEndedAreNotDoneAgain(t *testing.T) {
 			return nil, nil
 		})
 		return in, err
-	}, func(b *bubble) {
-		id := b.enqueue(work.With("x"))
-		b.work(4 * time.Minute)
-		task := b.want(id, jobs.Completed, "")
-		if charged != 1 || shipped != 3 {
-			b.Errorf("charged %d times, tried to ship %d times", charged, shipped)
-		}
-		steps, err := b.Steps(b.Context(), id)
-		if err != nil || len(steps) != 2 || steps[0].Name != "charge" || string(steps[0].Value) != `{"receipt":1}` ||
-			string(steps[1].Value) != "null" || steps[0].At != b.began.UTC() || steps[1].GenerationID+1 != task.GenerationID {
-			b.Errorf(`got %+v, %v; want no error, len(steps) = 2, steps[0].Name = "charge", string(steps[0].Value) = `+
-				"`{\"receipt\":1}`, string(steps[1].Value) = \"null\", steps[0].At = b.began.UTC(), "+
-				"steps[1].GenerationID+1 = task.GenerationID",
-				steps, err)
-		}
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x"))
+		f.work(4 * time.Minute)
+		task := f.want(id, jobs.Completed, "")
+		testkit.Equal(f.T, "charges", charged, 1)
+		testkit.Equal(f.T, "attempts to ship", shipped, 3)
+		steps, err := f.Steps(f.Context(), id)
+		testkit.NoError(f.T, err)
+		testkit.Len(f.T, "steps", steps, 2)
+		testkit.Equal(f.T, "name of the first step", steps[0].Name, "charge")
+		testkit.Equal(f.T, "value of the first step", string(steps[0].Value), `{"receipt":1}`)
+		testkit.Equal(f.T, "value of the second step", string(steps[1].Value), "null")
+		testkit.Equal(f.T, "time of the first step", steps[0].At, f.began.UTC())
+		testkit.Equal(f.T, "generation after the second step", steps[1].GenerationID+1, task.GenerationID)
 	})
 }
 
-func TestSleepGivesTheSlotBack(t *testing.T) {
+func TestSleepReleasesTheSlot(t *testing.T) {
 	before, after := 0, 0
-	fake(t, Options{Concurrency: 1}, func(ctx context.Context, b *bubble, in string) (string, error) {
+	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if in == "other" {
 			return "", nil
 		}
@@ -59,38 +57,36 @@ func TestSleepGivesTheSlotBack(t *testing.T) {
 		}
 		if err := Sleep(ctx, "cool-off", 10*time.Minute); err != nil {
 			during := func(context.Context) (int, error) {
-				b.Error("a step ran during the sleep")
+				f.Error("got a call of a step during the sleep, want none")
 				return 0, nil
 			}
-			if _, again := Step(ctx, "while it sleeps", during); again != err {
-				b.Errorf("a step while it sleeps: %v", again)
-			}
+			_, again := Step(ctx, "while it sleeps", during)
+			testkit.Equal(f.T, "error of a step during the sleep", again, err)
 			return "", err
 		}
 		after++
 		return "", Sleep(ctx, "none", 0)
-	}, func(b *bubble) {
-		id := b.enqueue(work.With("sleeper"))
-		b.enqueue(work.With("other"))
-		b.within(time.Minute, func() {
-			b.want(id, jobs.Scheduled, "")
-			if _, err := b.Retry(b.Context(), []int64{id}, 0); err != nil { // makes the task due, but the task continues to sleep
-				b.Error(err)
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("sleeper"))
+		f.enqueue(work.With("other"))
+		f.after(time.Minute, func() {
+			f.want(id, jobs.Scheduled, "")
+			if _, err := f.Retry(f.Context(), []int64{id}, 0); err != nil { // makes the task due, but the task continues to sleep
+				f.Error(err)
 			}
 		})
-		b.work(3 * time.Minute)
-		b.ran(0, 0, time.Minute)
-		b.work(10 * time.Minute) // a second Work
-		b.ran(0, 0, time.Minute, 10*time.Minute)
-		if task := b.want(id, jobs.Completed, ""); task.Attempt != 1 || before != 1 || after != 1 {
-			b.Errorf("attempt %d, before %d, after %d", task.Attempt, before, after)
-		}
-		attempts, err := b.Attempts(b.Context(), jobs.Task{ID: id})
-		if err != nil || len(attempts) != 3 || attempts[0].State != jobs.Snoozed || attempts[0].Counted {
-			b.Errorf("got %+v, %v; want no error, len(attempts) = 3, attempts[0].State = Snoozed, not "+
-				"(attempts[0].Counted)",
-				attempts, err)
-		}
+		f.work(3 * time.Minute)
+		f.wantRuns(0, 0, time.Minute)
+		f.work(10 * time.Minute) // a second Work
+		f.wantRuns(0, 0, time.Minute, 10*time.Minute)
+		testkit.Equal(f.T, "attempt", f.want(id, jobs.Completed, "").Attempt, 1)
+		testkit.Equal(f.T, "executions of the step before the sleep", before, 1)
+		testkit.Equal(f.T, "executions after the sleep", after, 1)
+		attempts, err := f.Attempts(f.Context(), jobs.Task{ID: id})
+		testkit.NoError(f.T, err)
+		testkit.Len(f.T, "attempts", attempts, 3)
+		testkit.Equal(f.T, "attempts[0]: state", attempts[0].State, jobs.Snoozed)
+		testkit.Equal(f.T, "attempts[0]: counted", attempts[0].Counted, false)
 	})
 }
 
@@ -132,16 +128,14 @@ func TestStepsInAnotherOrderAreAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			fake(t, Options{}, func(ctx context.Context, b *bubble, _ string) (string, error) {
+			onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 				list := test.first
 				if calls++; calls > 1 {
 					list = test.then
 				}
 				for _, step := range list {
 					if err := step(ctx); err != nil {
-						if !errors.Is(err, jobs.ErrStep) {
-							b.Errorf("got %v; want Is(err, ErrStep)", err)
-						}
+						testkit.ErrorIs(f.T, err, jobs.ErrStep)
 						return "", jobs.Cancel(err)
 					}
 				}
@@ -149,22 +143,22 @@ func TestStepsInAnotherOrderAreAnError(t *testing.T) {
 					return "", errors.New("again")
 				}
 				return "", nil
-			}, func(b *bubble) {
-				id := b.enqueue(work.With(""))
-				b.work(2 * time.Minute)
+			}, func(f *fakeTimeTest) {
+				id := f.enqueue(work.With(""))
+				f.work(2 * time.Minute)
 				if test.want == "" {
-					b.want(id, jobs.Completed, "")
-				} else if task := b.want(id, jobs.Cancelled, jobs.ReasonCancelled); !strings.Contains(task.Error, test.want) {
-					b.Errorf("%s; want %s", task.Error, test.want)
+					f.want(id, jobs.Completed, "")
+				} else if task := f.want(id, jobs.Cancelled, jobs.ReasonCancelled); !strings.Contains(task.Error, test.want) {
+					f.Errorf("%s; want %s", task.Error, test.want)
 				}
 			})
 		})
 	}
 }
 
-func TestAStepThatWasDoneIsKeptWhenItsAttemptIsStopped(t *testing.T) {
+func TestACompletedStepIsKeptWhenItsAttemptIsStopped(t *testing.T) {
 	calls := 0
-	fake(t, Options{Grace: -1}, func(ctx context.Context, b *bubble, _ string) (string, error) {
+	onFakeTime(t, Options{Grace: -1}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		calls++
 		n, err := Step(ctx, "long", func(ctx context.Context) (int, error) {
 			if calls == 1 {
@@ -172,22 +166,21 @@ func TestAStepThatWasDoneIsKeptWhenItsAttemptIsStopped(t *testing.T) {
 			}
 			return calls, nil
 		})
-		if n != 1 || err != nil {
-			b.Errorf("got %v, %v; want n = 1, no error", n, err)
-		}
+		testkit.Equal(f.T, "value of the step", n, 1)
+		testkit.NoError(f.T, err)
 		return "", context.Cause(ctx)
-	}, func(b *bubble) {
-		id := b.enqueue(work.With(""))
-		b.work(10 * time.Second)
-		b.want(id, jobs.Pending, jobs.ReasonShutdown)
-		b.work(10 * time.Second)
-		b.want(id, jobs.Completed, "")
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With(""))
+		f.work(10 * time.Second)
+		f.want(id, jobs.Pending, jobs.ReasonShutdown)
+		f.work(10 * time.Second)
+		f.want(id, jobs.Completed, "")
 	})
 }
 
-func TestRetryByHandKeepsTheStepsOfWhatFailed(t *testing.T) {
+func TestAManualRetryKeepsTheStepsOfAFailedTask(t *testing.T) {
 	done, fail := 0, true
-	fake(t, Options{}, func(ctx context.Context, b *bubble, _ string) (string, error) {
+	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		if _, err := Step(ctx, "once", func(context.Context) (int, error) { done++; return done, nil }); err != nil {
 			return "", err
 		}
@@ -195,45 +188,40 @@ func TestRetryByHandKeepsTheStepsOfWhatFailed(t *testing.T) {
 			return "", errors.New("no")
 		}
 		return "", nil
-	}, func(b *bubble) {
-		id := b.enqueue(work.With("", jobs.MaxAttempts(1)))
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("", jobs.MaxAttempts(1)))
 		again := func() {
-			b.work(10 * time.Second)
-			if moved, err := b.Retry(b.Context(), []int64{id}, 0); err != nil || !moved[0].Done {
-				b.Errorf("got %+v, %v; want no error, moved[0].Done", moved, err)
-			}
+			f.work(10 * time.Second)
+			moved, err := f.Retry(f.Context(), []int64{id}, 0)
+			testkit.NoError(f.T, err)
+			testkit.Equal(f.T, "the retry is done", moved[0].Done, true)
 		}
 		again()
-		b.work(10 * time.Second)
-		if b.want(id, jobs.Failed, jobs.ReasonError); done != 1 {
-			b.Errorf("done %d times", done)
-		}
+		f.work(10 * time.Second)
+		f.want(id, jobs.Failed, jobs.ReasonError)
+		testkit.Equal(f.T, "executions of the step", done, 1)
 		fail = false
 		again()
-		b.work(10 * time.Second)
-		b.want(id, jobs.Completed, "")
+		f.work(10 * time.Second)
+		f.want(id, jobs.Completed, "")
 		again()
-		b.work(10 * time.Second)
-		if b.want(id, jobs.Completed, ""); done != 2 {
-			b.Errorf("what completed was done %d times", done)
+		f.work(10 * time.Second)
+		f.want(id, jobs.Completed, "")
+		testkit.Equal(f.T, "executions of the step after a retry of the completed task", done, 2)
+		if _, err := f.Delete(f.Context(), []int64{id}); err != nil {
+			f.Error(err)
 		}
-		if _, err := b.Delete(b.Context(), []int64{id}); err != nil {
-			b.Error(err)
-		}
-		if steps, err := b.Steps(b.Context(), id); err != nil || len(steps) != 0 {
-			b.Errorf("of a task that was deleted: %+v, %v", steps, err)
-		}
+		steps, err := f.Steps(f.Context(), id)
+		testkit.NoError(f.T, err)
+		testkit.Len(f.T, "steps of the deleted task", steps, 0)
 	})
 }
 
-func TestAFunctionWithStepsCanBeCalledByHand(t *testing.T) {
+func TestStepAndSleepWorkOutsideOfATask(t *testing.T) {
 	n, err := Step(t.Context(), "x", func(context.Context) (int, error) { return 7, nil })
-	if n != 7 || err != nil {
-		t.Errorf("got %v, %v; want n = 7, no error", n, err)
-	}
+	testkit.Equal(t, "value of the step", n, 7)
+	testkit.NoError(t, err)
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(jobs.ErrCancelled)
-	if err := Sleep(ctx, "x", time.Hour); !errors.Is(err, jobs.ErrCancelled) {
-		t.Errorf("got %v; want Is(err, ErrCancelled)", err)
-	}
+	testkit.ErrorIs(t, Sleep(ctx, "x", time.Hour), jobs.ErrCancelled)
 }

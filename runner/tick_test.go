@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
 )
 
 func TestTickIsOnTime(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.work()
 		time.Sleep(90 * time.Second) // a running worker notices a new schedule
 		c.add(jobs.Schedule{Name: "five", Cron: "*/5 * * * *"})
@@ -21,9 +22,9 @@ func TestTickIsOnTime(t *testing.T) {
 		c.want("ticks", c.ticked("five"), []string{"01-01 00:05:00", "01-01 00:10:00"})
 		c.want("ticks", c.ticked("every")[:3], []string{"01-01 00:03:00", "01-01 00:04:30", "01-01 00:06:00"})
 		for _, task := range c.tasks("five") {
-			if late := task.StartedAt.Sub(task.Tick); late < 0 || late > 10*time.Millisecond || task.State != jobs.Completed {
-				t.Errorf("task %d started %v after its tick and is %s", task.ID, late, task.State)
-			}
+			late := task.StartedAt.Sub(task.Tick)
+			testkit.Between(t, "delay of the task", late, 0, 10*time.Millisecond)
+			testkit.Equal(t, "state of the task", task.State, jobs.Completed)
 		}
 		s := c.get("five")
 		c.want("next", s.NextAt, time.Date(2000, 1, 1, 0, 15, 0, 0, time.UTC))
@@ -32,14 +33,14 @@ func TestTickIsOnTime(t *testing.T) {
 	})
 }
 
-func TestTicksOfAnOutage(t *testing.T) {
+func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 	minutes := func(from, n int) (list []string) {
 		for i := range n {
 			list = append(list, time.Date(2000, 1, 15, 0, from+i, 0, 0, time.UTC).Format("01-02 15:04:05"))
 		}
 		return list
 	}
-	inBubble(t, func(c *clockwork) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "one", Cron: "* * * * *"})
 		c.add(jobs.Schedule{Name: "skip", Cron: "* * * * *", CatchUp: jobs.CatchUpSkip})
 		c.add(jobs.Schedule{Name: "all", Cron: "* * * * *", CatchUp: jobs.CatchUpAll})
@@ -56,9 +57,11 @@ func TestTicksOfAnOutage(t *testing.T) {
 		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // 23:59 and 00:00 on the 15th
 		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
 		stale := c.tasks("stale")
-		if len(stale) != 1 || stale[0].State != jobs.Cancelled || stale[0].Reason != jobs.ReasonExpired ||
-			!stale[0].RunAt.Equal(stale[0].Tick) {
-			t.Errorf("a tick of twelve hours ago that expires in one: %+v", stale)
+		testkit.Len(t, "tasks of the schedule stale", stale, 1)
+		testkit.Equal(t, "state of the expired tick", stale[0].State, jobs.Cancelled)
+		testkit.Equal(t, "reason of the expired tick", stale[0].Reason, jobs.ReasonExpired)
+		if !stale[0].RunAt.Equal(stale[0].Tick) {
+			t.Errorf("got due time %v of the expired tick, want the tick %v", stale[0].RunAt, stale[0].Tick)
 		}
 		c.off(10 * time.Second) // no tick is repeated
 		c.want("after a restart", len(c.tasks("one"))+len(c.tasks("all")), 101)
@@ -68,7 +71,7 @@ func TestTicksOfAnOutage(t *testing.T) {
 }
 
 func TestOverlap(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.hold.Store(int64(150 * time.Second))
 		for _, overlap := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapAllow, jobs.OverlapReplace} {
 			c.add(jobs.Schedule{Name: string(overlap), Cron: "* * * * *", Overlap: overlap})
@@ -83,18 +86,19 @@ func TestOverlap(t *testing.T) {
 		for i, task := range replaced {
 			switch {
 			case i == len(replaced)-1 && task.State != jobs.Running, i < len(replaced)-1 && task.State != jobs.Cancelled:
-				t.Errorf("task %d is %s: %s", task.ID, task.State, task.Error)
+				t.Errorf("task %d: got %s (%s), want the last task running and all others cancelled", task.ID, task.State, task.Error)
 			case i > 0 && task.StartedAt.Before(replaced[i-1].FinishedAt):
-				t.Errorf("task %d started before the one that it replaces had ended", task.ID)
+				t.Errorf("task %d: got a start at %v, want one after the end of the replaced task at %v", task.ID, task.StartedAt,
+					replaced[i-1].FinishedAt)
 			}
 		}
 		c.want("why", replaced[0].Error, "replaced by the next run of schedule replace")
 	})
 }
 
-// TestOverlapSeesTasksThatWaitAgain retries a finished task of a schedule, and adds the schedule again while a task waits.
-func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
+// TestOverlapCountsRetriedTasks retries a finished task of a schedule, and adds the schedule again while a task waits.
+func TestOverlapCountsRetriedTasks(t *testing.T) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
 		c.work()
 		time.Sleep(90 * time.Second) // let the task of the tick at 00:01 complete
@@ -126,7 +130,7 @@ func TestOverlapSeesTasksThatWaitAgain(t *testing.T) {
 }
 
 func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", CatchUp: jobs.CatchUpAll})
 		c.work()
 		time.Sleep(90 * time.Minute)
@@ -135,15 +139,15 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if s := c.get("s"); s.PausedAt.IsZero() || !s.NextAt.IsZero() {
-			t.Errorf("not paused: %+v", s)
-		}
+		s := c.get("s")
+		testkit.Equal(t, "the schedule is not paused", s.PausedAt.IsZero(), false)
+		testkit.Equal(t, "the paused schedule has no next tick", s.NextAt.IsZero(), true)
 		time.Sleep(2 * time.Hour)
 		c.off(2 * time.Hour)
 		task, err := c.r.RunSchedule(c.Context(), "s") // RunSchedule runs a paused schedule
-		if err != nil || task.Schedule != "s" || !task.Tick.IsZero() {
-			t.Errorf(`got %+v, %v; want no error, task.Schedule = "s", task.Tick.IsZero()`, task, err)
-		}
+		testkit.NoError(t, err)
+		testkit.Equal(t, "schedule", task.Schedule, "s")
+		testkit.Equal(t, "the manual run has no tick", task.Tick.IsZero(), true)
 		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", Jitter: time.Second}) // a new definition does not resume the schedule
 		if err := c.r.ResumeSchedule(c.Context(), "s"); err != nil {
 			t.Fatal(err)
@@ -153,9 +157,9 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 	})
 }
 
-// TestClockThatWasWrong begins with a schedule whose next tick was computed by a clock that was years ahead.
-func TestClockThatWasWrong(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
+// TestAScheduleRecoversFromAClockThatWasAhead begins with a schedule whose next tick was computed by a clock that was years ahead.
+func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "cron", Cron: "0 * * * *"})
 		c.add(jobs.Schedule{Name: "every", Cron: "@every 1h"})
 		c.work()
@@ -183,10 +187,10 @@ func TestClockThatWasWrong(t *testing.T) {
 	})
 }
 
-// TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker sets the next tick of a schedule as another process does whose clock is
+// TestARunningWorkerCorrectsATickThatIsYearsAhead sets the next tick of a schedule as another process does whose clock is
 // ahead for a moment.
-func TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
+func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
 		c.work()
 		time.Sleep(15 * time.Minute)
@@ -200,10 +204,10 @@ func TestATickThatLiesInAnotherCenturyIsSetAnewBesideARunningWorker(t *testing.T
 	})
 }
 
-// TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker starts with a schedule without a next tick. A clock at the last year of the
+// TestTheNextWorkerSetsAMissingNextTick starts with a schedule without a next tick. A clock at the last year of the
 // calendar leaves such a schedule.
-func TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
+func TestTheNextWorkerSetsAMissingNextTick(t *testing.T) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
 			return nil, time.Time{},
@@ -218,49 +222,51 @@ func TestAScheduleWithoutANextTickIsSetAnewByTheNextWorker(t *testing.T) {
 	})
 }
 
-// TestARetryOfAClockThatWasAhead checks that a retry starts after its delay, not years later, if the clock that wrote the retry was years
-// ahead.
-func TestARetryOfAClockThatWasAhead(t *testing.T) {
-	fake(t, Options{}, nil, func(b *bubble) {
-		id := b.enqueue(work.With("x"))
+// TestARetryOfAClockThatWasAheadStartsAfterItsDelay checks that a retry starts after its delay, not years later, if the clock that wrote
+// the retry was years ahead.
+func TestARetryOfAClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
+	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x"))
 		ahead := now().AddDate(4, 0, 0)
-		before, err := b.store.Register(b.Context(), db.WorkerInfo{ID: db.NewWorkerID(), StartedAt: ahead},
+		before, err := f.store.Register(f.Context(), db.WorkerInfo{ID: db.NewWorkerID(), StartedAt: ahead},
 			[]db.ClaimJob{{Job: "work", MaxAttempts: 3}})
 		if err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
-		turned, err := before.Cycle(b.Context(), db.Cycle{Now: ahead, Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
-		if err != nil || len(turned.Claimed) != 1 {
-			b.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = 1", turned, err)
-		}
+		turned, err := before.Cycle(f.Context(), db.Cycle{Now: ahead, Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
+		testkit.NoError(f.T, err)
+		testkit.Len(f.T, "claimed tasks", turned.Claimed, 1)
 		o := jobs.Outcome{Reason: jobs.ReasonError, Error: "x", Started: ahead, Finished: ahead}
-		if _, err := before.Cycle(b.Context(), db.Cycle{Now: ahead,
+		if _, err := before.Cycle(f.Context(), db.Cycle{Now: ahead,
 			Finish: []db.Finish{{Task: turned.Claimed[0], Outcome: o}}}); err != nil {
-			b.Fatal(err)
+			f.Fatal(err)
 		}
-		if err := before.End(b.Context(), ahead); err != nil {
-			b.Fatal(err)
+		if err := before.End(f.Context(), ahead); err != nil {
+			f.Fatal(err)
 		}
-		b.want(id, jobs.Retrying, jobs.ReasonError)
-		b.work(5 * time.Minute)
-		b.want(id, jobs.Completed, "")
+		f.want(id, jobs.Retrying, jobs.ReasonError)
+		f.work(5 * time.Minute)
+		f.want(id, jobs.Completed, "")
 	})
 }
 
-// TestAWorkerThatHadToWaitMovesNoTick checks a worker that reads its clock some time before it can write. Another worker has handled the
+// TestALateWorkerDoesNotMoveAHandledTick checks a worker that reads its clock some time before it can write. Another worker has handled the
 // tick meanwhile.
-func TestAWorkerThatHadToWaitMovesNoTick(t *testing.T) {
+func TestALateWorkerDoesNotMoveAHandledTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {
 		s := jobs.Schedule{Name: "s", Cron: "@every 1s", Zone: "UTC", NextAt: now.Truncate(time.Second).Add(next)}
-		if due, at, err := cron.Due(s, now); len(due) > 0 || !at.Equal(s.NextAt) || err != nil {
-			t.Errorf("next tick %v ahead: %v, %v, %v", next, due, at, err)
+		due, at, err := cron.Due(s, now)
+		testkit.Len(t, "due ticks", due, 0)
+		testkit.NoError(t, err)
+		if !at.Equal(s.NextAt) {
+			t.Errorf("next tick %v ahead: got next tick %v, want %v", next, at, s.NextAt)
 		}
 	}
 }
 
 func TestJitterStaysWithinItsBounds(t *testing.T) {
-	inBubble(t, func(c *clockwork) {
+	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *", Jitter: 5 * time.Minute, Overlap: jobs.OverlapAllow})
 		c.work()
 		time.Sleep(4 * time.Hour)
@@ -268,13 +274,14 @@ func TestJitterStaysWithinItsBounds(t *testing.T) {
 		for _, task := range c.tasks("s") {
 			d := task.RunAt.Sub(task.Tick)
 			if d < 0 || d >= 5*time.Minute || task.StartedAt.Before(task.RunAt) {
-				t.Errorf("task %d: tick %v, due %v, started %v", task.ID, task.Tick, task.RunAt, task.StartedAt)
+				t.Errorf("task %d: got tick %v, due %v, start %v; want it due less than 5m after the tick, and a start after that",
+					task.ID, task.Tick, task.RunAt, task.StartedAt)
 			}
 			delays = append(delays, d)
 		}
 		slices.Sort(delays)
 		if n := len(slices.Compact(delays)); n < 20 {
-			t.Errorf("%d different delays in %d ticks", n, len(delays))
+			t.Errorf("got %d different delays of %d ticks, want at least 20", n, len(delays))
 		}
 	})
 }

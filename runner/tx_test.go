@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -56,10 +56,10 @@ func count(t testing.TB, handle *sql.DB, query string) (n int) {
 }
 
 func TestEnqueueInTheCallersTransaction(t *testing.T) {
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
-	work(t, r)
+	runnerkit.Work(t, r)
 
 	tx := begin(t, handle)
 	if _, err := tx.Exec(`INSERT INTO effects VALUES (1)`); err != nil {
@@ -72,9 +72,8 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Get(t.Context(), gone.ID); !errors.Is(err, jobs.ErrNotFound) {
-		t.Errorf("a task whose transaction was rolled back: %v", err)
-	}
+	_, err = r.Get(t.Context(), gone.ID)
+	testkit.ErrorIs(t, err, jobs.ErrNotFound)
 
 	tx = begin(t, handle)
 	if _, err := tx.Exec(`INSERT INTO effects VALUES (2)`); err != nil {
@@ -84,41 +83,32 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same, err := r.EnqueueTx(t.Context(), tx, quick.With(nil, jobs.Unique("once"))); err != nil || same.ID != task.ID ||
-		same.State != jobs.Pending {
-		t.Errorf("the same key again: %v, %v", same, err)
-	}
+	same, err := r.EnqueueTx(t.Context(), tx, quick.With(nil, jobs.Unique("once")))
+	testkit.NoError(t, err)
+	testkit.Equal(t, "task of the same key", same.ID, task.ID)
+	testkit.Equal(t, "state of the task of the same key", same.State, jobs.Pending)
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
-	if done, err := r.Await(ctx, task.ID); err != nil || done.State != jobs.Completed || done.CreatedBy != task.CreatedBy {
-		// Only the commit tells the worker about the task.
-		t.Errorf("got %+v, %v; want no error, done.State = Completed, done.CreatedBy = task.CreatedBy", done, err)
-	}
-	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
-		t.Errorf("%d effects", n)
-	}
+	done, err := r.Await(ctx, task.ID) // only the commit wakes the worker
+	testkit.NoError(t, err)
+	testkit.Equal(t, "state", done.State, jobs.Completed)
+	testkit.Equal(t, "creator", done.CreatedBy, task.CreatedBy)
+	testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 }
 
-func TestATransactionOfAnotherFileIsRefused(t *testing.T) {
-	r := open(t, runner.Options{})
-	other := app(t, open(t, runner.Options{}))
+func TestATransactionOfAnotherFileIsRejected(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	other := app(t, runnerkit.Open(t, runner.Options{}))
 	tx := begin(t, other)
 	_, err := r.EnqueueTx(t.Context(), tx, quick.With(nil))
-	if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "another database") {
-		t.Fatalf(`got %v; want Is(err, ErrInvalid), Contains(Error(), "another database")`, err)
-	}
-	if n := count(t, other, `SELECT count(*) FROM tasks`); n != 0 {
-		t.Errorf("%d tasks there", n)
-	}
-	if _, err := r.EnqueueTx(t.Context(), tx, jobs.Spec{}); !errors.Is(err, jobs.ErrInvalid) {
-		t.Errorf("a spec of nothing: %v", err)
-	}
-	if err := runner.FinishTx(t.Context(), tx, nil); !errors.Is(err, jobs.ErrInvalid) {
-		t.Errorf("outside of an attempt: %v", err)
-	}
+	testkit.ErrorIs(t, err, jobs.ErrInvalid, "another database")
+	testkit.Equal(t, "tasks in the other database", count(t, other, `SELECT count(*) FROM tasks`), 0)
+	_, err = r.EnqueueTx(t.Context(), tx, jobs.Spec{})
+	testkit.ErrorIs(t, err, jobs.ErrInvalid)
+	testkit.ErrorIs(t, runner.FinishTx(t.Context(), tx, nil), jobs.ErrInvalid)
 }
 
 // shipper returns a function that has its effect and finishes its task in one transaction. The function calls around at each of its steps.
@@ -154,15 +144,15 @@ func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *
 
 var ship = jobs.Define[any]("ship", jobs.Retry(jobs.Backoff{}), jobs.MaxAttempts(3))
 
-// ships runs a task of ship until nothing is due, and returns the task.
-func ships(t *testing.T, around func(ctx context.Context, point string, tx *sql.Tx) error) (*runner.Runner, *sql.DB, jobs.Task) {
+// runShipTask runs a task of ship until nothing is due, and returns the task.
+func runShipTask(t *testing.T, around func(ctx context.Context, point string, tx *sql.Tx) error) (*runner.Runner, *sql.DB, jobs.Task) {
 	t.Helper()
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	r.Register(ship.Handler(shipper(handle, around)))
-	task := enqueue(t, r, ship.With(nil))
-	drain(t, r)
-	return r, handle, get(t, r, task.ID)
+	task := runnerkit.Enqueue(t, r, ship.With(nil))
+	runnerkit.Drain(t, r)
+	return r, handle, runnerkit.Get(t, r, task.ID)
 }
 
 func TestEffectAndFinishCommitTogether(t *testing.T) {
@@ -180,7 +170,7 @@ func TestEffectAndFinishCommitTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			r, handle, task := ships(t, func(_ context.Context, point string, _ *sql.Tx) error {
+			r, handle, task := runShipTask(t, func(_ context.Context, point string, _ *sql.Tx) error {
 				if point == "start" {
 					calls++
 				}
@@ -192,28 +182,20 @@ func TestEffectAndFinishCommitTogether(t *testing.T) {
 				}
 				return at.fail
 			})
-			if task.State != jobs.Completed || calls != at.attempts || task.Error != "" {
-				t.Errorf("%s after %d calls: %s", task.State, calls, task.Error)
-			}
-			if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
-				t.Errorf("%d effects", n)
-			}
-			if n := count(t, handle, `SELECT count(*) FROM attempts_view WHERE state = 'completed'`); n != 1 {
-				t.Errorf("%d completed attempts", n)
-			}
-			if n := count(t, handle, `SELECT sum(n) FROM counters WHERE state = 'completed'`); n != 1 {
-				t.Errorf("counted %d times", n)
-			}
-			if admin.Fenced(r) != 0 {
-				t.Errorf("%d results were refused", admin.Fenced(r))
-			}
+			testkit.Equal(t, "state", task.State, jobs.Completed)
+			testkit.Equal(t, "calls", calls, at.attempts)
+			testkit.Equal(t, "error", task.Error, "")
+			testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
+			testkit.Equal(t, "completed attempts", count(t, handle, `SELECT count(*) FROM attempts_view WHERE state = 'completed'`), 1)
+			testkit.Equal(t, "counted tasks", count(t, handle, `SELECT sum(n) FROM counters WHERE state = 'completed'`), 1)
+			testkit.Equal(t, "rejected results", admin.Fenced(r), 0)
 		})
 	}
 }
 
-func TestAFinishThatIsNotCommittedIsNoSuccess(t *testing.T) {
+func TestAFinishThatIsNotCommittedFailsTheAttempt(t *testing.T) {
 	calls := 0
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	r.Register(ship.Handler(func(ctx context.Context, _ any) error {
 		calls++
@@ -226,18 +208,19 @@ func TestAFinishThatIsNotCommittedIsNoSuccess(t *testing.T) {
 		}
 		return tx.Rollback()
 	}))
-	task := enqueue(t, r, ship.With(nil))
-	drain(t, r)
-	if task = get(t, r, task.ID); task.State != jobs.Failed || calls != 3 || !strings.Contains(task.Error, "not committed") {
-		t.Errorf("%s after %d calls: %s", task.State, calls, task.Error)
-	}
+	task := runnerkit.Enqueue(t, r, ship.With(nil))
+	runnerkit.Drain(t, r)
+	task = runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", task.State, jobs.Failed)
+	testkit.Equal(t, "calls", calls, 3)
+	testkit.Contains(t, task.Error, "not committed")
 }
 
 func TestAStaleAttemptCannotCommit(t *testing.T) {
 	var refused, committed error
 	calls := 0
 	var handle *sql.DB
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	handle = app(t, r)
 	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, point string, tx *sql.Tx) error {
 		switch point {
@@ -261,26 +244,19 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 		}
 		return result, err
 	})
-	task := enqueue(t, r, ship.With(nil))
-	drain(t, r)
-	if !errors.Is(refused, jobs.ErrLost) {
-		t.Errorf("FinishTx of a stale attempt: %v", refused)
-	}
-	if !errors.Is(committed, sql.ErrTxDone) {
-		t.Errorf("its commit: %v", committed)
-	}
-	if task = get(t, r, task.ID); task.State != jobs.Completed || calls != 2 {
-		t.Errorf("%s after %d calls", task.State, calls)
-	}
-	if n := count(t, handle, `SELECT count(*) FROM effects`); n != 1 {
-		t.Errorf("%d effects", n)
-	}
+	task := runnerkit.Enqueue(t, r, ship.With(nil))
+	runnerkit.Drain(t, r)
+	testkit.ErrorIs(t, refused, jobs.ErrLost)
+	testkit.ErrorIs(t, committed, sql.ErrTxDone)
+	testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
+	testkit.Equal(t, "calls", calls, 2)
+	testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 }
 
-// TestTheEventOfAFinishInATransactionHasItsResult checks that the event of the end has the result, even if a transaction of the caller
+// TestTheEventOfATransactionalFinishHasTheResult checks that the event of the end has the result, even if a transaction of the caller
 // finished the task.
-func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestTheEventOfATransactionalFinishHasTheResult(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	r.Register(double.Handler(func(ctx context.Context, n int) (int, error) {
 		tx, err := handle.BeginTx(ctx, nil)
@@ -293,22 +269,21 @@ func TestTheEventOfAFinishInATransactionHasItsResult(t *testing.T) {
 		}
 		return 0, tx.Commit() // the result is ignored
 	}))
-	task := enqueue(t, r, double.With(4))
+	task := runnerkit.Enqueue(t, r, double.With(4))
 	events := r.Events(t.Context(), 10)
-	drain(t, r)
+	runnerkit.Drain(t, r)
 	<-events // the event of the start
-	if event := <-events; event.Kind != runner.EventEnded || event.Task.State != jobs.Completed || string(event.Task.Result) != "8" {
-		t.Errorf(`got %+v; want Kind = EventEnded, Task.State = Completed, string(Task.Result) = "8"`, event)
-	}
-	if result := get(t, r, task.ID).Result; string(result) != "8" {
-		t.Errorf(`got %s, want string(result) = "8"`, result)
-	}
+	event := <-events
+	testkit.Equal(t, "kind of the event", event.Kind, runner.EventEnded)
+	testkit.Equal(t, "state in the event", event.Task.State, jobs.Completed)
+	testkit.Equal(t, "result in the event", string(event.Task.Result), "8")
+	testkit.Equal(t, "result", string(runnerkit.Get(t, r, task.ID).Result), "8")
 }
 
-// TestATransactionFreesWhatWaitsForItsTask checks that the transaction that finishes a task releases its dependents. A task that a
+// TestATransactionReleasesTheDependentsOfItsTask checks that the transaction that finishes a task releases its dependents. A task that a
 // transaction enqueues waits like any other.
-func TestATransactionFreesWhatWaitsForItsTask(t *testing.T) {
-	r := open(t, runner.Options{Concurrency: 4})
+func TestATransactionReleasesTheDependentsOfItsTask(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Concurrency: 4})
 	handle := app(t, r)
 	var mu sync.Mutex
 	var order []int64
@@ -333,14 +308,13 @@ func TestATransactionFreesWhatWaitsForItsTask(t *testing.T) {
 			want = jobs.Pending
 		}
 		if last = task.ID; task.State != want {
-			t.Errorf("task %d is %s", task.ID, task.State)
+			t.Errorf("task %d: got state %s, want %s", task.ID, task.State, want)
 		}
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	drain(t, r)
-	if task := get(t, r, last); task.State != jobs.Completed || !slices.Equal(order, []int64{1, 2, 3, 4, 5}) {
-		t.Errorf("the last is %s, after %v", task.State, order)
-	}
+	runnerkit.Drain(t, r)
+	testkit.Equal(t, "state of the last task", runnerkit.Get(t, r, last).State, jobs.Completed)
+	testkit.Equal(t, "order of the starts", order, []int64{1, 2, 3, 4, 5})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -23,89 +23,94 @@ type pair struct{ A, B int }
 
 var add = jobs.DefineResult[pair, int]("add")
 
-func TestFunctionRunsAndLeavesItsResult(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestAFunctionRunsAndItsResultIsStored(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(add.Handler(func(_ context.Context, p pair) (int, error) { return p.A + p.B, nil }))
-	task := enqueue(t, r, add.With(pair{2, 3}))
-	drain(t, r)
+	task := runnerkit.Enqueue(t, r, add.With(pair{2, 3}))
+	runnerkit.Drain(t, r)
 	sum, err := add.Result(r.Await(t.Context(), task.ID))
-	if err != nil || sum != 5 {
-		t.Fatalf("got %+v, %v; want no error, sum = 5", sum, err)
-	}
-	if got := get(t, r, task.ID); got.State != jobs.Completed || got.Attempt != 1 || got.MaxAttempts != jobs.FuncAttempts ||
-		got.FinishedAt.IsZero() {
-		t.Errorf("got %+v; want State = Completed, Attempt = 1, MaxAttempts = FuncAttempts, not FinishedAt.IsZero()", got)
-	}
+	testkit.NoError(t, err)
+	testkit.Equal(t, "sum", sum, 5)
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", got.State, jobs.Completed)
+	testkit.Equal(t, "attempt", got.Attempt, 1)
+	testkit.Equal(t, "max attempts", got.MaxAttempts, jobs.FuncAttempts)
+	testkit.Equal(t, "the end is missing", got.FinishedAt.IsZero(), false)
 }
 
-func TestCommandRunsAndItsOutputIsKept(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestACommandRunsAndItsOutputIsStored(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`, "x", "wörld"},
-		Input: []byte("input")}.With())
-	drain(t, r)
-	if text := output(t, r, task.ID); text != "hello wörld\ninput" {
+	script := `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, "x", "wörld"}, Input: []byte("input")}.With())
+	runnerkit.Drain(t, r)
+	if text := runnerkit.Output(t, r, task.ID); text != "hello wörld\ninput" {
 		t.Errorf("got %q, want %q", text, "hello wörld\ninput")
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `{"n":1}` || got.ExitCode == nil ||
-		*got.ExitCode != 0 {
-		t.Errorf("got %+v; want State = Completed, string(Result) = `{\"n\":1}`, ExitCode != nil, *ExitCode = 0", got)
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", got.State, jobs.Completed)
+	testkit.Equal(t, "result", string(got.Result), `{"n":1}`)
+	if got.ExitCode == nil {
+		t.Fatal("got no exit code, want 0")
 	}
+	testkit.Equal(t, "exit code", *got.ExitCode, 0)
 }
 
-func TestAttemptsAreRetriedWithTheirErrorsKept(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestFailedAttemptsAreRetriedAndKeepTheirErrors(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "exit 7"}}.With(jobs.MaxAttempts(3),
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "exit 7"}}.With(jobs.MaxAttempts(3),
 		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed})))
-	drain(t, r)
-	got := get(t, r, task.ID)
-	if got.State != jobs.Failed || got.Reason != jobs.ReasonExit || got.Attempt != 3 || got.ExitCode == nil || *got.ExitCode != 7 {
-		t.Fatalf("got %+v; want State = Failed, Reason = ReasonExit, Attempt = 3, ExitCode != nil, *ExitCode = 7", got)
+	runnerkit.Drain(t, r)
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", got.State, jobs.Failed)
+	testkit.Equal(t, "reason", got.Reason, jobs.ReasonExit)
+	testkit.Equal(t, "attempt", got.Attempt, 3)
+	if got.ExitCode == nil {
+		t.Fatal("got no exit code, want 7")
 	}
+	testkit.Equal(t, "exit code", *got.ExitCode, 7)
 	attempts, err := r.Attempts(t.Context(), got)
-	if err != nil || len(attempts) != 3 {
-		t.Fatalf("got %+v, %v; want no error, len(attempts) = 3", attempts, err)
-	}
+	testkit.NoError(t, err)
+	testkit.Len(t, "attempts", attempts, 3)
 	for i, a := range attempts {
-		if a.Attempt != i+1 || a.Error != "exit status 7" || !a.Counted || a.State != jobs.Failed {
-			t.Errorf(`got %+v; want Attempt = i+1, Error = "exit status 7", Counted, State = Failed`, a)
-		}
+		testkit.Equal(t, "attempt", a.Attempt, i+1)
+		testkit.Equal(t, "error", a.Error, "exit status 7")
+		testkit.Equal(t, "counted", a.Counted, true)
+		testkit.Equal(t, "state", a.State, jobs.Failed)
 	}
 }
 
-func TestPanicsAndGoexitFailTheAttempt(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestAPanicFailsTheAttempt(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	boom := jobs.Define[json.RawMessage]("boom", jobs.MaxAttempts(1))
 	r.Register(boom.Handler(func(context.Context, json.RawMessage) error { panic("kaput") }))
-	task := enqueue(t, r, boom.With(nil))
-	drain(t, r)
-	if got := get(t, r, task.ID); got.Reason != jobs.ReasonPanic || !strings.Contains(got.Error, "kaput") ||
-		!strings.Contains(got.Error, "work_test.go") {
-		t.Errorf(`got %+v; want Reason = ReasonPanic, Contains(Error, "kaput"), Contains(Error, "work_test.go")`, got)
-	}
+	task := runnerkit.Enqueue(t, r, boom.With(nil))
+	runnerkit.Drain(t, r)
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "reason", got.Reason, jobs.ReasonPanic)
+	testkit.Contains(t, got.Error, "kaput", "work_test.go")
 }
 
 func TestCancelStopsARunningCommand(t *testing.T) {
-	r := open(t, runner.Options{})
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx) }()
-	err := r.Changes(t.Context(), func() (bool, error) { return get(t, r, task.ID).State == jobs.Running, nil })
+	err := r.Changes(t.Context(), func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if moved, err := r.Cancel(t.Context(), []int64{task.ID}, runner.CancelOptions{Reason: "enough"}); err != nil ||
-		moved[0].State != jobs.Running {
-		t.Fatalf("got %+v, %v; want no error, moved[0].State = Running", moved, err)
-	}
+	moved, err := r.Cancel(t.Context(), []int64{task.ID}, runner.CancelOptions{Reason: "enough"})
+	testkit.NoError(t, err)
+	testkit.Equal(t, "state after the cancel request", moved[0].State, jobs.Running)
 	got, err := r.Await(t.Context(), task.ID)
-	if err != nil || got.State != jobs.Cancelled || !strings.Contains(got.Error, "enough") {
-		t.Fatalf(`got %+v %v; want no error, got.State = Cancelled, Contains(got.Error, "enough")`, got, err)
-	}
+	testkit.NoError(t, err)
+	testkit.Equal(t, "state", got.State, jobs.Cancelled)
+	testkit.Contains(t, got.Error, "enough")
 	t.Log("cancelled after", time.Since(began))
 	stop()
 	if err := <-done; err != nil {
@@ -113,11 +118,11 @@ func TestCancelStopsARunningCommand(t *testing.T) {
 	}
 }
 
-func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
-	r := open(t, runner.Options{Grace: 10 * time.Millisecond})
+func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Grace: 10 * time.Millisecond})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	begun := filepath.Join(t.TempDir(), "begun")
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 60`, begun}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 60`, begun}}.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx) }()
@@ -126,9 +131,10 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Reason != jobs.ReasonShutdown || got.Attempt != 0 {
-		t.Errorf("got %+v; want State = Pending, Reason = ReasonShutdown, Attempt = 0", got)
-	}
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", got.State, jobs.Pending)
+	testkit.Equal(t, "reason", got.Reason, jobs.ReasonShutdown)
+	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
 // TestACommandThatAnswersTermWithExitZero checks a command that answers SIGTERM with exit status 0. If a stopping worker sent the signal,
@@ -141,11 +147,11 @@ func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 		if _, err := r.Cancel(t.Context(), []int64{id}, runner.CancelOptions{}); err != nil {
 			t.Error(err)
 		}
-		until(t, r, func() bool { return get(t, r, id).State.Finished() })
+		until(t, r, func() bool { return runnerkit.Get(t, r, id).State.Finished() })
 		stop()
 	}
 	wait := func(t *testing.T, r *runner.Runner, id int64, stop func()) {
-		until(t, r, func() bool { return get(t, r, id).State.Finished() })
+		until(t, r, func() bool { return runnerkit.Get(t, r, id).State.Finished() })
 		stop()
 	}
 	for name, test := range map[string]struct {
@@ -161,10 +167,10 @@ func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := open(t, runner.Options{Grace: 10 * time.Millisecond})
+			r := runnerkit.Open(t, runner.Options{Grace: 10 * time.Millisecond})
 			r.Register(runner.Commands(runner.CommandOptions{}))
 			begun := filepath.Join(t.TempDir(), "begun")
-			task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, begun}}.With(test.options...))
+			task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, begun}}.With(test.options...))
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- r.Work(ctx) }()
@@ -173,7 +179,7 @@ func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
-			got := get(t, r, task.ID)
+			got := runnerkit.Get(t, r, task.ID)
 			if got.State != test.state || got.Reason != test.reason {
 				t.Errorf("got %s (%s): %s, want %s (%s)", got.State, got.Reason, got.Error, test.state, test.reason)
 			}
@@ -184,32 +190,31 @@ func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 	}
 }
 
-func TestAbortKills(t *testing.T) {
-	r := open(t, runner.Options{})
+func TestAbortKillsCommands(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 60"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 60"}}.With())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(t.Context()) }()
-	if err := r.Changes(t.Context(), func() (bool, error) { return get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
+	if err := r.Changes(t.Context(), func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
 	r.Abort()
-	if err := <-done; !errors.Is(err, jobs.ErrShutdown) {
-		t.Fatalf("got %v; want Is(err, ErrShutdown)", err)
-	}
+	testkit.ErrorIs(t, <-done, jobs.ErrShutdown)
 	t.Log("gone after", time.Since(began))
-	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
-		t.Errorf("got %+v; want State = Pending, Attempt = 0", got)
-	}
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", got.State, jobs.Pending)
+	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
 // TestAbortKillsWhileTheDatabaseIsLocked holds the write lock, so that the loop waits in a write. Abort kills the commands all the same.
 func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
-	r := open(t, runner.Options{BusyTimeout: 3 * time.Second})
+	r := runnerkit.Open(t, runner.Options{BusyTimeout: 3 * time.Second})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	pidFile := filepath.Join(t.TempDir(), "pid")
-	task := enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; echo $$ >\"$1\"; sleep 60", "x", pidFile}}.With())
+	command := jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; echo $$ >\"$1\"; sleep 60", "x", pidFile}}
+	task := runnerkit.Enqueue(t, r, command.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx) }()
@@ -237,24 +242,22 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 			break
 		}
 		if time.Since(began) > 20*time.Second {
-			t.Fatal("the command lives")
+			t.Fatal("got a living command 20s after Abort, want it killed")
 		}
 	}
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; !errors.Is(err, jobs.ErrShutdown) {
-		t.Fatalf("got %v; want Is(err, ErrShutdown)", err)
-	}
-	if got := get(t, r, task.ID); got.State != jobs.Pending || got.Attempt != 0 {
-		t.Errorf("got %+v; want State = Pending, Attempt = 0", got)
-	}
+	testkit.ErrorIs(t, <-done, jobs.ErrShutdown)
+	got := runnerkit.Get(t, r, task.ID)
+	testkit.Equal(t, "state", got.State, jobs.Pending)
+	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess checks a worker whose slots are all taken. It claims from the queues that it
+// TestABusyWorkerFindsANewQueueOfAnotherProcess checks a worker whose slots are all taken. It claims from the queues that it
 // knows, and looks for new queues at intervals.
-func TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess(t *testing.T) {
-	r := open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
+func TestABusyWorkerFindsANewQueueOfAnotherProcess(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.Normal})
 	if err != nil {
 		t.Fatal(err)
@@ -286,16 +289,17 @@ func TestAWorkerWithoutAFreeSlotFindsANewQueueOfAnotherProcess(t *testing.T) {
 	if err := r.Work(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if !found || ran >= len(many) {
-		t.Errorf("found: %v, after %d tasks", found, ran)
+	testkit.Equal(t, "found the task of the other process", found, true)
+	if ran >= len(many) {
+		t.Errorf("got the task of the new queue after all %d tasks, want it earlier", ran)
 	}
 }
 
-// TestWorkUntilEmptyRunsWhatAnotherProcessAddsMeanwhile checks that a worker that ends when no task is left also notices the commits of
+// TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds checks that a worker that ends when no task is left also notices the commits of
 // other processes.
-func TestWorkUntilEmptyRunsWhatAnotherProcessAddsMeanwhile(t *testing.T) {
+func TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds(t *testing.T) {
 	t.Parallel()
-	r := open(t, runner.Options{Concurrency: 2})
+	r := runnerkit.Open(t, runner.Options{Concurrency: 2})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -312,10 +316,11 @@ func TestWorkUntilEmptyRunsWhatAnotherProcessAddsMeanwhile(t *testing.T) {
 		t.Log("begun after", time.Since(at))
 		return nil
 	}), second.Handler(func(context.Context, any) error { close(begun); return nil }))
-	enqueue(t, r, first.With(nil))
+	runnerkit.Enqueue(t, r, first.With(nil))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := r.WorkUntilEmpty(ctx); err != nil || ctx.Err() != nil {
-		t.Errorf("got %v, %v; want no error, ctx.Err() = nil", err, ctx.Err())
+	testkit.NoError(t, r.WorkUntilEmpty(ctx))
+	if ctx.Err() != nil {
+		t.Errorf("got %v, want the end of both tasks before the deadline", ctx.Err())
 	}
 }

@@ -3,6 +3,7 @@
 package testkit
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"strings"
@@ -73,6 +74,36 @@ func ErrorIs(t testing.TB, err, want error, texts ...string) {
 		if err != nil && !strings.Contains(err.Error(), text) {
 			t.Errorf("got error %q, want one with %q", err, text)
 		}
+	}
+}
+
+// ErrorContains fails the test when err is nil or its text does not contain each of texts.
+func ErrorContains(t testing.TB, err error, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("got no error, want one with %q", texts)
+		return
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("got error %q, want one with %q", err, text)
+		}
+	}
+}
+
+// Len ends the test when list does not have n elements.
+func Len[E any](t testing.TB, what string, list []E, n int) {
+	t.Helper()
+	if len(list) != n {
+		t.Fatalf("%s: got %d, want %d: %+v", what, len(list), n, list)
+	}
+}
+
+// Between fails the test when got is less than low or greater than high.
+func Between[T cmp.Ordered](t testing.TB, what string, got, low, high T) {
+	t.Helper()
+	if got < low || got > high {
+		t.Errorf("%s: got %v, want %v to %v", what, got, low, high)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// clockwork is a database in a bubble of fake time, with workers that come and go. A bubble begins at midnight UTC on 2000-01-01.
-type clockwork struct {
+// scheduleTest is a database on fake time, with workers that start and stop. A test begins at midnight UTC on 2000-01-01.
+type scheduleTest struct {
 	*testing.T
 	path string
 	r    *Runner
@@ -24,16 +24,16 @@ type clockwork struct {
 	stop func()
 }
 
-func inBubble(t *testing.T, test func(c *clockwork)) {
+func testSchedules(t *testing.T, test func(c *scheduleTest)) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &clockwork{T: t, path: filepath.Join(t.TempDir(), "test.db"), ran: map[string][]time.Time{}}
+		c := &scheduleTest{T: t, path: filepath.Join(t.TempDir(), "test.db"), ran: map[string][]time.Time{}}
 		c.open()
 		test(c)
 		c.close()
 	})
 }
 
-func (c *clockwork) open() {
+func (c *scheduleTest) open() {
 	c.Helper()
 	var err error
 	if c.r, err = Open(context.Background(), c.path,
@@ -57,7 +57,7 @@ func (c *clockwork) open() {
 	}})
 }
 
-func (c *clockwork) close() {
+func (c *scheduleTest) close() {
 	c.Helper()
 	if c.stop != nil {
 		c.stop()
@@ -68,7 +68,7 @@ func (c *clockwork) close() {
 }
 
 // work starts a worker.
-func (c *clockwork) work() {
+func (c *scheduleTest) work() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- c.r.Work(ctx) }()
@@ -81,7 +81,7 @@ func (c *clockwork) work() {
 }
 
 // off stops the worker for d and closes the file, so that nothing stays in memory. Then it starts another worker.
-func (c *clockwork) off(d time.Duration) {
+func (c *scheduleTest) off(d time.Duration) {
 	c.stop()
 	if err := c.r.Close(); err != nil {
 		c.Error(err)
@@ -92,7 +92,7 @@ func (c *clockwork) off(d time.Duration) {
 	synctest.Wait()
 }
 
-func (c *clockwork) add(s jobs.Schedule) {
+func (c *scheduleTest) add(s jobs.Schedule) {
 	c.Helper()
 	if s.Spec.Job == "" {
 		s.Spec = jobs.Define[struct{}]("note").With(struct{}{}, jobs.MaxAttempts(1))
@@ -102,7 +102,7 @@ func (c *clockwork) add(s jobs.Schedule) {
 	}
 }
 
-func (c *clockwork) get(name string) jobs.Schedule {
+func (c *scheduleTest) get(name string) jobs.Schedule {
 	c.Helper()
 	s, err := c.r.GetSchedule(c.Context(), name)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *clockwork) get(name string) jobs.Schedule {
 }
 
 // tasks returns the tasks of a schedule, oldest first.
-func (c *clockwork) tasks(name string) []jobs.Task {
+func (c *scheduleTest) tasks(name string) []jobs.Task {
 	c.Helper()
 	tasks, err := c.r.List(c.Context(), jobs.Filter{Schedule: name}, Page{Oldest: true})
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *clockwork) tasks(name string) []jobs.Task {
 	return tasks
 }
 
-func (c *clockwork) ticked(name string) []string {
+func (c *scheduleTest) ticked(name string) []string {
 	var list []string
 	for _, task := range c.tasks(name) {
 		if task.Tick.IsZero() {
@@ -133,7 +133,7 @@ func (c *clockwork) ticked(name string) []string {
 	return list
 }
 
-func (c *clockwork) want(what string, got, want any) {
+func (c *scheduleTest) want(what string, got, want any) {
 	c.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		c.Errorf("%s:\n got %v\nwant %v", what, got, want)

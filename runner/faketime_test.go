@@ -1,0 +1,314 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/db/dbtest/fault"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+)
+
+// The tests on fake time use bubbles of testing/synctest. The clock of a bubble stands still while a goroutine runs, and jumps when all
+// goroutines wait. So the tests can check exact times, and an hour takes milliseconds.
+
+// fakeTimeTest is a test on fake time: a Runner in a bubble, and the calls of its function.
+type fakeTimeTest struct {
+	*testing.T
+	*Runner
+	disk  *fault.Disk
+	began time.Time
+	calls sync.WaitGroup // functions that after calls
+
+	mu   sync.Mutex
+	runs []run
+}
+
+// run is one call of the function.
+type run struct {
+	at   time.Duration // since the test began
+	task jobs.Task
+}
+
+var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
+	jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
+
+// workFunc is the function of the job work.
+type workFunc func(ctx context.Context, f *fakeTimeTest, in string) (string, error)
+
+// onFakeTime runs a test on fake time. The job work calls do; nil means a function that does nothing.
+func onFakeTime(t *testing.T, options Options, do workFunc, test func(f *fakeTimeTest)) {
+	t.Helper()
+	runOnFakeTime(t, nil, options, do, test)
+}
+
+// onFakeTimeAndDisk is onFakeTime with a disk whose behaviour the test decides.
+func onFakeTimeAndDisk(t *testing.T, do workFunc, test func(f *fakeTimeTest)) {
+	t.Helper()
+	runOnFakeTime(t, fault.Under, Options{}, do, test)
+}
+
+func runOnFakeTime(t *testing.T, under func(testing.TB, string) *fault.Disk, options Options, do workFunc,
+	test func(f *fakeTimeTest)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		options.Alone = true
+		path := filepath.Join(t.TempDir(), "test.db")
+		f := &fakeTimeTest{T: t, began: time.Now()}
+		if under != nil {
+			f.disk = under(t, path)
+		}
+		r, err := Open(t.Context(), path, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Runner = r
+		r.Register(work.Handler(func(ctx context.Context, in string) (string, error) {
+			task, _ := TaskFrom(ctx)
+			f.mu.Lock()
+			f.runs = append(f.runs, run{time.Since(f.began), task})
+			f.mu.Unlock()
+			if do == nil {
+				return in, nil
+			}
+			return do(ctx, f, in)
+		}))
+		test(f)
+		f.calls.Wait()
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// enqueue adds a task and returns its id.
+func (f *fakeTimeTest) enqueue(spec jobs.Spec) int64 {
+	f.Helper()
+	task, err := f.Enqueue(f.Context(), spec)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return task.ID
+}
+
+// work runs the worker for a while and then drains it.
+func (f *fakeTimeTest) work(d time.Duration) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), d)
+	defer cancel()
+	if err := f.Work(ctx); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// after calls a function at time d of the test, while Work runs. The test waits for it at the end.
+func (f *fakeTimeTest) after(d time.Duration, call func()) {
+	f.calls.Go(func() {
+		time.Sleep(d - time.Since(f.began))
+		call()
+	})
+}
+
+// want checks the state and the reason of a task, and returns the task.
+func (f *fakeTimeTest) want(id int64, state jobs.State, reason jobs.Reason) jobs.Task {
+	f.Helper()
+	task, err := f.Get(f.Context(), id)
+	if err != nil || task.State != state || task.Reason != reason {
+		f.Errorf("after %v task %d is %s (%s, %s), want %s (%s): %v", time.Since(f.began), id, task.State, task.Reason, task.Error, state,
+			reason, err)
+	}
+	return task
+}
+
+// wantRuns checks when the function was called. A call may be up to two milliseconds late, because times in the file are whole
+// milliseconds.
+func (f *fakeTimeTest) wantRuns(times ...time.Duration) {
+	f.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ok := len(f.runs) == len(times)
+	for i := range min(len(f.runs), len(times)) {
+		ok = ok && f.runs[i].at >= times[i] && f.runs[i].at <= times[i]+2*time.Millisecond
+	}
+	if !ok {
+		var at []time.Duration
+		for _, r := range f.runs {
+			at = append(at, r.at)
+		}
+		f.Errorf("ran after %v, want %v", at, times)
+	}
+}
+
+func TestATaskDueInAnHourRunsAfterAnHour(t *testing.T) {
+	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
+		f.work(2 * time.Hour)
+		f.wantRuns(time.Hour)
+		f.want(id, jobs.Completed, "")
+	})
+}
+
+func TestTasksEnqueuedDuringWorkRunWhenTheyAreDue(t *testing.T) {
+	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+		f.enqueue(work.With("late", jobs.In(3*time.Hour)))
+		f.after(time.Hour, func() { f.enqueue(work.With("now")) })
+		f.after(2*time.Hour, func() { f.enqueue(work.With("soon", jobs.In(time.Minute))) })
+		f.work(4 * time.Hour)
+		f.wantRuns(time.Hour, 2*time.Hour+time.Minute, 3*time.Hour)
+	})
+}
+
+func TestARetryStartsAfterItsBackoff(t *testing.T) {
+	fail := func(context.Context, *fakeTimeTest, string) (string, error) { return "", errors.New("no route") }
+	onFakeTime(t, Options{}, fail, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x"))
+		backoff := jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute, Max: time.Hour}
+		first := backoff.After(id, 1)
+		f.after(first-time.Second, func() { f.want(id, jobs.Retrying, jobs.ReasonError) })
+		f.work(time.Hour)
+		f.wantRuns(0, first, first+backoff.After(id, 2))
+		got := f.want(id, jobs.Failed, jobs.ReasonError)
+		testkit.Equal(f.T, "attempt", got.Attempt, 3)
+		testkit.Equal(f.T, "error", got.Error, "no route")
+	})
+}
+
+func TestRetryInSetsTheDelay(t *testing.T) {
+	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+		if task, _ := TaskFrom(ctx); task.Attempt == 1 {
+			return "", jobs.RetryIn(5*time.Hour, errors.New("later"))
+		}
+		return "", nil
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x"))
+		f.work(6 * time.Hour)
+		f.wantRuns(0, 5*time.Hour)
+		f.want(id, jobs.Completed, "")
+	})
+}
+
+func TestASnoozeCountsNoAttempt(t *testing.T) {
+	onFakeTime(t, Options{}, func(_ context.Context, f *fakeTimeTest, _ string) (string, error) {
+		if time.Since(f.began) < 3*time.Hour {
+			return "", jobs.Snooze(time.Hour)
+		}
+		return "done", nil
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x", jobs.MaxAttempts(1)))
+		f.after(90*time.Minute, func() { f.want(id, jobs.Scheduled, "") })
+		f.work(5 * time.Hour)
+		got := f.want(id, jobs.Completed, "")
+		testkit.Equal(f.T, "attempt", got.Attempt, 1)
+		testkit.Equal(f.T, "result", string(got.Result), `"done"`)
+		for _, r := range f.runs {
+			testkit.Equal(f.T, "attempt of the run", r.task.Attempt, 1)
+		}
+		if n := len(f.runs); n != 4 && n != 5 {
+			f.Errorf("got %d runs, want 4 or 5", n)
+		}
+	})
+}
+
+func TestATaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
+	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+		id := f.enqueue(jobs.Define[int]("nobody").With(1, jobs.ExpiresIn(time.Hour)))
+		f.after(time.Hour-time.Second, func() { f.want(id, jobs.Pending, "") })
+		f.after(time.Hour+time.Second, func() { f.want(id, jobs.Cancelled, jobs.ReasonExpired) })
+		f.work(2 * time.Hour)
+	})
+}
+
+// TestABusyWorkerHandlesDueAndExpiredTasksOnTime checks that a worker without free slots makes tasks pending and expired in time, and does
+// not spin.
+func TestABusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
+	onFakeTime(t, Options{Concurrency: 1}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
+		if in == "long" {
+			time.Sleep(3 * time.Hour)
+		}
+		return "", nil
+	}, func(f *fakeTimeTest) {
+		f.enqueue(work.With("long"))
+		expires := f.enqueue(work.With("x", jobs.In(time.Minute), jobs.ExpiresIn(time.Hour)))
+		due := f.enqueue(work.With("y", jobs.In(time.Hour)))
+		f.after(2*time.Minute, func() { f.want(expires, jobs.Pending, "") })
+		f.after(2*time.Hour, func() {
+			f.want(expires, jobs.Cancelled, jobs.ReasonExpired)
+			f.want(due, jobs.Pending, "")
+		})
+		f.work(4 * time.Hour)
+		f.wantRuns(0, 3*time.Hour)
+	})
+}
+
+func TestATimeoutEndsTheContextOfAFunction(t *testing.T) {
+	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+		<-ctx.Done()
+		testkit.Equal(f.T, "remainder of the running time", time.Since(f.began).Round(time.Millisecond)%(30*time.Second), 0)
+		testkit.ErrorIs(f.T, context.Cause(ctx), jobs.ErrTimeout)
+		if in == "in spite of it" {
+			return in, nil
+		}
+		return "", ctx.Err()
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x", jobs.Timeout(30*time.Second), jobs.MaxAttempts(1)))
+		done := f.enqueue(work.With("in spite of it", jobs.Timeout(30*time.Second)))
+		f.work(time.Hour)
+		got := f.want(id, jobs.Failed, jobs.ReasonTimeout)
+		testkit.Equal(f.T, "duration", got.Duration.Round(time.Millisecond), 30*time.Second)
+		testkit.Contains(f.T, got.Error, "30s")
+		f.want(done, jobs.Completed, "")
+	})
+}
+
+func TestWorkUntilEmptyLeavesTasksThatAreDueLater(t *testing.T) {
+	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+		f.enqueue(work.With("a"))
+		later := f.enqueue(work.With("b", jobs.In(time.Hour)))
+		if err := f.WorkUntilEmpty(f.Context()); err != nil {
+			f.Fatal(err)
+		}
+		f.wantRuns(0)
+		f.want(later, jobs.Scheduled, "")
+	})
+}
+
+func TestCancelStopsARunningFunctionOfTheSameProcess(t *testing.T) {
+	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+		<-ctx.Done()
+		testkit.ErrorIs(f.T, context.Cause(ctx), jobs.ErrCancelled)
+		testkit.Equal(f.T, "time of the cancellation", time.Since(f.began), time.Minute)
+		return "", ctx.Err()
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x"))
+		f.after(time.Minute, func() {
+			moved, err := f.Cancel(f.Context(), []int64{id}, CancelOptions{Reason: "enough"})
+			testkit.NoError(f.T, err)
+			testkit.Equal(f.T, "state after the cancel request", moved[0].State, jobs.Running)
+		})
+		f.work(time.Hour)
+		if got := f.want(id, jobs.Cancelled, jobs.ReasonCancelled); !strings.HasSuffix(got.Error, ": enough") {
+			f.Errorf("got error %q, want one that ends with the reason \"enough\"", got.Error)
+		}
+	})
+}
+
+func TestAResultThatIsTooLargeFailsOnlyItsTask(t *testing.T) {
+	onFakeTime(t, Options{Concurrency: 2}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
+		if in == "huge" {
+			return strings.Repeat("x", jobs.MaxResult), nil
+		}
+		return in, nil
+	}, func(f *fakeTimeTest) {
+		huge := f.enqueue(work.With("huge", jobs.MaxAttempts(1)))
+		fine := f.enqueue(work.With("fine"))
+		f.work(time.Minute)
+		f.want(huge, jobs.Failed, jobs.ReasonError)
+		f.want(fine, jobs.Completed, "")
+	})
+}
