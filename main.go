@@ -63,6 +63,7 @@ func commands(a *cli.App) []*cli.Command {
 		backupCommand(a),
 		moveCommand(a),
 		serveCommand(a),
+		serviceCommand(a),
 		fenceCommand(a),
 		completionCommand(a),
 		selftestCommand(a),

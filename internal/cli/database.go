@@ -150,6 +150,12 @@ var password = regexp.MustCompile(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?p
 
 func hasPassword(address string) bool { return password.MatchString(address) }
 
+// Named reports whether an option or a variable named the database. Otherwise it is the standard one.
+func (d database) Named() bool { return d.from != "" }
+
+// HasPassword reports whether the address of a server has a password.
+func (d database) HasPassword() bool { return admin.OnServer(d.Path) && hasPassword(d.Path) }
+
 // shown returns the path or address for messages, without the password.
 func (d database) shown() string {
 	if !admin.OnServer(d.Path) {

@@ -32,8 +32,8 @@ type Version struct {
 
 func thisVersion() Version {
 	release := strings.Split(runtime.Version(), ".") // go1.26.8: the first two numbers are the version of the language
-	return Version{Version: runner.Version, Commit: cmp.Or(commit, builtFrom()), JSONVersion: jsonVersion, Schema: admin.SchemaVersion(), SQLite: admin.EngineVersion(),
-		Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	return Version{Version: runner.Version, Commit: cmp.Or(commit, builtFrom()), JSONVersion: jsonVersion, Schema: admin.SchemaVersion(),
+		SQLite: admin.EngineVersion(), Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
 // builtFrom returns the commit that go build recorded in the program. The commit ends with "-modified" if files had changed since.

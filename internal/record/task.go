@@ -238,6 +238,21 @@ type Backup struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// Service is the record that service install prints.
+type Service struct {
+	Unit     string `json:"unit"`
+	File     string `json:"file"`
+	Changed  bool   `json:"changed"`
+	Database string `json:"database"`
+}
+
+// ServiceRemoved is the record that service uninstall prints.
+type ServiceRemoved struct {
+	Unit    string `json:"unit"`
+	File    string `json:"file"`
+	Removed bool   `json:"removed"`
+}
+
 // Moved is the record that move prints for a table.
 type Moved struct {
 	Table string `json:"table"`

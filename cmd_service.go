@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/systemd"
+	"example.com/runner/internal/term"
+)
+
+// The templates of the units are the files that packages and make install use, too.
+var (
+	//go:embed contrib/systemd/runner.service
+	machineUnit []byte
+	//go:embed contrib/systemd/user/runner.service
+	userUnit []byte
+)
+
+func serviceCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Name: "service", Category: "Look after", Usage: "run the worker as a service of systemd",
+		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]\n" +
+			"runner service uninstall [--user] [--name NAME]",
+		Subcommands: []*cli.Command{serviceInstallCommand(a), serviceUninstallCommand(a)},
+		Description: `A service starts the worker with the machine and restarts it after a failure.
+Without --user it is a service of the machine, and root installs it. Its state
+and its log:
+
+  systemctl status runner
+  journalctl -u runner -f
+
+With --user: systemctl --user status runner, journalctl --user -u runner.
+
+EXIT STATUS
+  0   done
+  1   systemd does not run here, or it reported an error
+  2   usage`,
+	}
+}
+
+func serviceInstallCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Name: "install", Usage: "write and enable the unit, and start the worker",
+		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]",
+		Flags: []cli.Flag{
+			cli.BoolOption("user", "a service of your own, without root"), unitNameOption(),
+			cli.Scalar("run-as", "USER", "user of a service of the machine, and of its tasks (runner, which is created)", "runner",
+				parseUnitName),
+		},
+		Description: `Writes a unit that runs this program, enables it, and starts the worker. The
+unit is the one of contrib/systemd. If a package has installed that unit, it is
+used. Running the command again is safe: it changes only what differs, and
+restarts the worker only if the unit has changed.
+
+The database is --db or $RUNNER_DB. Without them it is
+/var/lib/runner/runner.db, and with --user ~/.local/state/runner/runner.db.
+
+Options of the worker are variables in /etc/default/NAME, and with --user in
+~/.config/NAME.env. Example: RUNNER_CONCURRENCY=8. Then: systemctl restart NAME.
+To change the unit: systemctl edit NAME.
+
+In a pipe, separated by tabs: unit, file, changed or unchanged, database.
+
+EXAMPLES
+  sudo runner service install
+  runner service install --user
+  sudo runner service install --name reports --db /srv/reports/runner.db \
+    --run-as reports
+
+EXIT STATUS
+  0   the service is enabled and runs
+  1   systemd does not run here, or it reported an error
+  2   usage`,
+		Action: func(c *cli.Context) error { return installService(c, a) },
+	}
+}
+
+func serviceUninstallCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Name: "uninstall", Usage: "stop the worker, disable and remove its unit",
+		UsageText: "runner service uninstall [--user] [--name NAME]",
+		Flags:     []cli.Flag{cli.BoolOption("user", "your own service"), unitNameOption()},
+		Description: `Stops the worker, which gets time for its running tasks (work --grace), and
+disables the unit. Removes the unit file that "service install" wrote. The
+database, the settings and the user stay.
+
+EXIT STATUS
+  0   there is no such service any more
+  1   systemd does not run here, or it reported an error
+  2   usage`,
+		Action: func(c *cli.Context) error { return uninstallService(c, a) },
+	}
+}
+
+func unitNameOption() *cli.Option {
+	return cli.Scalar("name", "NAME", "name of the unit (runner)", "runner", parseUnitName)
+}
+
+var unitName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// parseUnitName parses the name of a unit or of a user.
+func parseUnitName(text string) (string, error) {
+	if !unitName.MatchString(text) || len(text) > 100 {
+		return "", errors.New("is no name: letters, digits, dots, underscores and hyphens")
+	}
+	return text, nil
+}
+
+// readUnit returns the unit that the options name.
+func readUnit(c *cli.Context, a *cli.App) (systemd.Unit, error) {
+	u := systemd.Unit{Name: cli.Get[string](c, "name"), PerUser: cli.Get[bool](c, "user"), Template: machineUnit}
+	if c.Args().Present() {
+		return u, failure.Usage("service %s takes no arguments: %q", c.Command.Name, c.Args().First())
+	}
+	if !u.PerUser && runtime.GOOS == "linux" && os.Geteuid() != 0 {
+		return u, (&failure.Error{Code: "permission", Exit: 1, What: "only root changes services of the machine"}).
+			Hint("sudo runner service %s, or runner service %s --user", c.Command.Name, c.Command.Name)
+	}
+	config := a.Getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(config) {
+		config = filepath.Join(a.Getenv("HOME"), ".config")
+	}
+	if u.PerUser {
+		u.Template = userUnit
+	}
+	u.Dir, u.Vendors = systemd.Directories(u.PerUser, config)
+	return u, nil
+}
+
+// readInstall returns the unit to install and the database of its worker.
+func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, err error) {
+	if u, err = readUnit(c, a); err != nil {
+		return u, "", err
+	}
+	if u.PerUser && c.IsSet("run-as") {
+		return u, "", failure.Usage("--run-as is for a service of the machine: it excludes --user")
+	}
+	if !u.PerUser {
+		u.RunAs = cli.Get[string](c, "run-as")
+	}
+	d, err := a.FindDatabase(cli.Get[string](c, "db"))
+	switch {
+	case err != nil:
+		return u, "", err
+	case d.HasPassword():
+		return u, "", failure.Usage("the address of the server holds a password").Because("everyone on this machine can read a unit").
+			Hint("a file with RUNNER_DB=..., mode 600: %s", settingsFile(u))
+	case d.Named():
+		u.Database, database = d.Path, d.Path
+	case u.PerUser:
+		database = d.Path
+	default:
+		database = "/var/lib/runner/runner.db"
+	}
+	u.Program, err = ownProgram()
+	return u, database, err
+}
+
+// ownProgram returns the path of this program. A path in PATH is better than the file that it leads to, because it survives upgrades.
+func ownProgram() (string, error) {
+	own, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(own)
+	if err != nil {
+		return "", err
+	}
+	if named, err := exec.LookPath("runner"); err == nil && filepath.IsAbs(named) {
+		if other, err := os.Stat(named); err == nil && os.SameFile(info, other) {
+			return named, nil
+		}
+	}
+	return own, nil
+}
+
+// settingsFile returns the file with the variables of a unit.
+func settingsFile(u systemd.Unit) string {
+	if u.PerUser {
+		return "~/.config/" + u.Name + ".env"
+	}
+	return "/etc/default/" + u.Name
+}
+
+func installService(c *cli.Context, a *cli.App) error {
+	u, database, err := readInstall(c, a)
+	if err != nil {
+		return err
+	}
+	result, err := u.Install(c.Context)
+	if err != nil {
+		return serviceError(c.Context, u, "install", err)
+	}
+	p := a.Printer
+	r := record.Service{Unit: u.Name + ".service", File: result.File, Changed: result.Changed, Database: database}
+	switch changed := map[bool]string{true: "changed", false: "unchanged"}[r.Changed]; {
+	case p.JSON:
+		return p.Record(r)
+	case !p.Stdout.TTY:
+		p.Fields(r.Unit, r.File, changed, r.Database)
+	default:
+		printService(p, u, r, result.NewUser)
+	}
+	return nil
+}
+
+// printService tells a person what was installed, and what to type next.
+func printService(p *term.Printer, u systemd.Unit, r record.Service, newUser string) {
+	scope, done := "", "unchanged"
+	if u.PerUser {
+		scope = " --user"
+	}
+	if r.Changed {
+		done = "written"
+	}
+	if newUser != "" {
+		p.Print("user       " + newUser + ", created\n")
+	}
+	p.Print("unit       " + humanize.Safe(r.File) + ", " + done + "\n" +
+		"database   " + humanize.Safe(r.Database) + "\n" +
+		"service    " + r.Unit + " is enabled and runs\n" +
+		"settings   " + settingsFile(u) + ", such as RUNNER_CONCURRENCY=8\n" +
+		"state      systemctl" + scope + " status " + u.Name + "\n" +
+		"log        journalctl" + scope + " -u " + u.Name + " -f\n")
+	if u.PerUser {
+		p.Print("The service ends when you log out. To keep it: loginctl enable-linger\n")
+	}
+}
+
+func uninstallService(c *cli.Context, a *cli.App) error {
+	u, err := readUnit(c, a)
+	if err != nil {
+		return err
+	}
+	result, err := u.Uninstall(c.Context)
+	if err != nil {
+		return serviceError(c.Context, u, "uninstall", err)
+	}
+	p := a.Printer
+	switch {
+	case p.JSON:
+		return p.Record(record.ServiceRemoved{Unit: u.Name + ".service", File: result.File, Removed: result.Changed})
+	case !p.Stdout.TTY:
+		p.Fields(u.Name+".service", result.File, strconv.FormatBool(result.Changed))
+	case result.Changed:
+		p.Print("removed " + humanize.Safe(result.File) + "; the database stays\n")
+	default:
+		p.Print(u.Name + ".service is not enabled\n")
+	}
+	return nil
+}
+
+// serviceError words an error of systemd.
+func serviceError(ctx context.Context, u systemd.Unit, verb string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	f := &failure.Error{Code: "service", Exit: 1, What: "cannot " + verb + " " + u.Name + ".service", Cause: err}
+	switch {
+	case errors.Is(err, systemd.ErrNotRunning):
+		f.What = "systemd does not run here"
+		if u.PerUser {
+			f.What = "systemd does not run for this user"
+		}
+		return f.Because("another supervisor can run this command: runner work").Hint("runner work, or docs/install.md")
+	case errors.Is(err, systemd.ErrForeign):
+		return f.Because(u.File() + " was not written by this command").Hint("move the file away, or use --name NAME")
+	}
+	scope := ""
+	if u.PerUser {
+		scope = "--user "
+	}
+	return f.Because(err.Error()).Hint("journalctl %s-u %s -n 20", scope, u.Name)
+}

@@ -1,0 +1,229 @@
+package systemd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// header is the first line of each unit file that Install writes. Install and Uninstall do not change other files.
+const header = "# Written by runner service install.\n"
+
+// systemUser is the user of the service of the machine. Install creates it.
+const systemUser = "runner"
+
+// ErrForeign means that a unit file was not written by Install.
+var ErrForeign = errors.New("runner service install did not write this file")
+
+// ErrNotRunning means that systemd does not run, or not for this user.
+var ErrNotRunning = errors.New("systemd does not run here")
+
+// Unit is the unit of a worker.
+type Unit struct {
+	Name     string // name without ".service"
+	PerUser  bool   // the unit belongs to one user, not to the machine
+	Template []byte // the unit of contrib/systemd
+	Program  string // absolute path of runner
+	Database string // database of the worker; empty for the default of the unit
+	RunAs    string // user of a worker of the machine
+
+	Dir     string   // directory of the unit file
+	Vendors []string // directories in which packages and make install put units
+}
+
+// Directories returns the directory for unit files and the directories of installed units. config is the configuration directory of the
+// user.
+func Directories(perUser bool, config string) (dir string, vendors []string) {
+	scope := "system"
+	dir = "/etc/systemd/system"
+	if perUser {
+		scope, dir = "user", filepath.Join(config, "systemd/user")
+	}
+	for _, prefix := range []string{"/usr/local/lib", "/usr/lib"} { // in systemd's order
+		vendors = append(vendors, filepath.Join(prefix, "systemd", scope))
+	}
+	return dir, vendors
+}
+
+// Result is what Install or Uninstall did.
+type Result struct {
+	File    string // file of the unit
+	Changed bool   // the file was written or removed
+	NewUser string // user that was created, or an empty string
+}
+
+// File returns the path of the unit file that Install writes.
+func (u Unit) File() string { return filepath.Join(u.Dir, u.service()) }
+
+func (u Unit) service() string { return u.Name + ".service" }
+
+// Text returns the unit file for this program, database and user. Only these three can differ from the template.
+func (u Unit) Text() []byte {
+	var b bytes.Buffer
+	for line := range strings.Lines(string(u.Template)) {
+		switch {
+		case strings.HasPrefix(line, "ExecStart="):
+			line = "ExecStart=" + quote(u.Program) + " work"
+			if u.Database != "" {
+				line += " --db " + quote(u.Database)
+			}
+			line += "\n"
+		case strings.HasPrefix(line, "User=") && u.RunAs != "":
+			line = "User=" + u.RunAs + "\n"
+		}
+		b.WriteString(line)
+	}
+	return b.Bytes()
+}
+
+// quote returns a word of ExecStart=. systemd expands % and $.
+func quote(word string) string {
+	word = strings.NewReplacer(`%`, `%%`, `$`, `$$`, `\`, `\\`, `"`, `\"`).Replace(word)
+	if strings.ContainsAny(word, " \t\"'\\;") {
+		return `"` + word + `"`
+	}
+	return word
+}
+
+// Install writes the unit, enables it and starts the worker. A second call with the same values changes nothing. If a package has
+// installed the same unit, Install writes no file. If the text of the unit has changed, a running worker is restarted.
+func (u Unit) Install(ctx context.Context) (Result, error) {
+	if err := u.requireManager(ctx); err != nil {
+		return Result{}, err
+	}
+	var newUser string
+	if !u.PerUser {
+		var err error
+		if newUser, err = createUser(ctx, u.RunAs); err != nil {
+			return Result{}, err
+		}
+	}
+	r, err := u.write()
+	if r.NewUser = newUser; err != nil {
+		return r, err
+	}
+	start := "start"
+	if r.Changed {
+		start = "restart"
+	}
+	for _, args := range [][]string{{"daemon-reload"}, {"enable", u.service()}, {start, u.service()}} {
+		if _, err := u.systemctl(ctx, args...); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// write writes the unit file if there is no equal one.
+func (u Unit) write() (Result, error) {
+	text := u.Text()
+	own, err := os.ReadFile(u.File())
+	switch {
+	case err == nil && !bytes.HasPrefix(own, []byte(header)):
+		return Result{File: u.File()}, ErrForeign
+	case err == nil && bytes.Equal(own, append([]byte(header), text...)):
+		return Result{File: u.File()}, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return Result{}, err
+	}
+	if installed := u.vendorFile(text); installed != "" && err != nil {
+		return Result{File: installed}, nil
+	}
+	if err := os.MkdirAll(u.Dir, 0o755); err != nil {
+		return Result{}, err
+	}
+	return Result{File: u.File(), Changed: true}, os.WriteFile(u.File(), append([]byte(header), text...), 0o644)
+}
+
+// vendorFile returns the installed unit of this name if it has this text. A unit with another text returns an empty string.
+func (u Unit) vendorFile(text []byte) string {
+	for _, dir := range u.Vendors {
+		path := filepath.Join(dir, u.service())
+		if installed, err := os.ReadFile(path); err == nil {
+			if bytes.Equal(installed, text) {
+				return path
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
+// Uninstall stops the worker, disables its unit and removes the file that Install wrote. It leaves the database and the user.
+func (u Unit) Uninstall(ctx context.Context) (Result, error) {
+	if err := u.requireManager(ctx); err != nil {
+		return Result{}, err
+	}
+	r := Result{File: u.File()}
+	own, err := os.ReadFile(u.File())
+	switch {
+	case err == nil && !bytes.HasPrefix(own, []byte(header)):
+		return r, ErrForeign
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return r, err
+	case err != nil && !slices.ContainsFunc(u.Vendors, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, u.service()))
+		return err == nil
+	}):
+		return r, nil // there is no such unit
+	}
+	if _, err := u.systemctl(ctx, "disable", "--now", u.service()); err != nil {
+		return r, err
+	}
+	if err == nil {
+		r.Changed = true
+		if err := os.Remove(u.File()); err != nil {
+			return r, err
+		}
+	}
+	_, err = u.systemctl(ctx, "daemon-reload")
+	return r, err
+}
+
+// requireManager returns ErrNotRunning unless a systemd answers for the machine or the user.
+func (u Unit) requireManager(ctx context.Context) error {
+	state, err := u.systemctl(ctx, "is-system-running") // it fails in the state degraded, too
+	if state == "" || state == "offline" || state == "unknown" {
+		return errors.Join(ErrNotRunning, err)
+	}
+	return nil
+}
+
+// systemctl returns what systemctl printed on stdout.
+func (u Unit) systemctl(ctx context.Context, args ...string) (string, error) {
+	if u.PerUser {
+		args = append([]string{"--user"}, args...)
+	}
+	return output(ctx, "systemctl", args...)
+}
+
+// createUser creates the user of the service of the machine, if it does not exist. It returns the name of a new user.
+func createUser(ctx context.Context, name string) (string, error) {
+	_, err := user.Lookup(name)
+	if _, unknown := errors.AsType[user.UnknownUserError](err); !unknown || name != systemUser {
+		return "", err
+	}
+	_, err = output(ctx, "useradd", "--system", "--home-dir", "/var/lib/runner", "--shell", "/usr/sbin/nologin", name)
+	return name, err
+}
+
+// output runs a program and returns its stdout without the final newline. An error has the program's stderr.
+func output(ctx context.Context, program string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, program, args...)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return text, err
+}

@@ -1,0 +1,147 @@
+//go:build unix
+
+package systemd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// units are the files in contrib.
+const units = "../../contrib/systemd/"
+
+// fakeSystemctl puts a systemctl into PATH that records its arguments and says that systemd runs. It returns the file of the record.
+func fakeSystemctl(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	calls := filepath.Join(dir, "calls")
+	script := "#!/bin/sh\necho \"$@\" >>" + calls + "\ncase \"$1 $2\" in *is-system-running*) echo running;; esac\n"
+	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return calls
+}
+
+func readUnit(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// machineService returns the service of the machine in a temporary directory. The current user runs its worker.
+func machineService(t *testing.T) Unit {
+	t.Helper()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Unit{Name: "runner", Template: readUnit(t, units+"runner.service"), Program: "/usr/bin/runner", RunAs: me.Username,
+		Dir: t.TempDir()}
+}
+
+func TestTheUnitOfAPackageIsUsed(t *testing.T) {
+	calls := fakeSystemctl(t)
+	u := machineService(t)
+	u.Vendors = []string{t.TempDir()}
+	installed := filepath.Join(u.Vendors[0], "runner.service")
+	if err := os.WriteFile(installed, u.Text(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := u.Install(t.Context())
+	if want := (Result{File: installed}); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	want := "is-system-running\ndaemon-reload\nenable runner.service\nstart runner.service\n"
+	if got := string(readUnit(t, calls)); got != want {
+		t.Errorf("systemctl: got\n%s; want\n%s", got, want)
+	}
+
+	// Another database needs a file of its own. Without it the file is removed, and the unit of the package stays.
+	u.Database = "/srv/runner.db"
+	if got, err := u.Install(t.Context()); err != nil || got.File != u.File() || !got.Changed {
+		t.Errorf("got %+v, %v; want a changed file %s", got, err, u.File())
+	}
+	if got, err := u.Uninstall(t.Context()); err != nil || !got.Changed {
+		t.Errorf("got %+v, %v; want a removed file", got, err)
+	}
+	if _, err := os.Stat(installed); err != nil {
+		t.Errorf("the unit of the package: got %v; want it to stay", err)
+	}
+}
+
+func TestAnUnknownUserIsAnError(t *testing.T) {
+	fakeSystemctl(t)
+	u := machineService(t)
+	u.RunAs = "no-such-user-here"
+	if _, err := u.Install(t.Context()); err == nil || !strings.Contains(err.Error(), u.RunAs) {
+		t.Errorf("got %v; want an error that names the user", err)
+	}
+	if _, err := os.Stat(u.File()); err == nil {
+		t.Error("the unit was written; want no file")
+	}
+}
+
+func TestForeignUnitsStay(t *testing.T) {
+	fakeSystemctl(t)
+	u := machineService(t)
+	if err := os.WriteFile(u.File(), []byte("[Service]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(context.Context) (Result, error){"install": u.Install, "uninstall": u.Uninstall} {
+		if _, err := change(t.Context()); !errors.Is(err, ErrForeign) {
+			t.Errorf("%s: got %v; want %v", name, err, ErrForeign)
+		}
+	}
+}
+
+// The template without changes is the file in contrib, so packages and service install have the same unit.
+func TestTextIsTheTemplate(t *testing.T) {
+	for _, file := range []string{"runner.service", "user/runner.service"} {
+		u := Unit{Template: readUnit(t, units+file), Program: "/usr/bin/runner"}
+		if got := u.Text(); !bytes.Equal(got, u.Template) {
+			t.Errorf("%s: got\n%s; want the file", file, got)
+		}
+	}
+}
+
+// systemd-analyze accepts the installed unit, also with characters that systemd expands.
+func TestSystemdAcceptsTheUnit(t *testing.T) {
+	verify, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	fakeSystemctl(t)
+	program := filepath.Join(t.TempDir(), "a 100% runner")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, perUser := range []bool{false, true} {
+		u := machineService(t)
+		scope := "--system"
+		if u.PerUser = perUser; perUser {
+			u.Template, scope = readUnit(t, units+"user/runner.service"), "--user"
+		}
+		u.Program, u.Database = program, `/srv/a $HOME %n "b" c\d.db`
+		u.Template = bytes.ReplaceAll(u.Template, []byte("Documentation=man:runner(1)\n"), nil) // the page may not be installed
+		r, err := u.Install(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := exec.CommandContext(t.Context(), verify, scope, "verify", "--recursive-errors=no", r.File)
+		command.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
+		if said, err := command.CombinedOutput(); err != nil || len(bytes.TrimSpace(said)) > 0 {
+			t.Errorf("%s: got %v\n%s; want no message", scope, err, said)
+		}
+	}
+}
