@@ -17,11 +17,6 @@ var selectMaxTimestamp = query(`SELECT {greatest}(coalesce((SELECT created_at FR
 // selectLastHeartbeat returns the time of the last heartbeat of any worker.
 var selectLastHeartbeat = query(`SELECT max(beat_at) FROM {workers}`)
 
-// Integrity reads the whole file and returns the damage that it finds, or nil. thorough also compares the indexes with their tables.
-func (d *DB) Integrity(ctx context.Context, thorough bool) ([]string, error) {
-	return d.engine.Integrity(ctx, thorough)
-}
-
 // MaxTimestamp returns the latest of three times: the creation of the newest task, the last end of a task, and the last heartbeat.
 func (d *DB) MaxTimestamp(ctx context.Context) (time.Time, error) {
 	at, err := readValue[number](ctx, d, selectMaxTimestamp)
@@ -33,10 +28,6 @@ func (d *DB) LastHeartbeat(ctx context.Context) (time.Time, error) {
 	at, err := readValue[number](ctx, d, selectLastHeartbeat)
 	return at.time(), err
 }
-
-// Readers lists the processes that are reading the file now. While they read, SQLite cannot restart the write-ahead log. The list is
-// empty on systems that do not show locks.
-func (d *DB) Readers() []Process { return d.engine.Readers() }
 
 // Foreign returns an error of kind ErrConflict if the database was moved or is incomplete. It returns an error of kind ErrSchema if
 // somebody has changed runner's tables, indexes, triggers or views. The same applies to a trigger or an index that somebody has added
@@ -51,9 +42,6 @@ func (d *DB) Foreign(ctx context.Context) error {
 	}
 	return d.engine.CheckSchema(ctx)
 }
-
-// Unclean reports whether a process left the file without closing it, and the file is small enough for a check before it is used.
-func (d *DB) Unclean() bool { return d.engine.Unclean() }
 
 // Damage returns an error of kind ErrCorrupt if pages of the file are damaged.
 func (d *DB) Damage(ctx context.Context) error {

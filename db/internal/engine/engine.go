@@ -26,11 +26,10 @@ import (
 
 // Engine is one open database.
 type Engine interface {
+	Shared
 	Lifecycle
 	Transactions
 	Errors
-	Files
-	Changes
 
 	// Dialect returns the dialect that renders statements. It is valid after Open.
 	Dialect() *sqltext.Dialect
@@ -56,22 +55,65 @@ type Engine interface {
 	Freezing(is, text string) []string
 }
 
-// Lifecycle opens and closes a database.
-type Lifecycle interface {
-	// Name returns the path of the file, or the address without its password.
-	Name() string
-	// Address returns the path or address with which Open of package db opens the database. It may contain a password.
+// Shared are the methods that package db offers to its callers unchanged.
+type Shared interface {
+	// Address returns the path or address with which db.Open opens the database. The address of a server includes the password.
 	Address() string
-	// Identity returns a name that no other database has, since two databases may be on one server.
-	Identity() string
-	// Dir returns the directory on this host for the files of the database.
+	// Dir returns the directory on this host for the files of the database, such as result files. For a file it is PATH.d.
 	Dir() string
-	// MakeDir creates that directory if it is missing.
+	// MakeDir creates Dir if it is missing. Open creates it with a file, but a user may have copied the file without it.
 	MakeDir() error
 	// Created reports whether Open created the database.
 	Created() bool
 	// Server describes the server. It returns nil for a file.
 	Server() *ServerInfo
+
+	// Replaced returns an error of kind ErrReplaced if the database is no longer the one that Open has opened, or if somebody has
+	// overwritten the file.
+	Replaced() error
+	// BusyRetries returns how often writes found the file locked by other processes and tried again.
+	BusyRetries() int64
+	// Size returns the sizes in bytes of the file and of its write-ahead log. On a server it returns the size of runner's tables, and 0.
+	Size() (file, wal int64)
+	// Space returns an error of kind ErrFull if the disk has no space for another task. It returns nil on a server, which reports a
+	// full disk itself.
+	Space() error
+	// Integrity reads the whole file and returns the damage that it finds, or nil. thorough also compares the indexes with their tables.
+	Integrity(ctx context.Context, thorough bool) ([]string, error)
+	// Readers lists the processes that are reading the file now. While they read, SQLite cannot restart the write-ahead log. The list
+	// is empty on systems that do not show locks.
+	Readers() []Process
+	// Unclean reports whether a process left the file without closing it, and the file is small enough for a check before it is used.
+	Unclean() bool
+
+	// Backup writes a copy of the database to the file to, with mode 0600, and returns its size in bytes. The copy is durable and
+	// appears complete or not at all. If to exists, Backup returns an error of kind ErrConflict unless replace is true. It never
+	// replaces a database that is in use.
+	Backup(ctx context.Context, to string, replace bool) (int64, error)
+	// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
+	BackupFile(ctx context.Context) (string, error)
+
+	// Watch calls told when another connection has committed. One call may stand for several commits, and a commit of this process may
+	// cause a call. wakeups reports whether workers may have something to do. It is false for some commits of which the engine knows
+	// that they only finish or claim tasks: those are notified as such on a server, and made by this process in a file.
+	//
+	// told must not block. If every is not 0, the watch of a file looks for commits at that pace. It then starts and ends faster, and
+	// its cost does not depend on the number of commits. Watch runs in the background until ctx ends.
+	Watch(ctx context.Context, every time.Duration, told func(wakeups bool)) error
+	// WatchSlowly sets the pace of a watch without a pace of its own: with true it looks for commits at most every 20 ms, else as soon
+	// as it can.
+	WatchSlowly(slowly bool)
+	// CheckNotifications sends a notification through the server and waits for it. It returns an error of kind ErrInvalid if the
+	// notification does not arrive within patience. It returns nil for files, which need no notifications.
+	CheckNotifications(ctx context.Context, patience time.Duration) error
+}
+
+// Lifecycle opens and closes a database.
+type Lifecycle interface {
+	// Name returns the path of the file, or the address without its password.
+	Name() string
+	// Identity returns a name that no other database has, since two databases may be on one server.
+	Identity() string
 
 	// Open connects, creates or upgrades the tables if the options say so, and returns the writer's connection. The caller must call
 	// Close after an error, too.
@@ -106,8 +148,6 @@ type Transactions interface {
 	// CommitBegins is called before a commit that is sure to change something, and CommitEnds after each commit.
 	CommitBegins()
 	CommitEnds(failed bool)
-	// Replaced returns an error of kind ErrReplaced if the database is no longer the one that Open has opened.
-	Replaced() error
 	// Committed is Replaced for the time after a commit.
 	Committed() error
 	// Notify notifies other processes of a commit. wakeups reports whether workers may have something to do.
@@ -118,8 +158,6 @@ type Transactions interface {
 	Rest(pause time.Duration)
 	// Leave ends a stretch of writing: at once, or if no write follows within pause.
 	Leave(now bool, pause time.Duration)
-	// Space returns an error of kind ErrFull if the disk has no space for another task.
-	Space() error
 	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether there are more.
 	Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error)
 }
@@ -142,27 +180,6 @@ type Errors interface {
 	Refused(err error) bool
 	// Asserted reports whether err is that of an assertion that failed: a division by zero.
 	Asserted(err error) bool
-	// BusyRetries returns how often writes found the lock taken and tried again.
-	BusyRetries() int64
-}
-
-// Files returns information about the file of a database, and copies it. On a server its methods return zero values, or errors of kind
-// ErrInvalid.
-type Files interface {
-	Size() (file, wal int64)
-	Backup(ctx context.Context, to string, replace bool) (int64, error)
-	BackupFile(ctx context.Context) (string, error)
-	Integrity(ctx context.Context, thorough bool) ([]string, error)
-	Readers() []Process
-	Unclean() bool
-}
-
-// Changes reports commits.
-type Changes interface {
-	Watch(ctx context.Context, every time.Duration, told func(wakeups bool)) error
-	WatchSlowly(slowly bool)
-	// CheckNotifications returns an error unless a notification of this process comes back from the server within patience.
-	CheckNotifications(ctx context.Context, patience time.Duration) error
 }
 
 // Traits are the properties of an engine that decide which of two ways is faster.
@@ -182,17 +199,19 @@ type Querier interface {
 	Scan(s *sqltext.Statement, args []any, dest ...any) error
 }
 
-// Options are the options of package db that engines need.
+// Options are the options of db.Open. The zero Options opens an existing file for reading and writing.
 type Options struct {
-	Create      bool
-	ReadOnly    bool
-	Normal      bool
-	UnsafeFS    bool
-	Beside      bool
-	Prefix      string
-	BusyTimeout time.Duration
-	Dir         string
-	Driver      string
+	Create      bool          // create the file if it is missing
+	ReadOnly    bool          // reject every write, and a schema that needs an upgrade
+	Normal      bool          // skip the fsync of commits: a power failure may undo the last writes; a crash of a program undoes none
+	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
+	Beside      bool          // allow a database of another program: runner adds its tables to it, with a prefix
+	Prefix      string        // with Beside: prefix of the table names. Defaults to the one in the file, or to DefaultPrefix
+	BusyTimeout time.Duration // how long a write waits for locks of other processes. Defaults to 5 s
+	Engine      *Driver       `json:"-"` // for a database on a server: the engine that connects to it
+	// for a database on a server: directory on this host for its files. Defaults to the user's state directory
+	Dir    string
+	Driver string // database/sql driver of the write connection, which must wrap that of modernc.org/sqlite. Defaults to the latter
 }
 
 // Process is a process of this machine.

@@ -84,8 +84,8 @@ const (
 )
 
 // New prepares a database on a server. It does not connect.
-func New(address string, driver *engine.Driver, o engine.Options) (*Server, error) {
-	if driver == nil {
+func New(address string, o engine.Options) (*Server, error) {
+	if o.Engine == nil {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "this program has no driver for PostgreSQL",
 			Why: []string{"a database on a server needs an engine"}, Hint: "Options{Engine: postgres.Engine()} of package runner/postgres"}
 	}
@@ -95,7 +95,7 @@ func New(address string, driver *engine.Driver, o engine.Options) (*Server, erro
 	}
 	s := &Server{address: address, options: o, quit: make(chan struct{})}
 	var err error
-	if s.Connectors, err = driver.Connect(address, o.BusyTimeout); err != nil {
+	if s.Connectors, err = o.Engine.Connect(address, o.BusyTimeout); err != nil {
 		return nil, err
 	}
 	if !schema.ValidPrefix(s.Schema) || s.Schema == "" {
