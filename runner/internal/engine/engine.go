@@ -81,7 +81,8 @@ type Engine struct {
 	reaper     *reaper
 	limit      map[string]int // greatest number of tasks of each queue at once; nil for all queues without limits
 	ended      chan *attempt
-	stopped    chan struct{}  // closed when the loop is over
+	stopped    context.Context // ends when the loop is over
+	stop       context.CancelFunc
 	background sync.WaitGroup // goroutines beside the loop
 	clock      clock
 
@@ -141,8 +142,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
-		ended: make(chan *attempt, o.Concurrency), stopped: make(chan struct{}), failing: make(chan struct{}),
-		running: map[db.ClaimID]*attempt{}, confirmed: now()}
+		ended: make(chan *attempt, o.Concurrency), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
+	e.stopped, e.stop = context.WithCancel(context.Background())
 	e.hooks = exec.NewHooks(&e.commands, o.OnFailure, e.log)
 	if err := e.limitQueues(); err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if guarded {
 		e.commands.Guardians = exec.NewGuardians(exec.GuardiansOptions{Path: o.GuardianPath, Version: o.Version, Worker: e.info.ID,
-			Lock: e.lock, Adopt: o.OwnProcess, Log: e.log, Fail: e.fail, Stopped: e.stopped})
+			Lock: e.lock, Adopt: o.OwnProcess, Log: e.log, Fail: e.fail, Stopped: e.stopped.Done()})
 	}
 	if err = e.startClock(ctx, e.confirmed); err != nil {
 		e.unlock(true)
@@ -216,13 +217,15 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	e.background.Go(e.retain)
 	e.setBack(write, now())
 	next := e.tick(write, true) // before the loop: an Engine with UntilEmpty runs the tasks that the tick enqueues
-	e.background.Go(func() { e.schedule(ctx, write, next) })
+	scheduling, stopScheduling := context.WithCancel(ctx)
+	e.background.Go(func() { e.schedule(scheduling, write, next) })
 	err := e.loop(ctx, write, notices, aborted)
 	e.o.Notifier.SetBusy(false)
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
-	close(e.stopped)
+	stopScheduling()
+	e.stop()
 	e.background.Wait()
 	err = cmp.Or(err, e.hooks.End(aborted))
 	clean := len(e.running) == 0
@@ -264,14 +267,17 @@ func (e *Engine) failed() error {
 }
 
 // waitFor waits for d. It returns false if the loop is over before that.
-func (e *Engine) waitFor(d time.Duration) bool {
+func (e *Engine) waitFor(d time.Duration) bool { return wait(e.stopped, d) == nil }
+
+// wait waits for d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-e.stopped:
-		return false
 	case <-timer.C:
-		return true
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -19,7 +19,7 @@ func (e *Engine) heartbeat() {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-e.stopped:
+		case <-e.stopped.Done():
 			return
 		case <-ticker.C:
 		}

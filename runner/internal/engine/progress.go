@@ -48,12 +48,8 @@ func (e *Engine) planReport(a *attempt) {
 		return
 	}
 	e.background.Go(func() {
-		timer := time.NewTimer(reportEvery)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
+		if e.waitFor(reportEvery) { // otherwise attempts store their last report with their end
 			e.storeReports()
-		case <-e.stopped: // attempts store their last report with their end
 		}
 	})
 }

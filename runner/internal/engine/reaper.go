@@ -49,7 +49,7 @@ func (p *reaper) run() {
 	for first := true; ; first = false {
 		if len(p.seen) == 0 && !p.again && !first {
 			select {
-			case <-p.e.stopped:
+			case <-p.e.stopped.Done():
 				return
 			case <-notices:
 			}

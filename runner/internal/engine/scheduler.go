@@ -29,7 +29,7 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	looked := now()
 	realigned := looked
 	for {
-		if !e.waitForTick(ctx, notices, next, looked) {
+		if e.waitForTick(ctx, notices, next, looked); ctx.Err() != nil {
 			return
 		}
 		at := now()
@@ -47,8 +47,8 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	}
 }
 
-// waitForTick waits until next, or until a notice and minTickPause after looked. It returns false when the scheduler is to end.
-func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) bool {
+// waitForTick waits until next, or until a notice and minTickPause after looked, or until ctx ends.
+func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) {
 	wait := e.o.beatEvery()
 	if !next.IsZero() {
 		wait = min(max(next.Sub(now()), 0)+time.Millisecond, wait)
@@ -57,23 +57,13 @@ func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next,
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-e.stopped:
 	case <-timer.C:
 	case <-notices:
 		timer.Reset(max(min(wait, looked.Add(minTickPause).Sub(now())), 0))
 		select {
 		case <-ctx.Done():
-		case <-e.stopped:
 		case <-timer.C:
 		}
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-e.stopped:
-		return false
-	default:
-		return true
 	}
 }
 

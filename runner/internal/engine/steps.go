@@ -85,18 +85,6 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return nil
 }
 
-// wait waits for d, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // errConcurrent is the error of a step that begins before another one has ended.
 func errConcurrent(name string) error {
 	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,12 +39,15 @@ type Hooks struct {
 	queued  atomic.Int32
 	started atomic.Int64 // commands so far
 	running sync.WaitGroup
-	stop    chan struct{} // closed: kill the commands
+	kill    context.Context // its end kills the commands
+	end     context.CancelFunc
 }
 
 // NewHooks returns Hooks that run argv.
 func NewHooks(worker *Worker, argv []string, log *slog.Logger) *Hooks {
-	return &Hooks{worker: worker, argv: argv, log: log, slots: make(chan struct{}, maxHooks), stop: make(chan struct{})}
+	h := &Hooks{worker: worker, argv: argv, log: log, slots: make(chan struct{}, maxHooks)}
+	h.kill, h.end = context.WithCancel(context.Background())
+	return h
 }
 
 // Failed runs the command for a task that became failed by a change. task is the task as the worker claimed it. Failed does not wait.
@@ -61,7 +65,7 @@ func (h *Hooks) Failed(task jobs.Task, c jobs.Change) {
 		defer h.queued.Add(-1)
 		select {
 		case h.slots <- struct{}{}:
-		case <-h.stop:
+		case <-h.kill.Done():
 			return
 		}
 		defer func() { <-h.slots }()
@@ -89,7 +93,7 @@ func (h *Hooks) End(aborted <-chan struct{}) (err error) {
 	case <-aborted:
 		err = jobs.ErrShutdown
 	}
-	close(h.stop)
+	h.end()
 	<-over
 	return err
 }
@@ -145,49 +149,25 @@ func (h *Hooks) run(task jobs.Task) (said []byte, err error) {
 	return said, err
 }
 
-// wait waits for the end of a command. It kills the command after hookTimeout, or when h.stop is closed.
+// wait waits for the end of a command. It kills the command after hookTimeout, or when h.kill ends.
 func (h *Hooks) wait(child *supervisor.Child) (supervisor.Exit, error) {
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		timer := time.NewTimer(hookTimeout)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			_ = child.Kill()
-		case <-h.stop:
-			_ = child.Kill()
-		case <-over:
-		}
-	}()
+	ctx, cancel := context.WithTimeout(h.kill, hookTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = child.Kill() })()
 	return child.Wait()
 }
 
 // environ returns the environment of the task's command, and variables that tell how the task ended.
 func (h *Hooks) environ(task jobs.Task) []string {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-h.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	c := Command{Worker: h.worker, Task: task}
-	environ, err := c.environ(ctx)
+	environ, err := c.environ(h.kill)
 	if err != nil { // the environment file cannot be read, which may be why the task has failed
 		c.Task.EnvFile = ""
-		environ, _ = c.environ(ctx)
+		environ, _ = c.environ(h.kill)
 	}
-	kept := environ[:0]
-	for _, variable := range environ {
-		if !strings.HasPrefix(variable, "RUNNER_RESULT=") {
-			kept = append(kept, variable)
-		}
-	}
+	environ = slices.DeleteFunc(environ, func(variable string) bool { return strings.HasPrefix(variable, "RUNNER_RESULT=") })
 	text := strings.ReplaceAll(task.Error, "\x00", "")
-	return append(kept, "RUNNER_TASK_STATE="+string(task.State), "RUNNER_TASK_REASON="+string(task.Reason), "RUNNER_TASK_ERROR="+text)
+	return append(environ, "RUNNER_TASK_STATE="+string(task.State), "RUNNER_TASK_REASON="+string(task.Reason), "RUNNER_TASK_ERROR="+text)
 }
 
 // lastLines joins pieces of output and returns the last n lines.
