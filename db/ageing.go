@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
@@ -15,9 +16,9 @@ var selectQueues = query(`WITH RECURSIVE names (queue) AS (
 	SELECT (SELECT min(queue) FROM {tasks} WHERE state = 'pending' AND queue > names.queue) FROM names WHERE names.queue IS NOT NULL)
 SELECT queue FROM names WHERE queue IS NOT NULL`)
 
-// peekTasks selects the first tasks that claimTasks would claim, up to the last argument.
-const peekTasks = `SELECT id, generation_id, job, run_at FROM (%s ORDER BY priority DESC, id LIMIT 0 + ?) AS first
-	JOIN {tasks} USING (id, generation_id)`
+// peekTasks selects the first tasks that claimTasks would claim, up to the last argument. It locks no row.
+var peekTasks = &sqltext.Series{Template: `SELECT id, generation_id, job, run_at FROM ({parts} ORDER BY priority DESC, id LIMIT 0 + ?)
+	AS first JOIN {tasks} USING (id, generation_id)`, Part: claimArm, Separator: unionAll, Reads: true}
 
 // selectPriorities lists up to [3] priorities of the pending tasks of queue [1] and job [2], the lowest first, with one index seek per
 // priority. Index: tasks_pending.

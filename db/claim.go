@@ -2,12 +2,10 @@ package db
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
@@ -33,18 +31,30 @@ import (
 const claimArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
-// claimTasks claims up to [1] tasks for worker [2], with a lease until [3], started at [4], updated at [5]. %s is a SELECT per job,
-// joined by UNION ALL. SQLite merges these in the order of the index, without a sort, and stops at the limit. The compare-and-swap on
-// generation_id gives a task to one worker only. The statement returns the rows in no particular order, and take sorts them.
+// claimTasks claims the first pending tasks of n jobs, and claimSuspects claims suspects. A part selects the tasks of a job. After the
+// parameters of the parts the statements have the greatest number of tasks, the worker, the end of the lease, and twice the time.
+var (
+	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
+		Parts: sqltext.Parts{"tasks_of_job": claimArm}}
+	claimSuspects = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
+		Parts: sqltext.Parts{"tasks_of_job": suspectArm}}
+)
+
+// claimJobs is the template of a claim. SQLite merges the parts in the order of the index, without a sort, and stops at the limit. The
+// compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and take
+// sorts them.
 //
 // MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?" because SQLite prepares a statement again for each
 // value of a bare parameter there (900 µs instead of 90 µs with 30 jobs).
-const claimTasks = `WITH next (next_id, next_generation, next_priority, most) AS MATERIALIZED (%s ORDER BY priority DESC, id LIMIT 0 + ?)
+const claimJobs = `WITH next (next_id, next_generation, next_priority, most) AS MATERIALIZED (
+	{parts} ORDER BY priority DESC, id LIMIT 0 + ?)
 UPDATE {tasks} SET ` + claimSet + `
 FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation
 ` + claimReturning
 
-// The parts that claimTasks and claimThese share.
+const unionAll = " UNION ALL "
+
+// The parts that claimJobs and claimThese share.
 const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?,
@@ -78,7 +88,7 @@ type claimer struct {
 	id       string
 	jobs     []ClaimJob
 	tasks    *statement // claimTasks with a SELECT for each job
-	suspect  *statement // claimTasks for suspects
+	suspect  *statement // claimSuspects with a SELECT for each job
 	peek     *statement // peekTasks with a SELECT for each job
 	last     string     // queue that the last claim began with
 	suspects []suspect  // pending suspects of these jobs, as of the last look
@@ -86,20 +96,10 @@ type claimer struct {
 	agedAt   time.Time  // last time at which no overdue task was found
 }
 
-// newClaimer returns the claimer of a worker. claimJob is the function of the same name in the package of the engine.
-func newClaimer(id string, list []ClaimJob, claimJob func(tasks string, i, n int) string) *claimer {
-	statement := func(form func(string) *statement, template, tasks string, claimJob func(string, int, int) string) *statement {
-		parts := make([]string, len(list))
-		for i := range list {
-			parts[i] = claimJob(tasks, i, len(list))
-		}
-		return form(fmt.Sprintf(template, strings.Join(parts, " UNION ALL ")))
-	}
-	return &claimer{id: id, jobs: list,
-		tasks:   statement(command, claimTasks, claimArm, claimJob),
-		suspect: statement(command, claimTasks, suspectArm, claimJob),
-		peek:    statement(query, peekTasks, claimArm, sqlite.ClaimJob), // the statement locks nothing
-	}
+// newClaimer returns the claimer of a worker that can run the jobs of list.
+func newClaimer(id string, list []ClaimJob) *claimer {
+	n := len(list)
+	return &claimer{id: id, jobs: list, tasks: claimTasks.Of(n), suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
 }
 
 // claim claims tasks for the free slots, and returns them in the order in which to start them. next is the time at which a rate

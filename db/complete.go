@@ -3,10 +3,9 @@ package db
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
@@ -25,25 +24,18 @@ FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, o
 WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker + 0 = ? AND tasks.state || '' = 'running'
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
-// completeSome completes as many tasks of worker [2] as %s has rows, at the time [1]. A row is the id, the generation and the values
-// that completeTask sets. It is for files: the completion of a task in a statement of sixteen takes two thirds of the time of a
-// statement of its own.
-const completeSome = `WITH d (id, generation_id, outcome, result, finished_at) AS (VALUES %s)
+// completeSome completes n tasks. A part is the id, the generation and the values that completeTask sets. After the parts it has the time
+// and the worker. It is for files: the completion of a task in a statement of sixteen takes two thirds of the time of a statement of its
+// own.
+var completeSome = &sqltext.Series{Part: "(?, ?, ?, ?, ?)", Separator: ", ", Template: `
+WITH d (id, generation_id, outcome, result, finished_at) AS (VALUES {parts})
 UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
 	state = 'completed', outcome = d.outcome, result = d.result,
 	finished_at = d.finished_at, updated_at = ?
-FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`
+FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`}
 
-// completeTogether lists the statements from completeSome with their numbers of rows. A statement of fewer than four rows saves no
-// time.
-var completeTogether = []struct {
-	rows int
-	*statement
-}{{16, completeRows(16)}, {8, completeRows(8)}, {4, completeRows(4)}}
-
-func completeRows(n int) *statement {
-	return command(fmt.Sprintf(completeSome, strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?), ", n), ", ")))
-}
+// completeTogether lists the numbers of tasks that one statement completes. A statement of fewer than four rows saves no time.
+var completeTogether = [...]int{16, 8, 4}
 
 // completion is a row of completeTasks.
 type completion struct {
@@ -102,14 +94,14 @@ func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time
 	}
 	completed = make([]bool, len(list))
 	from := 0
-	for _, statement := range completeTogether {
-		for ; len(all.rows)-from >= statement.rows; from += statement.rows {
-			args := make([]any, 0, 5*statement.rows+2)
-			for _, row := range all.rows[from : from+statement.rows] {
+	for _, rows := range completeTogether {
+		for ; len(all.rows)-from >= rows; from += rows {
+			args := make([]any, 0, 5*rows+2)
+			for _, row := range all.rows[from : from+rows] {
 				args = append(args, row.ID, row.GenerationID, nullText(row.Outcome), row.result(), row.FinishedAt)
 			}
-			n, err := t.exec(statement.statement, append(args, now.UnixMilli(), worker)...)
-			if err == nil && n != int64(statement.rows) {
+			n, err := t.exec(completeSome.Of(rows), append(args, now.UnixMilli(), worker)...)
+			if err == nil && n != int64(rows) {
 				err = errRefusedTogether
 			}
 			if err != nil {

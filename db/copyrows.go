@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -40,18 +41,25 @@ var copiedTables = []copiedTable{
 	{"totals", "", "queue, job, result"},
 }
 
+// parts returns the parts of the statements about the table.
+func (c copiedTable) parts() sqltext.Parts {
+	return sqltext.Parts{"table": "{" + c.name + "}", "key": c.key, "order": c.order}
+}
+
 const (
 	copyTasks   = 256     // tasks in one transaction
 	copyWaiting = 500     // statements that are sent to a server before the migration waits for their results
 	copyBytes   = 1 << 20 // bytes of these statements
 )
 
-// copyThese reads the rows of the tasks after [1] up to [2]. copyAll reads all rows of a table. Both return the names of the columns.
-const (
-	copyThese = `SELECT * FROM {%s} WHERE %s > ? AND %[2]s <= ? ORDER BY %s`
-	copyAll   = `SELECT * FROM {%s} ORDER BY %s`
-	clearRows = `DELETE FROM {%s}`
-	copyRow   = `INSERT INTO {%s} (%s){given_ids} VALUES (%s)`
+// These statements are about one table, for which {table} stands; see copiedTable.parts. copyThese reads the rows of the tasks after [1] up
+// to [2]. copyAll reads all rows. copyRow adds a row.
+var (
+	copyThese = query(`SELECT * FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {order}`)
+	copyAll   = query(`SELECT * FROM {table} ORDER BY {order}`)
+	clearRows = command(`DELETE FROM {table}`)
+	copyRow   = command(`INSERT INTO {table} ({columns}){given_ids} VALUES ({values})`)
+	countRows = query(`SELECT count(*) FROM {table}`)
 )
 
 // selectLastID returns the highest id of a task, which shows how far a migration has come. selectNextIDs lists the next tasks after
@@ -64,12 +72,13 @@ var (
 // endWorkers marks all workers as ended at their last heartbeat. Those that are left were killed.
 var endWorkers = command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
-// countRows counts the rows of a table. sumTasks counts the tasks by state, with sums of their ids and generations, which show whether
+// countLeft counts the tasks after [1]. sumTasks counts the tasks by state, with sums of their ids and generations, which show whether
 // two databases hold the same tasks.
-const countRows = `SELECT count(*) FROM {%s}`
-
-var sumTasks = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations
+var (
+	countLeft = query(`SELECT count(*) FROM {tasks} WHERE id > ?`)
+	sumTasks  = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations
 	FROM {tasks} GROUP BY state ORDER BY state`)
+)
 
 // TableCount is the number of rows of a table, which is the same in both databases.
 type TableCount struct {
@@ -80,11 +89,11 @@ type TableCount struct {
 // copyRows copies the rows of a table from the source of a migration.
 func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 	from := m.from
-	text, args := fmt.Sprintf(copyAll, c.name, c.order), []any(nil)
+	read, args := copyAll, []any(nil)
 	if c.key != "" {
-		text, args = fmt.Sprintf(copyThese, c.name, c.key, c.order), []any{behind, upTo}
+		read, args = copyThese, []any{behind, upTo}
 	}
-	rows, err := from.read.QueryxContext(t.ctx, from.sql.Render(text), args...)
+	rows, err := from.read.QueryxContext(t.ctx, from.sql.Text(read.With(c.parts())), args...)
 	if err != nil {
 		return from.explain(err)
 	}
@@ -102,7 +111,9 @@ func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 	}
 	insert := m.inserts[c.name]
 	if insert == nil {
-		insert = command(fmt.Sprintf(copyRow, c.name, strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?"))
+		parts := c.parts()
+		parts["columns"], parts["values"] = strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?"
+		insert = &statement{Template: copyRow.Template, Parts: parts}
 		m.inserts[c.name] = insert
 	}
 	waiting, bytes := 0, 0
@@ -155,7 +166,7 @@ func width(value any) int {
 func (t *tx) sameRows(from *DB) ([]TableCount, error) {
 	counts := make([]TableCount, len(copiedTables))
 	for i, c := range copiedTables {
-		count := once(fmt.Sprintf(countRows, c.name))
+		count := countRows.With(c.parts())
 		there, err := readValue[int64](t.ctx, from, count)
 		if err != nil {
 			return nil, err

@@ -8,40 +8,40 @@ import (
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/postgres"
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 )
 
 // onlySQLite lists the statements that run only on SQLite.
-var onlySQLite = []string{"claimArm", "suspectArm", "peekTasks", "claimTasks", "sparse suspects", "completeSome", "insertOne"}
+var onlySQLite = []string{"completeSome", "insertOne"}
 
 // TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types.
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
-	statements := map[string]any{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "insertTasks32": insertTasks32,
-		"insertTasks64": insertTasks64, "insertTasks128": insertTasks128, "assertUnused": assertUnused, "assertCompleted": assertCompleted}
+	statements := map[string]*statement{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "assertUnused": assertUnused,
+		"assertCompleted": assertCompleted}
 	for name, p := range plans {
-		statements[name] = p.text
+		statements[name] = p.Statement()
 	}
 	for _, name := range onlySQLite {
 		delete(statements, name)
 	}
-	for _, n := range []int{1, 2, 30} {
-		c := newClaimer("w", make([]ClaimJob, n), postgres.ClaimJob)
-		for name, s := range map[string]*statement{"tasks": c.tasks, "suspects": c.suspect, "peek": c.peek} {
-			statements[fmt.Sprintf("claim of %d jobs: %s", n, name)] = s
+	for _, n := range []int{1, 2, 30, 32, 64, 128} {
+		for name, s := range map[string]*sqltext.Series{"claimTasks": claimTasks, "claimSuspects": claimSuspects, "peekTasks": peekTasks,
+			"insertPlain": insertPlain} {
+			statements[fmt.Sprintf("%s with %d parts", name, n)] = s.Of(n)
 		}
 	}
 	dialect := postgres.Dialect("ours")
 	texts := map[string]string{}
 	for name, s := range statements {
-		texts[name] = dialect.Render(templateOf(s))
+		texts[name] = dialect.Text(s)
 	}
 	pgkit.Prepare(t, texts)
 }
 
 func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
-	c := newClaimer("w", make([]ClaimJob, 2), postgres.ClaimJob)
-	got := postgres.Dialect("ours").Text(c.tasks)
+	got := postgres.Dialect("ours").Text(claimTasks.Of(2))
 	const lock = "LIMIT $7 FOR UPDATE SKIP LOCKED"
 	if n := strings.Count(got, lock); n != 2 {
 		t.Errorf("got %q %d times, want it twice:\n%s", lock, n, got)
@@ -54,7 +54,7 @@ func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
 func TestReadingStatementsChangeNothing(t *testing.T) {
 	writes := regexp.MustCompile(`\b(INSERT INTO|DELETE FROM|UPDATE) |FOR UPDATE`)
 	for name, p := range plans {
-		if s, ok := p.text.(*statement); ok && s.Reads == writes.MatchString(s.Template) {
+		if s, ok := p.Text.(*statement); ok && s.Reads == writes.MatchString(s.Template) {
 			t.Errorf("%s: got Reads = %t, want %t", name, s.Reads, !s.Reads)
 		}
 	}

@@ -6,35 +6,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Tasks that are added together share statements: a statement of sixteen rows takes two thirds of the time of sixteen statements. In a
-// file more rows gain nothing. On a server they do, since each statement is a round trip.
 const (
-	rows2  = plainRow + "," + plainRow
-	rows4  = rows2 + "," + rows2
-	rows8  = rows4 + "," + rows4
-	rows16 = rows8 + "," + rows8
-	rows32 = rows16 + "," + rows16
-	rows64 = rows32 + "," + rows32
-
-	insertTasks2   = insertPlain + "," + plainRow
-	insertTasks4   = insertTasks2 + "," + rows2
-	insertTasks8   = insertTasks4 + "," + rows4
-	insertTasks16  = insertTasks8 + "," + rows8
-	insertTasks32  = insertTasks16 + "," + rows16
-	insertTasks64  = insertTasks32 + "," + rows32
-	insertTasks128 = insertTasks64 + "," + rows64
-)
-
-// insertTasks are the statements for 1, 2, 4 and so on tasks, up to insertMost. Only servers use the last ones.
-var insertTasks = [...]*statement{command(insertPlain + returning), command(insertTasks2 + returning), command(insertTasks4 + returning),
-	command(insertTasks8 + returning),
-	command(insertTasks16 + returning), command(insertTasks32 + returning), command(insertTasks64 + returning),
-	command(insertTasks128 + returning)}
-
-const returning = `{returning_id}`
-
-const (
-	insertMost  = 128
+	insertMost  = 128     // tasks of one statement. In a file more than sixteen gain nothing; on a server each statement is a round trip
 	plainValues = 15      // values of a task
 	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
 )
@@ -112,13 +85,13 @@ func (in *inserter) flush(last bool) error {
 	each := in.t.plainValues()
 	values, waiting := in.waits, in.added[len(in.added)-len(in.waits)/each:]
 	in.waits, in.bytes = in.waits[:0], 0
-	for i := len(insertTasks) - 1; i >= 0; i-- {
-		for n := 1 << i; len(waiting) >= n; waiting, values = waiting[n:], values[n*each:] {
+	for n := insertMost; n > 0; n /= 2 {
+		for ; len(waiting) >= n; waiting, values = waiting[n:], values[n*each:] {
 			if last && len(waiting) == n {
 				in.t.commitNext()
 			}
 			var ids [insertMost]int64
-			if err := in.t.insertRows(insertTasks[i], ids[:n], values[:n*each]); err != nil {
+			if err := in.t.insertRows(insertPlain.Of(n), ids[:n], values[:n*each]); err != nil {
 				return err
 			}
 			for k := range n {

@@ -2,29 +2,27 @@ package db
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
-// selectTasks reads tasks. The caller appends a WHERE clause and an ORDER BY clause.
+// selectTasks reads tasks. A statement appends clauses to it.
 const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
-// selectIDs reads the ids of the same rows as selectTasks; countTasks counts these rows.
-const (
-	selectIDs  = `SELECT tasks.id FROM {tasks}`
-	countTasks = `SELECT count(*) FROM {tasks}`
+// These statements read the tasks that a filter selects. {where} stands for the condition, and {order} for an ORDER BY with a LIMIT.
+// listSorted is listTasks for a page of tasks that SQLite finds by an index and must sort by id. It sorts only the ids, and reads the
+// other columns of the rows on the page only. countSome counts the tasks up to its last argument.
+var (
+	listTasks  = query(selectTasks + `{where}{order}`)
+	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
+	listIDs    = query(`SELECT tasks.id FROM {tasks}{where}{order}`)
+	countTasks = query(`SELECT count(*) FROM {tasks}{where}`)
+	countSome  = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks}{where} LIMIT 0 + ?) AS part`)
 )
-
-// selectSorted reads the same rows as selectTasks if SQLite finds them by an index and must sort them by id. It sorts only the ids, and
-// reads the other columns of the rows on the page only. The two %s stand for a WHERE clause and for an ORDER BY with a LIMIT. The caller
-// appends an ORDER BY clause.
-const selectSorted = selectTasks + ` WHERE tasks.id IN (` + selectIDs + `%s%s)`
-
-// countSome counts the same rows as selectTasks, up to its last argument. The %s stands for a WHERE clause.
-const countSome = `SELECT count(*) FROM (SELECT 1 FROM {tasks}%s LIMIT 0 + ?) AS part`
 
 // selectAttempts lists the ended attempts of task [1], oldest first. It sorts them without an index, because they are few.
 var selectAttempts = query(`SELECT ended.*, coalesce(workers.id, '') AS worker_id, coalesce(workers.name, '') AS worker_name
@@ -46,22 +44,53 @@ type Page struct {
 	Oldest bool // oldest rows first, not newest first
 }
 
-// condition is a WHERE clause, built from constant texts, with its arguments.
+// condition is a WHERE clause, built from constant templates, with its arguments.
 type condition struct {
-	parts []string
+	terms []string
 	args  []any
 }
 
-func (c *condition) and(part string, args ...any) {
-	c.parts = append(c.parts, part)
+func (c *condition) and(term string, args ...any) {
+	c.terms = append(c.terms, term)
 	c.args = append(c.args, args...)
 }
 
-func (c *condition) String() string {
-	if len(c.parts) == 0 {
+func (c *condition) template() string {
+	if len(c.terms) == 0 {
 		return ""
 	}
-	return " WHERE " + strings.Join(c.parts, " AND ")
+	return " WHERE " + strings.Join(c.terms, " AND ")
+}
+
+// order is the order of a list.
+type order struct {
+	page  Page
+	sorts bool // whether SQLite shall find the rows by an index and sort them by id
+}
+
+// parts returns the parts of a statement that lists the tasks of a condition in this order. A unary plus before the id keeps SQLite from a
+// walk over the table.
+func (o order) parts(c *condition) sqltext.Parts {
+	parts := sqltext.Parts{"where": c.template(), "order": " ORDER BY {plus}tasks.id{direction}{limit}", "plus": "", "direction": " DESC",
+		"limit": ""}
+	if o.sorts {
+		parts["plus"] = "+"
+	}
+	if o.page.Oldest {
+		parts["direction"] = ""
+	}
+	if o.page.Limit > 0 {
+		parts["limit"] = " LIMIT " + strconv.Itoa(o.page.Limit)
+	}
+	return parts
+}
+
+// statement returns the statement that reads the tasks of a condition in this order.
+func (o order) statement(c *condition) *statement {
+	if o.sorts && o.page.Limit > 0 {
+		return listSorted.With(o.parts(c))
+	}
+	return listTasks.With(o.parts(c))
 }
 
 // where turns a filter into SQL. It passes lists as JSON, so that their length does not change the text. It writes states as literals,
@@ -149,90 +178,66 @@ var sparse = map[jobs.State]*statement{
 		LIMIT 10001) AS part`),
 }
 
-// order returns the ORDER BY and LIMIT clauses of a list. SQLite can find the first rows in two ways: through the index of the states or
-// of finished_at, or by a walk over the table from its end. order selects the index if the index has few rows. A unary plus before the
-// id keeps SQLite from the walk.
-func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (string, error) {
-	column := "tasks.id"
-	if f.Schedule != "" {
-		column = "+tasks.id" // the tasks of schedules have an index of their own
+// order returns the order of a list. SQLite can find the first rows in two ways: through the index of the states or of finished_at, or by a
+// walk over the table from its end. order selects the index if the index has few rows.
+func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error) {
+	o := order{page: page, sorts: f.Schedule != ""} // the tasks of schedules have an index of their own
+	if len(f.States) == 0 || f.IDs != nil {
+		return o, nil
 	}
-	if len(f.States) > 0 && f.IDs == nil {
-		rows := 0
-		for _, state := range f.States {
-			text, ok := sparse[state]
-			if !ok {
-				rows += few + 1
-				continue
-			}
-			n, err := readValue[int](ctx, d, text)
-			if err != nil {
-				return "", err
-			}
-			rows += n
+	rows := 0
+	for _, state := range f.States {
+		count, ok := sparse[state]
+		if !ok {
+			rows += few + 1
+			continue
 		}
-		if rows > few && onlyFinished(f) && !f.Since.IsZero() {
-			var err error
-			if rows, err = readValue[int](ctx, d, finishedSince, f.Since.UnixMilli()); err != nil {
-				return "", err
-			}
+		n, err := readValue[int](ctx, d, count)
+		if err != nil {
+			return o, err
 		}
-		if rows <= few {
-			column = "+tasks.id"
+		rows += n
+	}
+	if rows > few && onlyFinished(f) && !f.Since.IsZero() {
+		var err error
+		if rows, err = readValue[int](ctx, d, finishedSince, f.Since.UnixMilli()); err != nil {
+			return o, err
 		}
 	}
-	order := " ORDER BY " + column + " DESC"
-	if page.Oldest {
-		order = " ORDER BY " + column
-	}
-	if page.Limit > 0 {
-		order += fmt.Sprintf(" LIMIT %d", page.Limit)
-	}
-	return order, nil
-}
-
-// listText returns the statement of List.
-func listText(c *condition, order string, page Page) string {
-	if page.Limit == 0 || !strings.Contains(order, "+tasks.id") {
-		return selectTasks + c.String() + order
-	}
-	text := fmt.Sprintf(selectSorted, c, order) + " ORDER BY tasks.id"
-	if !page.Oldest {
-		text += " DESC"
-	}
-	return text
+	o.sorts = o.sorts || rows <= few
+	return o, nil
 }
 
 // List returns the tasks that a filter selects, newest first unless page.Oldest is set.
 func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, error) {
 	c := where(f)
-	order, err := d.order(ctx, f, page)
+	o, err := d.order(ctx, f, page)
 	if err != nil {
 		return nil, err
 	}
-	return readAs(ctx, d, (*row).task, once(listText(c, order, page)), c.args...)
+	return readAs(ctx, d, (*row).task, o.statement(c), c.args...)
 }
 
 // IDs returns the ids of the tasks that List returns for the same filter and page.
 func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error) {
 	c := where(f)
-	order, err := d.order(ctx, f, page)
+	o, err := d.order(ctx, f, page)
 	if err != nil {
 		return nil, err
 	}
-	return readRows[int64](ctx, d, once(selectIDs+c.String()+order), c.args...)
+	return readRows[int64](ctx, d, listIDs.With(o.parts(c)), c.args...)
 }
 
 // Count counts the tasks that a filter selects. It may scan the whole table.
 func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	c := where(f)
-	return readValue[int](ctx, d, once(countTasks+c.String()), c.args...)
+	return readValue[int](ctx, d, countTasks.With(sqltext.Parts{"where": c.template()}), c.args...)
 }
 
 // CountUpTo is Count, but it stops when the count reaches most. It may scan the whole table to find that many.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
 	c := where(f)
-	return readValue[int](ctx, d, once(fmt.Sprintf(countSome, c)), append(c.args, most)...)
+	return readValue[int](ctx, d, countSome.With(sqltext.Parts{"where": c.template()}), append(c.args, most)...)
 }
 
 // QueuePosition counts the pending tasks of a task's queue that start before it.

@@ -135,7 +135,7 @@ func (t *tx) noRow(s *statement, dest []any, args ...any) error {
 
 // Left returns the number of tasks that are not copied yet.
 func (m *Migration) Left(ctx context.Context) (int64, error) {
-	return readValue[int64](ctx, m.from, once(countTasks+" WHERE id > ?"), m.last)
+	return readValue[int64](ctx, m.from, countLeft, m.last)
 }
 
 // Step copies the next tasks with their rows in other tables. It returns the number of copied tasks, or 0 if none are left.
@@ -190,7 +190,7 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 				continue
 			}
 			// The target may have counters and workers from earlier use.
-			if err := t.run(&statement{Template: fmt.Sprintf(clearRows, c.name), Once: true}); err != nil {
+			if err := t.run(clearRows.With(c.parts())); err != nil {
 				return err
 			}
 			if err := t.copyRows(m, c, 0, 0); err != nil {

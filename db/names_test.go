@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/db/internal/statementtest"
 	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
 )
@@ -174,7 +175,7 @@ func TestEachStatementCanBeSentWithAPrefix(t *testing.T) {
 	defer d.Close()
 	for name, p := range plans {
 		t.Log(name)
-		explained(t, d, p.text) // explained fails on an unknown name
+		statementtest.Explain(t, d.read, d.sql.Text(p.Statement())) // explained fails on an unknown name
 	}
 }
 

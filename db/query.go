@@ -15,11 +15,6 @@ func query(template string) *statement { return sqltext.Query(template) }
 // command returns a statement that may change rows.
 func command(template string) *statement { return sqltext.Command(template) }
 
-// once returns a query that runs only once and is therefore not prepared.
-func once(template string) *statement {
-	return &statement{Template: template, Reads: true, Once: true}
-}
-
 // readValue reads the single value of a query. It returns sql.ErrNoRows if there is no row.
 func readValue[T any](ctx context.Context, d *DB, s *statement, args ...any) (value T, err error) {
 	err = d.read.GetContext(ctx, &value, d.sql.Text(s), args...)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -92,4 +93,12 @@ func TestTheClockIsReadInOnePlace(t *testing.T) {
 			})
 		}
 	})
+}
+
+func unquote(literal *ast.BasicLit) string {
+	text, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return ""
+	}
+	return text
 }

@@ -231,7 +231,7 @@ func (t *tx) later(s *statement, args ...any) error {
 // round trip to the server during which other writers would wait for the lock.
 func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
-// insertRows runs insertTask, or one of insertTasks, for len(ids) tasks. It sets ids in the order of the tasks.
+// insertRows runs insertTask or insertPlain for len(ids) tasks. It sets ids in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 	if t.db.traits.GivesIDs { // other transactions may take ids in between, but the ids rise
 		got := make([]int64, 0, len(ids))

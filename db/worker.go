@@ -91,7 +91,7 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*W
 		return nil, err
 	}
 	id := cmp.Or(info.ID, NewWorkerID())
-	w := &Worker{db: d, id: id, claimer: newClaimer(id, jobs, d.engine.ClaimJob)}
+	w := &Worker{db: d, id: id, claimer: newClaimer(id, jobs)}
 	names := make([]string, len(jobs))
 	for i, job := range jobs {
 		names[i] = job.Job

@@ -52,6 +52,8 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // no other package does
+	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
+		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
 	{path: "internal/pgserver"}, // only tests and the selftest import it
 	{path: "db/dbtest", ours: []string{"db", "jobs", "internal/taskoption", "internal/taskoption/sample", "internal/pgdriver"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import it

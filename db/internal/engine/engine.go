@@ -35,8 +35,6 @@ type Engine interface {
 	Dialect() *sqltext.Dialect
 	// Traits returns the properties of the engine. They never change.
 	Traits() Traits
-	// ClaimJob returns the template that selects the tasks of job i of n in a claim. tasks is the SELECT of these tasks.
-	ClaimJob(tasks string, i, n int) string
 	// Values converts the arguments of a statement for a database handle of the caller.
 	Values(args []any) []any
 	// Within returns an error unless a transaction of the caller belongs to this database. On a server it takes the write lock.

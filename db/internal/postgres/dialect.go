@@ -2,16 +2,16 @@
 // driver is in package internal/pgdriver, so that programs that only use files do not link it.
 package postgres
 
-import (
-	"fmt"
-
-	"example.com/runner/db/internal/sqltext"
-)
+import "example.com/runner/db/internal/sqltext"
 
 // fragments are the parts of SQL statements that are specific to PostgreSQL. Package sqlite explains each of them.
-var fragments = map[string]string{
-	"json_each":     "jsonb_array_elements(CAST(? AS jsonb)) AS json_each (value)",
-	"json_list":     "json_agg",
+var fragments = sqltext.Parts{
+	"json_each": "jsonb_array_elements(CAST(? AS jsonb)) AS json_each (value)",
+	"json_list": "json_agg",
+	// A UNION cannot lock rows. So the SELECT of each job locks its tasks up to the limit of the claim. It skips tasks that another
+	// transaction has locked.
+	"claim_job": "SELECT * FROM ({tasks_of_job} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS job",
+
 	"join_in_order": "JOIN",
 	"unindexed":     "",
 	"like":          "ILIKE",
@@ -42,11 +42,4 @@ SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.
 // Dialect returns the dialect of a server that has runner's tables in schema.
 func Dialect(schema string) *sqltext.Dialect {
 	return &sqltext.Dialect{Prefix: schema + ".", Numbered: true, Fragments: fragments}
-}
-
-// ClaimJob returns the template of the SELECT for job i of n in a claim. tasks is the SELECT without ORDER BY; it has 3 parameters. A UNION
-// cannot lock rows. So each job has a SELECT of its own, which locks its tasks up to the limit of the claim. It skips tasks that another
-// transaction has locked.
-func ClaimJob(tasks string, i, n int) string {
-	return fmt.Sprintf("SELECT * FROM (%s ORDER BY priority DESC, id LIMIT ?%d FOR UPDATE SKIP LOCKED) AS job%d", tasks, 3*n+1, i)
 }

@@ -52,9 +52,6 @@ func (*Server) Traits() engine.Traits {
 	return engine.Traits{GivesIDs: true, InsertMost: 128, CompletesAsJSON: true, Pipelines: true, FastPath: true, OutlivedByClient: true}
 }
 
-// ClaimJob returns the template of a SELECT that locks the tasks of a job; see the function ClaimJob.
-func (*Server) ClaimJob(tasks string, i, n int) string { return ClaimJob(tasks, i, n) }
-
 // Values converts args to values that the server accepts.
 func (*Server) Values(args []any) []any {
 	for i := range args {

@@ -5,11 +5,14 @@ import "example.com/runner/db/internal/sqltext"
 
 // fragments are the SQLite versions of the fragments in the statements of package db. Package postgres has a fragment for each of
 // them.
-var fragments = map[string]string{
+var fragments = sqltext.Parts{
 	// json_each has a row for each value of the JSON array in the next parameter, with the value in its column value.
 	"json_each": "json_each(?)",
 	// json_list collects the values of rows in a JSON array.
 	"json_list": "json_group_array",
+	// claim_job selects the tasks of one job in a claim. SQLite merges the SELECTs of all jobs in the order of an index, and stops at the
+	// limit of the claim.
+	"claim_job": "{tasks_of_job}",
 	// join_in_order makes the planner join tables in the order in which they are written.
 	"join_in_order": "CROSS JOIN",
 	// unindexed before a column keeps the planner from using an index on that column.
@@ -49,7 +52,3 @@ WHERE tasks.started_at IS NOT NULL`,
 func Dialect(prefix string) *sqltext.Dialect {
 	return &sqltext.Dialect{Prefix: prefix, Fragments: fragments}
 }
-
-// ClaimJob returns the template that selects the tasks of job i of n in a claim. tasks is the SELECT of these tasks. SQLite merges
-// these SELECTs in the order of an index and stops at the limit of the claim.
-func ClaimJob(tasks string, _, _ int) string { return tasks }

@@ -100,9 +100,6 @@ func (*File) Traits() engine.Traits {
 	return engine.Traits{InsertMost: 16, SingleStatements: true}
 }
 
-// ClaimJob returns the SELECT of a job unchanged.
-func (*File) ClaimJob(tasks string, i, n int) string { return ClaimJob(tasks, i, n) }
-
 // Values returns the arguments unchanged.
 func (*File) Values(args []any) []any { return args }
 

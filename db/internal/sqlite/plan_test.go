@@ -1,14 +1,12 @@
 package sqlite
 
 import (
-	"errors"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/internal/statementtest"
 )
 
 // TestStatementsOfThePackageUseIndexes allows scans of short tables only. Package db checks its own statements with a dialect of this
@@ -42,28 +40,6 @@ func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 		d.sql.Text(selectFrozen):        {"SCAN sqlite_schema"},
 		d.sql.Text(engine.SelectAtWork): {"SCAN workers USING INDEX workers_live"},
 	} {
-		args := make([]any, strings.Count(text, "?"))
-		for i := range args {
-			args[i] = "[]"
-		}
-		rows, err := conn.QueryxContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
-		if err != nil {
-			t.Errorf("got error %v, want a plan\n%s", err, text)
-			continue
-		}
-		for rows.Next() {
-			var id, parent, unused int
-			var line string
-			if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
-				t.Fatal(err)
-			}
-			if (strings.HasPrefix(line, "SCAN ") || strings.HasPrefix(line, "USE TEMP B-TREE")) &&
-				!slices.ContainsFunc(allow, func(allowed string) bool { return strings.HasPrefix(line, allowed) }) {
-				t.Errorf("got the plan %q, want no scan and no sort\n%s", line, text)
-			}
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Error(err)
-		}
+		statementtest.Plan{Allow: allow}.Check(t, text, statementtest.Explain(t, d.read, text))
 	}
 }

@@ -37,6 +37,40 @@ func TestTextRendersATemplate(t *testing.T) {
 	}
 }
 
+func TestAStatementHasPartsOfItsOwn(t *testing.T) {
+	d := &Dialect{Prefix: "ours.", Numbered: true, Fragments: Parts{"list": "array(?)", "where": "none"}}
+	list := Query("SELECT {key} FROM {table}{where} LIMIT ?")
+	parts := Parts{"table": "{tasks}", "key": "id", "where": " WHERE a = ? AND b IN {list}"}
+	for range 2 {
+		if got, want := d.Text(list.With(parts)), "SELECT id FROM ours.tasks AS tasks WHERE a = $1 AND b IN array($2) LIMIT $3"; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	if s := list.With(parts); !s.Reads || !s.Once {
+		t.Errorf("got reads %v, once %v; want true, true", s.Reads, s.Once)
+	}
+}
+
+func TestASeriesRepeatsAPart(t *testing.T) {
+	s := &Series{Template: "SELECT * FROM ({parts}) LIMIT ?", Part: "{one}", Separator: " UNION ", Params: 2,
+		Parts: Parts{"one": "SELECT a, ? FROM {tasks} WHERE b = ? LIMIT ?{after_parts}"}}
+	for n, want := range map[int][2]string{
+		1: {"SELECT * FROM (SELECT a, ? FROM tasks WHERE b = ? LIMIT ?3) LIMIT ?",
+			"SELECT * FROM (SELECT a, $1 FROM tasks WHERE b = $2 LIMIT $3) LIMIT $3"},
+		2: {"SELECT * FROM (SELECT a, ? FROM tasks WHERE b = ? LIMIT ?5 UNION SELECT a, ? FROM tasks WHERE b = ? LIMIT ?5) LIMIT ?",
+			"SELECT * FROM (SELECT a, $1 FROM tasks WHERE b = $2 LIMIT $5 UNION SELECT a, $3 FROM tasks WHERE b = $4 LIMIT $5) LIMIT $5"},
+	} {
+		for i, d := range []*Dialect{{}, {Numbered: true}} {
+			if got := d.Text(s.Of(n)); got != want[i] {
+				t.Errorf("%d parts: got  %s\nwant %s", n, got, want[i])
+			}
+		}
+		if s.Of(n) != s.Of(n) {
+			t.Errorf("%d parts: got two statements, want one that is kept", n)
+		}
+	}
+}
+
 func TestNamesRendersNamesOnly(t *testing.T) {
 	const script = "CREATE INDEX {tasks_due} ON {tasks} (run_at); -- of {tasks}\nCREATE VIEW {tasks_view} AS SELECT '{x}' FROM {tasks} AS t"
 	if got, want := (&Dialect{Prefix: "my_"}).Names(script),

@@ -1,0 +1,103 @@
+// Package statementtest checks statements in tests: that their query plans in SQLite find rows by indexes, and that the plan of every
+// statement is known.
+package statementtest
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/db/internal/sqltext"
+)
+
+// Plan is a statement with its expected query plan. EXPLAIN QUERY PLAN must have the texts in By. It may have scans and sorts only if they
+// begin with a text in Allow.
+type Plan struct {
+	Text  any // *sqltext.Statement, or a template
+	By    []string
+	Allow []string
+}
+
+// Plans has the statements of a package by their names. A name with a space is a variant of another statement.
+type Plans map[string]Plan
+
+// Statement returns the statement of a plan.
+func (p Plan) Statement() *sqltext.Statement {
+	if s, ok := p.Text.(*sqltext.Statement); ok {
+		return s
+	}
+	return sqltext.Query(p.Text.(string))
+}
+
+// Check compares the plans of all statements.
+func (p Plans) Check(t *testing.T, read *sqlx.DB, dialect *sqltext.Dialect) {
+	t.Helper()
+	for name, plan := range p {
+		plan.Check(t, name, Explain(t, read, dialect.Text(plan.Statement())))
+	}
+}
+
+// Check reports expected texts that are missing in the lines of a plan, and scans and sorts that are not allowed.
+func (p Plan) Check(t *testing.T, name string, lines []string) {
+	t.Helper()
+	whole := strings.Join(lines, "\n\t")
+	for _, by := range p.By {
+		if !strings.Contains(whole, by) {
+			t.Errorf("%s does not find its rows by %q:\n\t%s", name, by, whole)
+		}
+	}
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "SCAN ") && !strings.HasPrefix(line, "USE TEMP B-TREE") {
+			continue
+		}
+		if !slices.ContainsFunc(p.Allow, func(allowed string) bool { return strings.HasPrefix(line, allowed) }) {
+			t.Errorf("%s: got the plan %q, want no scan and no sort:\n\t%s", name, line, whole)
+		}
+	}
+}
+
+// Explain returns the lines of the plan of a statement's text.
+func Explain(t *testing.T, read *sqlx.DB, text string) []string {
+	t.Helper()
+	rows, err := read.Queryx("EXPLAIN QUERY PLAN "+text, AnyArgs(text)...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	defer rows.Close()
+	var lines []string
+	for rows.Next() {
+		var id, parent, unused int
+		var line string
+		if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+var numbered = regexp.MustCompile(`\?([0-9]+)`)
+
+// AnyArgs returns arguments for a statement. Their values are arbitrary, because they do not change the plan.
+func AnyArgs(text string) []any {
+	args := make([]any, strings.Count(text, "?"))
+	if all := numbered.FindAllStringSubmatch(text, -1); all != nil {
+		most := 0
+		for _, match := range all {
+			n, _ := strconv.Atoi(match[1])
+			most = max(most, n)
+		}
+		args = args[:most]
+	}
+	for i := range args {
+		args[i] = "[]" // valid JSON, for statements that take lists
+	}
+	return args
+}

@@ -1,0 +1,98 @@
+package db
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/db/internal/statementtest"
+	"example.com/runner/jobs"
+)
+
+func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
+	d := openTest(t)
+	newest, sorted := order{page: Page{Limit: 50}}, order{page: Page{Limit: 50}, sorts: true}
+	for name, c := range map[string]struct {
+		filter jobs.Filter
+		order  order
+		plan   statementtest.Plan
+	}{
+		"all": {jobs.Filter{}, newest, statementtest.Plan{Allow: []string{"SCAN tasks"}}},
+		"one": {jobs.Filter{IDs: []int64{1}}, newest,
+			statementtest.Plan{By: []string{byID}, Allow: []string{"SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"}}},
+		"a state of many": {jobs.Filter{States: []jobs.State{jobs.Completed}}, newest, statementtest.Plan{Allow: []string{"SCAN tasks"}}},
+		"pending, few": {jobs.Filter{States: []jobs.State{jobs.Pending}}, sorted,
+			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_pending", "SCAN tasks USING COVERING INDEX tasks_pending",
+				"USE TEMP B-TREE FOR ORDER BY"}}},
+		"pending, many": {jobs.Filter{States: []jobs.State{jobs.Pending}}, newest, statementtest.Plan{Allow: []string{"SCAN tasks"}}},
+		"running": {jobs.Filter{States: []jobs.State{jobs.Running}}, sorted,
+			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_running", "SCAN tasks USING COVERING INDEX tasks_running",
+				"USE TEMP B-TREE FOR ORDER BY"}}},
+		"failed": {jobs.Filter{States: []jobs.State{jobs.Failed}}, sorted,
+			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_failed", "SCAN tasks USING COVERING INDEX tasks_failed",
+				"USE TEMP B-TREE FOR ORDER BY"}}},
+		"failed lately": {jobs.Filter{States: []jobs.State{jobs.Failed}, Since: time.Unix(9, 0)}, sorted,
+			statementtest.Plan{By: []string{"tasks_failed (finished_at>?)"}, Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
+		"finished lately": {jobs.Filter{States: jobs.Finished(), Since: time.Unix(9, 0)}, sorted,
+			statementtest.Plan{By: []string{"tasks_finished (finished_at>?)"}, Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
+		"the page before": {jobs.Filter{Before: 9}, newest, statementtest.Plan{By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}}},
+		"a schedule": {jobs.Filter{Schedule: "s"}, sorted, statementtest.Plan{By: []string{"INDEX tasks_tick (schedule=?)"},
+			Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
+		"what came since": {jobs.Filter{After: 9}, newest, statementtest.Plan{By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}}},
+	} {
+		w := where(c.filter)
+		for _, statement := range []*statement{c.order.statement(w), listIDs.With(c.order.parts(w))} {
+			text := d.sql.Text(statement)
+			lines := statementtest.Explain(t, d.read, text)
+			if strings.Contains(text, "IN (SELECT tasks.id") &&
+				!slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, byID) }) {
+				t.Errorf("%s reads whole rows to sort them: %v", name, lines)
+			}
+			c.plan.Check(t, name, lines)
+			if c.order == newest && slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "INDEX tasks_") }) {
+				t.Errorf("%s: an index instead of the table's end: %v", name, lines)
+			}
+		}
+	}
+}
+
+func TestCountsUpToALimitWalkAnIndex(t *testing.T) {
+	d := openTest(t)
+	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running",
+		jobs.Failed:    "tasks_failed",
+		jobs.Scheduled: "tasks_due", jobs.Retrying: "tasks_due"} {
+		lines := statementtest.Explain(t, d.read, d.sql.Text(countSome.With(sqltext.Parts{
+			"where": where(jobs.Filter{States: []jobs.State{state}}).template()})))
+		statementtest.Plan{Allow: []string{"SCAN tasks USING COVERING INDEX " + index, "SCAN part"}}.Check(t, "count of "+string(state), lines)
+	}
+}
+
+func TestTheOrderOfAListIsChosenByHowManyRowsThereAre(t *testing.T) {
+	d := openTest(t)
+	text := func(f jobs.Filter, page Page) string {
+		t.Helper()
+		o, err := d.order(t.Context(), f, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.sql.Text(o.statement(&condition{}))
+	}
+	page := Page{Limit: 5}
+	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying},
+		{jobs.Pending, jobs.Blocked}} {
+		if text := text(jobs.Filter{States: states}, page); !strings.Contains(text, "+tasks.id") {
+			t.Errorf("%v, few of them: %s", states, text)
+		}
+	}
+	for _, states := range [][]jobs.State{nil, {jobs.Completed}, jobs.Finished(), {jobs.Pending, jobs.Completed}} {
+		if text := text(jobs.Filter{States: states}, page); strings.Contains(text, "+tasks.id") {
+			t.Errorf(`%v: got %s; want no "+tasks.id"`, states, text)
+		}
+	}
+	if text := text(jobs.Filter{}, Page{Oldest: true}); strings.Contains(text, "DESC") ||
+		strings.Contains(text, "LIMIT") {
+		t.Errorf(`got %+v; want not Contains(text, "DESC"), not Contains(text, "LIMIT")`, text)
+	}
+}
