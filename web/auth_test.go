@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/web"
@@ -26,7 +27,7 @@ var routes = []struct{ method, path string }{
 	{"POST", "/actions/schedule-run"}, {"POST", "/actions/schedule-pause"}, {"POST", "/actions/schedule-resume"},
 }
 
-func TestWithoutTheTokenNothingIsShown(t *testing.T) {
+func TestRequestsWithoutTheTokenAreRejected(t *testing.T) {
 	r := open(t)
 	shell(t, r, "echo secret-marker")
 	s := serve(t, r, web.ServerOptions{})
@@ -46,7 +47,7 @@ func TestWithoutTheTokenNothingIsShown(t *testing.T) {
 			if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") ||
 				header.Get("Cache-Control") != "no-store" ||
 				header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Referrer-Policy") != "no-referrer" {
-				t.Errorf("%s: got headers %v", route.path, header)
+				t.Errorf("%s: got headers %v, want a strict policy, no-store, nosniff and no-referrer", route.path, header)
 			}
 		}
 	}
@@ -97,8 +98,13 @@ func TestTheTokenIsExchangedForACookie(t *testing.T) {
 		if len(cookies) != 1 {
 			t.Fatalf("got cookies %v, want one", cookies)
 		}
-		if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Value == s.token || c.Path != "/" {
-			t.Errorf("got cookie %+v, want an HttpOnly, strict, insecure one without the token", c)
+		c := cookies[0]
+		testkit.Equal(t, "http only", c.HttpOnly, true)
+		testkit.Equal(t, "same site", c.SameSite, http.SameSiteStrictMode)
+		testkit.Equal(t, "secure", c.Secure, false)
+		testkit.Equal(t, "path", c.Path, "/")
+		if c.Value == s.token {
+			t.Error("got the token as the value of the cookie, want another value")
 		}
 	}
 }
@@ -134,12 +140,12 @@ func TestAnUnknownHostIsRejected(t *testing.T) {
 	}
 }
 
-func TestAnotherSiteChangesNothing(t *testing.T) {
+func TestRequestsFromAnotherSiteAreRejected(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
 	for name, s := range map[string]*site{"serve": serve(t, r, web.ServerOptions{}),
-		"library": embed(t, r, web.Options{BasePath: "/admin"})} {
+		"library": serveEmbedded(t, r, web.Options{BasePath: "/admin"})} {
 		for header, value := range map[string]string{"Origin": "http://evil.com", "Sec-Fetch-Site": "cross-site"} {
 			for _, route := range routes {
 				if route.method == "GET" {
@@ -224,7 +230,7 @@ func TestOnlyItsOwnerCanUseTheUnixSocket(t *testing.T) {
 	}
 }
 
-func TestTheTokenFileIsGuarded(t *testing.T) {
+func TestAnUnsafeTokenFileIsRejected(t *testing.T) {
 	r := open(t)
 	file := filepath.Join(t.TempDir(), "token")
 	token, err := admin.Token(r, file)

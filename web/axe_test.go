@@ -77,7 +77,7 @@ func TestPagesAreAccessible(t *testing.T) {
 				}
 				for _, line := range strings.Split(found, "\n") {
 					if line != "" {
-						t.Errorf("%s, %d px, %s: got the finding %s", page.name, width, theme, line)
+						t.Errorf("%s, %d px, %s: got the finding %s, want none", page.name, width, theme, line)
 					}
 				}
 			}

@@ -6,16 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/chromedp"
 )
 
-func TestEverythingIsDoneWithoutJavaScript(t *testing.T) {
+func TestAllActionsWorkWithoutJavaScript(t *testing.T) {
 	r := open(t)
 	for range 60 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
@@ -60,7 +61,7 @@ func TestEverythingIsDoneWithoutJavaScript(t *testing.T) {
 	}
 }
 
-func TestHostileTextIsInertInABrowser(t *testing.T) {
+func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 	const script, image = "<script>document.title='owned'</script>", "<img src=/healthz?x onerror=\"document.title='owned'\">"
 	r := open(t)
 	shell(t, r, "printf '"+script+"\\033]0;owned\\007\\033[2J\u202eRTL\\n'; exit 1", jobs.Label(script+image), jobs.Lane("'\">"+image))
@@ -99,7 +100,7 @@ func TestHostileTextIsInertInABrowser(t *testing.T) {
 			t.Errorf("%s: got active content %s, want none", path, bad)
 		}
 		if !eval[bool](b, `document.body.textContent.includes("document.title='owned'")`) && path != "/" {
-			t.Errorf("%s: the text is missing", path)
+			t.Errorf("%s: got a page without the hostile text, want it as text", path)
 		}
 	}
 	for _, url := range b.seen() {
@@ -126,12 +127,12 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	eval[bool](b, "document.querySelector('#t1 input').checked = true")
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.querySelector('#t1 input').checked && !document.querySelector('#t2')") {
-		t.Error("the page replaced rows while one was selected")
+		t.Error("got the rows replaced while one was selected, want them kept")
 	}
 	b.run(chromedp.Click("#t1 input")) // no row is selected, but one has the focus
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.activeElement === document.querySelector('#t1 input') && !document.querySelector('#t3')") {
-		t.Error("the page replaced rows while one had the focus")
+		t.Error("got the rows replaced while one had the focus, want them kept")
 	}
 	b.run(chromedp.Click("#pager")) // no row has the focus
 	id := shell(t, r, "true")
@@ -142,7 +143,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	id = shell(t, r, "true")
 	seen(id)
 	if eval[bool](b, fmt.Sprintf("document.querySelector('#t%d') !== null", id)) {
-		t.Error("the page replaced rows while the mouse button was down, so a click would be lost")
+		t.Error("got the rows replaced while the mouse button was down, want them kept so that no click is lost")
 	}
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft), chromedp.Click("#pager"))
 	id = shell(t, r, "true")

@@ -13,15 +13,16 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
-	"example.com/runner/jobs"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
 )
 
 // browserFlags keep Chromium from every request other than those for the pages.
@@ -39,7 +40,7 @@ type browser struct {
 	site *site
 
 	mu       sync.Mutex
-	said     []string
+	messages []string
 	requests []string
 	expected []string // parts of expected console messages
 }
@@ -66,7 +67,7 @@ func chromium(t testing.TB) context.Context {
 			if err := os.RemoveAll(dir); err == nil {
 				return
 			} else if time.Now().After(end) {
-				t.Errorf("remove the directory of the browser: %v", err)
+				t.Errorf("remove the directory of the browser: got error %v, want none", err)
 				return
 			}
 		}
@@ -93,12 +94,12 @@ func browse(t testing.TB, s *site) *browser {
 		switch e := event.(type) {
 		case *runtime.EventConsoleAPICalled:
 			for _, arg := range e.Args {
-				b.said = append(b.said, string(arg.Value))
+				b.messages = append(b.messages, string(arg.Value))
 			}
 		case *runtime.EventExceptionThrown:
-			b.said = append(b.said, e.ExceptionDetails.Text)
+			b.messages = append(b.messages, e.ExceptionDetails.Text)
 		case *log.EventEntryAdded:
-			b.said = append(b.said, e.Entry.Text+" "+e.Entry.URL)
+			b.messages = append(b.messages, e.Entry.Text+" "+e.Entry.URL)
 		case *network.EventRequestWillBeSent:
 			b.requests = append(b.requests, e.Request.URL)
 		}
@@ -116,6 +117,7 @@ func browse(t testing.TB, s *site) *browser {
 	return b
 }
 
+// expect allows console messages that contain text.
 func (b *browser) expect(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,10 +131,11 @@ func (b *browser) seen() []string {
 	return slices.Clone(b.requests)
 }
 
+// check fails the test on unexpected console messages and on requests to other servers.
 func (b *browser) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, text := range b.said {
+	for _, text := range b.messages {
 		wanted := false
 		for _, part := range b.expected {
 			wanted = wanted || strings.Contains(text, part)
@@ -170,7 +173,7 @@ func eval[T any](b *browser, script string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
 	if err != nil {
-		b.t.Fatalf("%s: got error %v", script, err)
+		b.t.Fatalf("%s: got error %v, want none", script, err)
 	}
 	return value
 }
@@ -247,7 +250,7 @@ func (b *browser) fits(name string, width int) {
 		wide := eval[string](b, `[...document.querySelectorAll("main *")].
 			filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth).slice(0, 6).
 			map(e => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 40)).join(" | ")`)
-		b.t.Errorf("%s at %d px: the page is %d px too wide: %s", name, width, excess, wide)
+		b.t.Errorf("%s at %d px: got a page that is %d px too wide, want it to fit: %s", name, width, excess, wide)
 	}
 }
 
@@ -278,7 +281,7 @@ func TestEmptyPagesInABrowser(t *testing.T) {
 	}
 }
 
-func TestLiveInABrowser(t *testing.T) {
+func TestLiveUpdatesInABrowser(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
@@ -324,7 +327,7 @@ func TestLiveInABrowser(t *testing.T) {
 	b.until("live again", "document.querySelector('#tiles').textContent.includes('1')")
 }
 
-func TestTheKeyboardReachesEverything(t *testing.T) {
+func TestThePagesCanBeUsedWithTheKeyboard(t *testing.T) {
 	r := open(t)
 	for range 3 {
 		shell(t, r, "exit 1")

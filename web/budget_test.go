@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// elsewhere matches a URL on another host. The name of an XML namespace is not a request.
-var elsewhere = regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`)
+// otherHost matches a URL on another host. The name of an XML namespace is not a request.
+var otherHost = regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`)
 
 func TestEmbeddedFilesAreSmallAndComplete(t *testing.T) {
 	all, script := 0, 0
@@ -27,11 +27,11 @@ func TestEmbeddedFilesAreSmallAndComplete(t *testing.T) {
 			if strings.HasSuffix(path, ".js") {
 				script += len(text)
 			}
-			for _, found := range elsewhere.FindAllString(strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""), -1) {
+			for _, found := range otherHost.FindAllString(strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""), -1) {
 				t.Errorf("%s: got the URL %s of another host, want none", path, found)
 			}
 			if strings.HasSuffix(path, ".html") && regexp.MustCompile(`(?i)\son[a-z]+=|\sstyle=|<script>|<style`).Match(text) {
-				t.Errorf("%s: got an inline script or style, which the policy forbids", path)
+				t.Errorf("%s: got an inline script or style, want none: the policy forbids them", path)
 			}
 			return nil
 		})

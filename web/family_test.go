@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestSamplesAreWrittenAsPrometheusReadsThem(t *testing.T) {
+func TestSamplesHaveTheFormatOfPrometheus(t *testing.T) {
 	f := &family{name: "m"}
 	f.add(1.5e9)
 	f.add(0, "a", "back\\slash \"quoted\"\nline \xff", "b", "")

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// dialled returns a TCP connection to a site.
-func dialled(t *testing.T, s *site) net.Conn {
+// dial opens a TCP connection to a site.
+func dial(t *testing.T, s *site) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -40,7 +40,7 @@ func TestRequestsAreLimited(t *testing.T) {
 		t.Errorf("a body of 2 MiB: got status %d, want 400", status)
 	}
 
-	slow := dialled(t, s)
+	slow := dial(t, s)
 	fmt.Fprint(slow, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n") // the headers do not end
 	if text, err := io.ReadAll(slow); err != nil || strings.Contains(string(text), "200 OK") {
 		t.Errorf("headers without an end: got %q, error %v; want no answer", text, err)
@@ -53,7 +53,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	const most = 500
 	ask := func() int {
 		t.Helper()
-		conn := dialled(t, s)
+		conn := dial(t, s)
 		fmt.Fprintf(conn, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", strings.TrimPrefix(s.url, "http://"),
 			s.token)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -79,7 +79,7 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
 	host := strings.TrimPrefix(s.url, "http://")
-	stream := dialled(t, s)
+	stream := dial(t, s)
 	fmt.Fprintf(stream, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", host, s.token)
 	events := bufio.NewReader(stream)
 	if line, err := events.ReadString('\n'); err != nil || !strings.Contains(line, "200 OK") {
@@ -87,11 +87,11 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 	}
 	for _, text := range []string{"", "GET /healthz HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: " + host + "\r\n\r\n",
 		"POST /login HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\n"} {
-		first := dialled(t, s)
+		first := dial(t, s)
 		fmt.Fprint(first, text)
 		var others []net.Conn
 		for range 1100 {
-			other := dialled(t, s)
+			other := dial(t, s)
 			fmt.Fprint(other, text)
 			others = append(others, other)
 		}

@@ -56,7 +56,7 @@ func TestAnOpenPageIsNotifiedOfChanges(t *testing.T) {
 	t.Logf("the page was notified after %v", time.Since(began))
 }
 
-func TestAPageAsksForItsLiveRegions(t *testing.T) {
+func TestAPageLoadsItsLiveRegions(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
 	s := serve(t, r, web.ServerOptions{})
@@ -66,19 +66,19 @@ func TestAPageAsksForItsLiveRegions(t *testing.T) {
 	if status != http.StatusOK || strings.Contains(body, "<header>") {
 		t.Errorf("got status %d, want 200 without a header: %s", status, body)
 	}
-	has(t, body, "<title>Tasks – runner</title>", `id="rows" data-live`, `id="t1"`)
+	testkit.Contains(t, body, "<title>Tasks – runner</title>", `id="rows" data-live`, `id="t1"`)
 }
 
-func TestOutputIsDownloadedByteForByte(t *testing.T) {
+func TestOutputIsDownloadedUnchanged(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, `printf 'a\033[31mb\000\377\n'; exit 1`)
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	status, body, header := s.do(s.request("GET", fmt.Sprintf("/tasks/%d/log", id), nil))
-	if status != http.StatusOK || body != "a\x1b[31mb\x00\xff\n" || header.Get("Content-Type") != "text/plain; charset=utf-8" ||
-		!strings.Contains(header.Get("Content-Disposition"), `attachment; filename="task-1-run-1.log"`) {
-		t.Errorf("got status %d, body %q, headers %v", status, body, header)
-	}
+	testkit.Equal(t, "status", status, http.StatusOK)
+	testkit.Equal(t, "body", body, "a\x1b[31mb\x00\xff\n")
+	testkit.Equal(t, "content type", header.Get("Content-Type"), "text/plain; charset=utf-8")
+	testkit.Contains(t, header.Get("Content-Disposition"), `attachment; filename="task-1-run-1.log"`)
 	for _, path := range []string{"/tasks/1/log?attempt=2", "/tasks/1/log?attempt=x", "/tasks/9/log", "/tasks/x/log"} {
 		if status, _ := s.get(path); status != http.StatusNotFound {
 			t.Errorf("%s: got status %d, want 404", path, status)
@@ -120,7 +120,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	req := s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1", id), nil)
 	req.Header.Set("Accept", "text/x-fragment")
 	_, body, _ := s.do(req)
-	has(t, body, ">one\n</span>", "three\n</span>", `class="l e"`)
+	testkit.Contains(t, body, ">one\n</span>", "three\n</span>", `class="l e"`)
 	if !strings.HasSuffix(body, "\x1e") {
 		t.Errorf("got %q, want a separator at the end", body)
 	}
@@ -129,12 +129,12 @@ func TestOutputIsFollowed(t *testing.T) {
 func TestABusyDatabaseShowsTheLastPage(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
-	s := embed(t, r, web.Options{BasePath: "/x"})
-	has(t, s.page("/tasks"), `id="t1"`)
+	s := serveEmbedded(t, r, web.Options{BasePath: "/x"})
+	testkit.Contains(t, s.page("/tasks"), `id="t1"`)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	has(t, s.page("/tasks"), `id="t1"`, "stale since ")
+	testkit.Contains(t, s.page("/tasks"), `id="t1"`, "stale since ")
 	if status, body := s.get("/schedules"); status != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer in time") {
 		t.Errorf("got status %d, want 503: %s", status, body)
 	}

@@ -12,16 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/web"
-)
-
-var (
-	has    = testkit.Contains
-	hasNot = testkit.ContainsNone
 )
 
 func TestMain(m *testing.M) {
@@ -109,8 +103,8 @@ func start(t testing.TB, r *runner.Runner, o web.ServerOptions) *web.Server {
 	return server
 }
 
-// embed serves the pages as a program with its own authentication does.
-func embed(t testing.TB, r *runner.Runner, o web.Options) *site {
+// serveEmbedded serves the pages as a program with its own authentication does.
+func serveEmbedded(t testing.TB, r *runner.Runner, o web.Options) *site {
 	t.Helper()
 	o.Authorize = func(*http.Request) error { return nil }
 	mux := http.NewServeMux()

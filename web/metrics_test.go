@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-
-	dto "github.com/prometheus/client_model/go"
 
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"

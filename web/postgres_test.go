@@ -48,10 +48,10 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	}
 	runnerkit.Drain(t, r)
 	shell(t, r, "true", jobs.Queue("media"))
-	for page, has := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3",
+	for page, part := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3",
 		"/tasks/1": "hello from the server", "/schedules": "nightly"} {
-		if text := s.page(page); !strings.Contains(text, has) {
-			t.Errorf("%s: got a page without %q", page, has)
+		if text := s.page(page); !strings.Contains(text, part) {
+			t.Errorf("%s: got a page without %q, want it there:\n%s", page, part, text)
 		}
 	}
 	families := scrape(t, s)

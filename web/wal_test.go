@@ -15,17 +15,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOpenPagesDoNotHoldTheWriteAheadLog writes much more than the write-ahead log may hold while pages and a log are open.
+// TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused writes much more than the write-ahead log may hold while pages and a log are open.
 // SQLite reuses the log from its start only when no reader uses it. A reader that keeps its snapshot would let the log
 // grow with every write.
-func TestOpenPagesDoNotHoldTheWriteAheadLog(t *testing.T) {
+func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
 	id := shell(t, r, "i=0; while [ ! -e "+dir+"/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done")
 	stop := runnerkit.Work(t, r)
 	defer stop()
 	defer touch(t, dir+"/go")
-	testkit.Eventually(t, "it talks", func() bool { return state(t, r, id) == jobs.Running })
+	testkit.Eventually(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, webOptions)
 	for range 10 { // open pages
 		res, err := s.client.Do(s.request("GET", "/events", nil))
