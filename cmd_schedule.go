@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
@@ -206,7 +207,7 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 		p.Fields(pair.Key, pair.Value)
 	}
 	for _, t := range runs {
-		p.Fields("run", strconv.FormatInt(t.ID, 10), string(t.State), record.Stamp(view.DueOf(t)).String())
+		p.Fields("run", strconv.FormatInt(t.ID, 10), string(t.State), record.Stamp(present.DueOf(t)).String())
 	}
 	return nil
 }

@@ -31,16 +31,17 @@ func sampleStatus() view.Status {
 		}
 		return q
 	}
-	s := view.Status{Path: "/var/lib/runner/runner.db", DBSize: 84_000_000, Now: noon, Alive: 1, Busy: 2, Slots: 4,
+	s := view.Status{Path: "/var/lib/runner/runner.db", DBSize: 84_000_000, Now: noon}
+	s.Status = present.Status{Alive: 1, Busy: 2, Slots: 4,
 		Queues: []runner.Queue{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
 			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
 		Workers: []runner.Worker{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
 			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
 	s.Queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
-	s.Held.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
+	s.Holds.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
 	s.Schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
 		{Name: "report", PausedAt: noon.Add(-time.Hour)}}
-	s.Problems = present.Problems(s.Queues, s.Held.Pauses, s.Workers, s.Schedules, noon)
+	s.Problems = present.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, noon)
 	return s
 }
 
@@ -103,8 +104,8 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	gone.BeatAt = noon.Add(-90 * time.Second)
 	s.Workers = append(s.Workers, gone)
 	s.Queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
-	s.Held.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
-	s.Problems = present.Problems(s.Queues, s.Held.Pauses, s.Workers, s.Schedules, noon)
+	s.Holds.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
+	s.Problems = present.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, noon)
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {

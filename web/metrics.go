@@ -134,9 +134,8 @@ func (c *collection) queues(queues []runner.Queue) {
 }
 
 func (c *collection) workers(workers []runner.Worker) {
-	alive := slices.DeleteFunc(workers, func(w runner.Worker) bool { return w.State(c.at) == runner.WorkerLost })
-	busy, slots := admin.BusySlots(alive)
-	c.gauge("runner_workers", "Workers that are alive.").add(float64(len(alive)))
+	alive, busy, slots := admin.LiveWorkers(workers, c.at)
+	c.gauge("runner_workers", "Workers that are alive.").add(float64(alive))
 	total := c.gauge("runner_slots", "Slots of all workers that are alive.")
 	total.add(float64(busy), "state", "busy")
 	total.add(float64(max(slots-busy, 0)), "state", "free")

@@ -75,29 +75,18 @@ const maxTasksShown = 3
 
 func (h *handler) overview(ctx context.Context, req *http.Request) (string, view, error) {
 	v := &overviewView{page: h.newPage(req, "", "")}
-	queues, err := h.r.Queues(ctx)
+	s, err := present.ReadStatus(ctx, h.r, v.Now, nil)
 	if err != nil {
 		return "", nil, err
 	}
-	workers, err := h.r.Workers(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	schedules, err := h.r.Schedules(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	holds, err := h.r.Holds(ctx)
-	if err != nil {
-		return "", nil, err
-	}
+	v.Alive, v.Busy, v.Slots = s.Alive, s.Busy, s.Slots
 	hour, err := admin.History(ctx, h.r, v.Now.Add(-time.Hour))
 	if err != nil {
 		return "", nil, err
 	}
-	for _, q := range queues {
+	for _, q := range s.Queues {
 		view := v.queue(q)
-		view.setLimit(holds)
+		view.setLimit(s.Holds)
 		view.Hour = lastHour(hour, q.Queue, v.Now)
 		v.Queues = append(v.Queues, view)
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
@@ -108,15 +97,10 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 			v.Oldest = q.Oldest
 		}
 	}
-	if v.Workers, err = h.workers(ctx, workers, v.Now); err != nil {
+	if v.Workers, err = h.workers(ctx, s.Workers, v.Now); err != nil {
 		return "", nil, err
 	}
-	alive := slices.DeleteFunc(slices.Clone(workers), func(w runner.Worker) bool {
-		return w.State(v.Now) == runner.WorkerLost
-	})
-	v.Alive = len(alive)
-	v.Busy, v.Slots = admin.BusySlots(alive)
-	for _, p := range present.Problems(queues, holds.Pauses, workers, schedules, v.Now) {
+	for _, p := range s.Problems {
 		v.Problems = append(v.Problems, v.problem(p))
 	}
 	if len(v.Problems) > maxProblems {
@@ -125,7 +109,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
 		return "", nil, err
 	}
-	if len(queues) == 0 && len(schedules) == 0 {
+	if len(s.Queues) == 0 && len(s.Schedules) == 0 {
 		ids, err := h.r.IDs(ctx, jobs.Filter{}, runner.Page{Limit: 1})
 		if err != nil {
 			return "", nil, err
@@ -266,17 +250,8 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker, now time.Ti
 	}
 	views := make([]workerView, len(list))
 	for i, w := range list {
-		views[i] = workerView{Worker: w, State: w.State(now), Queues: "all", Slots: slotBoxes(len(w.Running), w.Slots)}
+		views[i] = workerView{Worker: w, State: w.State(now), Queues: present.ServedQueues(w, ", "), Slots: slotBoxes(len(w.Running), w.Slots)}
 		views[i].Name = humanize.Safe(w.Name)
-		if w.Queues != nil {
-			var names []string
-			for _, q := range w.Queues {
-				if names = append(names, q.Queue); q.Max > 0 {
-					names[len(names)-1] += fmt.Sprintf("=%d", q.Max)
-				}
-			}
-			views[i].Queues = strings.Join(names, ", ")
-		}
 		for n, id := range w.Running {
 			if t, ok := tasks[id]; ok && n < maxTasksShown {
 				views[i].Tasks = append(views[i].Tasks, t)

@@ -5,9 +5,11 @@ import (
 	"context"
 	"html/template"
 	"net/http"
+	"slices"
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 )
 
@@ -25,15 +27,9 @@ type scheduleView struct {
 	jobs.Schedule
 	JobText string
 	Paused  bool
-	Runs    []runView // tasks of the schedule, oldest first
+	Runs    []jobs.Task // tasks of the schedule, oldest first
 	Took    time.Duration
 	Ran     bool
-}
-
-// runView is a task of a schedule.
-type runView struct {
-	jobs.Task
-	Due time.Time
 }
 
 func (h *handler) schedules(ctx context.Context, req *http.Request) (string, view, error) {
@@ -52,13 +48,10 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 			view.Took, view.Ran = s.LastDuration, true
 		}
 		if i < maxSchedules {
-			runs, err := h.r.ScheduleRuns(ctx, s.Name, maxRunsShown)
-			if err != nil {
+			if view.Runs, err = h.r.ScheduleRuns(ctx, s.Name, maxRunsShown); err != nil {
 				return "", nil, err
 			}
-			for n := len(runs) - 1; n >= 0; n-- {
-				view.Runs = append(view.Runs, runView{runs[n], tickOf(runs[n])})
-			}
+			slices.Reverse(view.Runs)
 		}
 		view.PausedBy = humanize.Safe(s.PausedBy)
 		v.Schedules = append(v.Schedules, view)
@@ -67,6 +60,11 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 		v.Title = "✗ " + humanize.Plural(failed, "schedule") + " failed"
 	}
 	return "schedules", v, nil
+}
+
+// Due returns the state of a task of a schedule and the time when the task was due.
+func (p page) Due(t jobs.Task) string {
+	return string(t.State) + ", due " + present.DueOf(t).Local().Format("2006-01-02 15:04")
 }
 
 // Tick returns the next time of a schedule. It includes the day of the week or the date if the time of day is
@@ -80,14 +78,6 @@ func (p page) Tick(t time.Time) template.HTML {
 		format = "Mon 15:04"
 	}
 	return p.moment(t, t.Local().Format(format))
-}
-
-// tickOf returns the time at which a task of a schedule was due.
-func tickOf(t jobs.Task) time.Time {
-	if t.Tick.IsZero() {
-		return t.RunAt
-	}
-	return t.Tick
 }
 
 // Every returns a cron expression in words if it is a common one.

@@ -224,11 +224,7 @@ func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []qu
 }
 
 func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, holds runner.Holds) (taskRow, error) {
-	row := taskRow{Task: t, AttemptText: strconv.Itoa(t.Attempt) + "/–", When: t.FinishedAt,
-		Note: humanize.Safe(present.Note(t, holds, p.Now))}
-	if t.MaxAttempts > 0 {
-		row.AttemptText = strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
-	}
+	row := taskRow{Task: t, AttemptText: present.Attempts(t), When: t.FinishedAt, Note: humanize.Safe(present.Note(t, holds, p.Now))}
 	if row.When.IsZero() {
 		row.When = t.CreatedAt
 	}

@@ -132,13 +132,16 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 	return n
 }
 
-// BusySlots sums up the slots of workers.
-func BusySlots(workers []runner.Worker) (busy, slots int) {
+// LiveWorkers counts the workers that are not lost, and sums up their slots.
+func LiveWorkers(workers []runner.Worker, now time.Time) (alive, busy, slots int) {
 	for _, w := range workers {
-		busy += len(w.Running)
-		slots += w.Slots
+		if w.State(now) != runner.WorkerLost {
+			alive++
+			busy += len(w.Running)
+			slots += w.Slots
+		}
 	}
-	return busy, slots
+	return alive, busy, slots
 }
 
 // AllPaused reports whether all queues are paused.

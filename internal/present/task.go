@@ -24,6 +24,22 @@ func JobText(t jobs.Task) string {
 	return tasktext.Describe(t)
 }
 
+// Attempts returns the number of starts of a task and its maximum, such as 1/3.
+func Attempts(t jobs.Task) string {
+	if t.MaxAttempts == 0 {
+		return fmt.Sprintf("%d/–", t.Attempt)
+	}
+	return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts)
+}
+
+// DueOf returns the tick of a task or, for a run by hand, the time when it was due.
+func DueOf(t jobs.Task) time.Time {
+	if t.Tick.IsZero() {
+		return t.RunAt
+	}
+	return t.Tick
+}
+
 // Lasted returns how long the current or last attempt of a task has run. ok is false if there was none.
 func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
 	switch {

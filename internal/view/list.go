@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -20,7 +19,7 @@ func ListLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
 	if d, ok := present.Lasted(t, now); ok {
 		lasted = record.Seconds(d).String()
 	}
-	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, try(t), record.Stamp(t.CreatedAt).String(), lasted,
+	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, present.Attempts(t), record.Stamp(t.CreatedAt).String(), lasted,
 		present.Note(t, held, now),
 		t.Worker, present.JobText(t))
 }
@@ -44,16 +43,8 @@ func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) t
 		if d, ok := present.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
 			lasted = humanize.Took(d)
 		}
-		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, try(task),
+		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, present.Attempts(task),
 			humanize.Age(now.Sub(task.CreatedAt)), lasted, present.Note(task, held, now), worker, present.JobText(task)})
 	}
 	return t
-}
-
-// try returns the number of starts of a task and its maximum, such as 1/3.
-func try(t jobs.Task) string {
-	if t.MaxAttempts == 0 {
-		return fmt.Sprintf("%d/–", t.Attempt)
-	}
-	return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts)
 }

@@ -69,14 +69,6 @@ func lastColour(cell string) term.Colour {
 	return term.StateColour(state)
 }
 
-// DueOf returns the tick of a task or, for a run by hand, the time when it was due.
-func DueOf(t jobs.Task) time.Time {
-	if t.Tick.IsZero() {
-		return t.RunAt
-	}
-	return t.Tick
-}
-
 // DrawSchedule prints a schedule for a terminal.
 func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []jobs.Task, reveal bool) {
 	now := p.Now()
@@ -120,7 +112,7 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 			if d, ok := present.Lasted(run, now); ok {
 				lasted = humanize.Took(d)
 			}
-			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(DueOf(run), now),
+			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(present.DueOf(run), now),
 				lasted,
 				present.Note(run, runner.Holds{}, now)})
 		}

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -16,56 +15,34 @@ import (
 
 // Status is the state of a database and its workers.
 type Status struct {
+	present.Status
 	Path        string
 	DBSize, wal int64
-	Queues      []runner.Queue
-	figures     map[string]runner.QueueStats // statistics of each queue; nil if not requested
-	Held        runner.Holds
-	Workers     []runner.Worker
-	Schedules   []jobs.Schedule
-	Problems    []present.Problem
-	Trend       []admin.TimeBucket // the last hour by minute; nil if not requested
+	stats       map[string]runner.QueueStats // statistics of each queue; nil if not requested
+	Trend       []admin.TimeBucket           // the last hour by minute; nil if not requested
 	Now         time.Time
-	Alive       int // number of workers that are not lost
-	Busy, Slots int // slots of these workers
 }
 
-func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
-	s := Status{Path: r.Path(), Now: now}
+// ReadStatus reads the status. If only is not nil, the status has only the queues with these names, and their statistics.
+func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
+	s = Status{Path: r.Path(), Now: now}
 	s.DBSize, s.wal = admin.Size(r)
-	var err error
-	if s.Queues, err = r.Queues(ctx); err != nil {
+	if s.Status, err = present.ReadStatus(ctx, r, now, only); err != nil || only == nil {
 		return s, err
 	}
-	if only != nil {
-		s.Queues = slices.DeleteFunc(s.Queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
-		s.figures = map[string]runner.QueueStats{}
-		for _, q := range s.Queues {
-			if s.figures[q.Queue], err = r.QueueStats(ctx, q.Queue); err != nil {
-				return s, err
-			}
+	s.stats = map[string]runner.QueueStats{}
+	for _, q := range s.Queues {
+		if s.stats[q.Queue], err = r.QueueStats(ctx, q.Queue); err != nil {
+			return s, err
 		}
 	}
-	if s.Held, err = r.Holds(ctx); err != nil {
-		return s, err
-	}
-	if s.Workers, err = r.Workers(ctx); err != nil {
-		return s, err
-	}
-	if s.Schedules, err = r.Schedules(ctx); err != nil {
-		return s, err
-	}
-	alive := slices.DeleteFunc(slices.Clone(s.Workers), func(w runner.Worker) bool { return w.State(now) == runner.WorkerLost })
-	s.Alive = len(alive)
-	s.Busy, s.Slots = admin.BusySlots(alive)
-	s.Problems = present.Problems(s.Queues, s.Held.Pauses, s.Workers, s.Schedules, now)
 	return s, nil
 }
 
 // Record returns the JSON record of the status.
 func (s *Status) Record() record.Status {
 	return record.Status{DB: s.Path, DBBytes: s.DBSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
-		Paused:    admin.AllPaused(s.Held.Pauses),
+		Paused:    admin.AllPaused(s.Holds.Pauses),
 		Workers:   record.List(s.Workers, func(w runner.Worker) record.Worker { return record.NewWorker(w, s.Now) }),
 		Schedules: record.List(s.Schedules, func(schedule jobs.Schedule) record.Schedule { return record.NewSchedule(schedule, false) }),
 		Problems: record.List(s.Problems, func(p present.Problem) record.Problem {
@@ -73,8 +50,8 @@ func (s *Status) Record() record.Status {
 				Try: p.Try}
 		}),
 		Queues: record.List(s.Queues, func(q runner.Queue) any {
-			if s.figures != nil {
-				return record.NewQueueStats(q, s.figures[q.Queue], s.Now)
+			if s.stats != nil {
+				return record.NewQueueStats(q, s.stats[q.Queue], s.Now)
 			}
 			return record.NewQueue(q, s.Now)
 		})}
@@ -90,7 +67,7 @@ func (s *Status) Lines(p *term.Printer) error {
 
 // heldWord returns the mark of a queue whose tasks cannot start now.
 func (s *Status) heldWord(q runner.Queue) string {
-	_, full := s.Held.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
+	_, full := s.Holds.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
 	switch {
 	case record.Paused(q):
 		return "paused"

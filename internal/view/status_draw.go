@@ -20,9 +20,9 @@ func (s *Status) Draw(p *term.Printer) {
 		p.Print("\n")
 		p.Table(s.queueTable(p.Stdout.Width))
 	}
-	if len(s.figures) > 0 {
+	if len(s.stats) > 0 {
 		p.Print("\n")
-		p.Table(s.figuresTable(p.Stdout.Width))
+		p.Table(s.statsTable(p.Stdout.Width))
 	}
 	if len(s.Workers) > 0 {
 		p.Print("\n")
@@ -112,20 +112,20 @@ func (s *Status) queueTable(width int) term.Table {
 	return t
 }
 
-// figuresTable returns the table of each queue's statistics of the last hour.
-func (s *Status) figuresTable(width int) term.Table {
+// statsTable returns the table of each queue's statistics of the last hour.
+func (s *Status) statsTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "STARTS", AlignRight: true},
 		{Name: "WAIT P50", AlignRight: true, DropOrder: 1},
 		{Name: "WAIT P95", AlignRight: true, DropOrder: 3}, {Name: "RUN P50", AlignRight: true, DropOrder: 2},
 		{Name: "RUN P95", AlignRight: true, DropOrder: 4},
 		{Name: "LIMIT", DropOrder: 5}}}
 	for _, q := range s.Queues {
-		f := s.figures[q.Queue]
+		f := s.stats[q.Queue]
 		row := []string{term.Cut(q.Queue, nameWidth(width)), humanize.Count(int64(f.Starts)), "–", "–", "–", "–", ""}
 		if f.Tasks > 0 {
 			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
-		if l, ok := s.Held.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
+		if l, ok := s.Holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
 			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // such as 2/2 100/1m
 		}
 		t.Rows = append(t.Rows, row)
@@ -138,22 +138,13 @@ func (s *Status) workerTable(width int) term.Table {
 		{Name: "UP", DropOrder: 2},
 		{Name: "SEEN"}, {Name: ""}}}
 	for _, w := range s.Workers {
-		queues := "all"
-		if w.Queues != nil {
-			var names []string
-			for _, q := range w.Queues {
-				if names = append(names, q.Queue); q.Max > 0 {
-					names[len(names)-1] += fmt.Sprintf("=%d", q.Max)
-				}
-			}
-			queues = strings.Join(names, ",")
-		}
 		state := w.State(s.Now)
 		if state == runner.WorkerReady {
 			state = ""
 		}
 		t.Rows = append(t.Rows, []string{term.Cut(humanize.Safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),
-			term.Cut(queues, nameWidth(width)), humanize.Age(s.Now.Sub(w.StartedAt)), humanize.Age(s.Now.Sub(w.BeatAt)) + " ago", state})
+			term.Cut(present.ServedQueues(w, ","), nameWidth(width)), humanize.Age(s.Now.Sub(w.StartedAt)),
+			humanize.Age(s.Now.Sub(w.BeatAt)) + " ago", state})
 	}
 	return t
 }

@@ -1,0 +1,58 @@
+package present
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Status is the state of a database and its workers at one time.
+type Status struct {
+	Queues      []runner.Queue
+	Holds       runner.Holds
+	Workers     []runner.Worker // with a recent heartbeat
+	Schedules   []jobs.Schedule
+	Problems    []Problem
+	Alive       int // number of workers that are not lost
+	Busy, Slots int // slots of these workers
+}
+
+// ReadStatus reads the status. If only is not nil, the status has only the queues with these names.
+func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
+	if s.Queues, err = r.Queues(ctx); err != nil {
+		return s, err
+	}
+	if only != nil {
+		s.Queues = slices.DeleteFunc(s.Queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
+	}
+	if s.Holds, err = r.Holds(ctx); err != nil {
+		return s, err
+	}
+	if s.Workers, err = r.Workers(ctx); err != nil {
+		return s, err
+	}
+	if s.Schedules, err = r.Schedules(ctx); err != nil {
+		return s, err
+	}
+	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers, now)
+	s.Problems = Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, now)
+	return s, nil
+}
+
+// ServedQueues returns the queues of a worker: all, or a list such as default,media=2 with a separator.
+func ServedQueues(w runner.Worker, separator string) string {
+	names := make([]string, len(w.Queues))
+	for i, q := range w.Queues {
+		if names[i] = q.Queue; q.Max > 0 {
+			names[i] += fmt.Sprintf("=%d", q.Max)
+		}
+	}
+	return cmp.Or(strings.Join(names, separator), "all")
+}
